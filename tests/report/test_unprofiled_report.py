@@ -5,6 +5,7 @@ import statistics
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from small import training
 
 from tracekit import run as runs
@@ -141,6 +142,20 @@ def test_an_earlier_run_says_what_its_one_pass_does_not_know(tmp_path):
         del variant["measured"]["passes"]
     (tmp_path / "run.json").write_text(json.dumps(content))
     assert runs.read(tmp_path / "run.json").variants[0].measured == one
+
+
+def test_steps_that_are_not_alike_are_told(tmp_path):
+    (tmp_path / "a").mkdir()
+    alike, unlike = measured(0.1, 0.1, 0.1), measured(0.1, 0.1, 0.1, at=50)
+    sides = [replace(each, alike=False, period=2) for each in unlike.passes]
+    report = reported(tmp_path / "a", alike, replace(unlike, passes=sides, step_all_ns=[16_000, 80_000] * 9))
+    (remark,) = (note for note in report.notes if "not alike" in note.text)
+    assert remark.variants == ("compiled",)
+    assert remark.text.startswith("its steps are not alike (16.0 µs to 80.0 µs), but repeat every 2: ")
+    unordered = [replace(each, period=1) for each in sides]
+    (tmp_path / "b").mkdir()
+    report = reported(tmp_path / "b", alike, replace(unlike, passes=unordered))
+    assert any(note.text.endswith("is their mean, not their median.") for note in report.notes)
 
 
 def test_two_captures_were_not_in_turns(tmp_path):

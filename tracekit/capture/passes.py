@@ -19,6 +19,7 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import PlannedVariant
 from tracekit.errors import ArgumentsRefusedError, NoStepsError
 from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window
+from tracekit.typical_step import typical_step
 
 # Two of them compile: the measured pass, because compiling is timed where nothing observes it, and the profiled one,
 # because its cold trace shows compiling, and its kernels have to be named. All others use what the first one compiled.
@@ -186,12 +187,15 @@ def usable_cores() -> int | None:
 
 
 def _as_pass(job: Job, result: PassResult, measured: Measured, began: int, load: float | None) -> Measured:
+    typical = typical_step(measured.step_all_ns)
     one = Pass(
         round=job.round,
         started_ns=began,
         seconds=round((time.time_ns() - began) / 1e9, 3),
         step_ns=measured.step_ns,
         step_all_ns=measured.step_all_ns,
+        alike=typical.alike,
+        period=typical.period,
         compiles_timed=measured.compiles_timed,
         load=load,
         cores=usable_cores(),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.profile import Member, Profile
-from tracekit.run import Run, was_busy
+from tracekit.run import Measured, Run, was_busy
 from tracekit.run_facts import inflation_of, loss_difference, tolerance_of
 from tracekit.units import duration, many, percent, ratio
 
@@ -53,8 +53,24 @@ def remarks(member: Member) -> Iterator[str]:
         return
     if member.variant.step:
         yield f"a step is {member.variant.step}."
+    if member.variant.measured is not None:
+        yield from _unlike(member.variant.measured)
     for remark in member.variant.effective.remarks:
         yield f"{remark.rstrip('.')}."
+
+
+def _unlike(measured: Measured) -> Iterator[str]:
+    """A sentence if most passes saw steps that are not alike, so that the step time is no median."""
+    unlike = [each for each in measured.counted_passes if not each.alike]
+    if 2 * len(unlike) <= len(measured.counted_passes):
+        return
+    low, *_, high = statistics.quantiles(measured.step_all_ns, n=10)
+    steps = f"its steps are not alike ({duration(low)} to {duration(high)})"
+    period = statistics.mode(each.period for each in unlike)
+    if period > 1:
+        yield f"{steps}, but repeat every {period}: its unprofiled step time is the mean over whole periods."
+    else:
+        yield f"{steps}: its unprofiled step time is their mean, not their median."
 
 
 def _too_fast(member: Member) -> Iterator[str]:

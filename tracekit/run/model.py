@@ -72,8 +72,10 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
     round: Annotated[int, msgspec.Meta(ge=0)]  # 0 is the first, with empty caches; from 1 on the variants take turns
     started_ns: int  # unix ns
-    step_ns: _StepNs  # median of step_all_ns
+    step_ns: _StepNs  # the typical one of step_all_ns: their median, if they are alike
     step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]
+    alike: bool = True  # if not, step_ns is a mean, over a period if the durations repeat
+    period: Annotated[int, msgspec.Meta(ge=1)] = 1  # steps after which durations repeat; 1 if they do not
     counted: bool = True  # whether the variant's step_ns includes it
     seconds: float = 0  # from its start to its end
     load: float | None = None  # the machine's load average in the minute before; None if the system has none
@@ -85,7 +87,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The unprofiled passes: the step time to quote."""
 
-    step_ns: _StepNs  # one pass: the median of step_all_ns; several: the geometric mean of their medians
+    step_ns: _StepNs  # of several passes, the geometric mean of their step_ns
     step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]  # of all counted passes
     spread_ns: _Ns  # the interquartile range
     first_steps_ns: list[int] = []  # steps 0–2, where compilation shows
@@ -94,7 +96,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     compile_before_ns: int = 0  # of that, before the first step; runs of earlier versions did not tell
     compiles: int = 0
     compiles_timed: int = 0  # of these, during the timed steps: compilation never settled
-    infer_ns: int | None = None  # median of the recipe's infer()
+    infer_ns: int | None = None  # a typical call of the recipe's infer()
     epoch_steps: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None if steps do not belong to epochs
     clock: Literal["cuda events", "perf_counter"]
     passes: list[Pass] = []  # in order of time; runs of earlier versions had one pass and did not list it

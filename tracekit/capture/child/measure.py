@@ -12,6 +12,7 @@ from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import total_ns
 from tracekit.run import Measured
+from tracekit.typical_step import typical_step
 
 FIRST_STEPS = 3
 _RAMP_NS = 500_000_000
@@ -31,7 +32,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     peaks = memory.peaks(len(times))
     compiled = [*recorder.compiled]
     measured = Measured(
-        step_ns=timing.median_ns(times),
+        step_ns=typical_step(times).step_ns,
         step_all_ns=times,
         spread_ns=timing.spread_ns(times),
         first_steps_ns=first,
@@ -62,7 +63,7 @@ def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
     if feed.infer is None:
         return None
     timing.drive(timing.settle(recorder, FIRST_STEPS), feed.infer)
-    return timing.median_ns(timing.drive(timing.time_many(job.device), feed.infer))
+    return typical_step(timing.drive(timing.time_many(job.device), feed.infer)).step_ns
 
 
 def _ramp_ns(job: Job) -> int:

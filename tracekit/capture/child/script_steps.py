@@ -29,6 +29,7 @@ from tracekit.capture.progress import Writer
 from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import ForeignDeviceError
 from tracekit.run import Measured
+from tracekit.typical_step import typical_step
 
 MakePass: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
 
@@ -224,7 +225,7 @@ class ScriptSteps:
         steady = [at for at in range(FIRST_STEPS, len(every)) if not compiled[at]] or [len(every) - 1]
         timed = [every[at] for at in steady]
         measured = Measured(
-            step_ns=timing.median_ns(timed),
+            step_ns=typical_step(timed).step_ns,
             step_all_ns=timed,
             spread_ns=timing.spread_ns(timed),
             first_steps_ns=every[:FIRST_STEPS],

@@ -267,3 +267,9 @@ def test_a_function_that_the_script_compiles_for_its_loader(tmp_path):
     first, *_ = done.stdout.splitlines()
     assert first.endswith("47 waits in only some of the steps; 80 graph breaks in the data loader")
     assert "forward (in the data loader)" in done.stdout
+
+
+def test_a_script_that_stays_on_the_cpu_is_not_said_to_be_free_of_waits(tmp_path):
+    done = audit(tmp_path, LOADS.replace('"cuda"', '"cpu"'), "--steps", "4")
+    assert done.stdout.splitlines()[0].endswith("4 steps: nothing was put there")
+    assert "does the script choose its device" in done.stdout

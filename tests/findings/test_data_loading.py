@@ -92,6 +92,7 @@ def test_workers_are_whole(tmp_path, wait, needed):
     finding = waiting(tmp_path, waits(WORKERS, wait))
     assert f"without the wait{f'; {needed} would keep up, if there are cores for them' * bool(needed)}" in finding.title
     assert finding.title.endswith("without the wait" if not needed else "if there are cores for them")
+    assert ("num_workers" in finding.advice) is bool(needed)
 
 
 def test_workers_that_only_start(tmp_path):

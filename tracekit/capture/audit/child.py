@@ -128,7 +128,8 @@ def _quietly(emulation: Emulation, feed: Feed) -> float:
 
 def _audit_of(emulation: Emulation, losses: list[float]) -> Audit:
     watch = emulation.watch
-    return Audit(steps=watch.steps, rows=watch.rows(), losses=losses, notes=[*_left_open(emulation), *watch.notes])
+    notes = [*_left_open(emulation), *watch.notes]
+    return Audit(steps=watch.steps, rows=watch.rows(), losses=losses, notes=notes, used=emulation.devices.used)
 
 
 def _left_open(emulation: Emulation) -> Iterator[str]:

@@ -56,7 +56,7 @@ def _end(note: str) -> str:
 
 def _summary(audit: Audit) -> str:
     if not audit.rows:
-        return "nothing blocks there"
+        return "nothing blocks there" if audit.used else "nothing was put there"
     crashes = sum(row.kind == "mixed" for row in audit.rows)
     usual, seldom, loading = [], [], []
     for kind, noun in _NOUNS.items():

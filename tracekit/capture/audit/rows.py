@@ -32,4 +32,5 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row] = []
     losses: list[float] = []  # of every step of a recipe, including the first one
     notes: list[str] = []  # what this run leaves open
+    used: bool = True  # whether any tensor was put on the GPU
     failure: str | None = None  # why it ended early

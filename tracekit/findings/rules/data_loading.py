@@ -33,6 +33,10 @@ _MORE_WORKERS = (
     "The workers do not keep up: use more of them (num_workers), up to the number of cores, let them work further "
     "ahead (prefetch_factor), and keep them alive between epochs (persistent_workers=True)."
 )
+_FURTHER_AHEAD = (
+    "The workers nearly keep up: let them work further ahead (prefetch_factor), and keep them alive between epochs "
+    "(persistent_workers=True)."
+)
 _START = (
     "The loop waits only at its start, until the workers have started: keep them alive between epochs "
     "(persistent_workers=True), and leave the first step out of what you measure."
@@ -94,19 +98,19 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
     if waits.steps_that_wait < _STEADY:
         return ", but only at its start, until its workers deliver", _START
     alone = waits.whole_ns - waits.step_ns
-    needed = _needed(waits.whole_ns / alone) if alone > 0 else ""
+    factor = waits.whole_ns / alone if alone > 0 else math.inf
     batches = round(waits.batches, 1)
     said = (
         f": its workers deliver {count(batches)} batch{'' if batches == 1 else 'es'} a step; a step takes "
-        f"{duration(waits.whole_ns)}, and would take {duration(alone)} without the wait{needed}"
+        f"{duration(waits.whole_ns)}, and would take {duration(alone)} without the wait{_needed(factor)}"
     )
-    return said, f"{_MORE_WORKERS} {_ONCE}"
+    return said, f"{_MORE_WORKERS if factor >= 1 + _WORTH_A_WORKER else _FURTHER_AHEAD} {_ONCE}"
 
 
 def _needed(factor: float) -> str:
     """How many workers more would keep up if loading took that many times as long as the rest, as a clause; how many
     there are is not recorded."""
-    if factor < 1 + _WORTH_A_WORKER:
+    if factor < 1 + _WORTH_A_WORKER or math.isinf(factor):
         return ""
     more = (
         f"{count(math.ceil(factor))} workers for each one"

@@ -25,7 +25,7 @@ def workspace(home: Path, before_removal: Callable[[Path], object] = lambda _: N
         lock = _locked(folder)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         if lock is not None:
             os.close(lock)
 
@@ -54,7 +54,19 @@ def remove_abandoned(home: Path, before_removal: Callable[[Path], object] = lamb
             with suppress(OSError):  # its owner may remove it at this moment
                 if _abandoned(folder):
                     before_removal(folder)
-                    shutil.rmtree(folder, ignore_errors=True)
+                    remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Remove the folder as far as possible, with folders in it that cannot even be listed."""
+
+    def retry(_: Callable[..., object], path: str, __: object) -> None:
+        with suppress(OSError):
+            os.chmod(path, 0o700)
+            os.rmdir(path)  # what an overlay leaves is empty
+
+    shutil.rmtree(folder, onerror=retry)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _first(stack: ExitStack, *homes: Path) -> Path | None:

@@ -1,7 +1,6 @@
-"""What a script writes in its passes is undone: no file of the user's changes, no pass resumes from another's."""
+"""What a script writes in its passes is discarded: no file of the user's changes, no pass resumes from another's."""
 
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -11,10 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.capture.capturing import perform
+from tests.capture.test_interruptions import start_capture
 from tracekit import run as runs
 from tracekit.capture import folder_state, process
 from tracekit.capture.folder_state import FolderState
+from tracekit.capture.job import Job
+from tracekit.capture.written_files import with_files
 from tracekit.cli import main
+from tracekit.run import Effective
 
 WRITES = """
 import os, pathlib, shutil, subprocess, sys, torch
@@ -91,7 +94,7 @@ def test_nothing_changes_and_nothing_is_resumed(workplace, capsys):
     assert logs[0] == "fetched\nresumed 7\nTrue\n"
     assert logs[1].startswith("resumed 7\n")
     said = capsys.readouterr().err
-    assert "what it wrote was undone: " in said
+    assert "what it wrote was discarded: " in said
     assert "data that it prepared before its first step is left: data/more/unread.bin, data/raw.bin" in said
 
 
@@ -113,7 +116,26 @@ raise SystemExit(3)
 """
 
 
-def test_what_others_than_python_write_is_undone_or_told(tmp_path, monkeypatch):
+def test_what_others_than_python_write_is_discarded_too(tmp_path, monkeypatch):
+    before, result, after = foreign(tmp_path, monkeypatch)
+    assert after == before
+    said = {os.path.basename(each) for each in result.written.discarded}
+    assert said == {"by_c.bin", "by_a_child.txt", "by_python.txt", "new.db", "results.db"}
+
+
+def test_without_a_view_what_others_than_python_write_is_undone_or_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACEKIT_VIEW", "off")
+    before, result, after = foreign(tmp_path, monkeypatch)
+    assert {name for name in {*before, *after} if before.get(name) != after.get(name)} == {"by_c.bin", "by_a_child.txt"}
+    said = with_files(Effective(), [result])
+    assert said.notes[0].startswith(
+        "files changed and were not put back: by_a_child.txt, by_c.bin. A library in C or another program wrote them"
+    )
+    assert any("no copy-on-write view of them (TRACEKIT_VIEW=off)" in each for each in said.remarks)
+
+
+def foreign(tmp_path, monkeypatch):
+    """The files before and after one pass of a script most of whose writing Python does not see, and its result."""
     (tmp_path / "traces").mkdir()
     (tmp_path / "here" / ".git").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here")
@@ -126,11 +148,7 @@ def test_what_others_than_python_write_is_undone_or_told(tmp_path, monkeypatch):
     result = perform(tmp_path / "traces", "measure", "train.py", is_script=True)
     after = tree(tmp_path / "here")
     assert "(exit code 3)" in result.error
-    assert {name for name in {*before, *after} if before.get(name) != after.get(name)} == {"by_c.bin", "by_a_child.txt"}
-    (note,) = (each for each in result.effective.notes if each.startswith("files changed"))
-    assert note.startswith(
-        "files changed and were not put back: by_a_child.txt, by_c.bin. A library in C or another program wrote them"
-    )
+    return before, result, after
 
 
 def test_of_a_large_folder_the_files_nearest_to_the_top_are_looked_at(tmp_path, monkeypatch):
@@ -163,39 +181,68 @@ def test_a_file_that_the_capture_itself_prints_to_is_nobody_elses(tmp_path):
 
 def test_in_place_all_of_it_stays(workplace):
     with process.scratch() as scratch:
-        from tracekit.capture.job import Job
-
         job = Job(stage="measure", program="../scripts/train.py", is_script=True, in_place=True, folder=str(workplace))
         assert process.perform(job, scratch, workplace / "measure.log", 100).outcome == "ok"
     assert Path("log.1").read_text().startswith("before log.txt")
     assert Path("out/config.json").exists()
 
 
-def test_a_capture_that_was_killed_is_undone_by_the_next(workplace, tmp_path_factory, monkeypatch):
-    temporary = tmp_path_factory.mktemp("temporary")  # its own, so that no other capture is "the next"
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    before = tree(workplace)
-    Path("../scripts/train.py").write_text(WRITES + "import time\ntime.sleep(100)\n")
-    given = ["../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]
-    capture = subprocess.Popen(
-        [sys.executable, "-m", "tracekit", "capture", *given],
-        env={**os.environ, "PYTHONPATH": str(Path(runs.__file__).parents[2])},
+def test_an_audit_leaves_what_was_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(SAVES)
+    Path("model.pt").write_text("mine")
+    assert main(["audit", "train.py"]) == 0
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["model.pt", "train.py"]
+    assert Path("model.pt").read_text() == "mine"
+    assert "what it wrote was discarded: log.txt, model.pt (--in-place keeps it)" in capsys.readouterr().err
+
+
+SAVES = """
+import torch
+model = torch.nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(5):
+    model(torch.ones(2, 4, device="cuda")).sum().backward()
+    optimizer.step()
+    torch.save(model.state_dict(), "model.pt")
+    open("log.txt", "a").write("x")
+"""
+
+
+def test_a_recipe_changes_no_file_and_keeps_what_it_fetched(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("mine")
+    Path("fetching.py").write_text(
+        "import os\n"
+        "def prepare(ctx):\n"
+        "    os.makedirs('data/raw')\n"
+        "    open('data/raw/graph', 'w').write('fetched')\n"
+        "    open('notes.txt', 'w').write('changed')\n"
+        "def setup(ctx): ...\n"
     )
-    while not Path("latest").is_symlink():
-        assert capture.poll() is None
+    with process.scratch() as scratch:
+        job = Job(stage="inspect", program="fetching.py")
+        assert process.perform(job, scratch, scratch / "inspect.log", 100).outcome == "ok"
+    assert Path("data/raw/graph").read_text() == "fetched"
+    assert Path("notes.txt").read_text() == "mine"
+
+
+def test_a_capture_that_was_killed_has_altered_nothing(workplace):
+    before = tree(workplace)
+    script = Path("../scripts/train.py")
+    script.write_text(WRITES + "print('arrived', flush=True)\n__import__('time').sleep(60)\n")
+    before["scripts/train.py"] = tree(workplace)["scripts/train.py"]
+    capture = start_capture(script, "run.json", "eager")
+    ends = time.monotonic() + 60
+    while not any("arrived" in each.read_text() for each in Path().glob("run-*/eager/measure.log")):
+        assert time.monotonic() < ends
         time.sleep(0.1)
-    capture.send_signal(signal.SIGKILL)
+    capture.kill()
     capture.wait()
-    time.sleep(1)  # the pass dies with it
-    (workplace / "scripts" / "train.py").write_text(WRITES)
-    os.utime(workplace / "scripts" / "train.py", ns=(0, before["scripts/train.py"][1]))
-    with process.scratch():
-        pass
     assert without_runs(tree(workplace)) == before
 
 
-def test_what_raises_and_what_dies_is_undone_too(tmp_path, monkeypatch):
+def test_what_raises_and_what_dies_leaves_nothing_either(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     traces = tmp_path / "traces"
     traces.mkdir()

@@ -16,7 +16,10 @@ In the parent, in this order:
       trainings                  trainings to their end, with --epochs
     process                      one pass: starts the child with a `job`, waits for its result (progress, kineto_log)
       rank_jobs                  the same for several ranks
-      undo, folder_state, written_files    restore the user's files, by the `journal` that the child writes
+      view                       the copy-on-write view in which a pass runs, so that it changes no file of the user's
+      undo, folder_state         where there is none: restore the files, by the `journal` that the child writes
+      written_files              what became of the files that a pass wrote
+    folder_lock                  one capture a folder at a time; `state` is where locks are
     messages                     what the person at the terminal reads during a capture
 
 In the child, one pass (`child`):

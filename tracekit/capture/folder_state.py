@@ -59,10 +59,10 @@ class FolderState:
 
 def before(job: Job) -> FolderState:
     """The folders that a script is likely to write to: the current one, and its own."""
-    if not job.is_script or job.in_place:
+    if not job.is_script or job.in_place or job.viewed:
         return FolderState([], [])
     beside_it = [] if job.module else [os.path.dirname(os.path.realpath(job.program))]
-    return FolderState([str(Path.cwd()), *beside_it], [job.folder])
+    return FolderState([str(Path.cwd()), *beside_it], [*filter(None, [job.folder])])
 
 
 def _outputs() -> set[int]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tracekit import interruption
 from tracekit import run as runs
 from tracekit.capture import messages, process
+from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.options import Options
 from tracekit.capture.passes import capture_variant, load_average
 from tracekit.capture.preparation import Prepared, prepare
@@ -28,7 +29,7 @@ def capture(options: Options) -> Run:
     A variant that fails does not stop the others. After Ctrl-C, SIGTERM or SIGHUP, what was finished is stored, and a
     KeyboardInterrupt is raised.
     """
-    with interruption.by_any_signal():
+    with interruption.by_any_signal(), folder_lock():
         return _capture(options)
 
 

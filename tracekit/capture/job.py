@@ -27,6 +27,17 @@ SO_FAR = "so_far.json"  # in the scratch folder: a preliminary result
 Stage = Literal["inspect", "measure", "profile", "check", "train", "audit"]
 
 
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the files that a pass wrote, by their paths."""
+
+    discarded: list[str] = []  # with the view in which they were written
+    undone: list[str] = []  # because there was no view
+    kept: list[str] = []  # data that the program prepared and read before its first step
+    failed: dict[str, str] = {}  # those that could not be put back, and why
+    changed: list[str] = []  # by something that no journal notes
+    no_view: str = ""  # why there was none; empty if there was one, or if the pass wrote in place
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One pass of one variant."""
 
@@ -50,9 +61,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" means that the script shows it
     windows: tuple[Window, ...] = WINDOWS  # to trace
     available: int | None = None  # the number of steps that the script has, if it ended early in an earlier pass
-    folder: str = "."  # where the traces go
+    folder: str = ""  # where the traces go
     scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits
-    in_place: bool = False  # what a script does to files is not undone
+    in_place: bool = False  # what the program writes goes to the user's files
+    viewed: bool = False  # the pass runs in a view of the file system, so no file needs a backup
     rank: int = 0
     ranks: int = 1  # of a job of several processes
     port: int = 0  # on which the first rank listens
@@ -91,6 +103,7 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     ranks: list[RankTraces] = []  # the traces of the ranks after the first
     ledger: Ledger = Ledger()
     effective: Effective = Effective()
+    written: Written = Written()
     # measure: of the timed steps; profile: of all steps
     graphs: GraphSizes | None = None
     # check

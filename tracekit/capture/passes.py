@@ -17,6 +17,7 @@ from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import PlannedVariant
+from tracekit.capture.written_files import with_files
 from tracekit.errors import ArgumentsRefusedError, NoStepsError
 from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window
 from tracekit.typical_step import typical_step
@@ -217,7 +218,7 @@ def _variant(
         error=error,
         params=planned.params,
         requested=planned.requested,
-        effective=_joined(profiled.effective, measured.effective, checked.effective),
+        effective=with_files(_joined(profiled.effective, measured.effective, checked.effective), results.values()),
         traces=relative(profiled.traces, traces_folder),
         ranks=[replace(each, traces=relative(each.traces, traces_folder)) for each in profiled.ranks],
         measured=measured.measured,

@@ -19,8 +19,9 @@ from tracekit import interruption
 from tracekit.capture import folder_state, kineto_log, progress
 from tracekit.capture.job import RESULT, SO_FAR, Job, PassResult, has_something
 from tracekit.capture.rank_jobs import combined, rank_folder, rank_jobs, rank_log, torchrun_environment
-from tracekit.capture.undo import undo
-from tracekit.capture.written_files import with_files
+from tracekit.capture.undo import Undone, undo
+from tracekit.capture.view import view
+from tracekit.capture.written_files import in_view, without_view
 from tracekit.workspace import temporary_home, workspace
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -42,16 +43,20 @@ def perform(
     job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None
 ) -> PassResult:
     """Run the pass in a separate process; a time-out or a crash becomes a result, too."""
-    files = folder_state.before(job)
-    try:
-        result = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
-        result = _with_so_far(result, folder / SO_FAR)
-    finally:
-        with interruption.deferred():
-            undone = undo(folder)
-            for rank in range(1, job.ranks):
-                undone.add(undo(rank_folder(folder, rank)))
-    return with_files(result, undone, files.changed())
+    folders = [rank_folder(folder, rank) for rank in range(job.ranks)]
+    with view(job, folder) as files:
+        job = msgspec.structs.replace(job, viewed=files.exists)
+        before, undone = folder_state.before(job), Undone()
+        try:
+            result = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
+            result = _with_so_far(result, folder / SO_FAR)
+        finally:
+            if not job.viewed:
+                with interruption.deferred():
+                    for own in folders:
+                        undone.add(undo(own))
+        written = in_view(files, job, folders) if job.viewed else without_view(files.why, undone, before.changed())
+        return msgspec.structs.replace(result, written=written)
 
 
 def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> PassResult:

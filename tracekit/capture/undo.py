@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
@@ -28,7 +28,9 @@ class Undone:
 def undo(folder: Path) -> Undone:
     """Undo the journal of this folder, latest entries first. Each entry is undone only once."""
     entries = [*journal.read(folder / journal.JOURNAL)]
-    done, spared = Undone(), _data(entries)
+    done, is_data = Undone(), data(entries)
+    spared = {each.to if isinstance(each, journal.Renamed) else each.path for each in entries}
+    spared = {path for path in spared if is_data(path)}
     for entry in reversed(entries):
         try:
             if _undo(entry, folder / journal.BACKUPS, spared):
@@ -42,18 +44,19 @@ def undo(folder: Path) -> Undone:
     return done
 
 
-def _data(entries: Sequence[journal.Entry]) -> set[str]:
-    """Data that the program made before its first step and read back, with everything beside it in folders it made.
+def data(entries: Sequence[journal.Entry]) -> Callable[[str], bool]:
+    """Whether a path is data that the program made before its first step and read back, or lies beside such data.
 
-    A later pass finds it, as a second run would, so that no data set is fetched again for each pass.
+    Beside means in a folder that it made then. A later pass finds it, as a second run would, so that no data set is
+    fetched again for each pass.
     """
     made = {entry.path for entry in entries if isinstance(entry, journal.Made) and entry.preparing}
     made |= {entry.to for entry in entries if isinstance(entry, journal.Renamed) and entry.preparing}
     read = {entry.path for entry in entries if isinstance(entry, journal.Read)}
     folders = {entry.path for entry in entries if isinstance(entry, journal.MadeFolder) and entry.preparing}
     tops = {each for each in folders if os.path.dirname(each) not in folders}
-    of_data = tuple(f"{top}{os.sep}" for top in tops if any(path.startswith(f"{top}{os.sep}") for path in read))
-    return {path for path in made if path in read or path.startswith(of_data)} if of_data else made & read
+    with_data = tuple(f"{top}{os.sep}" for top in tops if any(path.startswith(f"{top}{os.sep}") for path in read))
+    return lambda path: path in made and (path in read or path.startswith(with_data))
 
 
 def _undo(entry: journal.Entry, backups: Path, spared: set[str]) -> bool:

@@ -1,32 +1,73 @@
-"""Sentences about the files that a pass wrote: undone, left, or changed by something unknown."""
+"""What became of the files that passes wrote, and the sentences about it: one of each kind for all passes."""
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from tracekit.capture.job import PassResult
-from tracekit.capture.undo import Undone
+from tracekit.capture import journal
+from tracekit.capture.job import Job, PassResult, Written
+from tracekit.capture.undo import Undone, data
+from tracekit.capture.view import View
+from tracekit.run import Effective
 
 _NAMED = 3  # files in a sentence
 
 
-def with_files(result: PassResult, files: Undone, changed: list[str]) -> PassResult:
-    """The result, with a sentence for each kind of change. `changed` lists files whose content differs."""
-    remarks, notes = [*result.effective.remarks], [*result.effective.notes]
-    if files.undone:
-        remarks.append(f"what it wrote was undone: {_some(files.undone)} (--in-place leaves it)")
-    if files.left:
-        remarks.append(f"data that it prepared before its first step is left: {_some(files.left)}")
-    if files.failed:
-        failed = [f"{path} ({why})" for path, why in files.failed.items()]
-        notes.append(f"what it wrote could not be undone: {_some(failed)}")
-    if others := [path for path in changed if path not in files.left and path not in files.failed]:
-        notes.append(
-            f"files changed and were not put back: {_some(others)}. A library in C or another program wrote them, "
+def in_view(files: View, job: Job, folders: Sequence[Path]) -> Written:
+    """Keep the data that the program prepared, and let the view take the rest with it.
+
+    A script's data is what it made before its first step and read back; a recipe's is every new file, because its
+    contract is to write nothing else.
+    """
+    is_data: Callable[[str], bool] = lambda _: True  # noqa: E731
+    if job.is_script:
+        is_data = data([entry for folder in folders for entry in journal.read(folder / journal.JOURNAL)])
+    for folder in folders:
+        (folder / journal.JOURNAL).unlink(missing_ok=True)
+    kept = [path for path in files.new() if is_data(path) and files.keep(path)]
+    return Written(discarded=files.discarded(), kept=sorted(kept) if job.is_script else [])
+
+
+def without_view(why: str, files: Undone, changed: list[str]) -> Written:
+    """What a journal undid. `changed` lists files whose content differs, whatever wrote them."""
+    others = [path for path in changed if path not in files.left and path not in files.failed]
+    return Written(undone=files.undone, kept=files.left, failed=files.failed, changed=others, no_view=why)
+
+
+def with_files(effective: Effective, results: Iterable[PassResult]) -> Effective:
+    """With a sentence for each kind of thing that happened to the files of these passes."""
+    written = [result.written for result in results]
+    notes, remarks = [*_notes(written)], [*_remarks(written)]
+    return replace(effective, notes=[*effective.notes, *notes], remarks=[*effective.remarks, *remarks])
+
+
+def _remarks(written: Sequence[Written]) -> Iterator[str]:
+    if paths := _joined(each.discarded for each in written):
+        yield f"what it wrote was discarded: {_some(paths)} (--in-place keeps it)"
+    if paths := _joined(each.undone for each in written):
+        yield f"what it wrote was undone: {_some(paths)} (--in-place keeps it)"
+    if any(each.undone or each.failed or each.changed for each in written):
+        why = next(filter(None, (each.no_view for each in written)), "")
+        yield f"it wrote to your own files, because there was no copy-on-write view of them ({why})"
+    if paths := _joined(each.kept for each in written):
+        yield f"data that it prepared before its first step is left: {_some(paths)}"
+
+
+def _notes(written: Sequence[Written]) -> Iterator[str]:
+    failed = {path: why for each in written for path, why in each.failed.items()}
+    if failed:
+        yield f"what it wrote could not be undone: {_some([f'{path} ({why})' for path, why in failed.items()])}"
+    if paths := _joined(each.changed for each in written):
+        yield (
+            f"files changed and were not put back: {_some(paths)}. A library in C or another program wrote them, "
             "and later passes may find them changed"
         )
-    return replace(result, effective=replace(result.effective, remarks=remarks, notes=notes))
+
+
+def _joined(lists: Iterable[list[str]]) -> list[str]:
+    return [*dict.fromkeys(path for paths in lists for path in paths)]
 
 
 def _some(paths: list[str]) -> str:

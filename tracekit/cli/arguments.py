@@ -99,7 +99,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         help="treat the file as a training script, even if it defines setup(ctx) like a recipe",
     )
     parser.add_argument(
-        "--in-place", action="store_true", help="keep what a script writes in its passes (default: undo it)"
+        "--in-place", action="store_true", help="keep what a script writes in its passes (default: discard it)"
     )
     parser.add_argument(
         "--step-at",

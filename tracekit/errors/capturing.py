@@ -10,6 +10,15 @@ class NoSuchRecipeError(TracekitError):
         super().__init__(f"{named(path)}: no such recipe or script. Try: tracekit {verb} recipes/gcn_cora.py")
 
 
+class FolderInUseError(TracekitError):
+    """Another process captures or audits in the current folder."""
+
+    def __init__(self, folder: object, owner: str) -> None:
+        super().__init__(
+            f"{named(folder)}: process {owner} is capturing in this folder. Wait for it, or capture in another folder."
+        )
+
+
 class NotARecipeError(TracekitError):
     """A Python file that breaks the recipe contract."""
 

@@ -12,6 +12,7 @@ from typing import cast
 from tracekit import interruption
 from tracekit import run as runs
 from tracekit.capture import messages as capture_messages
+from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import check_options
 from tracekit.errors import NoInterpreterError, NothingCapturedError, OutputError, RecipeFailedError, TracekitError
@@ -57,7 +58,7 @@ def sweep(options: SweepOptions) -> int:
         check_options(_options_of_cell(cell, swept, options, options.devices[0]), "sweep")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
-        with interruption.by_any_signal(), locked(options.out):
+        with interruption.by_any_signal(), folder_lock(), locked(options.out):
             study = planned(options.out, options.file.name, swept, chosen, device)
             shutil.rmtree(options.out / RUNNING, ignore_errors=True)  # left by a sweep that was killed
             (options.out / CELLS).mkdir(exist_ok=True)

@@ -8,10 +8,13 @@ from msgspec.structs import replace
 from tracekit import interruption
 from tracekit.capture import messages, process
 from tracekit.capture.audit.rows import Audit, Kind
+from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import check_kind, check_options, trains_by_itself
+from tracekit.capture.written_files import with_files
 from tracekit.errors import AuditFailedError, NoStepsError
+from tracekit.run import Effective
 
 __all__ = ["Options", "audit", "exit_code"]
 
@@ -20,10 +23,12 @@ def audit(options: Options) -> Audit:
     """Run the first variant, and say what would block. If the run failed, `failure` says why."""
     check_options(options, "audit")
     check_kind(options, trains_by_itself(options), "audit")
-    with interruption.by_any_signal(), process.scratch() as scratch:
+    with interruption.by_any_signal(), folder_lock(), process.scratch() as scratch:
         result = process.perform(_job(options), scratch, scratch / "audit.log", options.timeout)
     for note in result.notes:
         options.tell(f"  {note}")
+    for line in (*(files := with_files(Effective(), [result])).notes, *files.remarks):
+        options.tell(f"  {line}")
     if result.outcome == "ok":
         return _named(result.audit)
     if result.no_steps:

@@ -17,6 +17,8 @@ from urllib.parse import unquote, urlsplit
 
 from tracekit.capture import journal
 from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
+from tracekit.capture.job import Job
+from tracekit.capture.view import caches
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _LARGEST_DATABASE_BYTES = 1 << 28  # small enough to be copied in every pass, even if it is only read
@@ -24,14 +26,15 @@ _NOT_THE_PROGRAMS = (f"{os.sep}__pycache__{os.sep}", f"{os.sep}dev{os.sep}", f"{
 
 
 class FileJournal:
-    """Records every change from `begin` to `end`, with a copy of what was there."""
+    """Records every change from `begin` to `end`, with a copy of what was there unless the pass runs in a view.
 
-    def __init__(self, folder: Path, spared: list[str]) -> None:
-        self._folder, self._spared = (
-            folder,
-            tuple(f"{os.path.realpath(each)}{os.sep}" for each in [str(folder), *spared]),
-        )
-        self._caches = tuple(_caches())
+    In a view it only shows which new files are data that the program prepared.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._folder, self._backs_up = Path(job.scratch), not job.viewed
+        spared = [os.path.realpath(each) for each in (job.scratch, *filter(None, [job.folder]))]
+        self._spared = tuple(f"{each}{os.sep}" for each in (*spared, *caches()))
         self._lock = threading.RLock()
         self._known: set[str] = set()  # already noted since their names last changed
         self._made: set[str] = set()  # did not exist before the pass
@@ -120,6 +123,8 @@ class FileJournal:
         if not os.path.lexists(path):
             self._made.add(path)
             self._note(journal.Made(path, self._preparing))
+        elif not self._backs_up:
+            pass
         elif os.path.islink(path):
             self._note(journal.ChangedLink(path, self._preparing, os.readlink(path)))
         elif stat.S_ISREG((status := os.stat(path)).st_mode):
@@ -156,9 +161,7 @@ class FileJournal:
         self._known -= {source, target}
 
     def _is_the_programs(self, path: str) -> bool:
-        return not path.startswith((*self._spared, *self._caches)) and not any(
-            each in path for each in _NOT_THE_PROGRAMS
-        )
+        return not path.startswith(self._spared) and not any(each in path for each in _NOT_THE_PROGRAMS)
 
     def _note(self, entry: journal.Entry) -> None:
         if self._is_the_programs(entry.path):
@@ -176,9 +179,3 @@ def _path(given: Any, folder: Any = -1) -> str:
     # Links in the folder's path are followed, but not a link at the end: it is what is removed or renamed.
     head, tail = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(head), tail)
-
-
-def _caches() -> list[str]:
-    """The folders of library caches, whose content is not undone."""
-    named = [os.environ.get(name) for name in ("XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME", "HF_DATASETS_CACHE")]
-    return [f"{os.path.realpath(each)}{os.sep}" for each in [*filter(None, named), os.path.expanduser("~/.cache")]]

@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from tracekit import step_marks
@@ -75,7 +74,7 @@ class ScriptSteps:
         self._clock = timing.StepClock(job.device)
         self._ends_seen = 0
         self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
-        self._journal = None if job.in_place or not job.scratch else FileJournal(Path(job.scratch), [job.folder])
+        self._journal = None if job.in_place or not job.scratch else FileJournal(job)
         self._progress, self._expected = Writer(job.scratch), ExpectedSteps(job)
         self._marked = out_of_dynamos_sight(lambda: self._reached(Boundary.MARK))
 

@@ -1,0 +1,243 @@
+"""A copy-on-write view of the whole file system: whatever a pass writes in it reaches none of the user's files.
+
+Run as a program, this file is the holder of a view: it makes a mount namespace in which every file system that can be
+written is covered by an overlay, says where the overlays keep what is written, and waits until its standard input is
+closed. The pass calls `enter` as its first act; its children are in the view, too. Nothing needs to be undone after a
+kill: the namespace ends with its last process. Only the standard library is used, and only Linux is known.
+"""
+
+import ctypes
+import json
+import os
+import stat
+import sys
+
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
+_MNT_DETACH = 2
+_PR_SET_PDEATHSIG, _SIGKILL = 1, 9
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
+_CAPSET = {"x86_64": 126, "aarch64": 91, "riscv64": 91, "ppc64le": 184, "s390x": 185}
+_CAPABILITY_VERSION_3 = 0x20080522
+
+# Devices, sockets of services, and what the kernel shows of itself: there are no files to lose in them.
+_NO_FILES = ("/proc", "/sys", "/dev", "/run")
+_NO_FILES_TYPES = {"autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs",
+                   "efivarfs", "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "securityfs", "sysfs",
+                   "tracefs"}  # fmt: skip
+_MOST_COPIED_BYTES = 64 << 20  # of files beside a mount point, where no overlay is possible
+
+
+class NoViewError(Exception):
+    """No view can be made, and why."""
+
+
+def enter(holder: int) -> None:
+    """Move this process, which has one thread, into the view; its working folder keeps its path."""
+    here = os.getcwd()
+    libc = ctypes.CDLL(None, use_errno=True)
+    own_user = os.readlink("/proc/self/ns/user") == os.readlink(f"/proc/{holder}/ns/user")
+    spaces = [os.open(f"/proc/{holder}/ns/{name}", os.O_RDONLY) for name in (["mnt"] if own_user else ["user", "mnt"])]
+    for space in spaces:
+        _check(libc.setns(space, 0), "setns")
+        os.close(space)
+    os.chdir(here)
+    if not own_user:
+        # It had every right in the new user namespace, where a plain run has none: it could write read-only files.
+        header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+        _check(libc.syscall(_CAPSET[os.uname().machine], header, (ctypes.c_uint32 * 6)()), "capset")
+
+
+def main() -> None:
+    """Make the view that the first argument describes, and keep it while the standard input is open."""
+    wish = json.loads(sys.argv[1])
+    try:
+        answer: dict[str, object] = {"overlays": _View(**wish).make()}
+    except (NoViewError, OSError, KeyError) as error:
+        answer = {"why": str(error)}
+    print(json.dumps(answer), flush=True)
+    while "overlays" in answer and sys.stdin.buffer.read(1):
+        pass
+
+
+class _View:
+    """The new root, while it is made below `home`: `through` is shown as it is, `vital` must have an overlay."""
+
+    def __init__(self, parent: int, home: str, through: list[str], vital: list[str]) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+        if os.getppid() != parent:
+            sys.exit(1)
+        self._home, self._through, self._vital = home, through, vital
+        self._root = os.path.join(home, "root")
+        self._overlays: list[tuple[str, str]] = []
+
+    def make(self) -> list[tuple[str, str]]:
+        """The overlays: where each is, and the folder of what is written there, the innermost first."""
+        self._is_users = not self._unshare()
+        self._mount(None, "/", flags=_MS_REC | _MS_PRIVATE)
+        os.mkdir(self._root)
+        self._types = _mounts()
+        self._points = sorted(self._types)
+        self._show("/")
+        for path in self._through:
+            if os.path.isdir(path) and os.path.isdir(self._at(path)):
+                self._bind(path, whole=not _is_below(self._home, path))
+        os.chdir(self._root)
+        _check(self._libc.syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."), "pivot_root")
+        _check(self._libc.umount2(b".", _MNT_DETACH), "umount")
+        os.chdir("/")
+        return sorted(self._overlays, reverse=True)
+
+    def _unshare(self) -> bool:
+        """Take a mount namespace; returns whether this process may mount without a user namespace."""
+        if self._libc.unshare(_CLONE_NEWNS) == 0:
+            return True
+        user, group = os.getuid(), os.getgid()
+        _check(self._libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS), "unshare")
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+        return False
+
+    def _show(self, path: str) -> None:
+        """Make what is at that path visible in the new root, where something is to mount it on already."""
+        inside = [point for point in self._points if _is_below(point, path) and point != path]
+        kind = self._types.get(path, "")
+        if path in _NO_FILES or kind in _NO_FILES_TYPES or not os.path.isdir(path):
+            self._bind(path)
+            return
+        is_vital = any(_is_below(vital, path) for vital in self._vital)
+        if os.statvfs(path).f_flag & os.ST_RDONLY and path != "/":
+            self._bind(path)
+            return
+        if inside and self._is_users:  # the kernel refuses an overlay that would uncover what is below these mounts
+            self._show_parts(path)
+            return
+        try:
+            self._cover(path)
+        except OSError as error:
+            if is_vital:
+                raise NoViewError(f"no overlay on {path} ({kind}): {error.strerror}") from None
+            self._bind(path)
+            self._make_read_only(path)
+            inside = []
+        shown: list[str] = []
+        for point in inside:
+            if not any(_is_below(point, other) for other in shown) and os.path.lexists(self._at(point)):
+                self._show(point)
+                shown.append(point)
+
+    def _show_parts(self, path: str) -> None:
+        """Make a folder that holds mount points from an empty one, a part at a time."""
+        if path == "/":
+            self._mount("tmpfs", self._root, "tmpfs", data="mode=755")
+        copied = 0
+        for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
+            at = self._at(entry.path)
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), at)
+            elif entry.is_dir(follow_symlinks=False):
+                os.mkdir(at)
+                if os.access(entry.path, os.R_OK | os.X_OK):
+                    self._show(entry.path)
+            elif entry.is_file() and os.access(entry.path, os.W_OK):
+                copied += entry.stat().st_size
+                if copied > _MOST_COPIED_BYTES:
+                    raise NoViewError(f"{path} holds both mount points and large files")
+                _copy(entry.path, at)
+            else:
+                open(at, "wb").close()
+                self._bind(entry.path)
+        status = os.stat(path)
+        if path != "/":
+            os.chmod(self._at(path), stat.S_IMODE(status.st_mode))
+
+    def _cover(self, path: str) -> None:
+        """Mount an overlay over that folder."""
+        number = len(self._overlays)
+        upper, work = (os.path.join(self._home, f"{kind}{number}") for kind in ("upper", "work"))
+        for folder in (upper, work):
+            if not os.path.isdir(folder):
+                os.mkdir(folder)
+        status = os.stat(path)
+        os.chmod(upper, stat.S_IMODE(status.st_mode))
+        if self._is_users:
+            self._copy_folders_of_others(path, upper)
+        else:
+            os.chown(upper, status.st_uid, status.st_gid)
+        names = {"lowerdir": path, "upperdir": upper, "workdir": work}
+        data = ",".join(f"{key}={_escaped(value)}" for key, value in names.items())
+        more = ",userxattr" if self._is_users else ",redirect_dir=on"
+        self._mount("overlay", self._at(path), "overlay", data=data + more)
+        self._overlays.append((path, upper))
+
+    def _copy_folders_of_others(self, path: str, upper: str) -> None:
+        """Make the folders that lead to the vital ones: an overlay cannot copy what belongs to others, as /tmp does."""
+        for vital in self._vital:
+            if not _is_below(vital, path):
+                continue
+            status = os.stat(vital)
+            if os.access(vital, os.W_OK) and (status.st_uid, status.st_gid) != (os.getuid(), os.getgid()):
+                raise NoViewError(f"{vital} belongs to another user or group")
+            parts = os.path.relpath(vital, path).split("/")
+            for count in range(1, len(parts)):
+                folder = os.path.join(*parts[:count])
+                if not os.path.isdir(os.path.join(upper, folder)):
+                    os.mkdir(os.path.join(upper, folder))
+                    mode = os.stat(os.path.join(path, folder)).st_mode
+                    os.chmod(os.path.join(upper, folder), stat.S_IMODE(mode))
+
+    def _bind(self, path: str, whole: bool = True) -> None:
+        self._mount(path, self._at(path), flags=_MS_BIND | (_MS_REC if whole else 0))
+
+    def _make_read_only(self, path: str) -> None:
+        flags = os.statvfs(path).f_flag & (2 | 4 | 8 | 1024 | 2048)  # nosuid, nodev, noexec, noatime, nodiratime
+        if os.statvfs(path).f_flag & 4096:  # ST_RELATIME
+            flags |= 1 << 21
+        self._mount(None, self._at(path), flags=_MS_REMOUNT | _MS_BIND | _MS_RDONLY | flags)
+
+    def _at(self, path: str) -> str:
+        return self._root if path == "/" else self._root + path
+
+    def _mount(self, source: str | None, target: str, kind: str | None = None, flags: int = 0, data: str = "") -> None:
+        texts = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
+        done = self._libc.mount(*texts, ctypes.c_ulong(flags), os.fsencode(data) if data else None)
+        _check(done, f"mount {target}")
+
+
+def _mounts() -> dict[str, str]:
+    """The type of the file system at each mount point that has a path."""
+    types = {}
+    with open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            left, _, right = line.partition(b" - ")
+            point = os.fsdecode(left.split()[4].decode("unicode_escape").encode("latin-1"))
+            types[point] = right.split()[0].decode()
+    return types
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _copy(source: str, target: str) -> None:
+    with open(source, "rb") as file, open(target, "wb") as copy:
+        copy.write(file.read())
+    status = os.stat(source)
+    os.chmod(target, stat.S_IMODE(status.st_mode))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _escaped(path: str) -> str:
+    return "".join(f"\\{character}" if character in "\\:," else character for character in path)
+
+
+def _check(done: int, what: str) -> None:
+    if done:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+if __name__ == "__main__":
+    main()

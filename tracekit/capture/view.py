@@ -1,0 +1,149 @@
+"""The copy-on-write view in which a pass runs, seen from outside: made before it, and read once it has ended."""
+
+import errno
+import filecmp
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tracekit.capture.child import view as holder
+from tracekit.capture.job import Job
+
+SWITCH = "TRACEKIT_VIEW"  # "off": passes write to the user's files, and a journal undoes it
+VIEW = "view"  # in the scratch folder of a pass: the process that holds its view
+_NOT_SAID = "__pycache__"
+_CACHES = ("XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME", "HF_DATASETS_CACHE", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY")
+_USUAL_CACHES = ("~/.cache", "~/.nv", "/tmp/nvidia-mps")
+
+
+class View:
+    """Where the overlays of a view keep what is written in it; without a view, `why` there is none."""
+
+    def __init__(self, overlays: list[tuple[str, str]], why: str = "") -> None:
+        self.why, self.exists = why, bool(overlays)
+        self._overlays = [(point, Path(upper)) for point, upper in overlays]  # the innermost first
+
+    def discarded(self) -> list[str]:
+        """The user's files that differ in the view: changed, new or gone. Folders are not listed."""
+        return sorted(
+            path for path, upper in self._files() if _NOT_SAID not in path and _differs(path, upper, os.lstat(upper))
+        )
+
+    def new(self) -> Iterator[str]:
+        """The files that exist in the view only."""
+        for path, upper in self._files():
+            if not os.path.lexists(path) and _is_content(os.lstat(upper)):
+                yield path
+
+    def keep(self, path: str) -> bool:
+        """Put a new file of the view where it was written, whole or not at all, and in place of none."""
+        upper = self._upper(path)
+        try:
+            if not _is_content(os.lstat(upper)):
+                return False
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with _beside(upper, path) as made:
+                os.link(made, path, follow_symlinks=False)
+        except OSError:
+            return False
+        return True
+
+    def _upper(self, path: str) -> Path:
+        point, upper = next((point, upper) for point, upper in self._overlays if holder._is_below(path, point))
+        return upper / os.path.relpath(path, point)
+
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        for point, upper in self._overlays:
+            for folder, folders, names in os.walk(upper):
+                for name in [*names, *(each for each in folders if os.path.islink(os.path.join(folder, each)))]:
+                    file = Path(folder, name)
+                    path = os.path.join(point, file.relative_to(upper))
+                    if path not in (mount for mount, _ in self._overlays):
+                        yield path, file
+
+
+@contextmanager
+def view(job: Job, folder: Path) -> Iterator[View]:
+    """A view for the passes that `folder` is the scratch folder of. A job that writes in place needs none."""
+    (folder / VIEW).unlink(missing_ok=True)
+    if job.in_place:
+        yield View([])
+        return
+    if sys.platform != "linux" or os.environ.get(SWITCH) == "off":
+        yield View([], f"{SWITCH}=off" if sys.platform == "linux" else "only Linux has them")
+        return
+    home = Path(tempfile.mkdtemp(prefix="view-", dir=folder))
+    wish = {
+        "parent": os.getpid(),
+        "home": str(home),
+        "through": sorted({os.path.realpath(each) for each in (str(folder), *filter(None, [job.folder]), *caches())}),
+        "vital": [os.getcwd(), *([] if job.module else [os.path.dirname(os.path.realpath(job.program))])],
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(holder.__file__), json.dumps(wish)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        answer = json.loads(process.stdout.readline() or b'{"why": "its process died"}')
+        if "overlays" in answer:
+            (folder / VIEW).write_text(str(process.pid))
+        yield View([tuple(each) for each in answer.get("overlays", [])], answer.get("why", ""))
+    finally:
+        (folder / VIEW).unlink(missing_ok=True)
+        process.stdin.close()
+        process.stdout.close()
+        process.wait()
+
+
+def caches() -> list[str]:
+    """The folders of library caches and of services that exist: they are never part of a view."""
+    named = [*filter(None, map(os.environ.get, _CACHES)), *map(os.path.expanduser, _USUAL_CACHES)]
+    return [path for each in named if os.path.isdir(path := os.path.realpath(each))]
+
+
+@contextmanager
+def _beside(file: Path, path: str) -> Iterator[str]:
+    """A name for the content on the file system of `path`: the file itself, or else a copy that is removed again."""
+    folder, name = os.path.split(path)
+    copy = os.path.join(folder, f".{name}.tracekit-{os.getpid()}")
+    try:
+        os.link(file, copy, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP):
+            raise
+        shutil.copy2(file, copy, follow_symlinks=False)
+    try:
+        yield copy
+    finally:
+        with suppress(OSError):
+            os.unlink(copy)
+
+
+def _is_content(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
+
+
+def _differs(path: str, upper: Path, after: os.stat_result) -> bool:
+    """Whether the file in the view is not as outside: an overlay copies a file that is only opened for writing."""
+    try:
+        before = os.lstat(path)
+    except OSError:
+        return _is_content(after)
+    if not _is_content(after) or stat.S_IFMT(before.st_mode) != stat.S_IFMT(after.st_mode):
+        return True  # removed, or something else
+    if stat.S_ISLNK(after.st_mode):
+        return os.readlink(path) != os.readlink(upper)
+    if (before.st_mode, before.st_size) != (after.st_mode, after.st_size):
+        return True
+    return before.st_mtime_ns != after.st_mtime_ns and not filecmp.cmp(path, upper, shallow=False)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.capture.capturing import perform
+from tests.capture.capturing import COMPILED, perform
 from tracekit import lines_file
 from tracekit.capture.child import bytecode
 from tracekit.compile_log.provenance import Provenance
@@ -69,6 +69,24 @@ def test_samples_are_of_the_users_lines(captured):
     lines, recipe = captured.lines, str(captured.recipe)
     assert len(lines.sample_ns) == len(lines.sample_place)
     assert {lines.callers[place.caller] for place in lines.places} <= {(recipe, "step"), (recipe, "twice")}
+
+
+def test_lines_between_calls_are_looked_up_and_dynamo_does_not_notice(tmp_path):
+    loop = "        count = 0\n        while count < 200_000:\n            count += 1\n"
+    recipe = tmp_path / "looping.py"
+    recipe.write_text(
+        RECIPE.replace("        loss = twice", f"{loop}        loss = twice").replace(
+            "layer = torch.nn.Linear(4, 4)", "layer = ctx.compile(torch.nn.Linear(4, 4))"
+        )
+    )
+    result = perform(tmp_path, "profile", recipe, steps=2, warmup=4, requested=COMPILED)
+    assert result.outcome == "ok", result.traceback
+    lines = lines_file.read(tmp_path / "detail.json.gz")
+    seen = {line for place in lines.places for line in place.lines}
+    first = recipe.read_text().splitlines().index("        count = 0") + 1
+    assert seen & {first + 1, first + 2}
+    assert {each.during for each in result.ledger.compiles} == {"cold"}
+    assert not result.ledger.breaks
 
 
 def test_functions_have_full_paths_and_owners(captured):

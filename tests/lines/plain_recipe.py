@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import torch
 
-PARAMS = {"truth": "", "rounds": 600_000, "sleep": 0.06}
+PARAMS = {"truth": "", "rounds": 1_200_000, "sleep": 0.12}
 now = time.time_ns
 
 

@@ -73,13 +73,13 @@ def place_of(code: CodeType, instruction: int, caller: int) -> Place | None:
     Python lets other threads run only at certain instructions: in a loop, where it jumps back. So a sample there stands
     for a round of the loop.
     """
-    begins = instruction
-    for each in dis.get_instructions(code):
-        if each.offset == instruction and each.opname.startswith("JUMP_BACKWARD"):
-            begins = int(each.argval)
+    done = [each for each in dis.get_instructions(code) if each.offset <= instruction]
+    if not done:
+        return None
+    begins = done[-1].argval if done[-1].opname.startswith("JUMP_BACKWARD") else done[-1].offset
     lines = Counter(
         each.positions.lineno
-        for each in dis.get_instructions(code)
-        if begins <= each.offset <= instruction and each.positions is not None and each.positions.lineno is not None
+        for each in done
+        if each.offset >= begins and each.positions is not None and each.positions.lineno is not None
     )
     return Place(caller, [*lines], [*lines.values()]) if lines else None

@@ -48,6 +48,9 @@ def test_a_planted_straggler_is_found_with_its_bucket_and_milliseconds(tmp_path)
     assert all(Path(each["trace"]).is_file() and each["note"] is None for each in variant["ranks"])
     early, late = (list(map(int, (arrivals / rank).read_text().split())) for rank in ("0", "1"))
     lateness = [after - before for before, after in zip(early, late, strict=True)]
+    first = made.diagnoses["eager"].findings[0]
+    assert first.id == "late_rank"  # rank 0, which waits in backward, is not blamed
+    assert first.title.startswith("Rank 1 delays the others")
     matched = collectives(made.ranks["eager"])
     assert len(matched.steps) >= 3
     for step in matched.steps:

@@ -1,6 +1,7 @@
 """A job that a late rank slows down: that rank is the first finding, the verdict and the headline, on GPUs and CPUs."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from jobs import job
@@ -10,6 +11,7 @@ from tracekit.cli import main
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.report.headline import headline
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.overview import overview
 from tracekit.tui.model.selection import Selection
@@ -128,6 +130,22 @@ def test_it_is_the_headline_of_the_terminal_ui(tmp_path):
     opened = Opened(made(cpu_job(tmp_path, late=1)))
     content = overview(opened, Selection())
     assert content.pieces[0].lines[0].startswith("Rank 1 delays the others")
+
+
+def test_of_two_jobs_each_keeps_its_own_headline(tmp_path):
+    """Also where only one of them is shown, and with readers, which compare the ranks of both."""
+    for name, late in (("one", 0), ("two", 1)):
+        (tmp_path / name).mkdir()
+        cpu_job(tmp_path / name, late)
+    both = report(open_subject([tmp_path / "one", tmp_path / "two"]))
+    both = replace(both, subject=replace(both.subject, ranks=both.ranks))
+    assert [line for line in headline(both) if "delays" in line] == [
+        f"{name}: Rank {late} delays the others: it arrives 30.0 ms a step later than the first rank, mostly because "
+        "of data loading."
+        for name, late in (("one", 0), ("two", 1))
+    ]
+    (line, *_) = headline(both.narrowed(["one"]))
+    assert line.startswith("Rank 0 delays the others")
 
 
 def test_a_job_in_step_has_no_such_headline(tmp_path, capsys):

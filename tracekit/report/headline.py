@@ -31,8 +31,8 @@ def headline(report: Report) -> list[str]:
 
 
 def _late_ranks(report: Report) -> Iterator[str]:
-    for name in report.collectives:
-        late = next((each for each in report.diagnoses[name].findings if each.id == "late_rank"), None)
+    for name, found in report.diagnoses.items():
+        late = next((each for each in found.findings if each.id == "late_rank"), None)
         if late is not None:
             yield (
                 f"{sanitize(name)}: {sanitize(late.title)}." if len(report.members) > 1 else f"{sanitize(late.title)}."

@@ -6,6 +6,7 @@ from typing import Literal, TypedDict
 
 from tracekit.findings import Evidence, Finding, Where, blamed_events, evidence, rule
 from tracekit.findings.breaks import BreakTime, break_time
+from tracekit.findings.compiler_advice import against_break, against_guard, guard_of, is_on_purpose
 from tracekit.intervals import Bools, Union
 from tracekit.profile import Profile
 from tracekit.run import Break, Limit, Skip
@@ -26,18 +27,22 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
         yield _limit_reached(profile, ledger.limits)
     if ledger.skips:
         yield _graphs_skipped(profile, ledger.skips)
-    if (time := break_time(profile)) is not None:
-        yield _breaks(profile, ledger.breaks, time)
+    avoidable = [entry for entry in ledger.breaks if not is_on_purpose(entry)]
+    if avoidable and (time := break_time(profile)) is not None:
+        yield _breaks(profile, avoidable, time)
 
 
 def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
     names = [*dict.fromkeys(each.name or "a function" for each in limits)]
     where = Where(limits[0].file, limits[0].line, limits[0].name)
+    reason = limits[0].reason or ""
+    failed = f"; the guard that failed last: {guard_of(reason)}" if reason else ""
+    advice = against_guard(reason) or "Find out what changes from call to call and mark it dynamic"
     return Finding(
         "recompile_limit",
-        f"The recompile limit was reached{where.at}: {', '.join(names)} run{'s' if len(names) == 1 else ''} eagerly",
-        advice="Find out what changes from call to call and mark it dynamic, or raise "
-        "torch._dynamo.config.recompile_limit.",
+        f"The recompile limit was reached{where.at}: {', '.join(names)} run{'s' if len(names) == 1 else ''} "
+        f"eagerly{failed}",
+        advice=f"{advice.rstrip('.')}; or raise torch._dynamo.config.recompile_limit.",
         where=where,
         link=_RECOMPILES,
         **_inferred(profile, profile.attribution.pieces.of("python", "guards", "dispatch", "kernel_launch")),
@@ -65,14 +70,17 @@ def _graphs_skipped(profile: Profile, skips: list[Skip]) -> Finding:
 def _breaks(profile: Profile, breaks: list[Break], time: BreakTime) -> Finding:
     places = Counter((each.file, each.line, each.reason) for each in breaks)
     (file, line, reason), _ = places.most_common(1)[0]
+    first = next(entry for entry in breaks if (entry.file, entry.line, entry.reason) == (file, line, reason))
+    advice = against_break(first) or (
+        "Rewrite that line or, if it is in a library, move the call that leads there out of the compiled function (the "
+        "section on graph breaks has your lines; with fullgraph=True the first break raises an error)."
+    )
     where = Where(file, line)
     most = "" if len(places) == 1 else f" in {count(len(places))} places{', most often' if where.at else ''}"
     return Finding(
         "graph_breaks",
         f"{many(len(breaks), 'graph break')}{most}{where.at}: {reason}",
-        advice=f"That is {time.said}. Rewrite that line or, if it is in a library, move the call that leads there out "
-        "of the compiled function (the section on graph breaks has your lines; with fullgraph=True the first break "
-        "raises an error).",
+        advice=f"That is {time.said}. {advice}",
         where=where,
         link=_BREAKS,
         claim=time.claim,

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracekit.analyses.compiles import spans_of
 from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.compiler_advice import against_guard
 from tracekit.intervals import Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
@@ -17,7 +18,6 @@ _DYNAMIC = "https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.h
 _CACHE = "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html"
 _TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
 _TUNING = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
-_SIZE = "size mismatch at index"
 _KINDS = {
     "first": "first compilation",
     "backward": "backward compilation",
@@ -58,9 +58,8 @@ def _compiled(spans: list[Span]) -> str:
 
 
 def _against_recompiling(spans: list[Span]) -> str:
-    if any(_SIZE in reason for reason in _reasons(spans)):
-        return "Mark the dimension as dynamic (torch._dynamo.mark_dynamic, or dynamic=True), or pad it to a few sizes."
-    return (
+    known = (against_guard(reason) for reason in _reasons(spans))
+    return next(filter(None, known), None) or (
         "Find out what changes from call to call (TORCH_LOGS=recompiles, or tracekit capture), and pass it as a "
         "tensor, mark it dynamic (torch._dynamo.mark_dynamic), or keep it out of the compiled function."
     )

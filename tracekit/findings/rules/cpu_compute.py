@@ -7,6 +7,7 @@ import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.breaks import break_time
+from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.culprits import by_name, plain
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.not_recorded import device_side_missing
@@ -34,8 +35,13 @@ _ADVICE = {
         "The first of these operators computes: on a CPU, {smaller}channels_last and one thread per core "
         "(torch.set_num_threads) may help; a GPU is made for this.",
     ),
-    "random": "The first of these operators draws random numbers: apply dropout to a smaller tensor, or compile the "
+}
+# By whether anything is compiled: then the operator runs outside of the graphs.
+_RANDOM = {
+    False: "The first of these operators draws random numbers: apply dropout to a smaller tensor, or compile the "
     "model, which fuses the drawing with what follows it.",
+    True: "The first of these operators draws random numbers, outside of the compiled graphs: apply dropout to a "
+    "smaller tensor, or inside of the compiled function, which fuses the drawing with what follows it.",
 }
 _CPP_KERNEL = re.compile(r"(graph_\d+_)?cpp_fused_")  # a loop that Inductor generated, named after what it fuses
 _COMPILED = "The first of these is compiled already: {smaller}more threads (torch.set_num_threads) or a GPU may help."
@@ -48,7 +54,11 @@ _STEP_BY_STEP = (
     "The first of these operators is a whole recurrent layer, whose time steps wait for each other: larger batches or "
     "shorter sequences give each of them more to do at once; a GPU may help, compiling leaves it as it is."
 )
-_OTHERWISE = "Compile the model (torch.compile), so that operators are fused and read and write memory only once."
+_OTHERWISE = {
+    False: "Compile the model (torch.compile), so that operators are fused and read and write memory only once.",
+    True: "The first of these operators runs outside of the compiled graphs: where it can be part of them, it is fused "
+    "with others, which read and write memory only once.",
+}
 
 
 @rule("cpu_compute")
@@ -95,7 +105,8 @@ def _advice(profile: Profile, operator: str) -> str:
     elif _RECURRENT.fullmatch(operator):
         advice = _STEP_BY_STEP
     else:
-        advice = _ADVICE.get(kernel_class(operator, operator), _OTHERWISE)
+        kind = kernel_class(operator, operator)
+        advice = _ADVICE.get(kind) or (_RANDOM if kind == "random" else _OTHERWISE)[is_compiled(profile)]
     return advice.replace("{smaller}", _smaller(profile)) if "{smaller}" in advice else advice
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from tracekit.engine.buckets import BUCKETS, SUBMITTING
 from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.habits import GARBAGE
@@ -37,6 +38,24 @@ _ADVICE = {
         _COMPILE,
     ),
 }
+# Where something is compiled already.
+_ADVICE_COMPILED = {
+    "launch_bound": (
+        'Submit whole steps at once with CUDA graphs (mode="reduce-overhead", or torch.cuda.graph), which save at most '
+        "{most} a step; or do more in each kernel, with larger batches.",
+        _GRAPHS,
+    ),
+    "dispatch_bound": (
+        "Leave less outside of compiled graphs (graph breaks, losses, the optimizer), or skip the dispatch with CUDA "
+        'graphs (mode="reduce-overhead"): this saves at most {most} a step; larger batches hide the overhead.',
+        _GRAPHS,
+    ),
+    "python_bound": (
+        "Do less in Python between operators and compiled graphs: move what stays the same out of the loop, replace "
+        "loops over tensors with a single operator, remove graph breaks. This saves at most {most} a step.",
+        _COMPILE,
+    ),
+}
 
 
 @rule("slow_host")
@@ -58,7 +77,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
     culprit = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
     line_at = f", most of all{culprit.at}" if culprit.file else ""
-    advice, link = _ADVICE[name]
+    advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
     yield Finding(
         name,
         f"The host is too slow{line_at}: the GPU idles for {duration(idle, like=mean.step_ns)} of "

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, rule
+from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import blaming, kernels
 from tracekit.profile import Profile
 from tracekit.units import count, duration
@@ -35,8 +36,8 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
             f"The GPU idles between kernels although the next one is queued: {count(round(len(rows) / steps))} "
             f"kernels a step take only {duration(usual)} each (median)",
             claim=pieces.union(between),
-            advice="Do more in each kernel: larger batches, torch.compile, an optimizer with foreach=True or "
-            "fused=True.",
+            advice=f"Do more in each kernel: larger batches, {'' if is_compiled(profile) else 'torch.compile, '}an "
+            "optimizer with foreach=True or fused=True.",
             link=_LINK,
         ),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.findings import Finding, rule
+from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import blaming, kernels, of_classes
 from tracekit.findings.traffic import ELEMENTWISE, moved
 from tracekit.intervals import Bools, Ints, runs
@@ -25,6 +26,10 @@ class _Chains:
     shorter: Ints  # of all but the longest: those that a single kernel would save
 
 
+_EAGER = "under torch.compile,"
+_COMPILED = "inside of the compiled function, without graph breaks between them,"
+
+
 @rule("unfused_elementwise")
 def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     """`unfused_elementwise`, which is not one of `VERDICTS`: all but the longest kernel of each chain, at most."""
@@ -42,8 +47,8 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
             "unfused_elementwise",
             f"{count(round((len(chains.shorter) + chains.number) / steps))} elementwise kernels a step follow one "
             f"another in {many(round(chains.number / steps), 'chain')}{_bytes_saved(profile, chains)}",
-            advice="Fuse them: torch.compile makes one kernel of each chain, which reads and writes memory only once; "
-            "fused=True or foreach=True does so for an optimizer.",
+            advice=f"Fuse them: {_COMPILED if is_compiled(profile) else _EAGER} one kernel is made of each chain, "
+            "which reads and writes memory only once; fused=True or foreach=True does so for an optimizer.",
             link=_LINK,
             confidence="inferred",
         ),

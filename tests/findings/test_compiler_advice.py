@@ -1,0 +1,130 @@
+"""What the compiler's own words say is to be done, and what is not to be said of code that is compiled already."""
+
+import inspect
+from dataclasses import replace
+
+import pytest
+import torch_geometric.nn
+import torch_geometric.utils
+from small import kernel, launch, op, step, write
+from torch_geometric.utils import num_nodes
+
+from tests.findings.healthy import healthy
+from tracekit.findings import Finding, diagnose
+from tracekit.findings.compiler_advice import SIZES, against_break, against_guard, is_on_purpose
+from tracekit.profile import open_subject
+from tracekit.run import Break, Ledger, Limit, Requested, Variant
+
+LIBRARIES = "/venv/lib/python3.11/site-packages"
+ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False: Dynamo does not support tracing it"
+MARKED = "Attempted to call function marked as skipped: Dynamo developers have intentionally marked that the function"
+RATE = "3/7: self.param_groups[0]['lr'] == 0.0466  # (_dynamo/output_graph.py:3375 in remove_tensorify)"
+
+
+def stack(*frames: tuple[str, str]) -> str:
+    return "\n".join(f'  File "{file}", line 7, in {function}\n    code()' for file, function in frames)
+
+
+def broken(reason: str, *frames: tuple[str, str]) -> Break:
+    return Break(compile="0/0", reason=reason, file=frames[-1][0], line=7, stack=stack(*frames), t_ns=0)
+
+
+MODEL = ("/home/me/model.py", "forward")
+SCATTER = (f"{LIBRARIES}/torch_geometric/utils/_scatter.py", "scatter")
+POOL = (f"{LIBRARIES}/torch_geometric/nn/pool/glob.py", "global_add_pool")
+NORM = (f"{LIBRARIES}/torch_geometric/nn/conv/gcn_conv.py", "gcn_norm")
+LOOPS = (f"{LIBRARIES}/torch_geometric/utils/loop.py", "add_remaining_self_loops")
+OPTIMIZER = (f"{LIBRARIES}/torch/optim/optimizer.py", "_use_grad")
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (RATE, "Pass the learning rate as a tensor"),
+        ("0/7: self.steps == 8    # return x * steps", "Pass steps as an argument"),
+        ("0/0: tensor 'x' size mismatch at index 0. expected 3, actual 4", "mark_dynamic"),
+        ("0/0: k == 0.5  # y = x * k", None),
+    ],
+)
+def test_a_guard_says_what_to_do(reason, words):
+    advice = against_guard(reason)
+    assert advice is None if words is None else words in advice
+
+
+@pytest.mark.parametrize(
+    ("frames", "words"),
+    [
+        ((MODEL, POOL, SCATTER), "global_add_pool the size that it reads from the data: size=…"),
+        ((MODEL, SCATTER), "scatter the size that it reads from the data: dim_size=…"),
+        ((MODEL, NORM, LOOPS), "normalize=False"),
+        ((MODEL, LOOPS), "add_self_loops=False"),
+        ((POOL, MODEL), None),  # a function of the user's that the library calls
+        ((MODEL,), None),
+    ],
+)
+def test_a_size_that_is_read_from_the_data_is_to_be_given(frames, words):
+    advice = against_break(broken(ITEM, *frames))
+    assert advice is None if words is None else words in advice
+    assert against_break(broken("Failed to trace builtin operator print", *frames)) is None
+
+
+@pytest.mark.parametrize("function", SIZES)
+def test_the_library_has_these_parameters(function):
+    places = (torch_geometric.nn, torch_geometric.utils, num_nodes)
+    found = next(getattr(place, function) for place in places if hasattr(place, function))
+    assert {name.strip("=…") for name in SIZES[function].split(" and ")} <= {*inspect.signature(found).parameters}
+
+
+def test_what_torch_breaks_by_design_is_told_from_what_the_user_broke():
+    assert is_on_purpose(broken(MARKED, MODEL, OPTIMIZER))
+    assert is_on_purpose(broken("Call to `torch._dynamo.graph_break()`: User-inserted graph break", MODEL, OPTIMIZER))
+    assert not is_on_purpose(broken("Call to `torch._dynamo.graph_break()`: User-inserted graph break", MODEL))
+    assert not is_on_purpose(broken(ITEM, MODEL, SCATTER))
+
+
+def findings(folder, ledger: Ledger) -> dict[str, Finding]:
+    """What is found in a healthy training that was compiled with this ledger; it idles without need."""
+    profile = open_subject([healthy(folder / "t.json", waits=True)]).profiles[0]
+    variant = Variant(name="a", outcome="ok", requested=Requested(compile=True), ledger=ledger)
+    return {finding.id: finding for finding in diagnose(replace(profile, variant=variant)).all_findings}
+
+
+def test_a_limit_quotes_the_guard_and_knows_its_cure(tmp_path):
+    limit = findings(tmp_path, Ledger(limits=[Limit(file="sgd.py", line=105, name="step", reason=RATE, t_ns=0)]))
+    finding = limit["recompile_limit"]
+    assert finding.title.endswith("the guard that failed last: self.param_groups[0]['lr'] == 0.0466")
+    assert finding.advice.startswith("Pass the learning rate as a tensor")
+    assert finding.advice.endswith("or raise torch._dynamo.config.recompile_limit.")
+
+
+def test_breaks_on_purpose_are_not_to_be_rewritten(tmp_path):
+    designed = broken(MARKED, MODEL, OPTIMIZER)
+    assert "graph_breaks" not in findings(tmp_path, Ledger(breaks=[designed, designed]))
+    mixed = findings(tmp_path, Ledger(breaks=[designed, broken(ITEM, MODEL, POOL, SCATTER)]))["graph_breaks"]
+    assert mixed.title.startswith("1 graph break at …/utils/_scatter.py:7")
+    assert "size=…" in mixed.advice
+
+
+def test_what_is_compiled_is_not_to_be_compiled(tmp_path):
+    profile = open_subject([slow(tmp_path)]).profiles[0]
+    compiled = Variant(name="a", outcome="ok", requested=Requested(compile=True))
+    for variant, expected in ((None, True), (compiled, False)):
+        texts = " ".join(finding.advice for finding in diagnose(replace(profile, variant=variant)).all_findings)
+        assert ("torch.compile" in texts) is expected, texts
+        assert "at most" in texts
+
+
+def slow(folder):
+    """Steps in which the host needs long for small kernels."""
+    events = []
+    for number in range(4):
+        begin = 10_000.0 * number
+        events.append(step(number, begin, begin + 5000))
+        for call in range(50):
+            at, correlation = begin + 100 * call, 100 * number + call + 1
+            events += [
+                op("aten::add", at, at + 80),
+                launch(at + 40, at + 45, correlation),
+                kernel("add", at + 46, at + 50, correlation),
+            ]
+    return write(folder / "slow.json", *events)

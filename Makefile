@@ -12,6 +12,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
+# One fewer than cores: a step with a thread on each waits for whichever other work disturbs.
+THREADS ?= $(shell $(PYTHON) -c "import os; print(max(1, (os.cpu_count() or 2) - 1))")
 HTA ?= $(BIN)/python
 # The tests start hundreds of processes, which would all compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -68,7 +70,7 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
 demo: $(VENV)/.demo
-	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled --budget 30
+	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled --budget 30 --threads $(THREADS)
 	$(BIN)/tracekit report run.json
 
 four-ways: $(VENV)/.demo

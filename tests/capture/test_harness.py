@@ -21,20 +21,19 @@ def captured(recipe, tmp_path_factory):
     out = tmp_path_factory.mktemp("captured") / "run.json"
     write_earlier(out)
     lines = Lines()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        run = capture(
-            Options(
-                recipe,
-                ["eager", "compiled"],
-                backend="aot_eager",
-                device="cpu",
-                passes=3,
-                budget=600,
-                out=out,
-                tell=lines,
-            )
+    run = capture(
+        Options(
+            recipe,
+            ["eager", "compiled"],
+            backend="aot_eager",
+            device="cpu",
+            threads=1,
+            passes=3,
+            budget=600,
+            out=out,
+            tell=lines,
         )
+    )
     return out, run, lines.text()
 
 

@@ -37,8 +37,10 @@ def _capture(options: Options) -> Run:
     out = run_path(Path(options.out))
     prepared = prepare(options)
     options.tell(messages.beginning(prepared.run))
-    if busy := messages.busy(load_average(), prepared.run.environment):
-        options.tell(busy)
+    load, environment = load_average(), prepared.run.environment
+    for warning in (messages.busy(load, environment), messages.crowded(load, prepared.run.device, environment)):
+        if warning:
+            options.tell(warning)
     folder = make_folder(out, prepared.run.created)
     try:
         with _empty_caches(prepared) as caches:

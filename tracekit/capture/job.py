@@ -54,6 +54,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int = 0  # to train
     workload: Workload = "training"  # of a recipe: a step trains, or calls infer()
     python: str = ""  # the interpreter to run in; "" is the parent's
+    threads: int = 0  # of PyTorch's operators; 0: as many as it chooses
     is_script: bool = False  # it trains by itself, and its optimizer shows where steps end
     arguments: list[str] = []  # the script's own
     module: bool = False  # `program` is the name of a module, as for python -m

@@ -83,6 +83,19 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
     )
 
 
+def crowded(load: float | None, device: str, environment: Mapping[str, Any]) -> str | None:
+    """Advice if other work runs, and PyTorch's threads are going to use every core."""
+    cores, threads = environment.get("cpus_usable"), environment.get("threads")
+    if device != "cpu" or not isinstance(cores, int) or not isinstance(threads, int) or load is None:
+        return None
+    if load < 1 or cores < 2 or threads < cores:
+        return None
+    return (
+        f"warning: other work runs (load {load:.1f}), and a step has {threads} threads, one per core: each step waits "
+        f"for its slowest thread. --threads {cores - 1} leaves a core for the other work."
+    )
+
+
 def repeating(seconds: float, passes: int, reserved: int) -> str:
     """`Measuring again, in turns: 3 passes each, then more for about 60 s (--budget), 8 at most (--passes) …`."""
     if passes <= reserved:

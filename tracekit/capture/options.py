@@ -35,6 +35,7 @@ class Options:
     in_place: bool = False  # what a script writes in its passes is not undone
     module: bool = False  # `program` names a module, as for python -m
     workload: Workload = "training"  # of a recipe: what a step is
+    threads: int = 0  # of PyTorch's operators; 0: as many as it chooses, usually one per core
     nproc: int = 1  # ranks that run a script together, as under torchrun
     python: str = ""  # the interpreter that runs the passes; "" is this one
     out: str | Path = "run.json"

@@ -140,6 +140,7 @@ def _job(
         step_at=options.step_at if ":" in options.step_at or not before else before.boundary,
         available=before.ended if before else None,
         ranks=options.nproc,
+        threads=options.threads,
     )
 
 

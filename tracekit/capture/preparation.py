@@ -93,6 +93,7 @@ def check_options(options: Options, verb: str = "capture") -> None:
         ("--passes", options.passes, 1),
         ("--epochs", options.epochs, 0),
         ("--seeds", options.seeds, 1),
+        ("--threads", options.threads, 0),
     ):
         if value < least:
             raise BadParameterError(name, value, f"a whole number, {least} or more")
@@ -150,6 +151,7 @@ def _inspect(options: Options, is_script: bool) -> PassResult:
         seed=options.seed,
         is_script=is_script,
         python=options.python,
+        threads=options.threads,
     )
     with process.scratch() as scratch:
         result = process.perform(job, scratch, scratch / "inspect.log", options.timeout)

@@ -28,6 +28,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOG_TAIL = 30  # lines
 _LOOKED_EVERY_S = 1.0
 _POLLED_EVERY_S = 0.02  # the ends of ranks: the others notice that one is gone within milliseconds
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # what PyTorch reads as it starts
 _GRACE_S = 20.0  # for the other ranks to end, once one has ended
 
 
@@ -176,6 +177,7 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
         # On other systems, the path of a socket in it would become too long.
         **({"TMPDIR": str(folder)} if sys.platform == "linux" else {}),
         **torchrun_environment(job),
+        **({name: str(job.threads) for name in _THREADS} if job.threads else {}),
     }
 
 

@@ -100,6 +100,14 @@ class CaptureVerb(Verb):
             help="what a step of a recipe is: one of training, or a call of its infer() (default: training)",
         )
         parser.add_argument(
+            "--threads",
+            type=positive,
+            default=0,
+            metavar="N",
+            help="threads of PyTorch's operators; with one fewer than cores, other work on the machine disturbs steps "
+            "far less (default: PyTorch's choice, usually one per core)",
+        )
+        parser.add_argument(
             "--nproc",
             type=positive,
             default=1,
@@ -154,6 +162,7 @@ class CaptureVerb(Verb):
                     in_place=options.in_place,
                     workload=options.workload,
                     python=options.python,
+                    threads=options.threads,
                     nproc=options.nproc,
                 )
             )

@@ -39,6 +39,12 @@ def test_a_smaller_type_is_advised_only_where_it_is_not_used(tmp_path, events, s
     assert said in advice(tmp_path / "a.json", *events)
 
 
+def test_where_no_operator_stands_out_none_gets_advice(tmp_path):
+    names = "mm", "div", "relu", "exp", "sqrt", "cumsum", "sort", "topk"
+    said = advice(tmp_path / "a.json", *(op(f"aten::{name}", 10 * k, 10 * k + 10) for k, name in enumerate(names)))
+    assert said.startswith("No operator stands out")
+
+
 @pytest.mark.parametrize(("other", "said"), [("relu", "run under torch.autocast with bfloat16"), ("half", "already")])
 def test_the_same_on_a_gpu(tmp_path, other, said):
     names = {"half": "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x4_nn", "relu": "relu_kernel"}

@@ -56,6 +56,11 @@ def test_a_time_that_recurs_is_no_stall(tmp_path, lines_known):
     assert "GPU" not in findings["python_bound"].advice
 
 
+def test_an_outlier_that_is_not_far_slower_than_usual_is_no_finding(tmp_path, lines_known):
+    findings = listed(tmp_path / "a.json", *on_a_cpu([300] * 8 + [4200, 300]))
+    assert not {"python_bound", "host_freeze"} & {*findings}
+
+
 def test_what_occurs_once_and_nowhere_else_is_not_told_per_step(tmp_path, lines_known):
     events = on_a_cpu([30] * 9) + [
         each | {"ts": each["ts"] + 80_000, "name": each["name"].replace("Step#0", "Step#9")}

@@ -58,6 +58,12 @@ class Hole:
         there may be something else each time."""
         return (self.row >= 0 or self.line_known) and self.dur_ns >= _ODD * self.usual_ns
 
+    @property
+    def outlier(self) -> bool:
+        """Whether nothing but its length sets it apart: the same is shorter elsewhere, though not far shorter, and it
+        is no part of most steps."""
+        return self.row < 0 and self.line_known and not self.odd and not self.often and 0 < self.usual_ns < LEAST_NS
+
 
 class Holes:
     """The holes of the counted steps, except waits in collectives and those of events that other rules are about."""

@@ -21,6 +21,7 @@ from tracekit.units import percent
 
 _LEAST = 0.5  # of a step: otherwise something else bounds it
 _OF_A_LINE = 0.3
+_STANDS_OUT = 0.2  # of the compute time: advice about an operator that takes less would gain little
 _NAMED = 3
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#cpu-specific-optimizations"
 # By the kind of work that the operator does.
@@ -49,6 +50,7 @@ _AUTOCAST = re.compile(r".*autocast_mode\.py\(\d+\): __enter__", re.DOTALL)
 _PRODUCTS = ("matmul", "convolution")
 _HALF = {"c10::BFloat16", "c10::Half"}
 _SAMPLED = 64  # products whose types are looked up
+_MANY = "No operator stands out: larger batches give each more to do, and torch.compile fuses them into fewer."
 _RECURRENT = re.compile(r".*(?:rnn|lstm|gru)_.*", re.DOTALL)
 _STEP_BY_STEP = (
     "The first of these operators is a whole recurrent layer, whose time steps wait for each other: larger batches or "
@@ -91,7 +93,7 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     yield Finding(
         "cpu_compute",
         f"Operators compute on the CPU{most}: {shares[0][0]} takes {shares[0][1]} of a step{others}",
-        advice=_advice(profile, first.name),
+        advice=_advice(profile, first.name) if first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"] else _MANY,
         where=location,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,

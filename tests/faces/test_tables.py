@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -14,10 +15,12 @@ from small import training
 from tests.faces.formats import written
 from tracekit.cli import main
 from tracekit.faces.parquet import SCHEMA, describe
+from tracekit.faces.shared.grid import grid
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
+from tracekit.report.blocks import Table
 from tracekit.report.tables import every_table
-from tracekit.trace.schema import metadata
+from tracekit.trace.schema import column, metadata
 
 ROOT = Path(__file__).parents[2]
 RUN = ROOT / "sample_traces" / "run.json"
@@ -95,3 +98,11 @@ def test_sql(tmp_path, capsys):
         assert why in sentence
     assert main(["sql", traces[0], "select 1", "-o", traces[0]]) == 1
     assert "it is an input" in capsys.readouterr().err
+
+
+def test_reasons_are_whole_if_everything_is_requested():
+    reason = "why, " * 50
+    table = pa.table({"reason": [reason]}, schema=pa.schema([column("reason", pa.string(), "why", role="reason")]))
+    block = Table("a", table)
+    assert grid(block, None, full=True).rows == [[reason]]
+    assert len(grid(block, None, full=False).rows[0][0]) < len(reason)

@@ -10,8 +10,10 @@ from small import kernel, launch, op, step, write
 from torch_geometric.utils import num_nodes
 
 from tests.findings.healthy import healthy
+from tracekit.analyses import answers
+from tracekit.analyses.graph_breaks import is_on_purpose
 from tracekit.findings import Finding, diagnose
-from tracekit.findings.compiler_advice import SIZES, against_break, against_guard, is_on_purpose
+from tracekit.findings.compiler_advice import NORMS, SIZES, against_break, against_guard
 from tracekit.profile import open_subject
 from tracekit.run import Break, Ledger, Limit, Requested, Variant
 
@@ -34,6 +36,11 @@ SCATTER = (f"{LIBRARIES}/torch_geometric/utils/_scatter.py", "scatter")
 POOL = (f"{LIBRARIES}/torch_geometric/nn/pool/glob.py", "global_add_pool")
 NORM = (f"{LIBRARIES}/torch_geometric/nn/conv/gcn_conv.py", "gcn_norm")
 LOOPS = (f"{LIBRARIES}/torch_geometric/utils/loop.py", "add_remaining_self_loops")
+GPS = (f"{LIBRARIES}/torch_geometric/nn/conv/gps_conv.py", "forward")
+WRAPPER = (f"{LIBRARIES}/torch_geometric/experimental.py", "wrapper")
+DENSE = (f"{LIBRARIES}/torch_geometric/utils/_to_dense_batch.py", "to_dense_batch")
+GRAPH_NORM = (f"{LIBRARIES}/torch_geometric/nn/norm/graph_norm.py", "forward")
+AGGREGATION = (f"{LIBRARIES}/torch_geometric/nn/aggr/base.py", "__call__")
 OPTIMIZER = (f"{LIBRARIES}/torch/optim/optimizer.py", "_use_grad")
 
 
@@ -56,6 +63,13 @@ def test_a_guard_says_what_to_do(reason, words):
     [
         ((MODEL, POOL, SCATTER), "global_add_pool the size that it reads from the data: size=…"),
         ((MODEL, SCATTER), "scatter the size that it reads from the data: dim_size=…"),
+        (
+            (MODEL, WRAPPER, DENSE),
+            "to_dense_batch the size that it reads from the data: batch_size=… and max_num_nodes=…",
+        ),
+        ((MODEL, GRAPH_NORM, SCATTER), "GraphNorm the size that it reads from the data: batch_size=…"),
+        ((MODEL, AGGREGATION, SCATTER), "the aggregation the size that it reads from the data: dim_size=…"),
+        ((MODEL, GPS, WRAPPER, DENSE), None),  # which takes no sizes to pass on
         ((MODEL, NORM, LOOPS), "normalize=False"),
         ((MODEL, LOOPS), "add_self_loops=False"),
         ((POOL, MODEL), None),  # a function of the user's that the library calls
@@ -73,6 +87,32 @@ def test_the_library_has_these_parameters(function):
     places = (torch_geometric.nn, torch_geometric.utils, num_nodes)
     found = next(getattr(place, function) for place in places if hasattr(place, function))
     assert {name.strip("=…") for name in SIZES[function].split(" and ")} <= {*inspect.signature(found).parameters}
+
+
+@pytest.mark.parametrize("module", NORMS)
+def test_these_layers_take_a_batch_size(module):
+    layer = getattr(torch_geometric.nn, NORMS[module])
+    assert layer.__module__.endswith(f".{module}")
+    assert "batch_size" in inspect.signature(layer.forward).parameters
+
+
+def test_all_breaks_on_purpose_are_said_to_be(tmp_path):
+    profile = open_subject([healthy(tmp_path / "t.json")]).profiles[0]
+    ledger = Ledger(breaks=[broken(MARKED, MODEL, OPTIMIZER)])
+    variant = Variant(name="a", outcome="ok", requested=Requested(compile=True), ledger=ledger)
+    (answer,) = (each for each in answers(replace(profile, variant=variant)) if each.analysis == "graph_breaks")
+    assert answer.sentence.endswith("All are made by torch on purpose: there is nothing to rewrite.")
+
+
+def test_a_backend_that_fuses_nothing_is_named(tmp_path):
+    profile = open_subject([write(tmp_path / "t.json", step(0, 0, 100), op("aten::add", 10, 90))]).profiles[0]
+    for backend, expected in (
+        ("aot_eager", "The backend aot_eager runs each"),
+        ("inductor", "outside of the compiled"),
+    ):
+        variant = Variant(name="a", outcome="ok", requested=Requested(compile=True, backend=backend))
+        advice = {each.id: each.advice for each in diagnose(replace(profile, variant=variant)).all_findings}
+        assert expected in advice["cpu_compute"]
 
 
 def test_what_torch_breaks_by_design_is_told_from_what_the_user_broke():

@@ -27,10 +27,10 @@ SPANS = pa.schema(
         column("id", pa.string(), "compile id, frame/attempt; null where the trace does not say"),
         column("kind", LABEL, "first, recompile, backward, cudagraph, autotune or unknown"),
         column("dur_ns", pa.int64(), "duration", "ns"),
-        column("reason", pa.string(), "why, in the compiler's own words; known for a run only"),
-        column("guard", pa.string(), "the guard that failed; known for a run only"),
+        column("reason", pa.string(), "why, in the compiler's own words; known for a run only", role="reason"),
+        column("guard", pa.string(), "the guard that failed; known for a run only", role="reason"),
         column("code", pa.string(), "your function; known for a run only", role="place"),
-        column("failed", pa.string(), "why it produced no code; known for a run only"),
+        column("failed", pa.string(), "why it produced no code; known for a run only", role="reason"),
         column(
             "start_ns",
             pa.int64(),

@@ -18,7 +18,7 @@ FALLBACKS = pa.schema(
             role="place",
         ),
         column("code", pa.string(), "the function that fell back", role="place"),
-        column("reason", pa.string(), "why, in the compiler's own words"),
+        column("reason", pa.string(), "why, in the compiler's own words", role="reason"),
         column("count", pa.int64(), "how often"),
         column("ids", pa.string(), "compile ids, frame/attempt; for a frame that fell back, its number"),
     ]

@@ -1,9 +1,11 @@
 """Where does a compiled function fall back to Python, and which line of yours causes it?"""
 
+import re
+
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, of_ledger, share_of_step, table
-from tracekit.code_owner import may_be_the_users
+from tracekit.code_owner import TORCH, may_be_the_users, owner_by_path
 from tracekit.profile import Profile
 from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break
@@ -14,7 +16,7 @@ BREAKS = pa.schema(
     [
         column("yours", pa.string(), "innermost line of your own code in the stack", role="place"),
         column("where", pa.string(), "file and line that cannot be compiled", role="place"),
-        column("reason", pa.string(), "why, in the compiler's own words"),
+        column("reason", pa.string(), "why, in the compiler's own words", role="reason"),
         column("count", pa.int64(), "compilations that broke there"),
         column("ids", pa.string(), "their compile ids"),
         column("stack", pa.string(), "the stack of the first, innermost last", role="plumbing"),
@@ -22,6 +24,9 @@ BREAKS = pa.schema(
         column("line", pa.int64(), "line number in the file", role="source"),
         column("function", pa.string(), "your function", role="source"),
     ]
+)
+_ON_PURPOSE = re.compile(
+    r"have intentionally marked|`torch\._dynamo\.graph_break\(\)`|torch\.(?:compiler|_dynamo)\.disable"
 )
 _Yours = tuple[str, int, str] | None  # file, line and function
 
@@ -53,6 +58,11 @@ def answer(profile: Profile) -> Answer:
     return Answer("graph_breaks", "Graph breaks", sentence, shown, worth=worth, status=of_ledger(profile))
 
 
+def is_on_purpose(entry: Break) -> bool:
+    """Whether torch breaks the graph there by design, as around an optimizer's update: nobody can rewrite that."""
+    return bool(_ON_PURPOSE.search(entry.reason)) and owner_by_path(entry.file or "").owner == TORCH
+
+
 def _users_line(stack: str) -> _Yours:
     users = [frame for frame in stacked(stack) if may_be_the_users(frame.file)]
     return (users[-1].file, users[-1].line, plain_function(users[-1].function)) if users else None
@@ -65,7 +75,10 @@ def _sentence(profile: Profile, breaks: int, places: int) -> str:
         return "Nothing was compiled, so no graph could break."
     if not breaks:
         return "No graph breaks: each compiled function is one graph."
+    intended = sum(map(is_on_purpose, profile.variant.ledger.breaks))
+    which = "All" if intended == breaks else f"{count(intended)} of them"
+    on_purpose = f" {which} are made by torch on purpose: there is nothing to rewrite." if intended else ""
     return (
         f"{count(breaks)} graph break{'s' if breaks > 1 else ''} in {count(places)} place{'s' if places > 1 else ''}: "
-        "each splits a graph in two, and Python runs in between."
+        f"each splits a graph in two, and Python runs in between.{on_purpose}"
     )

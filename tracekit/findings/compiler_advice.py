@@ -2,7 +2,7 @@
 
 import re
 
-from tracekit.code_owner import TORCH, may_be_the_users, owner_by_path
+from tracekit.code_owner import may_be_the_users
 from tracekit.profile import Profile
 from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break
@@ -12,15 +12,13 @@ SIZE = "size mismatch at index"
 _COMPILED = re.compile(r"(?:Torch-Compiled Region|## Call CompiledFxGraph|CompiledFunction).*", re.DOTALL)
 _RATE = re.compile(r"\['lr'\] ==|\.lr ==")
 _ATTRIBUTE = re.compile(r"self(?:\.\w+|\._modules\['\w+'\])*?\.(\w+) == -?\d+$")
-_ON_PURPOSE = re.compile(
-    r"have intentionally marked|`torch\._dynamo\.graph_break\(\)`|torch\.(?:compiler|_dynamo)\.disable"
-)
 _OF_THE_DATA = re.compile(r"\.item\(\)|[Dd]ynamic (?:shape|slicing)|[Dd]ata-dependent|nonzero|unique|repeat_interleave")
 _LOOPS = (
     "Add the self-loops, and GCN's norm, once before training (the transforms AddSelfLoops and GCNNorm), and construct "
     "the layer with {argument}: how many loops the data has is a question to its values."
 )
-# Functions of PyG that ask the data for a size unless they are given it, and the parameter that gives it.
+# Functions of PyG that ask the data for a size unless they are given it, and the parameter that gives it: only those
+# that ask for nothing else then.
 SIZES = {
     "global_add_pool": "size",
     "global_mean_pool": "size",
@@ -31,14 +29,31 @@ SIZES = {
     "one_hot": "num_classes",
     "scatter": "dim_size",
     "to_dense_batch": "batch_size=… and max_num_nodes",
-    "to_dense_adj": "batch_size=… and max_num_nodes",
+    "add_self_loops": "num_nodes",
 }
+NORMS = {  # that take a batch_size, by the module of their forward
+    "graph_norm": "GraphNorm",
+    "graph_size_norm": "GraphSizeNorm",
+    "instance_norm": "InstanceNorm",
+    "layer_norm": "LayerNorm",
+    "pair_norm": "PairNorm",
+}
+_LAYER = re.compile(r".*torch_geometric[/\\]nn[/\\](aggr|norm)[/\\](\w+)\.py", re.DOTALL)
+_WRAPPER = re.compile(r".*torch_geometric[/\\](?:experimental|deprecation)\.py", re.DOTALL)  # only passes a call on
+_ONE_BY_ONE = ("eager", "aot_eager")  # backends that run each operator of a graph by itself
 
 
 def is_compiled(profile: Profile) -> bool:
     """Whether torch.compile is at work already: it was asked for, or what it made is in the trace."""
     requested = profile.variant is not None and profile.variant.requested.compile
     return requested or profile.trace.census.any(lambda roles: roles.named(_COMPILED))
+
+
+def backend_without_fusion(profile: Profile) -> str | None:
+    """The backend that a variant was compiled with, if it fuses nothing."""
+    requested = profile.variant.requested if profile.variant is not None else None
+    backend = requested.backend if requested is not None and requested.compile else None
+    return backend if backend in _ONE_BY_ONE else None
 
 
 def against_guard(reason: str) -> str | None:
@@ -64,23 +79,30 @@ def guard_of(reason: str) -> str:
     return sanitize(re.sub(r"^\S*\d+/\d+: ", "", reason.partition("\n")[0]).partition("  # ")[0].strip())
 
 
-def is_on_purpose(entry: Break) -> bool:
-    """Whether torch breaks the graph there by design, as around an optimizer's update: nobody can rewrite that."""
-    return bool(_ON_PURPOSE.search(entry.reason)) and owner_by_path(entry.file or "").owner == TORCH
-
-
 def against_break(entry: Break) -> str | None:
     """What to do so that the graph does not break there; None where the reason and the stack do not show it."""
     if not _OF_THE_DATA.search(entry.reason):
         return None
     frames = stacked(entry.stack)
     users = max((at for at, frame in enumerate(frames) if may_be_the_users(frame.file)), default=-1)
-    called = [plain_function(frame.function) for frame in frames[users + 1 :] if "torch_geometric" in frame.file]
+    inner = [each for each in frames[users + 1 :] if "torch_geometric" in each.file and not _WRAPPER.match(each.file)]
+    called = [plain_function(frame.function) for frame in inner]
     if "add_remaining_self_loops" in called or "remove_self_loops" in called:
         return _LOOPS.format(argument="normalize=False" if "gcn_norm" in called else "add_self_loops=False")
-    function = next((name for name in called if name in SIZES), None)
-    if function is not None:
-        return f"Give {function} the size that it reads from the data: {SIZES[function]}=…"
+    if (size := _size_of(inner[0].file, called[0]) if inner else None) is not None:
+        return "Give {} the size that it reads from the data: {}=…".format(*size)
     if "repeat_interleave" in entry.reason:
         return "Give repeat_interleave the number of its results: output_size=…"
     return None
+
+
+def _size_of(file: str, function: str) -> tuple[str, str] | None:
+    """What the user calls there, and the parameter for its size; what that calls itself, the user cannot tell."""
+    if function in SIZES:
+        return function, SIZES[function]
+    layer = _LAYER.fullmatch(file) if function in ("forward", "__call__") else None
+    if layer is None:
+        return None
+    if layer[1] == "aggr":
+        return "the aggregation", "dim_size"
+    return (NORMS[layer[2]], "batch_size") if layer[2] in NORMS else None

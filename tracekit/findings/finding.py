@@ -86,7 +86,7 @@ _NAMES = ("Python",)  # capitals that a sentence keeps wherever they are
 FINDINGS = pa.schema(
     [
         column("id", LABEL, "the kind of finding"),
-        column("title", pa.string(), "the finding, in a sentence"),
+        column("title", pa.string(), "the finding, in a sentence", role="reason"),
         column("cost_ns", pa.float64(), "its cost per counted step", "ns"),
         column("bound", LABEL, "whether the cost is an upper bound, a lower bound or exact"),
         column("share", pa.float64(), "cost as a share of the step", "share"),

@@ -7,17 +7,18 @@ from typing import Literal
 
 import pyarrow as pa
 
-Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", "detail", "source", "setting"]
+Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", "detail", "source", "setting", "reason"]
 
 
 def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: Role = "", title: str = "") -> pa.Field:
     """A field whose meaning, unit and role travel with it, into Parquet too.
 
-    The role says how the column is shown to people: an `identity` is a number that identifies a thing; a `place` is in
-    source code; a `kernel` or a `name` may be long and is shortened; a `setting` is several words that all matter; a
-    `figure` is text that reads as a number; `plumbing` ties rows to other tables or to a clock and is for programs
-    only; so is a `source`, instead of which people read the `place` beside it; a `detail` is shown only if everything
-    is. The title is shown above the column in place of its name.
+    The role says how the column is shown to people: an `identity` is a number that identifies a thing; a `place` is
+    in source code; a `kernel` or a `name` may be long and is shortened; a `setting` is several words that all
+    matter; a `reason` is in the words of somebody else, which are whole if everything is shown; a `figure` is text
+    that reads as a number; `plumbing` ties rows to other tables or to a clock and is for programs only; so is a
+    `source`, instead of which people read the `place` beside it; a `detail` is shown only if everything is. The
+    title is shown above the column in place of its name.
     """
     given = {"role": role, "title": title}
     given_metadata = {"comment": comment, "unit": unit, **{key: text for key, text in given.items() if text}}

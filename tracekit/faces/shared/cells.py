@@ -77,9 +77,12 @@ def _nearby(value: object) -> object:
     return "…/" + "/".join(value.split("/")[-_FOLDERS - 1 :])
 
 
-def lines(table: pa.Table, fields: list[pa.Field], width: int | None = _NAME_WIDTH) -> list[list[str]]:
-    """The rows of a table as text, column by column."""
-    columns = [texts(table[field.name].to_pylist(), field, width) for field in fields]
+def lines(table: pa.Table, fields: list[pa.Field], full: bool = False) -> list[list[str]]:
+    """The rows of a table as text, column by column; reasons are whole if everything is requested."""
+    columns = [
+        texts(table[field.name].to_pylist(), field, None if full and role(field) == "reason" else _NAME_WIDTH)
+        for field in fields
+    ]
     return [list(row) for row in zip(*columns, strict=True)] if columns else []
 
 

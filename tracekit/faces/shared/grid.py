@@ -27,4 +27,4 @@ def grid(block: Table, rows: int | None, full: bool) -> Grid:
     shown = block.rows.slice(0, rows)
     fields = readable(shown, full)
     figures = [is_number(field) for field in fields]
-    return Grid([heading(field) for field in fields], figures, lines(shown, fields), len(shown), len(block.rows))
+    return Grid([heading(field) for field in fields], figures, lines(shown, fields, full), len(shown), len(block.rows))

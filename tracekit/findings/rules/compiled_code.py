@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, TypedDict
 
+from tracekit.analyses.graph_breaks import is_on_purpose
 from tracekit.findings import Evidence, Finding, Where, blamed_events, evidence, rule
 from tracekit.findings.breaks import BreakTime, break_time
-from tracekit.findings.compiler_advice import against_break, against_guard, guard_of, is_on_purpose
+from tracekit.findings.compiler_advice import against_break, against_guard, guard_of
 from tracekit.intervals import Bools, Union
 from tracekit.profile import Profile
 from tracekit.run import Break, Limit, Skip

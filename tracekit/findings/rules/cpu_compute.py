@@ -7,7 +7,7 @@ import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.breaks import break_time
-from tracekit.findings.compiler_advice import is_compiled
+from tracekit.findings.compiler_advice import backend_without_fusion, is_compiled
 from tracekit.findings.culprits import by_name, plain
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.not_recorded import device_side_missing
@@ -107,7 +107,9 @@ def _advice(profile: Profile, operator: str) -> str:
     elif _RECURRENT.fullmatch(operator):
         advice = _STEP_BY_STEP
     else:
-        kind = kernel_class(operator, operator)
+        kind, backend = kernel_class(operator, operator), backend_without_fusion(profile)
+        if kind not in _ADVICE and backend is not None:
+            return f"The backend {backend} runs each operator by itself: compile with one that fuses them (inductor)."
         advice = _ADVICE.get(kind) or (_RANDOM if kind == "random" else _OTHERWISE)[is_compiled(profile)]
     return advice.replace("{smaller}", _smaller(profile)) if "{smaller}" in advice else advice
 

@@ -23,7 +23,7 @@ GRAPHS = pa.schema(
         column("graphs", _WHOLE, "graphs compiled in the profiled pass, first ones and recompilations"),
         column("recompiles", _WHOLE, "recompilations in the profiled pass, including those that failed"),
         column("graph_breaks", _WHOLE, "places where a graph breaks", title="graph break places"),
-        column("reason", pa.string(), "why the first of them breaks, in the compiler's own words"),
+        column("reason", pa.string(), "why the first of them breaks, in the compiler's own words", role="reason"),
         column("gave_up", _WHOLE, "functions that reached the recompile limit and have run eagerly since"),
         column("mode", pa.string(), "the mode that was in effect"),
         column("ran_eagerly", pa.string(), "why nothing was compiled although that was requested"),

@@ -206,14 +206,14 @@ MACHINES = [
 ]
 
 
-def captured(monkeypatch, rng, machine, effect, passes=8, **options):
+def captured(monkeypatch, rng, machine, effect, passes=8, scatter=0.05, **options):
     """A capture of two variants on that machine: real rounds of simulated passes, whose steps have outliers."""
     levels = iter(machine(rng, 2 * passes))
     clock = iter(range(1000))
 
     def run_pass(name, number):
         level = next(levels) + (effect if name == "b" else 0)
-        noise = 0.05 * np.abs(rng.standard_normal(STEPS)) + (rng.random(STEPS) < 0.05)
+        noise = scatter * np.abs(rng.standard_normal(STEPS)) + (rng.random(STEPS) < 0.05)
         times = (STEP_NS * np.exp(level + noise)).astype(int).tolist()
         return one_pass(number, round(statistics.median(times)), next(clock), times)
 
@@ -267,6 +267,26 @@ def test_a_real_difference_of_a_tenth_is_seen(monkeypatch, machine, least):
 def test_a_quiet_machine_needs_fewer_passes(monkeypatch):
     quiet, loud = (captured(monkeypatch, np.random.default_rng(1), each, 0.0, 24) for each in (steady, apart))
     assert rounds.ENOUGH_ROUNDS <= quiet.passes < loud.passes == 23
+
+
+def test_code_against_itself_is_within_noise_on_a_crowded_machine(monkeypatch):
+    """Where steps take 1 to 600 ms, two or three pairs of passes agree on anything by chance."""
+
+    def crowded(rng, count):
+        return 0.5 * rng.standard_normal(count)
+
+    rng = np.random.default_rng(20_261_123)
+    claims = [not captured(monkeypatch, rng, crowded, 0.0, passes, 1.5).noise for passes in (2, 3) for _ in range(300)]
+    assert sum(claims) <= stats.binom.ppf(0.5, len(claims), 0.05)
+
+
+def test_of_steps_that_are_not_alike_whole_periods_scatter():
+    times = [16_000, 80_000] * 10
+    alike, unlike = (
+        measured(*(replace(one_pass(k, 48_000, k, times), period=period) for k in range(3))) for period in (1, 2)
+    )
+    assert prior_of_pairs(alike).deviation > 1
+    assert prior_of_pairs(unlike).deviation == SPREAD_OF_PAIRS
 
 
 def test_passes_are_taken_until_the_precision_is_reached(monkeypatch):

@@ -44,11 +44,27 @@ def prior_of_pairs(*sides: Measured) -> Prior:
 
     The standard deviation is 6 %, worth four degrees of freedom: five captures of a script, a small language model and
     a GCN against themselves (one with a planted difference), three to six pairs each, on two cores without a GPU, had
-    2.7, 3.9, 4.8, 7.5 and 8.0 %. Other work on the machine adds to it, so it grows with the load. Where pairs differ
-    less, as on many a GPU, it makes the intervals of few pairs wider than they need to be.
+    2.7, 3.9, 4.8, 7.5 and 8.0 %. Other work on the machine adds to it, so it grows with the load, and with the scatter
+    of the steps: what disturbs these lasts longer than a step, and often as long as a pass. Where pairs differ less, as
+    on many a GPU, it makes the intervals of few pairs wider than they need to be.
     """
-    loads = [crowding(each.load, each.cores) for side in sides for each in side.counted_passes]
-    return Prior(SPREAD_OF_PAIRS * (statistics.median(loads) if loads else 1.0), 4)
+    passes = [each for side in sides for each in side.counted_passes]
+    if not passes:
+        return Prior(SPREAD_OF_PAIRS, 4)
+    crowded = statistics.median(crowding(each.load, each.cores) for each in passes)
+    scatter = statistics.median(map(_scatter, passes))
+    return Prior(math.hypot(SPREAD_OF_PAIRS * crowded, math.sqrt(2) * scatter), 4)
+
+
+def _scatter(one: Pass) -> float:
+    """Half the range in which the middle half of the steps lies, as a logarithm; of steps that are not alike, that of
+    whole periods."""
+    times, period = one.step_all_ns, one.period
+    whole = [sum(times[first : first + period]) for first in range(0, len(times) - period + 1, period)]
+    if len(whole) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(whole, n=4, method="inclusive")
+    return math.log(max(high, 1) / max(low, 1)) / 2
 
 
 def prior_of_passes(*sides: Measured) -> Prior:

@@ -91,8 +91,8 @@ def crowded(load: float | None, device: str, environment: Mapping[str, Any]) -> 
     if load < 1 or cores < 2 or threads < cores:
         return None
     return (
-        f"warning: other work runs (load {load:.1f}), and a step has {threads} threads, one per core: each step waits "
-        f"for its slowest thread. --threads {cores - 1} leaves a core for the other work."
+        f"warning: other work runs (load {load:.1f}), and a step has {threads} threads, at least one per core: it "
+        f"waits for its slowest thread. --threads {cores - 1} leaves a core for the other work."
     )
 
 

@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
@@ -59,8 +60,15 @@ def _keep(request: dict, stdout: int, stderr: int, status: int) -> None:
         os.close(status)
         _become(request, stdout, stderr)
     os.write(status, b"%d" % child)
+    ends = select.poll()
+    with open(os.pidfd_open(child)) as running:
+        ends.register(running, select.POLLIN)
+        ends.register(status, 0)  # an error is always told: who asked for this process is gone
+        if status in dict(ends.poll()):
+            os.kill(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    os.write(status, b"%d" % code)
+    with contextlib.suppress(BrokenPipeError):
+        os.write(status, b"%d" % code)
     os._exit(0)
 
 

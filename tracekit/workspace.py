@@ -12,13 +12,13 @@ _YOUNG = 60.0  # seconds: a younger folder without a lock is just being made
 
 
 @contextmanager
-def workspace(home: Path, before_removal: Callable[[Path], object] = lambda _: None) -> Iterator[Path]:
+def workspace(home: Path) -> Iterator[Path]:
     """An empty folder in `home`, named after this process. Raises OSError if none can be made.
 
-    What killed processes left in `home` is removed first; `before_removal` is called with each such folder.
+    What killed processes left in `home` is removed first.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    remove_abandoned(home, before_removal)
+    remove_abandoned(home)
     folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=home))
     lock = None
     try:
@@ -43,17 +43,15 @@ def temporary_home(name: str) -> Path:
     return Path(tempfile.gettempdir()) / f"{name}-{user}"
 
 
-def remove_abandoned(home: Path, before_removal: Callable[[Path], object] = lambda _: None) -> None:
+def remove_abandoned(home: Path) -> None:
     """Remove the folders of processes that no longer run.
 
-    Only one process does this at a time, and the next one waits: if two undid the same journal at once, each would move
-    away the files that the other has just restored.
+    Only one process does this at a time, and the next one waits.
     """
     with suppress(OSError), _alone(home):
         for folder in [*home.iterdir()]:
             with suppress(OSError):  # its owner may remove it at this moment
                 if _abandoned(folder):
-                    before_removal(folder)
                     remove(folder)
 
 

@@ -1,17 +1,24 @@
 """The journal of what a program does to files: every entry is read back as it was written, and nothing else is."""
 
 import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
+import pytest
+
+from tests.capture.capturing import perform
 from tracekit.capture import journal
-from tracekit.capture.undo import undo
+from tracekit.capture.undo import back_up, undo
+from tracekit.cli import main
 
 ODD = os.fsdecode(b"/data/\xff.pt")  # a name that is not UTF-8
 ENTRIES = [
     journal.Made(ODD, True),
     journal.MadeFolder("/data", True),
     journal.Read(ODD, True),
-    journal.Changed(ODD, False, "1-1", (1 << 60, (1 << 60) + 1)),
+    journal.Changed(ODD, False, "/backups/1-1", "0" * 64, (1 << 60, (1 << 60) + 1)),
     journal.ChangedLink("/data/latest", False, ODD),
     journal.Renamed(ODD, False, "/data/best.pt"),
     journal.RemovedFolder("/data/old", False),
@@ -32,25 +39,123 @@ def test_an_incomplete_entry_costs_no_other(tmp_path):
 
 
 def test_files_links_and_folders_are_restored(tmp_path):
-    here, scratch = tmp_path / "here", tmp_path / "scratch"
+    here, folder = tmp_path / "here", tmp_path / "journal"
     here.mkdir()
-    (scratch / journal.BACKUPS).mkdir(parents=True)
-    (scratch / journal.BACKUPS / "1-1").write_text("before")
-    (here / os.fsdecode(b"\xff.pt")).write_text("after")
+    folder.mkdir()
+    odd = here / os.fsdecode(b"\xff.pt")
+    odd.write_text("before")
+    entries = [changed(odd, folder, times=(5, 7))]
+    odd.write_text("after")
     (here / "moved").write_text("moved")
     (here / "new").write_text("new")
     (here / "link").symlink_to("elsewhere")
-    entries = [
-        journal.Changed(str(here / os.fsdecode(b"\xff.pt")), False, "1-1", (5, 7)),
+    entries += [
         journal.Made(str(here / "new"), False),
         journal.ChangedLink(str(here / "link"), False, "target"),
         journal.Renamed(str(here / "name"), False, str(here / "moved")),
         journal.RemovedFolder(str(here / "old"), False),
     ]
-    (scratch / journal.JOURNAL).write_bytes(b"".join(map(journal.encoded, entries)))
-    assert undo(scratch).failed == {}
-    assert sorted(each.name for each in here.iterdir()) == ["link", "name", "old", os.fsdecode(b"\xff.pt")]
-    assert (here / os.fsdecode(b"\xff.pt")).read_text() == "before"
-    assert (here / os.fsdecode(b"\xff.pt")).stat().st_mtime_ns == 7
+    write(folder, entries)
+    assert undo(folder).failed == {}
+    assert sorted(each.name for each in here.iterdir()) == ["link", "name", "old", odd.name]
+    assert odd.read_text() == "before"
+    assert odd.stat().st_mtime_ns == 7
     assert os.readlink(here / "link") == "target"
-    assert not (scratch / journal.JOURNAL).exists()
+    assert not (folder / journal.JOURNAL).exists()
+
+
+def changed(file, folder, times=(1, 2)):
+    """The entry of a file that is about to be changed, with a backup."""
+    backup = back_up(str(file), folder, f"1-{file.name}")
+    return journal.Changed(str(file), False, backup, journal.digest(backup), times)
+
+
+def write(folder, entries):
+    (folder / journal.JOURNAL).write_bytes(b"".join(map(journal.encoded, entries)))
+
+
+@pytest.fixture
+def killed(tmp_path, monkeypatch):
+    """A checkpoint that a capture changed before it was killed, with its guardian, and its backup."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder, file = journal.home() / "1-killed", tmp_path / "ckpt.txt"
+    folder.mkdir()
+    file.write_text("mine")
+    entry = changed(file, folder)
+    write(folder, [entry])
+    file.write_text("the capture's")
+    journal.record_states(folder)
+    return SimpleNamespace(folder=folder, file=file, backup=Path(entry.backup))
+
+
+def test_every_verb_names_what_restores_it(killed, capsys):
+    main(["explain", "idle"])
+    assert (
+        "a capture was killed before the files it changed were put back. See: tracekit restore"
+        in capsys.readouterr().err
+    )
+    assert main(["restore", "--dry-run"]) == 0
+    assert capsys.readouterr().out == f"to restore: {killed.file}\n"
+    assert killed.file.read_text() == "the capture's"
+    assert main(["restore"]) == 0
+    assert killed.file.read_text() == "mine"
+    main(["restore"])
+    assert "Nothing to restore." in capsys.readouterr().err
+
+
+def test_a_file_that_is_newer_than_a_killed_capture_is_kept_and_both_paths_are_said(killed, capsys):
+    killed.file.write_text("trained for hours")
+    assert main(["restore"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith(f"kept: {killed.file} (it has changed since, ")
+    assert f"as it was before: {killed.backup})" in said
+    assert killed.file.read_text() == "trained for hours"
+    assert killed.backup.read_text() == "mine"
+    assert main(["restore", "--discard"]) == 0
+    assert not killed.folder.exists()
+
+
+def test_a_journal_without_known_states_restores_nothing(killed):
+    (killed.folder / journal.LEFT).unlink()
+    assert main(["restore"]) == 1
+    assert (killed.file.read_text(), killed.backup.read_text()) == ("the capture's", "mine")
+
+
+def test_a_damaged_backup_replaces_nothing(killed, capsys):
+    killed.backup.write_text("min")
+    assert main(["restore"]) == 1
+    assert "its backup is damaged" in capsys.readouterr().out
+    assert (killed.file.read_text(), killed.backup.read_text()) == ("the capture's", "min")
+
+
+def test_an_undoing_that_was_interrupted_removes_nothing_that_it_put_back(tmp_path):
+    """The user's file was moved away, and another took its place: begun anew, it would remove the user's."""
+    (tmp_path / "a").write_text("the user's")
+    write(
+        tmp_path,
+        [journal.Renamed(str(tmp_path / "a"), False, str(tmp_path / "b")), journal.Made(str(tmp_path / "a"), False)],
+    )
+    (tmp_path / journal.HANDLED).write_text("1\n0\n")
+    undo(tmp_path)
+    assert (tmp_path / "a").read_text() == "the user's"
+
+
+def test_where_there_is_no_space_for_a_backup_the_script_may_not_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACEKIT_VIEW", "off")
+    monkeypatch.chdir(tmp_path)
+    full = tmp_path / "full"
+    full.mkdir()
+    (tmp_path / "traces").mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", full], check=False, capture_output=True
+    ).returncode:
+        pytest.skip("only root can make a small disk")
+    try:
+        (full / "ckpt.pt").write_bytes(b"mine" * 50_000)
+        Path("train.py").write_text("open('full/ckpt.pt', 'wb').write(bytes(290_000))\n")
+        result = perform(tmp_path / "traces", "measure", tmp_path / "train.py", is_script=True)
+        assert "tracekit cannot back it up (No space left on device)" in result.error
+        assert (full / "ckpt.pt").read_bytes() == b"mine" * 50_000
+        assert [each.name for each in full.iterdir()] == ["ckpt.pt"]
+    finally:
+        subprocess.run(["umount", full], check=True)

@@ -17,9 +17,10 @@ In the parent, in this order:
     process                      one pass: starts the child with a `job`, waits for its result (progress, kineto_log)
       rank_jobs                  the same for several ranks
       view                       the copy-on-write view in which a pass runs, so that it changes no file of the user's
-      undo, folder_state         where there is none: restore the files, by the `journal` that the child writes
+      guardian, undo             where there is none: restore the files, by the `journal` that the child writes, even
+                                 if the capture is killed (folder_state sees what no journal notes)
       written_files              what became of the files that a pass wrote
-    folder_lock                  one capture a folder at a time; `state` is where locks are
+    folder_lock                  one capture a folder at a time; `tracekit.state` is where locks are
     messages                     what the person at the terminal reads during a capture
 
 In the child, one pass (`child`):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tracekit.capture.state import state_folder
 from tracekit.errors import FolderInUseError
+from tracekit.state import state_folder
 
 _held: dict[str, tuple[int, int | None]] = {}  # how often by this process, as the cells of a sweep do, and the file
 _guard = threading.Lock()

@@ -64,6 +64,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     available: int | None = None  # the number of steps that the script has, if it ended early in an earlier pass
     folder: str = ""  # where the traces go
     scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits
+    journal: str = ""  # the folder of the journal of what a program does to files
     in_place: bool = False  # what the program writes goes to the user's files
     viewed: bool = False  # the pass runs in a view of the file system, so no file needs a backup
     rank: int = 0

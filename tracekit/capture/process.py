@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -17,10 +17,11 @@ import msgspec
 
 from tracekit import interruption
 from tracekit.capture import folder_state, kineto_log, progress
+from tracekit.capture.guardian import guarded
 from tracekit.capture.job import RESULT, SO_FAR, Job, PassResult, has_something
-from tracekit.capture.rank_jobs import combined, rank_folder, rank_jobs, rank_log, torchrun_environment
+from tracekit.capture.rank_jobs import combined, rank_jobs, rank_log, torchrun_environment
 from tracekit.capture.undo import Undone, undo
-from tracekit.capture.view import view
+from tracekit.capture.view import View, view
 from tracekit.capture.written_files import in_view, without_view
 from tracekit.workspace import temporary_home, workspace
 
@@ -33,20 +34,16 @@ _GRACE_S = 20.0  # for the other ranks to end, once one has ended
 
 
 def scratch() -> AbstractContextManager[Path]:
-    """An empty folder for compiler caches, removed afterwards, as are those of killed captures.
-
-    Before that, what the script of a killed capture wrote is undone, because the folder holds the journal and backups.
-    """
-    return workspace(temporary_home("tracekit-passes"), before_removal=undo)
+    """An empty folder for compiler caches, removed afterwards, as are those of killed captures."""
+    return workspace(temporary_home("tracekit-passes"))
 
 
 def perform(
     job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None
 ) -> PassResult:
     """Run the pass in a separate process; a time-out or a crash becomes a result, too."""
-    folders = [rank_folder(folder, rank) for rank in range(job.ranks)]
-    with view(job, folder) as files:
-        job = msgspec.structs.replace(job, viewed=files.exists)
+    with view(job, folder) as files, _journal(files, job, folder) as kept:
+        job = msgspec.structs.replace(job, viewed=files.exists, journal=str(kept))
         before, undone = folder_state.before(job), Undone()
         try:
             result = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
@@ -54,10 +51,14 @@ def perform(
         finally:
             if not job.viewed:
                 with interruption.deferred():
-                    for own in folders:
-                        undone.add(undo(own))
-        written = in_view(files, job, folders) if job.viewed else without_view(files.why, undone, before.changed())
+                    undone = undo(kept)
+        written = in_view(files, job) if job.viewed else without_view(files.why, undone, before.changed())
         return msgspec.structs.replace(result, written=written)
+
+
+def _journal(files: View, job: Job, folder: Path) -> AbstractContextManager[Path]:
+    """The folder for the journal: that of the pass, unless files would have to be restored after a kill."""
+    return nullcontext(folder) if files.exists or job.in_place else guarded(folder)
 
 
 def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> PassResult:

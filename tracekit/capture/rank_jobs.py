@@ -26,11 +26,11 @@ def rank_jobs(job: Job, folder: Path) -> list[tuple[Job, Path]]:
     port = _free_port() if job.ranks > 1 else 0
     for rank in range(job.ranks):
         own = rank_folder(folder, rank)
-        traces = Path(job.folder) if rank == 0 else Path(job.folder) / f"rank{rank}"
+        traces = job.folder if rank == 0 else str(Path(job.folder) / f"rank{rank}")
         own.mkdir(exist_ok=True)
         if job.stage == "profile":
-            traces.mkdir(exist_ok=True)
-        one = replace(job, rank=rank, scratch=str(own), folder=str(traces), meeting=str(folder), port=port)
+            Path(traces).mkdir(exist_ok=True)
+        one = replace(job, rank=rank, scratch=str(own), folder=traces, meeting=str(folder), port=port)
         jobs.append((one, own))
     for pattern in ("agreed-*.json", "left-*"):
         for earlier in folder.glob(pattern):

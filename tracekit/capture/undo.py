@@ -1,8 +1,11 @@
-"""Restores the user's files as they were before a pass, from its journal."""
+"""Restores the user's files as they were before passes that ran without a view, from their journal."""
 
+import errno
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
@@ -12,36 +15,91 @@ from tracekit.capture import journal
 
 @dataclass
 class Undone:
-    """What was undone of the files that the pass wrote."""
+    """What was undone of the files that passes wrote."""
 
     undone: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)  # data that the program prepared and read before its first step
     failed: dict[str, str] = field(default_factory=dict)  # and why
 
-    def add(self, other: "Undone") -> None:
-        """Add what was undone for another rank."""
-        self.undone = [*dict.fromkeys([*self.undone, *other.undone])]
-        self.left = sorted({*self.left, *other.left})
-        self.failed |= other.failed
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left to be restored."""
+        return not self.failed
 
 
-def undo(folder: Path) -> Undone:
-    """Undo the journal of this folder, latest entries first. Each entry is undone only once."""
+def undo(folder: Path, states: dict[str, journal.State] | None = None) -> Undone:
+    """Undo the journal of this folder, latest entries first.
+
+    With `states`, those in which the passes left the files, a file in any other state is not touched, and neither is
+    anything that was moved from or to it. A backup is not copied but moved into its place, which needs no space on the
+    disk and leaves no file half written; a backup that was not used remains.
+    """
     entries = [*journal.read(folder / journal.JOURNAL)]
     done, is_data = Undone(), data(entries)
-    spared = {each.to if isinstance(each, journal.Renamed) else each.path for each in entries}
-    spared = {path for path in spared if is_data(path)}
-    for entry in reversed(entries):
+    spared = {path for path in journal.paths(entries) if is_data(path)}
+    done.failed = {} if states is None else _changed_since(entries, states)
+    handled = _handled(folder)
+    for number, entry in reversed([*enumerate(entries)]):
+        if number in handled or not done.failed.keys().isdisjoint(journal.paths([entry])):
+            continue
         try:
-            if _undo(entry, folder / journal.BACKUPS, spared):
+            if _undo(entry, spared, is_live=states is None):
                 done.undone.append(entry.path)
+            if states is not None:
+                states |= {path: journal.state(path) for path in journal.paths([entry])}
+                journal.put_states(folder, states)
+            # If this process is killed, the next one must not begin anew: it would remove what has been moved back.
+            with open(folder / journal.HANDLED, "a") as file:
+                file.write(f"{number}\n")
         except OSError as error:
             done.failed[entry.path] = error.strerror or str(error)
-    done.undone = [*dict.fromkeys(reversed(done.undone))]
+    for entry in entries:
+        if isinstance(entry, journal.Changed) and entry.path in done.failed:
+            done.failed[entry.path] += f"; as it was before: {entry.backup}" * (
+                entry.backup not in done.failed[entry.path]
+            )
+    done.undone = [*dict.fromkeys(path for path in reversed(done.undone) if path not in done.failed)]
     done.left = sorted(path for path in spared if os.path.lexists(path))
-    (folder / journal.JOURNAL).unlink(missing_ok=True)
-    shutil.rmtree(folder / journal.BACKUPS, ignore_errors=True)
+    if done.is_whole:
+        discard(folder)
     return done
+
+
+def discard(folder: Path) -> None:
+    """Remove the journal, and the backups that were not used."""
+    for entry in journal.read(folder / journal.JOURNAL):
+        if isinstance(entry, journal.Changed):
+            with suppress(OSError):
+                os.unlink(entry.backup)
+            with suppress(OSError):
+                os.rmdir(os.path.dirname(entry.backup))
+    for name in (journal.JOURNAL, journal.LEFT, journal.HANDLED):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _handled(folder: Path) -> set[int]:
+    """The entries that an undoing which was interrupted has undone, by their numbers."""
+    with suppress(OSError):
+        return {int(line) for line in (folder / journal.HANDLED).read_text().split()}
+    return set()
+
+
+def _changed_since(entries: Sequence[journal.Entry], states: dict[str, journal.State]) -> dict[str, str]:
+    """The files that are not as the passes left them, with all that were moved from or to these."""
+    why = "it has changed since, or its state when the capture ended is not known"
+    changed = {
+        path: why
+        for path in journal.paths(entry for entry in entries if not isinstance(entry, journal.Read))
+        if not os.path.isdir(path) and (path not in states or states[path] != journal.state(path))
+    }
+    about = Counter(path for entry in entries for path in journal.paths([entry]))
+    for entry in entries:  # it was about to be changed, and was not
+        if isinstance(entry, journal.Changed) and about[entry.path] == 1 and _is_as_before(entry):
+            changed.pop(entry.path, None)
+    moved = [{entry.path, entry.to} for entry in entries if isinstance(entry, journal.Renamed)]
+    while more := {path for pair in moved if pair & changed.keys() for path in pair} - changed.keys():
+        changed |= dict.fromkeys(more, why)
+    return changed
 
 
 def data(entries: Sequence[journal.Entry]) -> Callable[[str], bool]:
@@ -59,16 +117,23 @@ def data(entries: Sequence[journal.Entry]) -> Callable[[str], bool]:
     return lambda path: path in made and (path in read or path.startswith(with_data))
 
 
-def _undo(entry: journal.Entry, backups: Path, spared: set[str]) -> bool:
-    """Undo one entry; returns whether there was anything to do."""
+def _undo(entry: journal.Entry, spared: set[str], is_live: bool) -> bool:
+    """Undo one entry; returns whether there was anything to do.
+
+    While the capture runs, a folder that the program made is removed with what other programs wrote into it.
+    """
     match entry:
         case journal.Made(path):
             return path not in spared and _remove(path)
         case journal.MadeFolder(path):
-            return _remove_folder(path, spared)
+            if is_live:
+                return _remove_folder(path, spared)
+            with suppress(OSError):  # it holds data, or what something else than the program's Python code wrote
+                os.rmdir(path)
+                return True
+            return False
         case journal.Changed():
-            _restore(entry, backups)
-            return True
+            return _restore(entry)
         case journal.ChangedLink(path, target=target):
             _remove(path)
             os.symlink(target, path)
@@ -76,6 +141,8 @@ def _undo(entry: journal.Entry, backups: Path, spared: set[str]) -> bool:
         case journal.Renamed(path, to=to):
             if to in spared or not os.path.lexists(to):
                 return False
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, f"{to} was moved from there, and there is another file now")
             os.rename(to, path)
             return True
         case journal.RemovedFolder(path):
@@ -95,7 +162,6 @@ def _remove(path: str) -> bool:
 
 
 def _remove_folder(path: str, spared: set[str]) -> bool:
-    """Remove a folder with what programs other than Python wrote into it, but not the data."""
     removed = False
     for folder, folders, files in os.walk(path, topdown=False):
         for name in [*files, *(each for each in folders if os.path.islink(os.path.join(folder, each)))]:
@@ -107,9 +173,45 @@ def _remove_folder(path: str, spared: set[str]) -> bool:
     return removed
 
 
-def _restore(entry: journal.Changed, backups: Path) -> None:
+def _is_as_before(entry: journal.Changed) -> bool:
+    return os.path.isfile(entry.path) and journal.digest(entry.path) == entry.digest
+
+
+def _restore(entry: journal.Changed) -> bool:
+    """Move the backup to where the file was, if it is whole."""
+    if not os.path.exists(entry.backup):
+        if _is_as_before(entry):
+            return False  # an undoing that was interrupted has moved it already
+        raise FileNotFoundError(errno.ENOENT, f"its backup is gone: {entry.backup}")
+    if journal.digest(entry.backup) != entry.digest:
+        raise OSError(errno.EIO, f"its backup is damaged: {entry.backup}")
     os.makedirs(os.path.dirname(entry.path), exist_ok=True)
-    if os.path.islink(entry.path):
-        os.unlink(entry.path)
-    shutil.copy2(backups / entry.backup, entry.path)
-    os.utime(entry.path, ns=entry.times)
+    os.utime(entry.backup, ns=entry.times)
+    os.replace(entry.backup, entry.path)
+    with suppress(OSError):
+        os.rmdir(os.path.dirname(entry.backup))
+    return True
+
+
+def back_up(path: str, folder: Path, name: str) -> str:
+    """Copy the file to where it can be moved back from, safe from a power failure; raises OSError if it cannot be."""
+    backups = folder / journal.BACKUPS
+    if os.stat(folder).st_dev != os.stat(path).st_dev:
+        backups = Path(os.path.dirname(path), f"{journal.BESIDE}-{folder.name}")
+    backups.mkdir(mode=0o700, exist_ok=True)
+    backup = str(backups / name)
+    try:
+        shutil.copy2(path, backup)
+        for each in (backup, str(backups)):
+            handle = os.open(each, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(backup)
+        with suppress(OSError):
+            os.rmdir(backups)
+        raise
+    return backup

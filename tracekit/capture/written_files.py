@@ -15,7 +15,7 @@ from tracekit.run import Effective
 _NAMED = 3  # files in a sentence
 
 
-def in_view(files: View, job: Job, folders: Sequence[Path]) -> Written:
+def in_view(files: View, job: Job) -> Written:
     """Keep the data that the program prepared, and let the view take the rest with it.
 
     A script's data is what it made before its first step and read back; a recipe's is every new file, because its
@@ -23,9 +23,8 @@ def in_view(files: View, job: Job, folders: Sequence[Path]) -> Written:
     """
     is_data: Callable[[str], bool] = lambda _: True  # noqa: E731
     if job.is_script:
-        is_data = data([entry for folder in folders for entry in journal.read(folder / journal.JOURNAL)])
-    for folder in folders:
-        (folder / journal.JOURNAL).unlink(missing_ok=True)
+        is_data = data([*journal.read(Path(job.journal, journal.JOURNAL))])
+        Path(job.journal, journal.JOURNAL).unlink(missing_ok=True)
     kept = [path for path in files.new() if is_data(path) and files.keep(path)]
     return Written(discarded=files.discarded(), kept=sorted(kept) if job.is_script else [])
 

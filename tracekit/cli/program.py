@@ -23,6 +23,7 @@ from tracekit.cli.hta import HtaVerb
 from tracekit.cli.lines import LinesVerb
 from tracekit.cli.plot import PlotVerb
 from tracekit.cli.report import ReportVerb
+from tracekit.cli.restore import RestoreVerb
 from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
 from tracekit.cli.streams import open_streams, tell, write_out
@@ -49,6 +50,7 @@ VERBS: tuple[type[Verb], ...] = (
     PlotVerb,
     ExplainVerb,
     CacheVerb,
+    RestoreVerb,
     DoctorVerb,
 )
 _EXIT_CODES = (
@@ -124,12 +126,26 @@ def _run(arguments: list[str]) -> int:
     if getattr(options, "no_cache", False):
         os.environ["TRACEKIT_NO_CACHE"] = "1"
     try:
+        if options.verb is not RestoreVerb:
+            _say_what_to_restore()
         code: int = options.verb.run(options)
     except BrokenPipeError:
         raise
     except (TracekitError, OSError) as error:
         return _failed(error, options.verb.failure)
     return code
+
+
+def _say_what_to_restore() -> None:
+    """A capture that was killed may have left files changed. What looks for it is imported only if need be."""
+    from tracekit.state import state_folder
+
+    if any(state_folder("captures").iterdir()):
+        from tracekit.capture.guardian import abandoned
+
+        if left := len(abandoned()):
+            captures = "a capture was killed" if left == 1 else f"{left} captures were killed"
+            tell(f"tracekit: {captures} before the files it changed were put back. See: tracekit restore --dry-run")
 
 
 def _split(given: list[str]) -> tuple[list[str], list[str]]:

@@ -5,8 +5,8 @@ the user's checkpoints, and resume from those of the pass before it. Python repo
 removes, and every SQLite database; of what other code writes, only torch.save is noticed.
 """
 
+import errno
 import os
-import shutil
 import stat
 import sys
 import threading
@@ -18,11 +18,16 @@ from urllib.parse import unquote, urlsplit
 from tracekit.capture import journal
 from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
 from tracekit.capture.job import Job
+from tracekit.capture.undo import back_up
 from tracekit.capture.view import caches
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _LARGEST_DATABASE_BYTES = 1 << 28  # small enough to be copied in every pass, even if it is only read
 _NOT_THE_PROGRAMS = (f"{os.sep}__pycache__{os.sep}", f"{os.sep}dev{os.sep}", f"{os.sep}proc{os.sep}")
+
+
+class NoBackupError(OSError):
+    """A file could not be backed up: the program gets this instead of the permission to change it."""
 
 
 class FileJournal:
@@ -32,8 +37,9 @@ class FileJournal:
     """
 
     def __init__(self, job: Job) -> None:
-        self._folder, self._backs_up = Path(job.scratch), not job.viewed
-        spared = [os.path.realpath(each) for each in (job.scratch, *filter(None, [job.folder]))]
+        self._folder, self._backs_up = Path(job.journal), not job.viewed
+        self._keeps_new = not job.is_script  # a recipe's new files are data that it fetched
+        spared = [os.path.realpath(each) for each in filter(None, (job.scratch, job.journal, job.folder, job.meeting))]
         self._spared = tuple(f"{each}{os.sep}" for each in (*spared, *caches()))
         self._lock = threading.RLock()
         self._known: set[str] = set()  # already noted since their names last changed
@@ -45,8 +51,9 @@ class FileJournal:
         """Start listening. An audit hook cannot be removed, so after `end` it ignores what it hears."""
         import torch
 
-        (self._folder / journal.BACKUPS).mkdir(exist_ok=True)
         self._out = os.open(self._folder / journal.JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        if self._backs_up:
+            journal.record_process(self._folder)
         self._writer = torch._C.PyTorchFileWriter
         handlers = self._handlers()
 
@@ -96,6 +103,8 @@ class FileJournal:
             with self._lock:
                 try:
                     handle(args)
+                except NoBackupError:
+                    raise
                 except (OSError, ValueError, TypeError):
                     self._write(journal.Unknown(repr(args)[:200]))
 
@@ -122,6 +131,8 @@ class FileJournal:
             return
         if not os.path.lexists(path):
             self._made.add(path)
+            if self._keeps_new:
+                return
             self._note(journal.Made(path, self._preparing))
         elif not self._backs_up:
             pass
@@ -129,11 +140,13 @@ class FileJournal:
             self._note(journal.ChangedLink(path, self._preparing, os.readlink(path)))
         elif stat.S_ISREG((status := os.stat(path)).st_mode):
             self._backups += 1
-            backup = f"{os.getpid()}-{self._backups}"
-            shutil.copy2(path, self._folder / journal.BACKUPS / backup)
-            # It is copied now, and its times are restored to the nanosecond, because copying changes when it was last
-            # read.
-            self._note(journal.Changed(path, self._preparing, backup, (status.st_atime_ns, status.st_mtime_ns)))
+            try:
+                backup = back_up(path, self._folder, f"{os.getpid()}-{self._backups}")
+            except OSError as error:
+                raise NoBackupError(error.errno, f"tracekit cannot back it up ({error.strerror})", path) from None
+            # Copying changes when it was last read.
+            times = status.st_atime_ns, status.st_mtime_ns
+            self._note(journal.Changed(path, self._preparing, backup, journal.digest(backup), times))
         self._known.add(path)
 
     def _database(self, name: str) -> None:
@@ -146,7 +159,7 @@ class FileJournal:
                 self._changes(each)
 
     def _makes_folder(self, path: str) -> None:
-        if not os.path.lexists(path):
+        if not self._keeps_new and not os.path.lexists(path):
             self._note(journal.MadeFolder(path, self._preparing))
 
     def _removes_folder(self, path: str) -> None:
@@ -168,7 +181,15 @@ class FileJournal:
             self._write(entry)
 
     def _write(self, entry: journal.Entry | journal.Unknown) -> None:
-        os.write(self._out, journal.encoded(entry))
+        line = journal.encoded(entry)
+        try:
+            written = os.write(self._out, line)
+            if self._backs_up and not isinstance(entry, journal.Made | journal.MadeFolder | journal.Read):
+                os.fsync(self._out)
+        except OSError as error:
+            raise NoBackupError(error.errno, f"tracekit cannot write its journal ({error.strerror})") from None
+        if written < len(line):
+            raise NoBackupError(errno.ENOSPC, "tracekit cannot write its journal (the disk is full)")
 
 
 def _path(given: Any, folder: Any = -1) -> str:

@@ -74,7 +74,7 @@ class ScriptSteps:
         self._clock = timing.StepClock(job.device)
         self._ends_seen = 0
         self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
-        self._journal = None if job.in_place or not job.scratch else FileJournal(job)
+        self._journal = None if job.in_place or not job.journal else FileJournal(job)
         self._progress, self._expected = Writer(job.scratch), ExpectedSteps(job)
         self._marked = out_of_dynamos_sight(lambda: self._reached(Boundary.MARK))
 

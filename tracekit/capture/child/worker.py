@@ -12,6 +12,7 @@ import msgspec
 from tracekit.atomic import put
 from tracekit.capture.child import agreement, recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
+from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.loss_check import check, draw_as_eager, drift, rounded_differently
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
@@ -47,10 +48,17 @@ def perform(job: Job) -> PassResult:
         job = steered(job)
     if job.stage == "profile":
         inductor_settings.keep_kernel_lines()
+    # A recipe fetches data in each stage, and must change no file; a script's journal knows where its steps begin.
+    files = FileJournal(job) if job.journal and not (job.is_script or job.viewed or job.in_place) else None
+    if files is not None:
+        files.begin()
     try:
         result = _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:
         result = failure(error)
+    finally:
+        if files is not None:
+            files.end()
     return msgspec.structs.replace(result, notes=notes)
 
 

@@ -1,0 +1,128 @@
+"""Undoes what passes without a view wrote, if their capture is killed: at once, not when somebody captures again.
+
+A guardian is a small process in a session of its own. It notes how the files are that the passes change, and sees by
+the end of its standard input that the capture has ended. Where the capture was killed and the guardian with it, the
+journal remains: every verb says so, and `tracekit restore` deals with it.
+"""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tracekit.capture import journal
+from tracekit.capture.undo import undo
+
+_NOTED_EVERY_S = 0.2
+_MOST_S = 30.0  # for the processes of the passes to be gone
+_DONE = b"."
+
+
+@contextmanager
+def guarded(scratch: Path) -> Iterator[Path]:
+    """A folder for the journal of passes without a view, with a guardian; `scratch` is theirs.
+
+    The folder is removed at the end, unless something in it is still needed.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=journal.home()))
+    lock = _locked(folder)
+    assert lock is not None  # nobody else knows this folder
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); import {__name__} as it; it.main()"
+    guardian = subprocess.Popen(
+        [sys.executable, "-I", "-c", code, str(folder), str(scratch)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        pass_fds=[lock],  # so the folder stays locked while either of the two is there
+    )
+    assert guardian.stdin is not None
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            guardian.stdin.write(_DONE)
+            guardian.stdin.close()
+        guardian.wait()
+        if (folder / journal.JOURNAL).exists():  # something could not be put back
+            journal.record_states(folder)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def abandoned() -> list[Path]:
+    """The journals of captures that no longer run, nor their guardians: there is something to restore."""
+    with suppress(OSError):
+        journals = [each for each in sorted(journal.home().iterdir()) if (each / journal.JOURNAL).exists()]
+        return [each for each in journals if _is_dead(each)]
+    return []
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[bool]:
+    """A context in which no other process deals with that journal; False if one does already."""
+    lock = _locked(folder)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def main() -> None:
+    """Guard the journal in the folder of the first argument, of the passes whose scratch folder is the second."""
+    folder, scratch = Path(sys.argv[1]), sys.argv[2]
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    size = 0
+    while not select.select([0], [], [], _NOTED_EVERY_S)[0]:
+        with suppress(OSError):
+            file = folder / journal.JOURNAL
+            if size or (file.exists() and (size := file.stat().st_size)):
+                journal.record_states(folder)
+    if os.read(0, 1) == _DONE:
+        return
+    ends = time.monotonic() + _MOST_S
+    while (left := [*journal.processes(folder), *_processes(scratch)]) and time.monotonic() < ends:
+        for process in left:
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.02)
+    journal.record_states(folder)
+    if undo(folder, journal.recorded_states(folder)).is_whole:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _processes(scratch: str) -> Iterator[int]:
+    """The passes and what they started, recognised by the folder for temporary files that they were given."""
+    marks = (f"TMPDIR={scratch}\0".encode(), f"TMPDIR={scratch}/".encode())
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if any(mark in environ.read_bytes() for mark in marks):
+                yield int(environ.parent.name)
+
+
+def _is_dead(folder: Path) -> bool:
+    with claimed(folder) as alone:
+        return alone
+
+
+def _locked(folder: Path) -> int | None:
+    lock = os.open(folder / journal.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with suppress(ImportError):
+        import fcntl
+
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            return None
+    return lock

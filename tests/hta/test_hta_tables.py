@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from tracekit.hta.tables import as_table
+from tracekit.hta.tables import as_table, with_names
 
 
 def test_an_index_that_only_counts_is_left_out():
@@ -19,3 +19,14 @@ def test_levels_become_one_name():
 
 def test_numbers_and_text_in_one_column_are_text():
     assert as_table(pd.DataFrame({"pid": [0, "Spans", None]})).to_pydict() == {"pid": ["0", "Spans", None]}
+
+
+def test_numbers_of_names_and_categories_become_what_they_stand_for():
+    frame = pd.DataFrame({"cat": [1, 0], "s_name": ["mm", "add"], "e_cat": [-1, 1], "stream": [0, 1]})
+    named = as_table(with_names(frame, ["cpu_op", "kernel"])).to_pydict()
+    assert named == {"cat": ["kernel", "cpu_op"], "s_name": ["mm", "add"], "e_cat": [None, "kernel"], "stream": [0, 1]}
+
+
+def test_levels_of_columns_are_left_as_they_are():
+    frame = pd.DataFrame({("name", "count"): [3]})
+    assert as_table(with_names(frame, ["kernel"])).to_pydict() == {"name_count": [3]}

@@ -44,7 +44,7 @@ def test_host_operators_that_it_takes_for_kernels_are_named():
     assert taken_for_kernels(trace) == (1, 95_812)
     compute = next(row for row in rows(sections("hta_triton_example")["hta_gpu_time"]) if row["what"] == "compute")
     assert compute["here_ns"] == 1760
-    assert compute["because"] == "it counts 1 events of the host that carry a stream as kernels (95.8 µs)"
+    assert compute["because"] == "it takes 1 host event with a stream for kernels (95.8 µs)"
 
 
 @pytest.mark.traces

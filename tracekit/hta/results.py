@@ -11,6 +11,7 @@ from hta.common.trace import Trace as ParsedTrace
 from tracekit.errors import HtaError
 from tracekit.hta.analysis import ColumnAnalysis
 from tracekit.hta.quiet import quietly
+from tracekit.hta.tables import with_names
 from tracekit.registry import Registry
 
 _NO_CHART = {"visualize": False}
@@ -46,7 +47,8 @@ def frames_of(name: str, question: Question) -> dict[str, pd.DataFrame]:
         raise
     except Exception as error:  # if a trace lacks something, HTA lets pandas' exceptions through
         raise HtaError(name, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
-    return {key: frame for key, frame in given.items() if frame is not None and len(frame)}
+    symbols = question.hta.t.symbol_table.sym_table
+    return {key: with_names(frame, symbols) for key, frame in given.items() if frame is not None and len(frame)}
 
 
 @_asked

@@ -23,7 +23,7 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_variant, unregister
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
-from tracekit.units import duration
+from tracekit.units import duration, many
 
 _US = 1000  # ns
 _REAL = pa.float64()
@@ -216,7 +216,7 @@ def _why(profile: Profile, ours: GpuTime) -> str:
     """Why HTA's number differs, as far as that is known."""
     number, length = taken_for_kernels(profile.trace)
     if number:
-        return f"it counts {number} host events that have a stream as kernels ({duration(length)})"
+        return f"it takes {many(number, 'host event')} with a stream for kernels ({duration(length)})"
     if ours.overlap is not None:
         return "it recognises communication only by the names nccl and hccl"
     return "the reason is unknown"

@@ -1,7 +1,26 @@
 """HTA's data frames as Arrow tables: plain columns, for Parquet and for faces."""
 
+import re
+from collections.abc import Sequence
+
 import pandas as pd
 import pyarrow as pa
+
+_CODED = re.compile(r"(?:.*_)?(?:cat|name)")
+
+
+def with_names(frame: pd.DataFrame, symbols: Sequence[str]) -> pd.DataFrame:
+    """The frame with names and categories where HTA answers with their numbers in its table of symbols."""
+    coded = [
+        name
+        for name, kind in frame.dtypes.items()
+        if isinstance(name, str) and _CODED.fullmatch(name) and pd.api.types.is_integer_dtype(kind)
+    ]
+    named = frame.copy()
+    for column in coded:
+        texts = [symbols[code] if 0 <= code < len(symbols) else None for code in frame[column].tolist()]
+        named[column] = pd.Series(texts, frame.index, "object")
+    return named
 
 
 def as_table(frame: pd.DataFrame) -> pa.Table:

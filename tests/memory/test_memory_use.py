@@ -91,6 +91,36 @@ def test_the_line_that_holds_a_tensor_is_the_culprit_at_the_peak(tmp_path):
     assert [point.bytes for point in device.curve] == [0, 4000, 4050, 4000, 4100, 100, 400]
 
 
+def test_what_compiled_code_allocates_belongs_to_the_kernel_that_fills_it(tmp_path):
+    """Line 2 calls a graph, whose buffers are allocated before the kernels that fill them; the last one has none."""
+    write(
+        path := tmp_path / "trace.json",
+        step(0, 0, 100),
+        call("mine.py(1): work", 0, 100),
+        call("<built-in function graph>", 10, 60),
+        op("Torch-Compiled Region: 0/0", 10, 60),
+        op("## Call CompiledFxGraph f1 ##", 12, 58),
+        instant(13, 4000, 1),
+        op("aten::empty", 14, 15),
+        instant(14.5, 2000, 2),
+        op("graph_0_cpp_fused_add_0", 20, 30),
+        instant(25, 10, 3),
+        instant(31, 500, 4),
+        op("aten::mm", 35, 50),
+        instant(55, 70, 5),
+        call("<built-in function last>", 70, 100),
+        op("aten::relu", 80, 90),
+    )
+    path.write_text(json.dumps({"profile_memory": 1, **json.loads(path.read_text())}))
+    (device,) = use_of(recorded_run(with_lines(path, {10: 2, 70: 3}))).devices
+    held = {(holder.operator, holder.line): holder.peak_bytes for holder in device.holders}
+    assert held == {
+        ("graph_0_cpp_fused_add_0", 2): 6010,
+        ("aten::mm", 2): 500,
+        ("## Call CompiledFxGraph f1 ##", 2): 70,
+    }
+
+
 def test_what_the_allocator_reserves_and_what_was_there_before(tmp_path):
     path = write(
         tmp_path / "trace.json",

@@ -7,9 +7,9 @@ from tracekit.profile import Profile
 from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break
 from tracekit.sanitize import sanitize
+from tracekit.trace.roles import COMPILED_REGION
 
 SIZE = "size mismatch at index"
-_COMPILED = re.compile(r"(?:Torch-Compiled Region|## Call CompiledFxGraph|CompiledFunction).*", re.DOTALL)
 _RATE = re.compile(r"\['lr'\] ==|\.lr ==")
 _ATTRIBUTE = re.compile(r"self(?:\.\w+|\._modules\['\w+'\])*?\.(\w+) == -?\d+$")
 _OF_THE_DATA = re.compile(r"\.item\(\)|[Dd]ynamic (?:shape|slicing)|[Dd]ata-dependent|nonzero|unique|repeat_interleave")
@@ -46,7 +46,7 @@ _ONE_BY_ONE = ("eager", "aot_eager")  # backends that run each operator of a gra
 def is_compiled(profile: Profile) -> bool:
     """Whether torch.compile is at work already: it was asked for, or what it made is in the trace."""
     requested = profile.variant is not None and profile.variant.requested.compile
-    return requested or profile.trace.census.any(lambda roles: roles.named(_COMPILED))
+    return requested or profile.trace.census.any(lambda roles: roles.named(COMPILED_REGION))
 
 
 def backend_without_fusion(profile: Profile) -> str | None:

@@ -17,7 +17,7 @@ from tracekit.memory.walk import Walk
 from tracekit.profile.where import line_cells
 from tracekit.trace import Trace
 from tracekit.trace.rereading.memory_events import MemoryEvents, memory_events
-from tracekit.trace.roles import OPERATOR
+from tracekit.trace.roles import COMPILED_REGION, OPERATOR
 
 # Operators that only allocate memory: their caller is of interest.
 _FETCHES = re.compile(r"aten::(?:empty|new_empty|resize)(?:_.*)?")
@@ -146,7 +146,8 @@ def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iter
     made = np.flatnonzero(events.bytes > 0)
     sizes, live = events.bytes[made], walk.live[made] & events.addressed
     rows: dict[tuple[int, int, int], list[int]] = {}
-    asked = zip(ownership.at(events.track[made], events.ts_ns[made]), _operators(trace, events)[made], strict=True)
+    moments, operators = _compiled(trace, events, _operators(trace, events))
+    asked = zip(ownership.at(events.track[made], moments[made]), operators[made], strict=True)
     for at, (owner, operator) in enumerate(asked):
         numbers = owners.rows[owner]
         rows.setdefault((numbers.group, numbers.phase, int(operator)), []).append(at)
@@ -182,6 +183,31 @@ def _operators(trace: Trace, events: MemoryEvents) -> Ints:
             around = np.where(inner >= 0, trace.name_codes[spans.rows[inner]], -1) if len(spans) else inner
             names[mask] = np.where(around >= 0, around, names[mask])
     return names
+
+
+def _compiled(trace: Trace, events: MemoryEvents, names: Ints) -> tuple[Ints, Ints]:
+    """For each event the moment whose line it belongs to, ns, and its operator, by name.
+
+    Compiled code allocates a buffer before it calls the kernel that fills it, and only the kernel has a line. So what
+    is allocated in a compiled region, outside of its operators, belongs to the next operator in that region.
+    """
+    moments, filled = events.ts_ns.copy(), names.copy()
+    regions = np.array([COMPILED_REGION.fullmatch(name) is not None for name in trace.names], bool)
+    fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
+    operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
+    for track in np.unique(events.track[(names >= 0) & regions[names]]).tolist():
+        rows = on_thread(trace, track, operators)
+        around = Spans.of(trace, rows[regions[trace.name_codes[rows]]])
+        kernels = rows[~(regions | fetches)[trace.name_codes[rows]]]
+        chosen = np.flatnonzero((events.track == track) & (names >= 0) & regions[names])
+        inner = around.innermost.at(events.ts_ns[chosen])
+        after = np.searchsorted(trace.ts_ns[kernels], events.ts_ns[chosen])
+        chosen, inner, after = (part[(inner >= 0) & (after < len(kernels))] for part in (chosen, inner, after))
+        region, kernel = around.rows[inner], kernels[after]
+        inside = trace.ts_ns[kernel] < trace.ts_ns[region] + trace.dur_ns[region]
+        moments[chosen[inside]] = trace.ts_ns[kernel[inside]]
+        filled[chosen[inside]] = trace.name_codes[kernel[inside]]
+    return moments, filled
 
 
 def _curve(trace: Trace, walk: Walk, phase: StepFunction, step: int) -> Iterator[Point]:

@@ -53,6 +53,7 @@ COMPILE = re.compile(
 )
 GUARDS = re.compile(r"TorchDynamo Cache Lookup")
 COMPILED_CODE = re.compile(r"(?:## Call CompiledFxGraph|CompiledFunction).*", re.DOTALL)
+COMPILED_REGION = re.compile(rf"Torch-Compiled Region.*|{COMPILED_CODE.pattern}", re.DOTALL)  # or what calls it
 INDUCTOR_FRAME = re.compile(rf".*torchinductor.*|{INDUCTOR_FILE}\(.*", re.DOTALL)
 BACKWARD_FRAME = re.compile(r"<built-in method run_backward.*", re.DOTALL)
 BACKWARD_NODE = re.compile(r"autograd::engine::evaluate_function.*", re.DOTALL)

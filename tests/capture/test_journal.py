@@ -20,7 +20,7 @@ ENTRIES = [
     journal.Read(ODD, True),
     journal.Changed(ODD, False, "/backups/1-1", "0" * 64, (1 << 60, (1 << 60) + 1)),
     journal.ChangedLink("/data/latest", False, ODD),
-    journal.Renamed(ODD, False, "/data/best.pt"),
+    journal.Renamed(ODD, False, "/data/best.pt", 7),
     journal.RemovedFolder("/data/old", False),
 ]
 
@@ -52,7 +52,7 @@ def test_files_links_and_folders_are_restored(tmp_path):
     entries += [
         journal.Made(str(here / "new"), False),
         journal.ChangedLink(str(here / "link"), False, "target"),
-        journal.Renamed(str(here / "name"), False, str(here / "moved")),
+        journal.Renamed(str(here / "name"), False, str(here / "moved"), 7),
         journal.RemovedFolder(str(here / "old"), False),
     ]
     write(folder, entries)
@@ -133,11 +133,21 @@ def test_an_undoing_that_was_interrupted_removes_nothing_that_it_put_back(tmp_pa
     (tmp_path / "a").write_text("the user's")
     write(
         tmp_path,
-        [journal.Renamed(str(tmp_path / "a"), False, str(tmp_path / "b")), journal.Made(str(tmp_path / "a"), False)],
+        [journal.Renamed(str(tmp_path / "a"), False, str(tmp_path / "b"), 7), journal.Made(str(tmp_path / "a"), False)],
     )
     (tmp_path / journal.HANDLED).write_text("1\n0\n")
     undo(tmp_path)
     assert (tmp_path / "a").read_text() == "the user's"
+
+
+def test_a_file_that_was_about_to_be_moved_when_the_capture_was_killed_stays(tmp_path):
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_text("a")
+    target.write_text("b")
+    write(tmp_path, [changed(target, tmp_path), journal.Renamed(str(source), False, str(target), source.stat().st_ino)])
+    journal.record_states(tmp_path)
+    assert undo(tmp_path, journal.recorded_states(tmp_path)).failed == {}
+    assert (source.read_text(), target.read_text()) == ("a", "b")
 
 
 def test_where_there_is_no_space_for_a_backup_the_script_may_not_write(tmp_path, monkeypatch):

@@ -53,9 +53,10 @@ class ChangedLink(_OfFile, frozen=True, tag="changed link"):
 
 
 class Renamed(_OfFile, frozen=True, tag="renamed"):
-    """A file or folder that was moved from `path`."""
+    """A file or folder that is about to be moved from `path`, and its inode, which shows whether it was."""
 
     to: str
+    inode: int
 
 
 class RemovedFolder(_OfFile, frozen=True, tag="removed folder"):

@@ -138,10 +138,12 @@ def _undo(entry: journal.Entry, spared: set[str], is_live: bool) -> bool:
             _remove(path)
             os.symlink(target, path)
             return True
-        case journal.Renamed(path, to=to):
+        case journal.Renamed(path, to=to, inode=inode):
             if to in spared or not os.path.lexists(to):
                 return False
             if os.path.lexists(path):
+                if os.lstat(path).st_ino == inode:
+                    return False  # the program was killed before it moved the file
                 raise FileExistsError(errno.EEXIST, f"{to} was moved from there, and there is another file now")
             os.rename(to, path)
             return True

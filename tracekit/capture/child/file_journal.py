@@ -166,9 +166,11 @@ class FileJournal:
         self._note(journal.RemovedFolder(path, self._preparing))
 
     def _renames(self, source: str, target: str) -> None:
+        if not os.path.lexists(source):
+            return  # the program is about to be told so
         if not os.path.isdir(target):
             self._changes(target)
-        self._note(journal.Renamed(source, self._preparing, target))
+        self._note(journal.Renamed(source, self._preparing, target, os.lstat(source).st_ino))
         if source in self._made:
             self._made.add(target)
         self._known -= {source, target}

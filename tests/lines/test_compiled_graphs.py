@@ -126,6 +126,24 @@ def recorded(path, name="cudaGraphLaunch"):
     return Ownership.of(attribute(Trace.load(trace)), None)
 
 
+def test_a_buffer_belongs_to_the_lines_whose_kernel_fills_it(tmp_path):
+    ownership = recorded(tmp_path / "trace.json", "cudaLaunchKernel")
+    begin = int(ownership.attribution.trace.steps.issued[0])
+    track = ownership.attribution.trace.threads.main
+    moments = begin + 1000 * np.array(
+        [13, 21, 25, 50]
+    )  # before mm; before addmm; after all kernels; outside of the graph
+    tracks = np.full(4, track)
+    groups = [
+        ownership.owners.groups[ownership.owners.rows[each].group] for each in ownership.of_buffers(tracks, moments)
+    ]
+    lines = [tuple(each.line for each in group) for group in groups]
+    plain = [ownership.owners.groups[ownership.owners.rows[each].group] for each in ownership.at(tracks, moments)]
+    assert lines[0] == (2,)
+    assert lines[2:] == [tuple(each.line for each in group) for group in plain[2:]]
+    assert tuple(each.line for each in plain[0]) != (2,)
+
+
 @pytest.mark.parametrize("name", ["cudaGraphLaunch", "cudaLaunchKernel"])
 def test_kernels_of_a_trace_are_for_the_lines_that_were_fused(tmp_path, name):
     ownership = recorded(tmp_path / "trace.json", name)

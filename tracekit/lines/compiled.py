@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, StepFunction
 from tracekit.lines.graph_calls import (
     GraphCalls,
     generates_any,
@@ -25,6 +25,27 @@ _NOTHING = GraphCalls()
 
 
 @dataclass(frozen=True)
+class Fills:
+    """Where the work of compiled graphs begins on a thread: a graph allocates a buffer right before what fills it."""
+
+    regions: Spans
+    around: StepFunction  # the owners of the thread without compiled work
+    starts: Ints
+    owners: Ints  # of the work that begins at these moments
+
+    def of_buffers(self, moments: Ints, owners: Ints) -> Ints:
+        """The owners of allocations: in a graph, outside of its operators, that of the next work in the same graph."""
+        region = self.regions.innermost.at(moments)
+        following = np.searchsorted(self.starts, moments)
+        known = (region >= 0) & (following < len(self.starts)) & (owners == self.around.at(moments))
+        at = np.minimum(following, max(len(self.starts) - 1, 0))
+        result = owners.copy()
+        known[known] = self.starts[at[known]] < self.regions.ends[region[known]]
+        result[known] = self.owners[at[known]]
+        return result
+
+
+@dataclass(frozen=True)
 class Compiled:
     """The owners of the compiled kernels of a trace, and for how many calls of graphs the lines are known."""
 
@@ -33,6 +54,7 @@ class Compiled:
     calls: int  # of compiled graphs
     without_lines: int  # of these, those whose graph does not say which lines its kernels are for
     by_code: int  # of these, calls whose lines only the generated code shows
+    fills: dict[int, Fills]  # by thread
 
 
 def compiled(
@@ -42,6 +64,7 @@ def compiled(
     gpu = np.full(len(trace.ts_ns), -1, np.int64)
     with_kernels: dict[int, Thread] = {}
     called: list[GraphCalls] = []
+    fills: dict[int, Fills] = {}
     for track, where in regions(trace, graphs).items():
         here = [graphs.get(name, _NOTHING) for name in where.names]
         inside = _Regions(trace, track, threads[track], where.spans, here)
@@ -49,9 +72,10 @@ def compiled(
         if any(graph.calls for graph in here):
             with_kernels[track] = inside.on_host(owners)
             inside.on_gpu(launch, gpu, owners)
+            fills[track] = inside.fills(with_kernels[track], launch, gpu)
         called += here
     without_lines, by_code = sum(not graph.calls for graph in called), sum(graph.by_code for graph in called)
-    return Compiled(with_kernels, gpu, len(called), without_lines, by_code)
+    return Compiled(with_kernels, gpu, len(called), without_lines, by_code, fills)
 
 
 @dataclass(frozen=True)
@@ -75,6 +99,17 @@ class _Regions:
             owner[at] = self._owners(number, lines_of_operators(names, calls), owners)
         known = owner >= 0
         return self._without_kernels(seen, owners).overlaid(operators.chosen(known), owner[known])
+
+    def fills(self, with_kernels: Thread, launch: Ints, gpu: Ints) -> Fills:
+        """Where the operators that have lines begin, and the launches of the kernels that do."""
+        trace, around, assigned = self.trace, self.thread.owners, with_kernels.owners
+        here = assigned.at(assigned.edges)
+        new = here != around.at(assigned.edges)
+        rows = np.flatnonzero((gpu >= 0) & (launch >= 0))
+        rows = rows[trace.track[launch[rows]] == self.track]
+        starts = np.concatenate((assigned.edges[new], trace.ts_ns[launch[rows]]))
+        order = np.argsort(starts, kind="stable")
+        return Fills(self.spans, around, starts[order], np.concatenate((here[new], gpu[rows]))[order])
 
     def _without_kernels(self, seen: Bools, owners: Owners) -> Thread:
         """The thread with regions in which kernels run on the host that left no events: an estimate.

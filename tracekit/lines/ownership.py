@@ -201,6 +201,14 @@ class Ownership:
         owner, _ = owners_at(self.threads, track, moments)
         return np.where(np.isin(track, self.attribution.trace.threads.driving), owner, 0)
 
+    def of_buffers(self, track: Ints, moments: Ints) -> Ints:
+        """The owner of memory that a thread allocates at each moment: of a compiled graph, the lines that it is for."""
+        owners = self.at(track, moments)
+        for thread, fills in self.compiled.fills.items() if self.recording is not None and self.threads else ():
+            mask = track == thread
+            owners[mask] = fills.of_buffers(moments[mask], owners[mask])
+        return owners
+
     @cached_property
     def costs(self) -> "dict[str, Costs]":
         """What each owner costs in each step, by view."""

@@ -147,7 +147,7 @@ def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iter
     sizes, live = events.bytes[made], walk.live[made] & events.addressed
     rows: dict[tuple[int, int, int], list[int]] = {}
     moments, operators = _compiled(trace, events, _operators(trace, events))
-    asked = zip(ownership.at(events.track[made], moments[made]), operators[made], strict=True)
+    asked = zip(ownership.of_buffers(events.track[made], moments[made]), operators[made], strict=True)
     for at, (owner, operator) in enumerate(asked):
         numbers = owners.rows[owner]
         rows.setdefault((numbers.group, numbers.phase, int(operator)), []).append(at)

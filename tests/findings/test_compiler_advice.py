@@ -154,7 +154,17 @@ def test_what_is_compiled_is_not_to_be_compiled(tmp_path):
         assert "at most" in texts
 
 
-def slow(folder):
+def test_what_replays_cuda_graphs_is_not_to_use_them(tmp_path):
+    listed = {
+        replayed: {finding.id: finding.advice for finding in diagnose(open_subject([path]).profiles[0]).all_findings}
+        for replayed, path in ((False, slow(tmp_path)), (True, slow(tmp_path, "cudaGraphLaunch")))
+    }
+    (name,) = {"dispatch_bound", "launch_bound"} & {*listed[True]}
+    assert listed[True][name].startswith("Bring more of the step into the CUDA graphs")
+    assert "reduce-overhead" in listed[False][name]
+
+
+def slow(folder, first_call="cudaLaunchKernel"):
     """Steps in which the host needs long for small kernels."""
     events = []
     for number in range(4):
@@ -164,7 +174,7 @@ def slow(folder):
             at, correlation = begin + 100 * call, 100 * number + call + 1
             events += [
                 op("aten::add", at, at + 80),
-                launch(at + 40, at + 45, correlation),
+                launch(at + 40, at + 45, correlation, "cudaLaunchKernel" if call else first_call),
                 kernel("add", at + 46, at + 50, correlation),
             ]
-    return write(folder / "slow.json", *events)
+    return write(folder / f"{first_call}.json", *events)

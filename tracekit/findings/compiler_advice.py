@@ -6,6 +6,7 @@ from tracekit.code_owner import may_be_the_users
 from tracekit.profile import Profile
 from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break
+from tracekit.run.backends import BACKENDS, DEFAULT
 from tracekit.sanitize import sanitize
 from tracekit.trace.roles import COMPILED_REGION
 
@@ -40,7 +41,6 @@ NORMS = {  # that take a batch_size, by the module of their forward
 }
 _LAYER = re.compile(r".*torch_geometric[/\\]nn[/\\](aggr|norm)[/\\](\w+)\.py", re.DOTALL)
 _WRAPPER = re.compile(r".*torch_geometric[/\\](?:experimental|deprecation)\.py", re.DOTALL)  # only passes a call on
-_ONE_BY_ONE = ("eager", "aot_eager")  # backends that run each operator of a graph by itself
 
 
 def is_compiled(profile: Profile) -> bool:
@@ -50,10 +50,10 @@ def is_compiled(profile: Profile) -> bool:
 
 
 def backend_without_fusion(profile: Profile) -> str | None:
-    """The backend that a variant was compiled with, if it fuses nothing."""
+    """The backend that a variant was compiled with, if it is known to fuse nothing."""
     requested = profile.variant.requested if profile.variant is not None else None
-    backend = requested.backend if requested is not None and requested.compile else None
-    return backend if backend in _ONE_BY_ONE else None
+    backend = BACKENDS.get(requested.backend or DEFAULT) if requested is not None and requested.compile else None
+    return backend.name if backend is not None and not backend.fuses else None
 
 
 def against_guard(reason: str) -> str | None:
@@ -63,8 +63,8 @@ def against_guard(reason: str) -> str | None:
         return "Mark the dimension as dynamic (torch._dynamo.mark_dynamic, or dynamic=True), or pad it to a few sizes."
     if _RATE.search(guard):
         return (
-            "Pass the learning rate as a tensor, lr=torch.tensor(0.01), on a GPU with capturable=True: as a float it "
-            "is a constant of the compiled code, which a scheduler changes."
+            "Pass the learning rate as a tensor, as in lr=torch.tensor(0.01), on a GPU with capturable=True where the "
+            "optimizer has it: as a float it is a constant of the compiled code, which a scheduler changes."
         )
     if attribute := _ATTRIBUTE.search(guard):
         return (

@@ -146,8 +146,8 @@ def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iter
     made = np.flatnonzero(events.bytes > 0)
     sizes, live = events.bytes[made], walk.live[made] & events.addressed
     rows: dict[tuple[int, int, int], list[int]] = {}
-    moments, operators = _compiled(trace, events, _operators(trace, events))
-    asked = zip(ownership.of_buffers(events.track[made], moments[made]), operators[made], strict=True)
+    operators = _filling(trace, events, _operators(trace, events))[made]
+    asked = zip(ownership.of_buffers(events.track[made], events.ts_ns[made]), operators, strict=True)
     for at, (owner, operator) in enumerate(asked):
         numbers = owners.rows[owner]
         rows.setdefault((numbers.group, numbers.phase, int(operator)), []).append(at)
@@ -185,29 +185,27 @@ def _operators(trace: Trace, events: MemoryEvents) -> Ints:
     return names
 
 
-def _compiled(trace: Trace, events: MemoryEvents, names: Ints) -> tuple[Ints, Ints]:
-    """For each event the moment whose line it belongs to, ns, and its operator, by name.
-
-    Compiled code allocates a buffer before it calls the kernel that fills it, and only the kernel has a line. So what
-    is allocated in a compiled region, outside of its operators, belongs to the next operator in that region.
-    """
-    moments, filled = events.ts_ns.copy(), names.copy()
+def _filling(trace: Trace, events: MemoryEvents, names: Ints) -> Ints:
+    """The operators by name, with that which fills the buffer in place of compiled code that allocates it: the next one
+    in the same region."""
+    filling = names.copy()
     regions = np.array([COMPILED_REGION.fullmatch(name) is not None for name in trace.names], bool)
     fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
     operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
-    for track in np.unique(events.track[(names >= 0) & regions[names]]).tolist():
+    compiled = (names >= 0) & regions[names]
+    for track in np.unique(events.track[compiled]).tolist():
         rows = on_thread(trace, track, operators)
         around = Spans.of(trace, rows[regions[trace.name_codes[rows]]])
         kernels = rows[~(regions | fetches)[trace.name_codes[rows]]]
-        chosen = np.flatnonzero((events.track == track) & (names >= 0) & regions[names])
-        inner = around.innermost.at(events.ts_ns[chosen])
-        after = np.searchsorted(trace.ts_ns[kernels], events.ts_ns[chosen])
-        chosen, inner, after = (part[(inner >= 0) & (after < len(kernels))] for part in (chosen, inner, after))
-        region, kernel = around.rows[inner], kernels[after]
-        inside = trace.ts_ns[kernel] < trace.ts_ns[region] + trace.dur_ns[region]
-        moments[chosen[inside]] = trace.ts_ns[kernel[inside]]
-        filled[chosen[inside]] = trace.name_codes[kernel[inside]]
-    return moments, filled
+        chosen = np.flatnonzero(compiled & (events.track == track))
+        region = around.innermost.at(events.ts_ns[chosen])
+        following = np.searchsorted(trace.ts_ns[kernels], events.ts_ns[chosen])
+        chosen, region, following = (
+            part[(region >= 0) & (following < len(kernels))] for part in (chosen, region, following)
+        )
+        inside = trace.ts_ns[kernels[following]] < around.ends[region]
+        filling[chosen[inside]] = trace.name_codes[kernels[following[inside]]]
+    return filling
 
 
 def _curve(trace: Trace, walk: Walk, phase: StepFunction, step: int) -> Iterator[Point]:

@@ -41,8 +41,8 @@ _ADVICE = {
 _RANDOM = {
     False: "The first of these operators draws random numbers: apply dropout to a smaller tensor, or compile the "
     "model, which fuses the drawing with what follows it.",
-    True: "The first of these operators draws random numbers, outside of the compiled graphs: apply dropout to a "
-    "smaller tensor, or inside of the compiled function, which fuses the drawing with what follows it.",
+    True: "The first of these operators draws random numbers, and was not fused: apply dropout to a smaller tensor, or "
+    "inside of the compiled function, without graph breaks around it.",
 }
 _CPP_KERNEL = re.compile(r"(graph_\d+_)?cpp_fused_")  # a loop that Inductor generated, named after what it fuses
 _COMPILED = "The first of these is compiled already: {smaller}more threads (torch.set_num_threads) or a GPU may help."
@@ -58,8 +58,8 @@ _STEP_BY_STEP = (
 )
 _OTHERWISE = {
     False: "Compile the model (torch.compile), so that operators are fused and read and write memory only once.",
-    True: "The first of these operators runs outside of the compiled graphs: where it can be part of them, it is fused "
-    "with others, which read and write memory only once.",
+    True: "The first of these operators was not fused with others: it runs outside of the compiled graphs, or the "
+    "compiler has no kernel for it. Look for graph breaks around it.",
 }
 
 

@@ -56,6 +56,12 @@ _ADVICE_COMPILED = {
         _COMPILE,
     ),
 }
+# Where CUDA graphs are replayed already.
+_ADVICE_GRAPHS = (
+    "Bring more of the step into the CUDA graphs: remove graph breaks, work on the CPU and sizes that vary between "
+    "them, and capture the optimizer (capturable=True). This saves at most {most} a step; larger batches hide the "
+    "overhead."
+)
 
 
 @rule("slow_host")
@@ -78,6 +84,8 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     culprit = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
     line_at = f", most of all{culprit.at}" if culprit.file else ""
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
+    if name != "python_bound" and profile.trace.census.any(lambda roles: roles.graph_launch):
+        advice = _ADVICE_GRAPHS
     yield Finding(
         name,
         f"The host is too slow{line_at}: the GPU idles for {duration(idle, like=mean.step_ns)} of "

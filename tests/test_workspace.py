@@ -24,15 +24,13 @@ def test_a_killed_process_leaves_a_folder_that_the_next_one_clears(tmp_path):
     assert holder.stdout.readline() == "ready\n"
     (theirs,) = tmp_path.iterdir()
     assert theirs.name.startswith(f"{holder.pid}-")
-    seen = []
-    with workspace(tmp_path, seen.append) as folder:
+    with workspace(tmp_path) as folder:
         assert {*tmp_path.iterdir()} == {theirs, folder}
-    assert not seen
+    assert (theirs / "mine").read_text() == "unsaved"
     holder.kill()
     holder.communicate()
-    with workspace(tmp_path, lambda left: seen.append((left / "mine").read_text())) as folder:
+    with workspace(tmp_path) as folder:
         assert [*tmp_path.iterdir()] == [folder]
-    assert seen == ["unsaved"]
     assert not [*tmp_path.iterdir()]
 
 
@@ -47,35 +45,39 @@ def test_where_home_cannot_be_written_it_lies_among_temporary_files(tmp_path, mo
         assert folder is None
 
 
-def test_a_folder_that_another_process_removes_meanwhile_does_not_keep_the_others(tmp_path):
+def test_a_folder_that_another_process_removes_meanwhile_does_not_keep_the_others(tmp_path, monkeypatch):
     for name in ("1-a", "2-b", "3-c"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "lock").touch()
     taken = []
 
     def vanish(folder):
-        if not taken:
-            taken.append(folder)
-            shutil.rmtree(folder)
+        shutil.rmtree(folder)
+        taken.append(folder)
+        if len(taken) == 1:
             raise FileNotFoundError(folder)
 
-    remove_abandoned(tmp_path, vanish)
-    assert taken
+    monkeypatch.setattr("tracekit.workspace.remove", vanish)
+    remove_abandoned(tmp_path)
+    assert len(taken) == 3
     assert not [*tmp_path.iterdir()]
 
 
-def test_two_do_not_undo_the_same_at_once(tmp_path):
+def test_two_do_not_remove_the_same_at_once(tmp_path, monkeypatch):
     (tmp_path / "1-a").mkdir()
     (tmp_path / "1-a" / "lock").touch()
     seen = []
-    second = threading.Thread(target=remove_abandoned, args=(tmp_path, seen.append))
+    second = threading.Thread(target=remove_abandoned, args=(tmp_path,))
 
-    def undo(folder):
+    def slowly(folder):
         seen.append(folder)
-        second.start()
-        second.join(0.5)  # long enough for it to begin with the same folder, if it is allowed to
+        if len(seen) == 1:
+            second.start()
+            second.join(0.5)  # long enough for it to begin with the same folder, if it is allowed to
+        shutil.rmtree(folder)
 
-    remove_abandoned(tmp_path, undo)
+    monkeypatch.setattr("tracekit.workspace.remove", slowly)
+    remove_abandoned(tmp_path)
     second.join()
     assert seen == [tmp_path / "1-a"]
     assert not [*tmp_path.iterdir()]

@@ -141,7 +141,8 @@ def test_an_address_that_does_not_answer_is_one_sentence(job, capsys, monkeypatc
         readers(1, "nonsense://x")
 
 
-def test_the_verbs_take_workers(job, tmp_path, capsys):
+def test_the_verbs_take_workers(job, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     assert main(["report", str(job), "--workers", "2"]) == 0
     by_workers = capsys.readouterr().out.splitlines()
     assert main(["report", str(job)]) == 0

@@ -22,6 +22,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 # Devices, sockets of services, and what the kernel shows of itself: there are no files to lose in them.
 _NO_FILES = ("/proc", "/sys", "/dev", "/run")
+_DISKS = "/run/media"  # removable ones, which do hold files
 _NO_FILES_TYPES = {"autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs",
                    "efivarfs", "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "securityfs", "sysfs",
                    "tracefs"}  # fmt: skip
@@ -106,6 +107,9 @@ class _View:
         kind = self._types.get(path, "")
         if path in _NO_FILES or kind in _NO_FILES_TYPES or not os.path.isdir(path):
             self._bind(path)
+            for disk in inside if path == "/run" else ():
+                if _is_below(disk, _DISKS):
+                    self._show(disk)
             return
         is_vital = any(_is_below(vital, path) for vital in self._vital)
         if os.statvfs(path).f_flag & os.ST_RDONLY and path != "/":

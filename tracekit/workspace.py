@@ -60,7 +60,8 @@ def remove(folder: Path) -> None:
 
     def retry(_: Callable[..., object], path: str, __: object) -> None:
         with suppress(OSError):
-            os.chmod(path, 0o700)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
             os.rmdir(path)  # what an overlay leaves is empty
 
     shutil.rmtree(folder, onerror=retry)

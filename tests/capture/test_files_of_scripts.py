@@ -15,6 +15,7 @@ from tracekit import run as runs
 from tracekit.capture import folder_state, process
 from tracekit.capture.folder_state import FolderState
 from tracekit.capture.job import Job
+from tracekit.capture.view import caches
 from tracekit.capture.written_files import with_files
 from tracekit.cli import main
 from tracekit.run import Effective
@@ -250,3 +251,13 @@ def test_what_raises_and_what_dies_leaves_nothing_either(tmp_path, monkeypatch):
         Path("train.py").write_text(f"open('new', 'w')\n{end}\n")
         assert perform(traces, "measure", "train.py", is_script=True).outcome != "ok"
         assert not Path("new").exists()
+
+
+def test_a_folder_that_holds_the_project_is_no_cache(tmp_path, monkeypatch):
+    project, cache = tmp_path / "disk" / "project", tmp_path / "cache"
+    project.mkdir(parents=True)
+    cache.mkdir()
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "disk"))
+    monkeypatch.setenv("TORCH_HOME", str(cache))
+    assert str(cache) in caches([str(project)])
+    assert str(tmp_path / "disk") not in caches([str(project)])

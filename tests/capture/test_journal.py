@@ -169,3 +169,18 @@ def test_where_there_is_no_space_for_a_backup_the_script_may_not_write(tmp_path,
         assert [each.name for each in full.iterdir()] == ["ckpt.pt"]
     finally:
         subprocess.run(["umount", full], check=True)
+
+
+def test_a_file_of_several_names_is_restored_under_all_of_them(tmp_path):
+    file, other = tmp_path / "ckpt.pt", tmp_path / "copy.pt"
+    file.write_text("before")
+    os.link(file, other)
+    backup = tmp_path / "backup"
+    backup.write_text("before")
+    entry = journal.Changed(str(file), False, str(backup), journal.digest(str(backup)), (5, 7))
+    (tmp_path / journal.JOURNAL).write_bytes(journal.encoded(entry))
+    file.write_text("after it")
+    assert undo(tmp_path).failed == {}
+    assert (file.read_text(), other.read_text()) == ("before", "before")
+    assert file.stat().st_nlink == 2
+    assert not backup.exists()

@@ -189,10 +189,30 @@ def _restore(entry: journal.Changed) -> bool:
         raise OSError(errno.EIO, f"its backup is damaged: {entry.backup}")
     os.makedirs(os.path.dirname(entry.path), exist_ok=True)
     os.utime(entry.backup, ns=entry.times)
-    os.replace(entry.backup, entry.path)
+    if os.path.isfile(entry.path) and os.stat(entry.path).st_nlink > 1:
+        _restore_content(entry)  # the other names of the file are to have it back, too
+    else:
+        try:
+            os.replace(entry.backup, entry.path)
+        except OSError as error:
+            if error.errno != errno.EXDEV:  # two mounts of one disk
+                raise
+            _restore_content(entry)
     with suppress(OSError):
         os.rmdir(os.path.dirname(entry.backup))
     return True
+
+
+def _restore_content(entry: journal.Changed) -> None:
+    """Copy the backup into the file, and remove it once the file is as it was."""
+    with open(entry.backup, "rb") as backup, open(entry.path, "r+b" if os.path.exists(entry.path) else "xb") as file:
+        shutil.copyfileobj(backup, file)
+        file.truncate()
+        os.fsync(file.fileno())
+    shutil.copystat(entry.backup, entry.path)
+    if not _is_as_before(entry):
+        raise OSError(errno.EIO, f"it could not be written whole: its backup is {entry.backup}")
+    os.unlink(entry.backup)
 
 
 def back_up(path: str, folder: Path, name: str) -> str:
@@ -204,6 +224,9 @@ def back_up(path: str, folder: Path, name: str) -> str:
     backup = str(backups / name)
     try:
         shutil.copy2(path, backup)
+        with suppress(OSError):
+            status = os.stat(path)
+            os.chown(backup, status.st_uid, status.st_gid)  # it is moved back one day
         for each in (backup, str(backups)):
             handle = os.open(each, os.O_RDONLY)
             try:

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -80,11 +80,14 @@ def view(job: Job, folder: Path) -> Iterator[View]:
         yield View([], f"{SWITCH}=off" if sys.platform == "linux" else "only Linux has them")
         return
     home = Path(tempfile.mkdtemp(prefix="view-", dir=folder))
+    vital = [os.getcwd(), *([] if job.module else [os.path.dirname(os.path.realpath(job.program))])]
     wish = {
         "parent": os.getpid(),
         "home": str(home),
-        "through": sorted({os.path.realpath(each) for each in (str(folder), *filter(None, [job.folder]), *caches())}),
-        "vital": [os.getcwd(), *([] if job.module else [os.path.dirname(os.path.realpath(job.program))])],
+        "through": sorted(
+            {os.path.realpath(each) for each in (str(folder), *filter(None, [job.folder]), *caches(vital))}
+        ),
+        "vital": vital,
     }
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", str(holder.__file__), json.dumps(wish)],
@@ -106,10 +109,12 @@ def view(job: Job, folder: Path) -> Iterator[View]:
         process.wait()
 
 
-def caches() -> list[str]:
-    """The folders of library caches and of services that exist: they are never part of a view."""
+def caches(vital: Sequence[str]) -> list[str]:
+    """The folders of library caches and of services that exist: they are never part of a view. One that holds a vital
+    folder is no cache: some people point HF_HOME at their whole disk."""
     named = [*filter(None, map(os.environ.get, _CACHES)), *map(os.path.expanduser, _USUAL_CACHES)]
-    return [path for each in named if os.path.isdir(path := os.path.realpath(each))]
+    folders = [path for name in named if os.path.isdir(path := os.path.realpath(name))]
+    return [path for path in folders if not any(holder._is_below(os.path.realpath(folder), path) for folder in vital)]
 
 
 @contextmanager

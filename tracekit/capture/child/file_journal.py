@@ -40,7 +40,9 @@ class FileJournal:
         self._folder, self._backs_up = Path(job.journal), not job.viewed
         self._keeps_new = not job.is_script  # a recipe's new files are data that it fetched
         spared = [os.path.realpath(each) for each in filter(None, (job.scratch, job.journal, job.folder, job.meeting))]
-        self._spared = tuple(f"{each}{os.sep}" for each in (*spared, *caches()))
+        self._spared = tuple(
+            f"{each}{os.sep}" for each in (*spared, *caches([os.getcwd(), os.path.dirname(job.program)]))
+        )
         self._lock = threading.RLock()
         self._known: set[str] = set()  # already noted since their names last changed
         self._made: set[str] = set()  # did not exist before the pass
@@ -83,13 +85,13 @@ class FileJournal:
             for event, handle in {
                 "open": self._opened,
                 "os.remove": lambda args: self._changes(_path(args[0], args[1])),
-                "os.truncate": lambda args: self._changes(_path(args[0])),
+                "os.truncate": lambda args: self._changes(os.path.realpath(_path(args[0]))),
                 "os.mkdir": lambda args: self._makes_folder(_path(args[0], args[2])),
                 "os.rmdir": lambda args: self._removes_folder(_path(args[0], args[1])),
                 "os.rename": lambda args: self._renames(_path(args[0], args[2]), _path(args[1], args[3])),
-                "os.link": lambda args: self._changes(_path(args[1], args[3])),
+                "os.link": lambda args: self._links(_path(args[0], args[2]), _path(args[1], args[3])),
                 "os.symlink": lambda args: self._changes(_path(args[1], args[2])),
-                "os.chmod": lambda args: self._changes(_path(args[0], args[2])),
+                "os.chmod": lambda args: self._changes(os.path.realpath(_path(args[0], args[2]))),
                 "sqlite3.connect": lambda args: self._database(os.fsdecode(args[0])),
             }.items()
         }
@@ -148,6 +150,10 @@ class FileJournal:
             times = status.st_atime_ns, status.st_mtime_ns
             self._note(journal.Changed(path, self._preparing, backup, journal.digest(backup), times))
         self._known.add(path)
+
+    def _links(self, source: str, target: str) -> None:
+        self._changes(source)  # it can be written under its other name from now on
+        self._changes(target)
 
     def _database(self, name: str) -> None:
         """Note a database, which SQLite may write outside of Python, with a file or two beside it."""

@@ -77,6 +77,7 @@ class _View:
         """The overlays: where each is, and the folder of what is written there, the innermost first."""
         self._is_users = not self._unshare()
         self._mount(None, "/", flags=_MS_REC | _MS_PRIVATE)
+        outside = {vital: os.stat(vital).st_dev for vital in self._vital}
         os.mkdir(self._root)
         self._types = _mounts()
         self._points = sorted(self._types)
@@ -88,6 +89,9 @@ class _View:
         _check(self._libc.syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."), "pivot_root")
         _check(self._libc.umount2(b".", _MNT_DETACH), "umount")
         os.chdir("/")
+        for vital, device in outside.items():
+            if os.stat(vital).st_dev == device and not os.statvfs(vital).f_flag & os.ST_RDONLY:
+                raise NoViewError(f"{vital} is not covered")
         return sorted(self._overlays, reverse=True)
 
     def _unshare(self) -> bool:
@@ -105,27 +109,29 @@ class _View:
         """Make what is at that path visible in the new root, where something is to mount it on already."""
         inside = [point for point in self._points if _is_below(point, path) and point != path]
         kind = self._types.get(path, "")
-        if path in _NO_FILES or kind in _NO_FILES_TYPES or not os.path.isdir(path):
+        if path in ("/proc", "/sys", "/dev") or not os.path.isdir(path):
             self._bind(path)
-            for disk in inside if path == "/run" else ():
-                if _is_below(disk, _DISKS):
-                    self._show(disk)
+            if os.path.isfile(path) and os.access(path, os.W_OK):
+                self._make_read_only(path)  # a file that is mounted by itself, as in containers, has no overlay
             return
         is_vital = any(_is_below(vital, path) for vital in self._vital)
-        if os.statvfs(path).f_flag & os.ST_RDONLY and path != "/":
+        if path in _NO_FILES or kind in _NO_FILES_TYPES:
             self._bind(path)
-            return
-        if inside and self._is_users:  # the kernel refuses an overlay that would uncover what is below these mounts
+            if path == "/run":
+                inside = [point for point in inside if _is_below(point, _DISKS)]
+        elif os.statvfs(path).f_flag & os.ST_RDONLY and path != "/":
+            self._bind(path)
+        elif inside and self._is_users:  # the kernel refuses an overlay that would uncover what is below these mounts
             self._show_parts(path)
             return
-        try:
-            self._cover(path)
-        except OSError as error:
-            if is_vital:
-                raise NoViewError(f"no overlay on {path} ({kind}): {error.strerror}") from None
-            self._bind(path)
-            self._make_read_only(path)
-            inside = []
+        else:
+            try:
+                self._cover(path)
+            except OSError as error:
+                if is_vital and not any(_is_below(vital, point) for vital in self._vital for point in inside):
+                    raise NoViewError(f"no overlay on {path} ({kind}): {error.strerror}") from None
+                self._bind(path)
+                self._make_read_only(path)
         shown: list[str] = []
         for point in inside:
             if not any(_is_below(point, other) for other in shown) and os.path.lexists(self._at(point)):
@@ -134,8 +140,7 @@ class _View:
 
     def _show_parts(self, path: str) -> None:
         """Make a folder that holds mount points from an empty one, a part at a time."""
-        if path == "/":
-            self._mount("tmpfs", self._root, "tmpfs", data="mode=755")
+        self._mount("tmpfs", self._at(path), "tmpfs", data="mode=755")
         copied = 0
         for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
             at = self._at(entry.path)
@@ -143,7 +148,7 @@ class _View:
                 os.symlink(os.readlink(entry.path), at)
             elif entry.is_dir(follow_symlinks=False):
                 os.mkdir(at)
-                if os.access(entry.path, os.R_OK | os.X_OK):
+                if os.access(entry.path, os.X_OK):
                     self._show(entry.path)
             elif entry.is_file() and os.access(entry.path, os.W_OK):
                 copied += entry.stat().st_size

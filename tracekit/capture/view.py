@@ -18,7 +18,7 @@ from tracekit.capture.job import Job
 
 SWITCH = "TRACEKIT_VIEW"  # "off": passes write to the user's files, and a journal undoes it
 VIEW = "view"  # in the scratch folder of a pass: the process that holds its view
-_NOT_SAID = "__pycache__"
+_BYTECODE = ("__pycache__", ".pyc")  # in a path: what Python keeps for itself, wherever it does
 _CACHES = ("XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME", "HF_DATASETS_CACHE", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY")
 _USUAL_CACHES = ("~/.cache", "~/.nv", "/tmp/nvidia-mps")
 
@@ -33,7 +33,9 @@ class View:
     def discarded(self) -> list[str]:
         """The user's files that differ in the view: changed, new or gone. Folders are not listed."""
         return sorted(
-            path for path, upper in self._files() if _NOT_SAID not in path and _differs(path, upper, os.lstat(upper))
+            path
+            for path, upper in self._files()
+            if not any(part in path for part in _BYTECODE) and _differs(path, upper, os.lstat(upper))
         )
 
     def new(self) -> Iterator[str]:

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from tests.study.planting import sweep_file, write_run
-from tracekit.errors import StudyAmongOthersError
+from tracekit.errors import NothingCapturedError, StudyAmongOthersError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
@@ -16,6 +16,7 @@ from tracekit.study.axis_effects import axis_effects
 from tracekit.study.recommendations import recommend
 from tracekit.study.settings import settings
 from tracekit.sweep import SweepOptions, runner, sweep
+from tracekit.tui.model.study_cells import study_pages
 
 GRID = '[sweep]\nrecipes = ["net.py"]\nvariants = ["eager", "compiled", "max-autotune"]\n'
 
@@ -110,6 +111,45 @@ def test_what_trains_worse_is_not_recommended(planted, reached, said):
     study = planted(cost, GRID.replace(', "max-autotune"', "") + "seeds = [0, 1, 2]\n")
     assert sentence(study).startswith(said)
     assert ("no loss of test accuracy" in sentence(study)) == (reached == eager)
+
+
+@pytest.fixture
+def uneven(planted):
+    """A study of two seeds; compiled fails with the first, with which everything takes ten times as long."""
+
+    def cost(options):
+        if (options.variants[0], options.seed) == ("compiled", 0):
+            raise NothingCapturedError(options.program, "measure: OutOfMemoryError", "oom")
+        return (10 if options.variants[0] == "eager" else 8) * (1 if options.seed else 10), {}
+
+    return planted(cost, GRID.replace(', "max-autotune"', "") + "seeds = [0, 1]\n")
+
+
+def test_variants_are_compared_by_the_seeds_that_both_have(uneven):
+    (speed_up,) = settings(uneven)[0].speed_ups
+    assert (speed_up.seeds, speed_up.speed_up) == (1, pytest.approx(1.25, rel=1e-2))
+    assert speed_up.baseline.step_ns == pytest.approx(10e6, rel=1e-2)
+
+
+def test_a_report_says_which_seeds_are_compared(uneven):
+    document = json.dumps(as_document(make_report(open_subject([uneven.folder]))))
+    assert "net: compiled and eager are compared by the seeds that both have: 1." in document
+
+
+def test_a_cell_that_failed_has_no_speed_up(uneven):
+    rows = {(row["variant"], row["seed"]): row for row in study_pages(uneven.folder).pages[0].sheet.table.to_pylist()}
+    assert rows["compiled", 0]["speed_up"] is None
+    assert rows["compiled", 1]["speed_up"] == pytest.approx(1.25, rel=1e-2)
+
+
+def test_without_a_common_seed_nothing_is_compared(planted):
+    def cost(options):
+        if (options.variants[0] == "eager") == (options.seed == 0):
+            return 10, {}
+        raise NothingCapturedError(options.program, "measure: OutOfMemoryError", "oom")
+
+    study = planted(cost, GRID.replace(', "max-autotune"', "") + "seeds = [0, 1]\n")
+    assert "compiled has no seed in common with eager, so they cannot be compared" in sentence(study)
 
 
 def test_the_interval_covers_the_seeds(planted):

@@ -111,6 +111,8 @@ def _reasons(setting: Setting, best: SpeedUp | None) -> Iterator[str]:
     for group in setting.groups[1:]:
         if group.failures and not group.measured:
             yield f"{group.variant} failed ({group.failures[0].outcome})"
+        elif group.measured and setting.groups[0].measured.keys().isdisjoint(group.measured):
+            yield f"{group.variant} has no seed in common with {setting.groups[0].variant}, so they cannot be compared"
 
 
 def _why_not(each: SpeedUp, best: SpeedUp | None) -> str:

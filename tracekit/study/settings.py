@@ -2,8 +2,8 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from tracekit.accuracy import AccuracyContrast, accuracy_contrast
@@ -29,6 +29,12 @@ class Group:
     def measured(self) -> dict[int, Measured]:
         """The measurements, by seed."""
         return {each.cell.seed: each.measured for each in self.results if each.measured is not None}
+
+    def only(self, seeds: Collection[int]) -> "Group":
+        """Its cells with these seeds."""
+        if all(each.cell.seed in seeds for each in self.results):
+            return self
+        return replace(self, results=tuple(each for each in self.results if each.cell.seed in seeds))
 
     @property
     def step_ns(self) -> float | None:
@@ -98,7 +104,7 @@ class Group:
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """How much faster or slower a variant is than its baseline, at one setting."""
+    """How much faster or slower a variant is than its baseline, at one setting. Both groups have the same seeds."""
 
     group: Group
     baseline: Group
@@ -191,8 +197,9 @@ def names_of(every: Sequence[dict[str, str]]) -> list[str]:
 
 
 def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
-    """One variant compared with another at the same setting; None if no seed has both."""
+    """One variant compared with another at the same setting, by the seeds that both have; None if there is none."""
     seeds = [seed for seed in baseline.measured if seed in group.measured]
+    group, baseline = group.only(seeds), baseline.only(seeds)
     contrasts = [contrast(group.measured[seed], baseline.measured[seed]) for seed in seeds]
     if not contrasts:
         return None

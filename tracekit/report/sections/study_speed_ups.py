@@ -25,9 +25,10 @@ SPEED_UPS = pa.schema(
     [
         SETTING,
         VARIANT,
-        column("step_ns", _REAL, "a step, unprofiled; geometric mean over the seeds", "ns"),
+        column("step_ns", _REAL, "a step, unprofiled; geometric mean over the seeds that its baseline has, too", "ns"),
         column("step_low_ns", _REAL, "lower end of its 95 % interval, over seeds or passes", "ns", role="detail"),
         column("step_high_ns", _REAL, "its upper end", "ns", role="detail"),
+        column("baseline_step_ns", _REAL, "a step of the baseline with the same seeds", "ns", role="detail"),
         column("speed_up", _REAL, "step time of the setting's first variant divided by this one's", "×"),
         column("interval", pa.string(), "95 % interval of the speed-up", role="figure"),
         column("low", _REAL, "its lower end", "×", role="detail"),
@@ -48,12 +49,26 @@ SPEED_UPS = pa.schema(
 @of_study("speed_ups", "Speed-ups", rank=5, stage="lead")
 def speed_ups(_: Report, study: Study) -> Contents:
     """A row per setting and variant."""
-    rows = [row for setting in settings(study) for row in _rows(setting)]
+    every = settings(study)
+    rows = [row for setting in every for row in _rows(setting)]
     nothing = not any(row["step_ns"] for row in rows)
     table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS), detail=nothing or len(rows) > _SHORT)
     if table.detail:
         return Contents((table,))
-    return Contents((Sentences((_COVERS,), "quiet"), table))
+    return Contents((Sentences((_COVERS, *_other_seeds(every)), "quiet"), table))
+
+
+def _other_seeds(every: list[Setting]) -> Iterator[str]:
+    """Which seeds are compared where variants have different ones."""
+    for setting in every:
+        baseline = setting.groups[0]
+        for speed_up in setting.speed_ups:
+            variant = speed_up.group.variant
+            measured = next(group.measured for group in setting.groups if group.variant == variant)
+            if measured.keys() != baseline.measured.keys():
+                seeds = ", ".join(map(str, sorted(speed_up.group.measured)))
+                both = f"{variant} and {baseline.variant}"
+                yield f"{setting.name}: {both} are compared by the seeds that both have: {seeds}."
 
 
 def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -61,13 +76,15 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
     for group in setting.groups:
         compared = by_variant.get(group.variant)
         low, high = compared.interval if compared is not None and compared.interval is not None else (None, None)
-        ends = group.step_interval or (None, None)
+        alike = compared.group if compared is not None else group
+        ends = alike.step_interval or (None, None)
         yield {
             "setting": setting.name,
             "variant": group.variant,
-            "step_ns": group.step_ns,
+            "step_ns": alike.step_ns,
             "step_low_ns": ends[0],
             "step_high_ns": ends[1],
+            "baseline_step_ns": compared.baseline.step_ns if compared is not None else None,
             "speed_up": compared.speed_up if compared is not None else None,
             "interval": interval_text((1 / high, 1 / low) if low and high else None),
             "low": 1 / high if high else None,

@@ -27,7 +27,9 @@ CELLS = pa.schema(
         column("seed", pa.int64(), "seed of every random number generator", role="identity"),
         column("outcome", pa.string(), "ok, oom, timeout, crash, error, skipped, interrupted, or planned"),
         column("step_ns", _REAL, "a step, unprofiled", "ns"),
-        column("speed_up", _REAL, "step time of the setting's first variant divided by its own, over the seeds", "×"),
+        column(
+            "speed_up", _REAL, "step time of the setting's first variant divided by its own, with the same seed", "×"
+        ),
         column("compile_ns", _REAL, "time inside compilations", "ns"),
         column("above_start_bytes", pa.int64(), "peak memory beyond that before the first step", "B"),
         column("took_ns", _REAL, "time from its start to its end", "ns", role="detail"),
@@ -71,18 +73,21 @@ def study_pages(folder: Path) -> StudyPages:
 
 
 def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
-    speed_ups = {each.group.variant: each.speed_up for each in setting.speed_ups}
+    baseline = setting.groups[0]
     advice = recommend(setting).sentence
     for group in setting.groups:
         for result in group.results:
-            measured = result.variant.measured if result.variant is not None else None
+            measured, against = result.measured, baseline.measured.get(result.cell.seed)
+            speed_up = None
+            if measured is not None and against is not None and group is not baseline:
+                speed_up = against.step_ns / measured.step_ns
             yield {
                 "setting": setting.name,
                 "variant": group.variant,
                 "seed": result.cell.seed,
                 "outcome": result.outcome,
                 "step_ns": measured.step_ns if measured is not None else None,
-                "speed_up": speed_ups.get(group.variant),
+                "speed_up": speed_up,
                 "compile_ns": measured.compile_ns if measured is not None else None,
                 "above_start_bytes": result.variant.memory.above_start_bytes if result.variant is not None else None,
                 "took_ns": result.record.seconds * 1e9 if result.record is not None else None,

@@ -41,12 +41,19 @@ def query(report: Report, text: str) -> pa.Table:
 
 
 def _rows(answer: Any) -> pa.Table:
-    """The rows as Arrow, with sums of whole numbers as integers; older versions of DuckDB have another method."""
+    """The rows as Arrow, with decimals as integers or, if they have a fraction, as floats; older versions of DuckDB have
+    another method."""
     rows: pa.Table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
     for at, field in enumerate(rows.schema):
-        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+        if not pa.types.is_decimal(field.type):
+            continue
+        numbers = rows[field.name]
+        if field.type.scale:  # not by Arrow's cast, which is not exact to the last digit
+            floats = [None if number is None else float(number) for number in numbers.to_pylist()]
+            rows = rows.set_column(at, field.name, pa.array(floats, pa.float64()))
+        else:
             with suppress(pa.ArrowInvalid):  # a sum beyond int64 stays a decimal
-                rows = rows.set_column(at, field.name, rows[field.name].cast(pa.int64()))
+                rows = rows.set_column(at, field.name, numbers.cast(pa.int64()))
     return rows
 
 

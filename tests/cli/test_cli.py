@@ -9,7 +9,7 @@ import sys
 import pytest
 from small import training, write
 
-from tracekit.cli import main
+from tracekit.cli import main, program
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,35 @@ def test_an_unknown_baseline_and_an_unwritable_place(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["export", path, "-o", str(tmp_path / "file" / "out")]) == 1
     assert main(["report", path, "--format", "json", "-o", str(tmp_path / "no" / "such.json")]) == 1
+
+
+def test_without_a_verb_a_trace_is_reported_in_a_pipe(tmp_path, capsys):
+    path = str(training(tmp_path / "eager.json"))
+    assert main(["report", path]) == 0
+    reported = capsys.readouterr().out
+    assert main([path]) == 0
+    assert capsys.readouterr().out == reported
+    assert main([str(tmp_path / "no.json")]) == 1
+    assert "no such file or folder" in capsys.readouterr().err
+
+
+def test_without_a_verb_a_trace_is_explored_on_a_terminal(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(program, "is_on_a_terminal", lambda: True)
+    monkeypatch.setattr(program.TuiVerb, "run", staticmethod(lambda options: opened.append(options.inputs) or 0))
+    path = training(tmp_path / "eager.json")
+    assert main([str(path)]) == 0
+    assert opened == [[path]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"), [(["chek", "x"], "check"), (["report", "x", "--fromat=json"], "--format")]
+)
+def test_a_misspelt_verb_or_option_is_guessed(capsys, arguments, meant):
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    assert f"Did you mean {meant}?" in capsys.readouterr().err
 
 
 def test_a_hostile_path_is_shown_harmless(capsys):

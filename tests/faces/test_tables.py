@@ -74,6 +74,17 @@ def test_runs_lie_apart_and_are_read_together(tmp_path, capsys):
         assert all(row["variant"].startswith(f"{row['run']}:") for row in rows)
 
 
+@pytest.mark.parametrize("form", ["text", "csv", "json"])
+def test_an_answer_in_sql_keeps_names_and_digits(tmp_path, capsys, form):
+    trace = str(training(tmp_path / "eager.json"))
+    query = f"select 1.23456789 as a_ms, 123456789.51 as c_ns, '{'long ' * 40}' as text_of_mine"
+    assert main(["sql", trace, query, "--format", form]) == 0
+    answer = capsys.readouterr().out
+    assert all(part in answer for part in ("1.23456789", "123456789.51", "a_ms", "c_ns", "text_of_mine"))
+    assert "1.234567890" not in answer
+    assert answer.count("long") == 40
+
+
 def test_sql(tmp_path, capsys):
     traces = [str(training(tmp_path / f"{name}.json", python=20 * k)) for k, name in enumerate(("eager", "fast"), 1)]
     query = "select variant, sum(dur_ns) as ns from attribution where view = 'wall' group by all order by all"

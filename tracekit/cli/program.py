@@ -28,7 +28,7 @@ from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
 from tracekit.cli.streams import open_streams, tell, write_out
 from tracekit.cli.sweep import SweepVerb
-from tracekit.cli.tui import TuiVerb
+from tracekit.cli.tui import TuiVerb, is_on_a_terminal
 from tracekit.cli.verb import Verb
 from tracekit.errors import StandardOutputError, TracekitError, UnreadableFileError
 from tracekit.sanitize import sanitize
@@ -104,19 +104,22 @@ class _Parser(argparse.ArgumentParser):
 def _run(arguments: list[str]) -> int:
     parser = _Parser(
         prog="tracekit",
-        description="Find out where a PyTorch training step's wall time goes, to the nanosecond.",
+        usage="%(prog)s [-h] [--version] VERB ...\n       %(prog)s RUN_OR_TRACE ...",
+        description="Find out where a PyTorch training step's wall time goes, to the nanosecond. Without a verb, runs "
+        "and traces are explored in the terminal or, in a pipe, reported.",
         epilog=_EXIT_CODES,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    verbs = parser.add_subparsers(required=True, metavar="VERB", prog=parser.prog)
     for verb in VERBS:
         subparser = verbs.add_parser(verb.name, help=verb.__doc__, description=verb.__doc__)
         verb.arguments(subparser)
         subparser.set_defaults(verb=verb)
-    given, script_arguments = _split(arguments)
+    given, script_arguments = _split(_with_verb(arguments, parser))
     options, unknown = parser.parse_known_args(given)
     if unknown:
-        hint = getattr(options, "unknown", "")
+        known = [name for action in verbs.choices[options.verb.name]._actions for name in action.option_strings]
+        hint = getattr(options, "unknown", "") or _suggestion(unknown[0].partition("=")[0], known)
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint and f'. {hint}'}")
     options.script_arguments = script_arguments
     if options.verb.needs_pandas:
@@ -134,6 +137,26 @@ def _run(arguments: list[str]) -> int:
     except (TracekitError, OSError) as error:
         return _failed(error, options.verb.failure)
     return code
+
+
+def _with_verb(arguments: list[str], parser: _Parser) -> list[str]:
+    """The arguments, with a verb where they begin with what is to be read: `tui` on a terminal, else `report`."""
+    names = [verb.name for verb in VERBS]
+    first = arguments[0] if arguments else ""
+    if not first or (first.startswith("-") and first != "-") or first in names:
+        return arguments
+    if first in ("-", "sample") or os.path.lexists(first) or os.sep in first or first.endswith((".json", ".gz")):
+        return [TuiVerb.name if is_on_a_terminal() else ReportVerb.name, *arguments]
+    hint = _suggestion(first, names) or f"The verbs are {', '.join(names)}."
+    parser.error(f"'{first}' is neither a verb nor an existing file. {hint}")
+
+
+def _suggestion(word: str, known: list[str]) -> str:
+    """A question whether a similar word was meant; empty if none is similar."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, known, n=1)
+    return f"Did you mean {near[0]}?" if near else ""
 
 
 def _say_what_to_restore() -> None:

@@ -33,7 +33,7 @@ class TuiVerb(Verb):
 
         if Path("-") in options.inputs:
             _take_keys_from_the_terminal()
-        if not _on_a_terminal():
+        if not is_on_a_terminal():
             raise NoTerminalError(options.inputs)
         first_frame.show(options.inputs)
         gc.disable()  # collecting garbage among imported modules would take an eighth of the start-up time
@@ -77,7 +77,8 @@ def _study(inputs: list[Path]) -> Path | None:
     return inputs[0] if len(inputs) == 1 and is_study(inputs[0]) else None
 
 
-def _on_a_terminal() -> bool:
+def is_on_a_terminal() -> bool:
+    """Whether keys can be read from a terminal and a screen be drawn on one."""
     return os.isatty(_KEYS) and sys.stdout.isatty() and os.isatty(_SCREEN)
 
 

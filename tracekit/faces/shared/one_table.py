@@ -12,6 +12,7 @@ from tracekit.faces import Options
 from tracekit.faces.csv import write_rows
 from tracekit.faces.text import draw_blocks
 from tracekit.report.blocks import Table
+from tracekit.trace.schema import column
 
 
 def drawn(rows: pa.Table, form: str, stream: TextIO | None = None) -> str | bytes:
@@ -26,4 +27,13 @@ def drawn(rows: pa.Table, form: str, stream: TextIO | None = None) -> str | byte
         content = BytesIO()
         pq.write_table(rows, content, compression="zstd")
         return content.getvalue()
-    return draw_blocks([Table("answer", rows)], Options(rows=sys.maxsize, full=True, stream=stream))
+    return draw_blocks([Table("answer", _verbatim(rows))], Options(rows=sys.maxsize, full=True, stream=stream))
+
+
+def _verbatim(rows: pa.Table) -> pa.Table:
+    """With columns whose names and values are shown as the query made them: whole, with every digit, and without units."""
+    fields = []
+    for field in rows.schema:
+        is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+        fields.append(column(field.name, field.type, "", role="identity" if is_number else "reason", title=field.name))
+    return rows.cast(pa.schema(fields))

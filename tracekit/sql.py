@@ -41,8 +41,8 @@ def query(report: Report, text: str) -> pa.Table:
 
 
 def _rows(answer: Any) -> pa.Table:
-    """The rows as Arrow, with decimals as integers or, if they have a fraction, as floats; older versions of DuckDB have
-    another method."""
+    """The rows as Arrow, with decimals as integers or, if they have a fraction, as floats."""
+    # Older versions of DuckDB have another method.
     rows: pa.Table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
     for at, field in enumerate(rows.schema):
         if not pa.types.is_decimal(field.type):

@@ -160,7 +160,7 @@ def test_without_a_terminal_the_report_is_named(pair: list[Path], capsys: pytest
 
 
 def test_the_verb_ends_as_the_app_does(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracekit.cli.tui._on_a_terminal", lambda: True)
+    monkeypatch.setattr("tracekit.cli.tui.is_on_a_terminal", lambda: True)
     monkeypatch.setattr("tracekit.tui.first_frame.show", lambda paths: None)
     asked = []
 

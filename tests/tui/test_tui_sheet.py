@@ -67,6 +67,14 @@ def test_sorting_leaves_what_is_unknown_to_the_end(sheet, column_name, down, ord
     assert turned.shown["step"].to_pylist() == [[1, 2000, 3, 4][row] for row in order]
 
 
+@pytest.mark.parametrize("pattern", ["", "k"])
+def test_differences_are_sorted_by_size_whatever_their_sign(pattern):
+    table = pa.table({"name": ["k1", "k2", "k3", "k4"], "Δ b_ns": pa.array([5.0, -30e6, None, 10.0])})
+    sheet = Sheet("kernels", table).filtered(pattern)
+    assert sheet.sorted_by("Δ b_ns", True).order.tolist() == [1, 3, 0, 2]
+    assert sheet.sorted_by("Δ b_ns", False).order.tolist() == [0, 3, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("pattern", "rows"),
     [("nccl", [1, 2]), ("NCCL three", [2]), ("elementwise add", [0]), ("nowhere", []), (" ", [0, 1, 2, 3])],

@@ -31,7 +31,7 @@ def drawn(rows: pa.Table, form: str, stream: TextIO | None = None) -> str | byte
 
 
 def _verbatim(rows: pa.Table) -> pa.Table:
-    """With columns whose names and values are shown as the query made them: whole, with every digit, and without units."""
+    """With columns whose names and values are shown as the query made them: whole, and with every digit."""
     fields = []
     for field in rows.schema:
         is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)

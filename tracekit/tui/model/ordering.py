@@ -21,11 +21,13 @@ def holding(column: pa.Array, word: str) -> Bools:
     return contain
 
 
-def in_order(values: pa.Array, descending: bool) -> Ints:
-    """The order in which these values come: which is first, second, and so on."""
+def in_order(values: pa.Array, descending: bool, by_size: bool = False) -> Ints:
+    """The order in which these values come: which is first, second, and so on; `by_size` leaves their signs out."""
     import pyarrow.compute as pc
 
-    order = pc.array_sort_indices(_comparable(values), order="descending" if descending else "ascending")
+    order = pc.array_sort_indices(
+        pc.abs(values) if by_size else _comparable(values), order="descending" if descending else "ascending"
+    )
     places: Ints = order.to_numpy().astype(np.int64)
     return places
 

@@ -38,8 +38,9 @@ def nowhere(_: int) -> None:
 class Sheet:
     """Rows of an Arrow table, whose fields give unit, meaning and role. Rows are numbered as in the table.
 
-    `enter` says what a row leads to. Columns whose name begins with Δ are differences, and zeros of quantities that
-    add up are shown as dots. `marks` are signs before the first column and their colours, by row.
+    `enter` says what a row leads to. Columns whose name begins with Δ are differences, sorted by their size whatever
+    their sign, and zeros of quantities that add up are shown as dots. `marks` are signs before the first column and
+    their colours, by row.
     """
 
     name: str
@@ -127,7 +128,8 @@ class Sheet:
         if self.sort is not None and self.sort[0] in self.table.column_names:
             column, descending = self.sort
             values = in_one(self.table[self.sort_keys.get(column, column)])
-            rows = rows[in_order(values.take(pa.array(rows)) if self.pattern else values, descending)]
+            values = values.take(pa.array(rows)) if self.pattern else values
+            rows = rows[in_order(values, descending, by_size=column.startswith(DELTA))]
         return rows
 
     def __len__(self) -> int:

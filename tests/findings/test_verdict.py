@@ -60,7 +60,7 @@ def dispatch(start, end):
         (((compiling, 290), (loading, 280), (sync, 310)), "sync_stall", "idles because the host waits for it"),
         (((flushing, 270), (dispatch, 250), (batches, 360)), "dataloader_bound", "waits for the next batch"),
         (((flushing, 470), (dispatch, 410)), "idle_unexplained", "waits while the profiler works"),
-        (((queued, 460), (sync, 420)), "gpu_bound_gemm", "idles between work that is queued"),
+        (((queued, 460), (sync, 420)), "queued_not_started", "idles although work is queued"),
         (((loading, 470), (compiling, 410)), "cold_start", "waits while its code is loaded"),
     ],
 )

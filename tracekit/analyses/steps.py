@@ -37,7 +37,7 @@ IDLES: dict[Bound, str] = {
     "compiling": "waits while something is compiled",
     "code loading": "waits while its code is loaded",
     "profiler": "waits while the profiler works",
-    "gaps": "idles between work that is queued",
+    "gaps": "idles although work is queued",
 }
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tracekit.findings.finding import Finding
 from tracekit.findings.ranking import ranked, worth_telling
-from tracekit.findings.verdict import VERDICTS, Verdict, as_finding, verdict
+from tracekit.findings.verdict import VERDICTS, Verdict, as_finding, of_the_gpu, verdict
 from tracekit.profile import Profile
 
 _DECIDES = 0.25  # of a step: what costs so much bounds it, however busy the GPU is the rest of the time
@@ -36,15 +36,11 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
         return Diagnosis(verdict(profile), listed)
     if first.id not in VERDICTS or _leaves_the_gpu(first, listed):
         usual = verdict(profile)
-        if first.id not in VERDICTS or (_of_the_gpu(usual) and (usual.share or 0.0) > (first.share or 0.0)):
+        if first.id not in VERDICTS or (of_the_gpu(usual.id) and (usual.share or 0.0) > (first.share or 0.0)):
             return Diagnosis(usual, [as_finding(profile, usual, listed), *listed])
     return Diagnosis(Verdict(first.id, first.title, first.share, first.where), listed)
 
 
 def _leaves_the_gpu(first: Finding, listed: list[Finding]) -> bool:
     """Whether the GPU may set the pace nevertheless."""
-    return first.share is not None and first.share < _DECIDES and not any(map(_of_the_gpu, listed))
-
-
-def _of_the_gpu(said: Finding | Verdict) -> bool:
-    return said.id.startswith("gpu_bound") or said.id == "cuda_graph_ok_gpu_bound"
+    return first.share is not None and first.share < _DECIDES and not any(of_the_gpu(each.id) for each in listed)

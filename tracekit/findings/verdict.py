@@ -8,6 +8,7 @@ from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import Finding, Where
 from tracekit.findings.gpu_bound import gpu_bound
 from tracekit.findings.kernels import kernels, named
+from tracekit.findings.queue_waits import queue_waits
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.units import duration, percent
@@ -21,6 +22,7 @@ VERDICTS = {
     "gpu_bound_memory_bound": "The GPU sets the pace, mostly by moving data",
     "gpu_bound_other": "The GPU sets the pace",
     "cuda_graph_ok_gpu_bound": "The GPU sets the pace, and CUDA graphs keep it supplied",
+    "queued_not_started": "Queued work does not start, although the GPU idles",
     "launch_bound": "Submitting work to the GPU takes most of the time",
     "dispatch_bound": "Dispatching operators takes most of the time",
     "python_bound": "Python takes most of the time",
@@ -41,7 +43,7 @@ VERDICTS = {
 _VERDICT_ON: dict[Bound, str] = {
     "gpu": "gpu",
     "copies": "gpu",
-    "gaps": "gpu",  # the work was queued in time: nothing on the host would make the step shorter
+    "gaps": "queued_not_started",  # but short ones are the GPU's own pace: see `verdict`
     "communication": "exposed_comm",
     "host": "host",
     "syncs": "sync_stall",
@@ -51,6 +53,7 @@ _VERDICT_ON: dict[Bound, str] = {
     "profiler": "idle_unexplained",
     "cpu": "cpu_compute",
 }
+_TOLD = 0.01  # of a step: shorter parts of it are not mentioned
 HOST_BOUND = {  # the verdicts on a slow host, and the buckets that each of them is about
     "launch_bound": ("kernel_launch",),
     "dispatch_bound": ("dispatch", "alloc"),
@@ -60,7 +63,10 @@ HOST_BOUND = {  # the verdicts on a slow host, and the buckets that each of them
 
 @dataclass(frozen=True)
 class Verdict:
-    """One of `VERDICTS`, the sentence, and the share of the step that it is about (None where no step has a length)."""
+    """One of `VERDICTS`, the sentence, and the share of the step that it is about (None where no step has a length).
+
+    Where the GPU sets the pace, that is its work and the short gaps between queued kernels.
+    """
 
     id: str
     sentence: str
@@ -83,15 +89,27 @@ def verdict(profile: Profile) -> Verdict:
     times = dict.fromkeys(_VERDICT_ON.values(), 0.0)
     for bound, time in by_bound(parts).items():
         times[_VERDICT_ON[bound]] += time
+    busy, gaps = times["gpu"], 0.0
+    if times["queued_not_started"]:
+        gaps = times["queued_not_started"] - queue_waits(profile).step_ns
+        times["queued_not_started"] -= gaps
+        times["gpu"] += gaps
     most = max(times, key=lambda name: times[name])
     share = times[most] / total
-    taken = f"{percent(share)} of {duration(total)} a step"
     if most == "gpu":
         work = gpu_bound(profile)
+        taken = f"{percent(busy / total)} of {duration(total)} a step"
+        taken += f", and gaps between queued kernels another {percent(gaps / total)}" if gaps >= _TOLD * total else ""
         sentence = f"{VERDICTS[work.id]}: {taken}{'; ' if work.description else ''}{work.description}."
         return Verdict(work.id, sentence, share, work.where)
+    taken = f"{percent(share)} of {duration(total)} a step"
     name = slowest(parts) if most == "host" else most
     return Verdict(name, f"{VERDICTS[name]}: {taken}.", share)
+
+
+def of_the_gpu(name: str) -> bool:
+    """Whether the verdict of that id says that the GPU's work sets the pace."""
+    return name.startswith("gpu_bound") or name == "cuda_graph_ok_gpu_bound"
 
 
 def slowest(parts: dict[str, float]) -> str:
@@ -104,9 +122,12 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     mean = profile.mean
     step = mean.step_ns if mean is not None else 0.0
     left = max(step - sum(each.cost_ns or 0.0 for each in findings), 0.0)
-    cost = min((usual.share or 0.0) * step, left)
+    gross = (usual.share or 0.0) * step
+    if of_the_gpu(usual.id):  # less work makes no gap between two kernels shorter
+        gross = sum(by_bound(profile.parts)[bound] for bound in ("gpu", "copies"))
+    cost = min(gross, left)
     advice = "To make the step shorter, do less of this work or make it cheaper: nothing else takes as much time."
-    if cost < (usual.share or 0.0) * step:
+    if cost < gross:
         advice += " The cost given here leaves out the time that other findings already count."
     return Finding(
         usual.id,

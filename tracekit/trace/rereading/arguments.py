@@ -33,6 +33,7 @@ class Arguments(msgspec.Struct, gc=False):
     steps: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Strides")
     occupied: msgspec.Raw = msgspec.field(default=NOTHING, name="est. achieved occupancy %")
     blocks: msgspec.Raw = msgspec.field(default=NOTHING, name="blocks per SM")
+    gpu_context: msgspec.Raw = msgspec.field(default=NOTHING, name="context")
 
     @property
     def inputs(self) -> Inputs | None:
@@ -63,6 +64,12 @@ class Arguments(msgspec.Struct, gc=False):
         """How many blocks of a kernel each multiprocessor gets; if it is below 1, some get none."""
         decoded = value_of(self.blocks)
         return float(decoded) if isinstance(decoded, int | float) else None
+
+    @property
+    def context(self) -> int | None:
+        """The CUDA context that a GPU activity belongs to; processes do not share one."""
+        decoded = value_of(self.gpu_context)
+        return decoded if isinstance(decoded, int) else None
 
 
 class _Event(msgspec.Struct, gc=False):

@@ -1,0 +1,57 @@
+"""When does work that was queued not start, although the GPU idles? That is neither work nor a slow host.
+
+Between queued kernels there is always a gap of a few µs: the GPU's own pace. A wait is longer than any submission.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.engine.wall import SUBMISSION_NS
+from tracekit.findings.graph_holes import graph_holes
+from tracekit.intervals import Bools, Ints, Union
+from tracekit.profile import Profile
+from tracekit.trace.rows import BEFORE
+
+
+@dataclass(frozen=True)
+class QueueWaits:
+    """The waits of the counted steps; one entry each, in order of time."""
+
+    chosen: Bools  # the pieces that are such a wait
+    start: Ints  # ns
+    end: Ints
+    before: Ints  # row of the GPU activity that ended last before it; −1 for none
+    after: Ints  # row of the activity that starts at its end; −1 where the step ends first
+    step_ns: float  # how long they last per counted step
+
+
+def queue_waits(profile: Profile) -> QueueWaits:
+    """The gaps that last too long for the GPU's own pace, without those in which a graph's nodes were not recorded."""
+    pieces = profile.attribution.pieces
+    chosen = pieces.of("gpu_gap") & (pieces.dur >= SUBMISSION_NS) & profile.counted[pieces.step]
+    if chosen.any():
+        holes = graph_holes(profile)
+        chosen[chosen] = Union.of(holes.starts, holes.ends).within(pieces.start[chosen], pieces.end[chosen]) == 0
+    start, end = pieces.start[chosen], pieces.end[chosen]
+    before, after = _neighbours(profile, start, end) if len(start) else (np.zeros(0, np.int64),) * 2
+    return QueueWaits(chosen, start, end, before, after, float((end - start).sum()) / profile.counted_steps)
+
+
+def _neighbours(profile: Profile, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    trace = profile.trace
+    rows = trace.where(lambda part: part.roles.gpu & part.lasting)
+    events = trace.events_at(rows)
+    order = np.argsort(events.end_ns, kind="stable")
+    ended = np.searchsorted(events.end_ns[order], start, side="right") - 1
+    before = np.where(ended >= 0, rows[order[np.maximum(ended, 0)]], -1)
+    begun = np.minimum(np.searchsorted(events.ts_ns, end), len(rows) - 1)
+    after = np.where(events.ts_ns[begun] == end, rows[begun], -1)
+    return before.astype(np.int64), after.astype(np.int64)
+
+
+def first_launch(profile: Profile, rows: Ints) -> Ints:
+    """When the call that submitted each activity began, ns; `BEFORE` for an activity of −1, or without a known call."""
+    calls = np.full(len(rows), -1, np.int64)
+    calls[rows >= 0] = profile.trace.links.launch(rows[rows >= 0])
+    return np.where(calls >= 0, profile.trace.ts_ns[np.maximum(calls, 0)], BEFORE)

@@ -1,0 +1,162 @@
+"""Does the GPU idle although work is queued, for longer than any submission takes?"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.kernels import operator_names
+from tracekit.findings.queue_waits import QueueWaits, first_launch, queue_waits
+from tracekit.intervals import Ints, Union
+from tracekit.kernel_names import short_kernel
+from tracekit.profile import Profile
+from tracekit.trace.rereading.arguments import arguments
+from tracekit.trace.roles import OVERHEAD
+from tracekit.units import count, duration, many, percent, ratio
+
+_SLOWER = 1.3  # than equal kernels elsewhere: the clock has dropped, or something else uses the GPU at the same time
+_OFTEN = 0.5  # of the waits, or of their time
+_LOOKED_AT = 16  # waits whose contexts are looked up
+_HOST_FUNCTION = re.compile(r"(?:cuda|hip|cu)(?:LaunchHostFunc|StreamAddCallback)")
+_STREAM_WAIT = re.compile(r"(?:cuda|hip|cu)(?:StreamWaitEvent|StreamWaitValue(?:32|64)?)")
+_LINK = "https://docs.nvidia.com/deploy/nvidia-smi/index.html"
+
+
+@rule("queued_not_started")
+def queued_not_started(profile: Profile) -> Iterator[Finding]:
+    """`queued_not_started`: neither work nor launch latency, nor the gap between two kernels of a stream."""
+    mean = profile.means["wall"]
+    if mean is None or profile.trace.device != "gpu":
+        return
+    waits = queue_waits(profile)
+    if not len(waits.start):
+        return
+    where, named = _ended_by(profile, waits)
+    longest = duration(int((waits.end - waits.start).max()))
+    told, excluded = _clues(profile, waits)
+    suspects = " ".join(told) or (
+        "Nothing in this recording explains it: look for another process on the GPU (nvidia-smi), such as a display or "
+        "another job."
+    )
+    yield Finding(
+        "queued_not_started",
+        f"Queued work does not start: the GPU idles for {duration(waits.step_ns, like=mean.step_ns)} of "
+        f"{duration(mean.step_ns)} a step, in {many(len(waits.start), 'wait')} of up to {longest}{named}",
+        advice=f"{suspects}{' Ruled out: ' if excluded else ''}{'; '.join(excluded)}{'.' if excluded else ''}",
+        where=where,
+        evidence=evidence(profile, waits.after[waits.after >= 0]),
+        link=_LINK,
+        claim=profile.attribution.pieces.union(waits.chosen),
+    )
+
+
+def _ended_by(profile: Profile, waits: QueueWaits) -> tuple[Where, str]:
+    """The kernel or copy that is waited for longest, and that in words."""
+    trace, known = profile.trace, waits.after >= 0
+    if not known.any():
+        return Where(), ""
+    rows, lasting = waits.after[known], (waits.end - waits.start)[known]
+    codes, which = np.unique(trace.name_codes[rows], return_inverse=True)
+    row = rows[which == np.bincount(which, lasting).argmax()][0]
+    maker = int(operator_names(profile, np.array([row]))[0])
+    name = trace.names[trace.name_codes[row]]
+    most = "before" if len(codes) == 1 else "longest before"
+    return Where(kernel=name, operator=trace.names[maker] if maker >= 0 else None), f", {most} {short_kernel(name)}"
+
+
+def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
+    """What the trace says for each possible cause: sentences about what it shows, and what it rules out."""
+    shown, excluded = [], []
+    unrecorded = _calls_before(profile, waits, _without_work(profile))
+    if unrecorded >= _OFTEN * len(waits.start):
+        shown.append(
+            f"Before {count(unrecorded)}, launch calls have no recorded work: that may be what the GPU does meanwhile."
+        )
+    elif not unrecorded:
+        excluded.append("unrecorded work of this process (every earlier launch has its kernel)")
+    if (share := _of_the_profiler(profile, waits)) >= _OFTEN:
+        shown.append(f"The profiler's own work covers {percent(share)} of them: record fewer steps at a time.")
+    if (first := _first_runs(profile, waits)) >= _OFTEN * len(waits.start):
+        shown.append(
+            f"{count(first)} of {count(len(waits.start))} end with the first run of a kernel: its code may have "
+            "been loaded then. That happens once; warm up before you measure."
+        )
+    if (callbacks := _calls_before(profile, waits, _named(profile, _HOST_FUNCTION))) >= _OFTEN * len(waits.start):
+        shown.append(f"Before {count(callbacks)}, the stream was told to run a function on the host: make it shorter.")
+    if (awaited := _calls_before(profile, waits, _named(profile, _STREAM_WAIT))) >= _OFTEN * len(waits.start):
+        shown.append(f"Before {count(awaited)}, the stream was told to wait for another: record that event earlier.")
+    contexts = _contexts(profile, waits)
+    if contexts > 0:
+        shown.append(f"{count(contexts)} of them lie between work of two contexts: keep to one process and context.")
+    elif contexts == 0:
+        excluded.append("a switch between contexts of this process (all work is of one)")
+    if (slower := _slower(profile, waits)) is None:
+        pass
+    elif slower >= _SLOWER:
+        shown.append(
+            f"Kernels after a wait take {ratio(slower)} their usual time: the clock drops, or something else uses the "
+            "GPU (nvidia-smi -q -d PERFORMANCE)."
+        )
+    else:
+        excluded.append("a throttled clock (kernels after a wait are as fast as others)")
+    excluded.append("priorities among its streams (none of them runs meanwhile)")
+    return shown, excluded
+
+
+def _without_work(profile: Profile) -> Ints:
+    """The calls that submitted work of which the trace shows nothing."""
+    calls = profile.trace.where(lambda part: part.roles.launch & part.process)
+    without: Ints = calls[profile.trace.links.submitted(calls)[1] == 0]
+    return without
+
+
+def _named(profile: Profile, name: re.Pattern[str]) -> Ints:
+    return profile.trace.where(lambda part: part.roles.runtime & part.roles.named(name, runtime=True))
+
+
+def _of_the_profiler(profile: Profile, waits: QueueWaits) -> float:
+    events = profile.trace.events_at(profile.trace.where(lambda part: part.roles.kind == OVERHEAD))
+    overhead = Union.of(events.ts_ns, events.end_ns).within(waits.start, waits.end).sum()
+    return float(overhead / (waits.end - waits.start).sum())
+
+
+def _first_runs(profile: Profile, waits: QueueWaits) -> int:
+    """How many waits end with the first activity of its name."""
+    trace = profile.trace
+    after = waits.after[waits.after >= 0]
+    activities = trace.where(lambda part: part.roles.gpu)
+    firsts = activities[np.unique(trace.name_codes[activities], return_index=True)[1]]
+    return int(np.isin(after, firsts).sum())
+
+
+def _calls_before(profile: Profile, waits: QueueWaits, calls: Ints) -> int:
+    """How many waits have one of these calls between the launch of the work before and that of the work after."""
+    starts = np.sort(profile.trace.ts_ns[calls])
+    low, high = first_launch(profile, waits.before), first_launch(profile, waits.after)
+    return int((np.searchsorted(starts, high) > np.searchsorted(starts, low)).sum())
+
+
+def _contexts(profile: Profile, waits: QueueWaits) -> int:
+    """How many of the longest waits lie between work of different contexts; −1 where contexts are unknown."""
+    both = np.flatnonzero((waits.before >= 0) & (waits.after >= 0))
+    longest = both[np.argsort(waits.start[both] - waits.end[both], kind="stable")][:_LOOKED_AT]
+    pairs = waits.before[longest], waits.after[longest]
+    known = arguments(profile.trace, np.concatenate(pairs))
+    of = [[known[row].context if row in known else None for row in rows.tolist()] for rows in pairs]
+    told = [(one, other) for one, other in zip(*of, strict=True) if one is not None and other is not None]
+    return sum(one != other for one, other in told) if told else -1
+
+
+def _slower(profile: Profile, waits: QueueWaits) -> float | None:
+    """How many times as long as usual kernels after a wait take (median); None where no other has their names."""
+    trace = profile.trace
+    after = waits.after[waits.after >= 0]
+    every = trace.where(lambda part: part.roles.gpu & part.lasting)
+    ratios = []
+    for code in np.unique(trace.name_codes[after]).tolist():
+        ours = after[trace.name_codes[after] == code]
+        others = np.setdiff1d(every[trace.name_codes[every] == code], ours)
+        if len(others):
+            ratios += (trace.dur_ns[ours] / np.median(trace.dur_ns[others])).tolist()
+    return float(np.median(ratios)) if ratios else None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 _LEAST_PERIODS = 3  # that have to be seen
 _LONGEST = 100  # steps of a period
+_SEARCHED = 1000  # steps, in which a period is looked for
 _EXPLAINED = 0.65  # of the deviations of the steps from their median, by their place in the period
 _APART = 0.85  # of the variance, by the two kinds of steps: 0.64 for a normal distribution, 0.75 for a uniform one
 _LEAST_SHARE = 0.2  # of the steps that are of the rarer kind: fewer are outliers
@@ -30,7 +31,7 @@ class TypicalStep:
 def typical_step(times: Sequence[int]) -> TypicalStep:
     """The typical step of consecutive steps that took so many ns each; there is at least one."""
     logs = [math.log(max(time, 1)) for time in times]
-    if (period := _period(logs)) > 1:
+    if (period := _period(logs[:_SEARCHED])) > 1:
         mean = statistics.fmean(statistics.median(times[phase::period]) for phase in range(period))
         return TypicalStep(max(1, round(mean)), alike=False, period=period)
     if _two_kinds(logs):

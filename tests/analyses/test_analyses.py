@@ -1,5 +1,6 @@
 """Each analysis on a trace of a few events, and an analysis that registers itself."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -32,6 +33,13 @@ def test_steps(tmp_path):
     assert answer.table["busy"].to_pylist() == pytest.approx([30 / 110, 30 / 111, 30 / 112])
     assert "3 steady steps take 111 µs" in answer.sentence
     assert "mostly waits for the host" in answer.sentence
+
+
+def test_the_median_of_steps_of_two_kinds_is_not_told(tmp_path):
+    ends = [0, *itertools.accumulate([16, 80] * 5)]
+    two_kinds = [step(number, *bounds) for number, bounds in enumerate(itertools.pairwise(ends))]
+    said = answer_about(write(tmp_path / "t.json", *two_kinds), "steps").sentence
+    assert said == "10 steady steps take 48.0 µs on average (16.0 µs to 80.0 µs)."
 
 
 @pytest.mark.parametrize(

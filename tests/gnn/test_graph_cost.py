@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tests.gnn.made import FIXED, SLOPE, passes, section, variant
 from tracekit.run import Compile, GraphSizes, Ledger
+from tracekit.typical_step import typical_step
 
 THOUSAND = 1000
 
@@ -47,6 +48,44 @@ def test_what_sizes_do_not_tell_is_not_told(tmp_path):
     assert "per thousand edges; how much it takes apart from that cannot be known" in lines[3]
     assert [row["fixed_ns"] is None for row in rows] == [True, True, False, True]
     assert [row["per_thousand_ns"] is None for row in rows] == [True, True, False, False]
+
+
+def repeating(edges, rng, period, extra_ns, slope=SLOPE):
+    """Passes of steps that repeat, of which the last of each period takes so much longer."""
+    last = np.arange(len(edges)) % period == period - 1
+    made = []
+    for each in passes(edges, rng):
+        ns = ((FIXED + slope * edges + extra_ns * last) * np.exp(rng.normal(0, 0.02, len(edges)))).astype(int).tolist()
+        step = typical_step(ns)
+        made.append(replace(each, step_all_ns=ns, step_ns=step.step_ns, alike=step.alike, period=step.period))
+    return made
+
+
+def test_sizes_that_repeat_with_everything_else_tell_no_cost(tmp_path):
+    """The last batch of each epoch is small, and an evaluation follows it: small graphs would seem to cost more."""
+    rng = np.random.default_rng(0)
+    small_last = np.where(np.arange(40) % 4 == 3, 0.2, 1.0) * rng.integers(2_000_000, 2_400_000, 40)
+    epochs = repeating(small_last.astype(int), rng, 4, 20e6)
+    shuffled = repeating(sizes(rng), rng, 4, 20e6)
+    assert {each.period for each in (*epochs, *shuffled)} == {4}
+    lines, rows = one(tmp_path, variant("epochs", epochs), variant("shuffled", shuffled))
+    assert lines[0].startswith(
+        "epochs: what an edge costs cannot be known: every 4 steps, sizes and step times repeat together, so whatever "
+        "else happens in some of these steps would count as a cost of their size ("
+    )
+    assert rows[0]["per_thousand_ns"] is None
+    assert rows[1]["per_thousand_low_ns"] <= SLOPE * THOUSAND <= rows[1]["per_thousand_high_ns"]
+
+
+def test_steps_of_two_kinds_take_their_mean_however_large_the_graph_is(tmp_path):
+    rng = np.random.default_rng(0)
+    every_other = repeating(sizes(rng), rng, 2, 0.3e6, slope=0.0)
+    shown = variant("eager", every_other)
+    measured = replace(shown.measured, step_ns=every_other[0].step_ns)
+    lines, _ = one(tmp_path, replace(shown, measured=measured))
+    takes = re.match("eager: a step takes ([0-9.]+) ms however large its graph is", lines[0])
+    assert takes is not None, lines
+    assert float(takes[1]) == pytest.approx(1.35, rel=0.02)  # of 1.2 and 1.5 ms
 
 
 def test_one_graph_for_all_steps_is_one_sentence(tmp_path):

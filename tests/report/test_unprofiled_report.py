@@ -156,6 +156,8 @@ def test_steps_that_are_not_alike_are_told(tmp_path):
     (tmp_path / "b").mkdir()
     report = reported(tmp_path / "b", alike, replace(unlike, passes=unordered))
     assert any(note.text.endswith("is their mean, not their median.") for note in report.notes)
+    first, second = (entry["measured"]["note"] for entry in as_document(report)["variants"])
+    assert (first.split(";")[0], "median" in second) == ("unprofiled: the median of the timed steps", False)
 
 
 def test_two_captures_were_not_in_turns(tmp_path):

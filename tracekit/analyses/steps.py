@@ -7,6 +7,7 @@ from tracekit.analyses import Answer, analysis, table
 from tracekit.engine.buckets import BUCKETS, HOST, ON_THE_GPU, WALL, Bound, by_bound
 from tracekit.profile import Profile
 from tracekit.trace.schema import column
+from tracekit.typical_step import typical_step
 from tracekit.units import count, duration, percent
 
 STEPS = pa.schema(
@@ -82,13 +83,13 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     if not profile.answered["wall"].any():
         issued = f"; the host takes {duration(float(hosts.mean()))} to issue one" if len(hosts) else ""
         return f"How long {count(len(chosen))} step{'' if len(chosen) == 1 else 's'} took is unknown{issued}."
-    walls = np.sort(attribution.wall_ns[chosen])
+    walls = attribution.wall_ns[chosen]
     text = f"{count(len(walls))} {which} take{'s' if one else ''} {duration(float(walls.mean()))}"
     text += "" if one else " on average"
     if len(walls) > 1:
-        text += (
-            f" (median {duration(float(np.median(walls)))}, {duration(int(walls[0]))} to {duration(int(walls[-1]))})"
-        )
+        typical = typical_step(walls.tolist())
+        middle = f"median {duration(typical.step_ns)}, " if typical.alike else ""
+        text += f" ({middle}{duration(int(walls.min()))} to {duration(int(walls.max()))})"
     if profile.all_compile:
         text += "; all of them compile"
     if busy is None:

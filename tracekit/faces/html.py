@@ -95,11 +95,11 @@ def _reading() -> Iterator[str]:
 
 
 def _timeline(report: Report) -> Iterator[str]:
-    """One typical step of each variant, drawn to one scale."""
+    """A step of each variant, of middle length, drawn to one scale."""
     short_enough = [profile for profile in report.profiles if len(profile.trace.ts_ns) <= _TIMELINE]
     picture = typical_step_svg(short_enough)
     if picture:
-        yield f'<section id="timeline"><h2>One typical step</h2><div class="scroll">{picture}</div>'
+        yield f'<section id="timeline"><h2>One step of each variant</h2><div class="scroll">{picture}</div>'
         for profile in report.profiles:
             if profile not in short_enough:
                 yield f'<p class="quiet">{escape(profile.name)}: too many events to draw here; the TUI shows them.</p>'

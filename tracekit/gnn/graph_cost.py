@@ -1,5 +1,8 @@
 """How does the time of a step depend on the size of its graph: what is fixed, and what does an edge cost?"""
 
+import math
+import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,11 +13,13 @@ from tracekit.intervals import Ints
 from tracekit.profile import Member, Profile
 from tracekit.robust_line import Line, fit
 from tracekit.run import GraphSizes
+from tracekit.typical_step import typical_step
 
 LEAST_SIZES = 5  # different ones
 LEAST_STEPS = 10
 _FLAT = 0.1  # of a step: a part that is at most this, and may be nothing, counts as nothing
 _NOTHING = 0.03  # of a step: a smaller part counts as nothing, however certain it is
+_COINCIDING = 0.5  # of the variance of sizes, by the place of a step in the period of its pass
 _UNKNOWN_FIXED = 0.25  # of a step, to either side: with a wider interval, the fixed part is unknown
 Growth = Literal["grows", "flat", "unclear"]
 Dimension = Literal["edges", "nodes"]
@@ -28,6 +33,9 @@ class SizedSteps:
     edges: Ints
     step_ns: Ints
     passes: Ints  # which unprofiled pass each step is of
+    places: Ints  # in the period after which steps repeat; all 0 where they do not
+    period: int  # 1 if they do not repeat
+    typical_ns: int  # how long a step takes
     unprofiled: bool  # False: of the trace
 
     def of(self, dimension: Dimension) -> Ints:
@@ -62,11 +70,6 @@ class GraphCost:
         return self.steps.of(self.dimension)
 
     @property
-    def typical_ns(self) -> float:
-        """The median step."""
-        return float(np.median(self.steps.step_ns))
-
-    @property
     def is_constant(self) -> bool:
         """Whether every step has the same graph."""
         return self.steps.different(self.dimension) == 1
@@ -79,7 +82,23 @@ class GraphCost:
             return "every step has the same graph"
         if different < LEAST_SIZES or len(self.sizes) < LEAST_STEPS:
             return f"{different} different sizes in {len(self.sizes)} steps are too few"
+        if self._coincide:
+            return (
+                f"every {self.steps.period} steps, sizes and step times repeat together, so whatever else happens in "
+                "some of these steps would count as a cost of their size"
+            )
         return ""
+
+    @property
+    def _coincide(self) -> bool:
+        """Whether the place of a step in the period tells its size: how much less sizes vary among steps at one place
+        of one pass than among all steps of a pass."""
+        steps = self.steps
+        if steps.period == 1:
+            return False
+        among_all = _variance(self.sizes, steps.passes)
+        at_one_place = _variance(self.sizes, steps.passes * steps.period + steps.places)
+        return at_one_place < (1 - _COINCIDING) * among_all
 
     @cached_property
     def line(self) -> Line | None:
@@ -94,7 +113,7 @@ class GraphCost:
         if self.line is None:
             return "unclear"
         low, high = self.line.slope_interval
-        largest = max(abs(low), abs(high)) * float(np.median(self.sizes)) / self.typical_ns
+        largest = max(abs(low), abs(high)) * float(np.median(self.sizes)) / self.steps.typical_ns
         if largest <= (_FLAT if low <= 0 <= high else _NOTHING):
             return "flat"
         return "grows" if low > 0 else "unclear"
@@ -105,7 +124,7 @@ class GraphCost:
         if self.line is None:
             return False
         low, high = self.line.fixed_interval
-        return (high - low) / 2 <= _UNKNOWN_FIXED * self.typical_ns
+        return (high - low) / 2 <= _UNKNOWN_FIXED * self.steps.typical_ns
 
     @property
     def growing_share(self) -> float:
@@ -126,11 +145,15 @@ def graph_cost(member: Member) -> GraphCost | None:
 def _unprofiled(member: Member) -> SizedSteps | None:
     """The steps of the counted passes."""
     measured = member.variant.measured if member.variant is not None else None
-    rows: list[tuple[int, int, int, int]] = []
-    for number, each in enumerate(measured.counted_passes if measured is not None else []):
-        if each.graphs is not None:
-            rows += _rows(each.graphs, each.step_all_ns, number)
-    return _sized(rows, unprofiled=True)
+    passes = measured.counted_passes if measured is not None else []
+    period = statistics.mode([each.period for each in passes] or [1])
+    rows = [
+        row
+        for number, each in enumerate(passes)
+        if each.graphs is not None
+        for row in _rows(each.graphs, each.step_all_ns, range(len(each.step_all_ns)), number, period)
+    ]
+    return _sized(rows, period, measured.step_ns, unprofiled=True) if measured is not None and rows else None
 
 
 def _of_trace(profile: Profile) -> SizedSteps | None:
@@ -141,20 +164,34 @@ def _of_trace(profile: Profile) -> SizedSteps | None:
         return None
     numbers = np.asarray(profile.trace.steps.number)
     chosen = profile.counted & (numbers >= 0) & (numbers < len(graphs.edges))
-    at = numbers[chosen].tolist()
-    nodes = [graphs.nodes[each] if each < len(graphs.nodes) else None for each in at]
-    picked = GraphSizes(nodes=nodes, edges=[graphs.edges[each] for each in at])
-    return _sized(_rows(picked, view.step_ns[chosen].tolist(), 0), unprofiled=False)
-
-
-def _rows(graphs: GraphSizes, step_ns: list[int], number: int) -> list[tuple[int, int, int, int]]:
-    nodes = graphs.nodes or [None] * len(graphs.edges)
-    rows = zip(nodes, graphs.edges, step_ns, strict=False)
-    return [(-1 if count is None else count, edges, ns, number) for count, edges, ns in rows if edges is not None]
-
-
-def _sized(rows: list[tuple[int, int, int, int]], *, unprofiled: bool) -> SizedSteps | None:
-    if not rows:
+    at, step_ns = numbers[chosen].tolist(), view.step_ns[chosen].tolist()
+    if not at:
         return None
-    nodes, edges, step_ns, passes = np.array(rows, np.int64).T
-    return SizedSteps(nodes, edges, step_ns, passes, unprofiled)
+    nodes = [graphs.nodes[number] if number < len(graphs.nodes) else None for number in at]
+    picked = GraphSizes(nodes=nodes, edges=[graphs.edges[number] for number in at])
+    typical = typical_step(step_ns)
+    rows = [*_rows(picked, step_ns, at, 0, typical.period)]
+    return _sized(rows, typical.period, typical.step_ns, unprofiled=False) if rows else None
+
+
+def _rows(
+    graphs: GraphSizes, step_ns: Sequence[int], steps: Sequence[int], number: int, period: int
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Nodes, edges, duration, pass and place of each step whose edges are known."""
+    nodes = graphs.nodes or [None] * len(graphs.edges)
+    for count, edges, ns, step in zip(nodes, graphs.edges, step_ns, steps, strict=False):
+        if edges is not None:
+            yield -1 if count is None else count, edges, ns, number, step % period
+
+
+def _sized(rows: list[tuple[int, int, int, int, int]], period: int, typical_ns: int, *, unprofiled: bool) -> SizedSteps:
+    nodes, edges, step_ns, passes, places = np.array(rows, np.int64).T
+    return SizedSteps(nodes, edges, step_ns, passes, places, period, typical_ns, unprofiled)
+
+
+def _variance(values: Ints, groups: Ints) -> float:
+    """The variance of values within their groups; infinite if no group has two."""
+    _, group, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    means = np.bincount(group, values) / counts
+    freedom = len(values) - len(counts)
+    return float(((values - means[group]) ** 2).sum()) / freedom if freedom else math.inf

@@ -3,11 +3,10 @@
 import statistics
 from collections.abc import Iterator
 
-import numpy as np
-
 from tracekit.profile import Member, Profile
 from tracekit.run import Measured, Run, was_busy
 from tracekit.run_facts import inflation_of, loss_difference, tolerance_of
+from tracekit.typical_step import typical_step
 from tracekit.units import duration, many, percent, ratio
 
 PACE_TOLERANCE = 0.05
@@ -34,8 +33,9 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
         yield f"{compiles} happened during the timed steps, so its unprofiled step time includes compiling."
     if isinstance(member, Profile) and variant.measured and variant.profiled and member.answered["wall"].any():
         walls = member.attribution.wall_ns[member.answered["wall"]]
-        # The run's figure is a median on a CPU, and a mean on a GPU, which the host runs ahead of.
-        step_ns = float(np.median(walls) if variant.measured.clock == "perf_counter" else walls.mean())
+        # The run's figure is the typical step on a CPU, and a mean on a GPU, which the host runs ahead of.
+        on_a_cpu = variant.measured.clock == "perf_counter"
+        step_ns = float(typical_step(walls.tolist()).step_ns if on_a_cpu else walls.mean())
         if abs(step_ns / variant.profiled.step_ns - 1) > PACE_TOLERANCE:
             yield (
                 f"a step takes {duration(step_ns)} in the trace, but {duration(variant.profiled.step_ns)} over the "

@@ -24,6 +24,7 @@ from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import StepStart, ledger
 from tracekit.event_names import OWN_WAIT
 from tracekit.run import Profiled, Traces, Window
+from tracekit.typical_step import typical_step
 
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
 _ENDLESS = 1 << 40
@@ -227,4 +228,4 @@ def _facts(job: Job, window: PlannedWindow) -> dict[str, str]:
 def _step_ns(stamps: list[int], device: str) -> int:
     if device.startswith("cuda"):  # the host runs ahead: only the first and the last time include a wait
         return round((stamps[-1] - stamps[0]) / (len(stamps) - 1))
-    return timing.median_ns([end - start for start, end in pairwise(stamps)])
+    return typical_step([end - start for start, end in pairwise(stamps)]).step_ns

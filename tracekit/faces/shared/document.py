@@ -29,6 +29,11 @@ from tracekit.run_facts import (
 from tracekit.unprofiled import Contrast, cold_cost_ns, passes_document
 
 SCHEMA = "tracekit.report/1"
+_UNPROFILED = {  # what a step time is, by whether steps are alike in every pass
+    True: "unprofiled: the median of the timed steps; with several passes, the geometric mean of their medians",
+    False: "unprofiled: steps are not alike, so it is a mean: over whole periods of steps that repeat, else over all "
+    "timed steps; with several passes, the geometric mean of theirs",
+}
 
 
 def as_document(report: Report) -> dict[str, Any]:
@@ -181,7 +186,7 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
     measured, pay_back, off = variant.measured, break_even_steps(member, baseline), loss_difference(member, baseline)
     return {
         "step_ns": float(measured.step_ns),
-        "note": "unprofiled: the median of the timed steps; with several passes, the geometric mean of their medians",
+        "note": _UNPROFILED[all(each.alike for each in measured.counted_passes)],
         **passes_document(measured),
         "spread_ns": float(measured.spread_ns),
         "steps": measured.steps,

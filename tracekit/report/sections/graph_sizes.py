@@ -97,7 +97,7 @@ def _sentence(name: str, cost: GraphCost) -> str:
             f"vary. It may be anywhere in {_ends(_scaled(line.slope_interval))} per thousand {cost.dimension}."
         )
     if cost.growth == "flat":
-        return f"{who}: a step takes {duration(cost.typical_ns)} however large its graph is ({sizes}{of_trace})."
+        return f"{who}: a step takes {duration(cost.steps.typical_ns)} however large its graph is ({sizes}{of_trace})."
     if not cost.knows_fixed:
         return (
             f"{who}: a step takes {more}; how much it takes apart from that cannot be known: the sizes "

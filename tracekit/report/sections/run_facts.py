@@ -79,8 +79,7 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
 
 
 def _step_time(member: Member) -> str | None:
-    """The middle of its passes' medians with a 95 % interval; for a single pass, its median ± half the interquartile
-    range."""
+    """The middle of its passes with a 95 % interval; for a single pass, its step ± half the interquartile range."""
     measured = member.variant.measured if member.variant else None
     if measured is None:
         return None

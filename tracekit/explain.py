@@ -7,6 +7,7 @@ three of names and figures, so the estimate is too high rather than too low.
 from collections.abc import Iterator
 from functools import singledispatch
 
+from tracekit.errors import FewTokensError
 from tracekit.faces.shared.cells import heading, lines, readable
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
@@ -30,7 +31,10 @@ def tokens(text: str) -> int:
 
 
 def explain(report: Report, budget: int) -> str:
-    """Lines of facts in at most that many tokens; the last line says how many are left out, if it fits."""
+    """Lines of facts in at most that many tokens; the last line says how many are left out, if it fits.
+
+    Raises FewTokensError if no fact fits.
+    """
     written, left_out, spent = "", 0, 0
     facts = [sanitize(fact, _LONGEST) for fact in facts_of(report)]
     for fact in facts:
@@ -39,8 +43,8 @@ def explain(report: Report, budget: int) -> str:
             written, spent = written + line, spent + 1
         else:
             left_out += 1
-    if not spent:  # one fact is too long already
-        return sanitize(facts[0], max(budget * BYTES_A_TOKEN // 4 - 1, 1)) if facts and budget > 1 else ""
+    if not spent:
+        raise FewTokensError(budget, min(tokens(f"{fact}\n") for fact in facts))
     closing = f"({left_out} further facts are left out; a larger budget has them.)\n"
     return written + closing if left_out and tokens(written + closing) <= budget else written
 

@@ -42,6 +42,22 @@ def test_the_name_of_the_file_says_the_format(tmp_path, name, opening):
     assert out.read_bytes().lower().startswith(opening.lower())
 
 
+def test_a_suffix_that_means_no_format_is_named(tmp_path, capsys):
+    path = str(training(tmp_path / "eager.json"))
+    for name, said in (("report.foo", "report.foo as text, because .foo means no format\n"), ("a.txt", "a.txt\n")):
+        assert main(["report", path, "-o", str(tmp_path / name)]) == 0
+        assert capsys.readouterr().err.endswith(said)
+
+
+@pytest.mark.parametrize("form", ["html", "xlsx"])
+def test_what_nobody_reads_on_a_terminal_needs_a_file(tmp_path, capsys, monkeypatch, form):
+    path = str(training(tmp_path / "eager.json"))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(["report", path, "--format", form]) == 1
+    captured = capsys.readouterr()
+    assert (captured.out, "Name a file" in captured.err) == ("", True)
+
+
 def test_other_verbs_go_by_the_name_of_the_file_as_well(tmp_path):
     path, budget = str(training(tmp_path / "eager.json")), tmp_path / "budget.toml"
     budget.write_text("[variant.eager]\nwall_ms = 1000\n")

@@ -9,6 +9,7 @@ from real import trace_path
 from small import training
 
 from tracekit.cli import main
+from tracekit.errors import FewTokensError
 from tracekit.explain import BYTES_A_TOKEN, explain, facts_of, tokens
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
@@ -54,7 +55,17 @@ def test_what_does_not_fit_is_noticed(sample):
         jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(document)))
 
 
-@pytest.mark.parametrize("budget", [1, 20, 100, 500, 2000, 100_000])
+@pytest.mark.parametrize("budget", [1, 3])
+def test_too_few_tokens_for_any_fact_are_refused(sample, budget):
+    with pytest.raises(FewTokensError, match="No fact fits into") as error:
+        explain(sample, budget)
+    enough = int(str(error.value).rstrip(".").split()[-1])
+    assert 0 < tokens(explain(sample, enough)) <= enough
+    with pytest.raises(FewTokensError):
+        explain(sample, enough - 1)
+
+
+@pytest.mark.parametrize("budget", [50, 100, 500, 2000, 100_000])
 def test_facts_keep_within_the_budget(sample, budget):
     text = explain(sample, budget)
     assert tokens(text) <= budget

@@ -70,6 +70,8 @@ def check_output(face: "Face", options: argparse.Namespace, inputs: list[Path]) 
     if options.output in (None, STDOUT):
         if face.draw is None:
             raise NeedsFolderError(face.name, "a file for each variant" if face.write_variant else "several files")
+        if not face.on_terminal and sys.stdout.isatty():
+            raise BytesToTerminalError
         return
     if face.fill is not None and options.format is None and _format_by_name(options.output, [face.name]):
         raise NeedsFolderError(face.name)
@@ -84,8 +86,12 @@ def write_report(face: "Face", report: "Report", how: "Options", options: argpar
         # Draw everything before anything is written, so that a failure does not leave half a report.
         send(face.draw(report, how))
         return
+    suffix = sanitize(options.output.suffix)
+    is_unknown = (
+        face.draw is not None and suffix and not (options.format or _format_by_name(options.output, [face.name]))
+    )
     for path in write(face, report, options.output, how, overwriting(options, options.inputs)):
-        tell_written(path)
+        tell_written(path, f" as {face.name}, because {suffix} means no format" if is_unknown else "")
 
 
 def send(content: str | bytes) -> None:
@@ -98,6 +104,6 @@ def send(content: str | bytes) -> None:
         write_out(content)
 
 
-def tell_written(path: Path) -> None:
+def tell_written(path: Path, how: str = "") -> None:
     """Say that a file was written."""
-    tell(f"Wrote {sanitize(str(path))}")
+    tell(f"Wrote {sanitize(str(path))}{how}")

@@ -5,6 +5,7 @@ The command line turns these into exit codes; nothing else catches them wholesal
 
 from tracekit.errors.asking import (
     BudgetError,
+    FewTokensError,
     HtaError,
     NothingToDrawError,
     QueryError,
@@ -92,6 +93,7 @@ __all__ = [
     "DirectoryGivenError",
     "EmptyStudyError",
     "EmptyTraceError",
+    "FewTokensError",
     "FolderInUseError",
     "ForeignDeviceError",
     "HtaError",

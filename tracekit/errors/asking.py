@@ -36,6 +36,13 @@ class BudgetError(TracekitError):
         super().__init__(f"{named(path)} is not a budget: {why}.")
 
 
+class FewTokensError(TracekitError):
+    """A number of tokens in which no fact can be told."""
+
+    def __init__(self, budget: int, needed: int) -> None:
+        super().__init__(f"No fact fits into {budget} tokens. Give at least --budget-tokens {needed}.")
+
+
 class QueryError(TracekitError):
     """A query that DuckDB cannot answer."""
 

@@ -37,10 +37,10 @@ class OtherFormatError(TracekitError):
 
 
 class BytesToTerminalError(TracekitError):
-    """Output that is not text, but would go to a terminal."""
+    """Output that nobody can read on a terminal, but would go there."""
 
     def __init__(self) -> None:
-        super().__init__("This format is not text, and a terminal cannot show it. Name a file: -o FILE")
+        super().__init__("A terminal cannot show this format. Name a file: -o FILE")
 
 
 class NeedsPackageError(TracekitError):

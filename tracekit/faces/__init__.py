@@ -48,16 +48,20 @@ class Face:
     fill: Fill | None = None
     write_variant: WriteVariant | None = None
     suffix: str = ""  # of the files of variants
+    on_terminal: bool = True  # whether people can read it there
 
 
 _registered = Registry[Face]("faces")
 
 
-def face(name: str) -> Callable[[_Draw], _Draw]:
-    """Register the function that turns a report into text, or into the bytes of one file, of that format."""
+def face(name: str, on_terminal: bool = True) -> Callable[[_Draw], _Draw]:
+    """Register the function that turns a report into text, or into the bytes of one file, of that format.
+
+    A format that nobody can read `on_terminal` is written only to files and pipes.
+    """
 
     def register(draw: _Draw) -> _Draw:
-        _registered.register(name, Face(name, draw=draw), draw)
+        _registered.register(name, Face(name, draw=draw, on_terminal=on_terminal), draw)
         return draw
 
     return register

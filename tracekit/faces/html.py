@@ -44,7 +44,7 @@ class Page:
     of: str = ""  # what the block is about, unless that was already shown
 
 
-@face("html")
+@face("html", on_terminal=False)
 def render(report: Report, options: Options | None = None) -> str:
     """The report as a page."""
     options = options or Options()

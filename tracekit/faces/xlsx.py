@@ -28,7 +28,7 @@ _FORMATS = {"ns": '#,##0.000,,"\u2009ms"', "B": '#,##0.0,,"\u2009MB"', "share": 
 _FORMATS |= {"×": '0.00"\u2009×"', "1": "0.0000"}
 
 
-@face("xlsx")
+@face("xlsx", on_terminal=False)
 def render(report: Report, options: Options) -> bytes:
     """The report as an Excel workbook."""
     try:

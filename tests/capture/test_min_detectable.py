@@ -6,10 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tracekit.capture import messages, rounds
+from tracekit.capture import harness, messages, rounds
+from tracekit.capture import passes as capture_passes
 from tracekit.capture.job import PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.rounds import Rounds, budget, detectable
+from tracekit.cli import main
 from tracekit.run import Measured, Pass, Requested, Run, Variant
 
 
@@ -58,6 +60,18 @@ def test_it_says_what_was_reached(captured):
     assert f"of {smallest * 100:.1f} %, not of 5.0 %" in messages.reached(smallest, 0.05)
     assert messages.reached(0.048, 0.05) == "A check of two such captures would see regressions of 4.8 %."
     assert "one pass does not show" in messages.reached(math.inf, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("given", "threads"),
+    [([], 0), (["--min-detectable", "5%"], 3), (["--min-detectable", "5%", "--threads", "4"], 4)],
+)
+def test_what_must_see_regressions_leaves_a_core_to_others(monkeypatch, given, threads):
+    asked = []
+    monkeypatch.setattr(capture_passes, "usable_cores", lambda: 4)
+    monkeypatch.setattr(harness, "capture", lambda options: asked.append(options) or SimpleNamespace(variants=[]))
+    assert main(["capture", "train.py", *given]) == 0
+    assert asked[0].threads == threads
 
 
 def test_no_time_is_left_unused_unless_a_budget_says_so(captured):

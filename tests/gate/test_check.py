@@ -303,9 +303,24 @@ def test_a_build_server_is_strict(tmp_path, capsys, monkeypatch):
     assert main(command) == 0
     assert "all pass" not in capsys.readouterr().out
     assert main([*command, "--strict"]) == 1
-    monkeypatch.setenv("CI", "true")
-    assert main(command) == 1
-    assert main([*command, "--no-strict"]) == 0
+    for value, code in (("true", 1), ("woodpecker", 1), ("1", 1), ("", 0), ("false", 0), ("0", 0)):
+        monkeypatch.setenv("CI", value)
+        assert main(command) == code
+        assert main([*command, "--no-strict"]) == 0
+
+
+def test_other_threads_are_told(tmp_path, capsys):
+    """With fewer threads, a step is slower for no fault of its code."""
+    runs = []
+    for threads in (1, 2):
+        run = json.loads(passes_of(tmp_path / f"{threads}.json", [10, 10.2, 9.8], later=threads * 10**9).read_text())
+        run["environment"]["threads"] = threads
+        (tmp_path / f"{threads}.json").write_text(json.dumps(run))
+        runs.append(tmp_path / f"{threads}.json")
+    assert main(["check", str(runs[0]), "--against", str(runs[1])]) == 0
+    assert "a different number of threads than in the earlier run (1; 2)" in " ".join(capsys.readouterr().out.split())
+    assert main(["check", str(runs[0]), "--against", str(runs[0])]) == 0
+    assert "threads" not in capsys.readouterr().out
 
 
 def test_hostile_names_stay_text(tmp_path, capsys):

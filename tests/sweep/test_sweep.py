@@ -174,6 +174,18 @@ def test_cells_of_other_options_are_not_mixed(tmp_path, captured):
         sweep(options(tmp_path, GRID + "[sweep.options]\nsteps = 5\n"))
 
 
+def test_threads_are_those_of_the_file_or_the_command(tmp_path, captured):
+    of_the_file = GRID + "[sweep.options]\nthreads = 3\n"
+    sweep(options(tmp_path, of_the_file))
+    assert {each.threads for each in captured.asked} == {3}
+    with pytest.raises(OtherOptionsError, match="threads 3, now 1"):
+        sweep(options(tmp_path, of_the_file, threads=1))
+    shutil.rmtree(tmp_path / "study")
+    captured.asked.clear()
+    sweep(options(tmp_path, of_the_file, threads=1))
+    assert {each.threads for each in captured.asked} == {1}
+
+
 def test_a_larger_grid_adds_cells(tmp_path, captured):
     sweep(options(tmp_path))
     sweep(options(tmp_path, GRID.replace('"gat"', '"gat", "gin"')))

@@ -105,7 +105,7 @@ class CaptureVerb(Verb):
             default=0,
             metavar="N",
             help="threads of PyTorch's operators; with one fewer than cores, other work on the machine disturbs steps "
-            "far less (default: PyTorch's choice, usually one per core)",
+            "far less (default: PyTorch's choice, usually one per core; with --min-detectable, one fewer than cores)",
         )
         parser.add_argument(
             "--nproc",
@@ -134,7 +134,9 @@ class CaptureVerb(Verb):
     def run(options: argparse.Namespace) -> int:
         """Capture."""
         from tracekit.capture.harness import Options, capture, exit_code
+        from tracekit.capture.passes import usable_cores
 
+        spare = max((usable_cores() or 1) - 1, 1) if options.min_detectable is not None else 0
         return exit_code(
             capture(
                 Options(
@@ -162,7 +164,7 @@ class CaptureVerb(Verb):
                     in_place=options.in_place,
                     workload=options.workload,
                     python=options.python,
-                    threads=options.threads,
+                    threads=options.threads or spare,
                     nproc=options.nproc,
                 )
             )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tracekit.gate import Check
 
 _FORMATS = ("text", "markdown", "json", "junit")
+_NO = ("", "0", "false", "no", "off")  # of an environment variable that switches something on
 
 
 class CheckVerb(Verb):
@@ -69,9 +70,9 @@ class CheckVerb(Verb):
         parser.add_argument(
             "--strict",
             action=argparse.BooleanOptionalAction,
-            default=os.environ.get("CI", "").lower() in ("1", "true"),
+            default=os.environ.get("CI", "").lower() not in _NO,
             help="fail if a time is too uncertain to show one tolerance more than its limit (default: where the "
-            "environment variable CI is true)",
+            "environment variable CI is set)",
         )
         parser.add_argument(
             "--allow-unanswered",

@@ -51,6 +51,13 @@ class SweepVerb(Verb):
             "--seeds", type=positive, metavar="K", help="use K seeds, starting at 0 (default: those in the file)"
         )
         parser.add_argument(
+            "--threads",
+            type=positive,
+            metavar="N",
+            help="threads of PyTorch's operators, the same in each cell; with one fewer than cores, other work on the "
+            "machine disturbs steps far less (default: as the file says, else PyTorch's choice, usually one per core)",
+        )
+        parser.add_argument(
             "--device",
             type=names,
             default=("auto",),
@@ -73,5 +80,6 @@ class SweepVerb(Verb):
                 dry_run=options.dry_run,
                 epochs=options.epochs,
                 seeds=options.seeds,
+                threads=options.threads,
             )
         )

@@ -8,7 +8,8 @@ from tracekit.report.conditions import different_things
 
 
 def differences(new: Subject, old: Subject) -> list[str]:
-    """A sentence for each of recipe, parameters, data and device in which a variant differs from the earlier one."""
+    """A sentence for each of recipe, parameters, data, device and threads in which a variant differs from the earlier
+    one."""
     said: dict[str, list[str]] = {}
     for before, after in pairs(new, old):
         if after is not None:
@@ -21,6 +22,9 @@ def differences(new: Subject, old: Subject) -> list[str]:
 
 def _differing(after: Member, before: Member) -> Iterator[tuple[str, str, str]]:
     others = [*different_things(after, before)]
+    threads, earlier_threads = (of.run.environment.get("threads") if of.run else None for of in (after, before))
+    if threads and earlier_threads and threads != earlier_threads:
+        others.append(("number of threads", str(threads), str(earlier_threads)))
     yield from others
     if any(what == "recipe" for what, _, _ in others):
         return  # their parameters cannot be compared

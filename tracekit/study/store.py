@@ -37,6 +37,7 @@ class Thoroughness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     budget: Annotated[float, msgspec.Meta(ge=0)] | None = None
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800
     backend: str = "inductor"
+    threads: Annotated[int, msgspec.Meta(ge=0)] = 0  # of PyTorch's operators; 0: as many as it chooses
     step_at: str = ""
     step_every: _Count = 1
 

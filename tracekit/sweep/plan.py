@@ -16,10 +16,10 @@ from tracekit.sweep.sweep_file import Sweep
 FAILED = "failed"
 
 
-def changed(sweep: Sweep, epochs: int | None, seeds: int | None) -> Sweep:
-    """The sweep with its file's epochs or seeds replaced."""
-    if epochs is not None:
-        sweep = msgspec.structs.replace(sweep, options=msgspec.structs.replace(sweep.options, epochs=epochs))
+def changed(sweep: Sweep, epochs: int | None, seeds: int | None, threads: int | None = None) -> Sweep:
+    """The sweep with its file's epochs, seeds or threads replaced."""
+    replaced = {name: value for name, value in (("epochs", epochs), ("threads", threads)) if value is not None}
+    sweep = msgspec.structs.replace(sweep, options=msgspec.structs.replace(sweep.options, **replaced))
     if seeds is not None:
         grids = [msgspec.structs.replace(grid, seeds=None) for grid in sweep.grid]
         sweep = msgspec.structs.replace(sweep, seeds=[*range(seeds)], grid=grids)

@@ -41,12 +41,13 @@ class SweepOptions:
     dry_run: bool = False
     epochs: int | None = None  # replaces the number in the file
     seeds: int | None = None  # a number of seeds, from 0 on, which replace those in the file
+    threads: int | None = None  # replaces the number in the file
     tell: Callable[[str], None] = capture_messages.on_stderr
 
 
 def sweep(options: SweepOptions) -> int:
     """Run every cell that is not finished; returns 1 if any failed. After Ctrl-C, the finished cells remain."""
-    swept = changed(read_sweep(options.file), options.epochs, options.seeds)
+    swept = changed(read_sweep(options.file), options.epochs, options.seeds, options.threads)
     chosen = selected(swept, options.only)
     device = ",".join(options.devices)
     if options.dry_run:
@@ -152,6 +153,7 @@ def _options_of_cell(cell: Cell, swept: Sweep, options: SweepOptions, device: st
         epochs=given.epochs if cell.workload == "training" and not cell.script else 0,
         seeds=1,
         budget=given.budget,
+        threads=given.threads,
         arguments=cell.script_arguments if cell.script else (),
         step_at=given.step_at if cell.script else "",
         step_every=given.step_every if cell.script else 1,

@@ -49,6 +49,8 @@ def _facts(study: Study) -> Iterator[tuple[str, str]]:
             yield axis, ", ".join(values)
     yield "profiled steps of a cell", count(manifest.options.steps)
     yield "unprofiled passes of a cell, at most", count(manifest.options.passes)
+    if manifest.options.threads:
+        yield "threads of PyTorch's operators", count(manifest.options.threads)
     if manifest.options.epochs:
         yield "epochs of a training", count(manifest.options.epochs)
     yield "time of all cells", duration(seconds * 1e9)

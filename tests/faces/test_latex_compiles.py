@@ -1,5 +1,6 @@
 """LaTeX output compiles, and everything fits on the page."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,13 @@ def test_the_sample_run(tmp_path):
     assert main(["report", str(SAMPLE), "--format", "latex", "-o", str(tmp_path / "short.tex")]) == 0
     assert main(["report", str(SAMPLE), "--format", "latex", "--full", "-o", str(tmp_path / "full.tex")]) == 0
     assert faults(typeset(tmp_path, "short.tex", "full.tex")) == []
+
+
+@pytest.mark.parametrize("how", [[], ["--full"]])
+def test_no_two_tables_have_the_same_caption(capsys, how):
+    assert main(["report", str(SAMPLE), "--format", "latex", *how]) == 0
+    captions = re.findall(r"\\caption\{(.*)\}", capsys.readouterr().out)
+    assert len(captions) == len(set(captions)) > 5
 
 
 @with_pdflatex

@@ -30,5 +30,14 @@ def test_the_line_of_a_finding_stands_beside_it(tmp_path):
         assert "return fast(z)" in html.render(made).partition("<h2>Where")[0]
         findings = markdown.render(made).partition("## Findings")[2].partition("\n## ")[0]
         assert "<details>" in findings.partition("return fast")[0]
+        assert "4      return fast(z)\n```" in findings  # as it is indented in the file
     finally:
         unregister("planted")
+
+
+def test_no_line_of_source_ends_its_fence():
+    lines = ("text = (", "```", "````python", "    ")
+    drawn = "\n".join(markdown.written(Excerpt("model.py", 1, lines), markdown.Page(True, None, "")))
+    assert drawn.startswith("`````python\n")
+    assert drawn.endswith("\n`````")
+    assert drawn.count("\n`````") == 1

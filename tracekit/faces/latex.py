@@ -2,7 +2,7 @@ r"""The report as LaTeX: booktabs tables for a paper, to be included by `\input`
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from tracekit.faces import Options, face
@@ -68,9 +68,11 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     if not chapter.leads:
         yield f"\n\\paragraph{{{prose(chapter.title)}}}"
     for entry in chapter.entries:
+        named = [block for block in entry.blocks if isinstance(block, Table | Series)]
         for block in entry.blocks:
             yield ""
-            yield from written(block, Page(full, entry.rows, entry.of, chapter.title))
+            own = f", {block.name.replace('_', ' ')}" if isinstance(block, Table | Series) and len(named) > 1 else ""
+            yield from written(block, Page(full, entry.rows, entry.of, chapter.title + own))
 
 
 @singledispatch
@@ -153,7 +155,7 @@ def _(block: Breakdown, page: Page) -> Iterator[str]:
     together = len(block.variants) <= _SIDE_BY_SIDE
     yield from _parts(block, page, block.variants, block.compared if together else [])
     if not together and block.compared:
-        yield from _parts(block, page, [], block.compared)
+        yield from _parts(block, replace(page, title=f"{page.title}, differences"), [], block.compared)
 
 
 def _parts(block: Breakdown, page: Page, variants: list[str], compared: list[str]) -> Iterator[str]:

@@ -22,6 +22,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 # GitHub turns addresses into links, @name into notifications and #12 into references, even if they are escaped: only an
 # invisible element inside them prevents that.
 _LIVE = re.compile(r"(?<=@)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
+_TICKS = re.compile("`+")
 _STEPS = 80  # cells of a line of steps
 _COMMENT = 60_000  # characters: GitHub's comments take 65,536
 
@@ -129,11 +130,15 @@ def _(block: Excerpt, page: Page) -> Iterator[str]:
     if block.detail:
         last = block.first + len(block.lines) - 1
         yield from (*_folded(f"{block.file}, lines {block.first} to {last}"), "")
-    yield from _table(
-        [*block.costs, "line", block.file],
-        [*(True for _ in block.costs), True, False],
-        [[*margins(block, number), str(number), line] for number, line in enumerate(block.lines, block.first)],
-    )
+    rows = [[*map(sanitize, block.costs), ""]]
+    rows += [[*margins(block, number), str(number)] for number in range(block.first, block.first + len(block.lines))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join((*(text.rjust(width) for text, width in zip(row, widths, strict=True)), sanitize(line))).rstrip()
+        for row, line in zip(rows, (block.file, *block.lines), strict=True)
+    ]
+    fence = "`" * (1 + max(map(len, _TICKS.findall("\n".join(["``", *lines])))))
+    yield from (f"{fence}python", *lines, fence)
     if block.detail:
         yield from ("", "</details>")
 

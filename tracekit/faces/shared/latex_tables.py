@@ -40,8 +40,9 @@ Laid = list[tuple[Column, float | None]]  # columns that stand side by side; tho
 
 def tables(caption: str, columns: Sequence[Column], total: bool = False) -> Iterator[str]:
     """One table, or several one below the other: each begins with the names of its rows. A total is the last row."""
-    for laid in _pieces(columns):
-        yield from _table(caption, laid, total)
+    pieces = [*_pieces(columns)]
+    for number, laid in enumerate(pieces, 1):
+        yield from _table(f"{caption} ({number} of {len(pieces)})" if len(pieces) > 1 else caption, laid, total)
 
 
 def listing(caption: str, columns: Sequence[Column]) -> Iterator[str]:

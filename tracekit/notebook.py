@@ -164,12 +164,12 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def load(
-    *paths: str | Path, infer_steps: bool = False, workers: int | None = None, cluster: str | None = None
+    *paths: str | Path, infer_steps: bool = True, workers: int | None = None, cluster: str | None = None
 ) -> Tables:
     """Open a run or one or several traces. Raises a TracekitError that says what to do.
 
-    With `infer_steps`, a trace without ProfilerStep annotations is taken apart by what repeats in it. The ranks of a
-    job are read by `workers` processes, or by the workers of the Dask scheduler at the address `cluster`. (A
+    With `infer_steps`, what plainly repeats in a trace without ProfilerStep annotations takes the place of steps. The
+    ranks of a job are read by `workers` processes, or by the workers of the Dask scheduler at the address `cluster`. (A
     script that asks for processes has to do so under `if __name__ == "__main__":`, as with any pool of processes.)
     """
     if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):

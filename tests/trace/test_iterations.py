@@ -101,23 +101,65 @@ def test_what_does_not_repeat(tmp_path):
     assert iterations(tmp_path / "b.json", kernel("gemm", 0, 10, 1), launch(0, 1, 1)) is None
 
 
-def test_the_report_offers_them_and_says_what_it_did(tmp_path, capsys):
-    path = training(tmp_path / "a.json", steps=5)
+def training_pass(at, layers=3):
+    """Equal layers, backward through them and a new batch, 100 µs."""
+    forward = [op("aten::linear", at + 5 * k, at + 5 * k + 4) for k in range(layers)]
+    backward = [
+        op("autograd::engine::evaluate_function: AddmmBackward0", at + 50 + 5 * k, at + 54 + 5 * k)
+        for k in range(layers)
+    ]
+    return [*forward, *backward, op("aten::copy_", at + 90, at + 99)]
+
+
+def test_what_comes_before_and_after_is_no_part_of_an_iteration(tmp_path):
+    before = [op(f"aten::init{k}", 10 * k, 10 * k + 5) for k in range(20)]
+    after = [op(f"aten::test{k}", 3200 + 10 * k, 3205 + 10 * k) for k in range(20)]
+    passes = [each for k in range(30) for each in training_pass(200 + 100 * k)]
+    inferred = iterations(tmp_path / "a.json", *before, *passes, *after)
+    assert inferred.starts.tolist() == [200_000 + 100_000 * k for k in range(30)]
+    assert inferred.ends[-1] == 3_199_000
+
+
+def test_three_calls_of_a_compiled_region_are_three_iterations(tmp_path):
+    calls = [op("Torch-Compiled Region: 0/0", 1000 * k + 10, 1000 * k + 900) for k in range(3)]
+    inferred = iterations(tmp_path / "a.json", op("aten::randn", 0, 5), *calls, op("aten::sum", 3000, 3005))
+    assert inferred.starts.tolist() == [10_000, 1_010_000, 2_010_000]
+
+
+def test_the_layers_of_a_single_pass_are_none(tmp_path):
+    names = ["aten::embedding", *["aten::mm", "aten::add", "aten::relu"] * 12, "aten::linear"]
+    assert iterations(tmp_path / "a.json", *(op(name, 10 * k, 10 * k + 5) for k, name in enumerate(names))) is None
+
+
+def unmarked(path, steps=5):
+    training(path, steps=steps)
     document = json.loads(path.read_text())
     document["traceEvents"] = [each for each in document["traceEvents"] if not each["name"].startswith("ProfilerStep")]
     path.write_text(json.dumps(document))
+    return path
+
+
+def test_the_report_rests_on_them_and_says_so(tmp_path, capsys):
+    path = unmarked(tmp_path / "a.json")
     assert main(["report", str(path)]) == 0
-    assert "--steps infer finds 5 steps instead, by" in _plain(capsys)
-    assert main(["report", str(path), "--steps", "infer"]) == 0
     said = _plain(capsys)
     assert "5 steps are inferred from an operator that occurs 5 times" in said
     assert "mean of 5 inferred steps" in said
-    assert main(["report", str(path), "--steps", "infer", "--format", "json"]) == 0
+    assert main(["report", str(path), "--steps", "annotated"]) == 0
+    said = _plain(capsys)
+    assert "--steps infer finds 5 steps, by" in said
+
+
+def test_programs_get_the_steps_of_the_contract_and_the_iterations(tmp_path, capsys):
+    assert main(["report", str(unmarked(tmp_path / "a.json")), "--format", "json"]) == 0
     variant = json.loads(capsys.readouterr().out)["variants"][0]
-    assert (len(variant["steps"]), variant["steps_from"]) == (5, "an operator that occurs 5 times")
-    for each in variant["steps"]:
+    assert (len(variant["steps"]), variant["steps_from"]) == (1, None)
+    found = variant["iterations"]
+    assert (len(found["steps"]), found["inferred_from"]) == (5, "an operator that occurs 5 times")
+    for each in variant["steps"] + found["steps"]:
         assert sum(each["wall"].values()) == each["wall_ns"]
         assert sum(each["host"].values()) == each["host_ns"]
+    assert variant["mean"]["wall_ns"] == pytest.approx(sum(each["wall_ns"] for each in found["steps"]) / 5)
 
 
 def _plain(capsys):

@@ -18,9 +18,9 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps",
         choices=("annotated", "infer"),
-        default="annotated",
-        help="what to do if a trace has no ProfilerStep: take all of it as one step (annotated, the default), or infer "
-        "steps from what repeats in it",
+        default="infer",
+        help="what to do if a trace has no ProfilerStep: infer steps from what plainly repeats in it (infer, the "
+        "default), or take all of it as one recording (annotated)",
     )
     parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
     parser.add_argument(

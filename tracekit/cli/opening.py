@@ -17,7 +17,7 @@ def open_given(inputs: list[Path], options: argparse.Namespace, progress: "Progr
     """
     from tracekit.profile import open_subject
 
-    infer_steps = getattr(options, "steps", None) == "infer"
+    infer_steps = getattr(options, "steps", None) != "annotated"
     ranks = not getattr(options, "no_ranks", False)
 
     def open_here(paths: list[Path]) -> "Subject":

@@ -49,7 +49,7 @@ class TuiVerb(Verb):
                 return browse(folder)
             from tracekit.tui.app import build_app
 
-            app = build_app(options.inputs, options.baseline, infer_steps=options.steps == "infer")
+            app = build_app(options.inputs, options.baseline, infer_steps=options.steps != "annotated")
         except BaseException:
             first_frame.leave()
             raise

@@ -15,7 +15,7 @@ class Lost:
     why: str
 
 
-def read_one(path: Path, infer_steps: bool = False) -> RankColumns | Lost:
+def read_one(path: Path, infer_steps: bool = True) -> RankColumns | Lost:
     """The columns of a trace, or what is wrong with it, so that the reader can continue with the next."""
     try:
         return read_rank(path, infer_steps=infer_steps, workers=1)

@@ -22,7 +22,7 @@ def open_ranks(
     readers: Readers,
     open_here: Open,
     *,
-    infer_steps: bool = False,
+    infer_steps: bool = True,
     watch: RankWatch = lambda done, of: None,
 ) -> Subject:
     """Read every trace by the readers; open the lowest rank of each job by `open_here`, for all other figures.

@@ -14,7 +14,7 @@ RankWatch = Callable[[int, int], None]  # called with the number of finished tra
 
 
 def read_all(
-    paths: Sequence[Path], readers: Readers, *, infer_steps: bool = False, watch: RankWatch = lambda done, of: None
+    paths: Sequence[Path], readers: Readers, *, infer_steps: bool = True, watch: RankWatch = lambda done, of: None
 ) -> dict[Path, Read]:
     """For each path, its columns, or why there are none. If a reader dies, the traces it may have died of are read
     again, each alone."""

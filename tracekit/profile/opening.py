@@ -29,7 +29,7 @@ def open_subject(
     paths: list[Path],
     watch: ReadWatch | None = None,
     mine: Collection[str] = (),
-    infer_steps: bool = False,
+    infer_steps: bool = True,
     *,
     opening: Callable[[Path], None] = lambda path: None,
     arrived: Callable[[Subject], None] = lambda subject: None,
@@ -38,9 +38,9 @@ def open_subject(
 ) -> Subject:
     """Open runs and traces side by side; every variant gets a name of its own. Raises TracekitError.
 
-    `mine` names packages whose code is the user's, where nothing recorded says so. With `infer_steps`, traces without
-    steps are taken apart by what repeats in them. `opening` is called before each trace is read, `arrived` after each
-    variant that could be read, with all variants read so far. A trace that was named and cannot be read is an
+    `mine` names packages whose code is the user's, where nothing recorded says so. With `infer_steps`, what plainly
+    repeats in a trace without steps takes their place. `opening` is called before each trace is read, `arrived` after
+    each variant that could be read, with all variants read so far. A trace that was named and cannot be read is an
     error, unless `lenient` asks for the others. Traces of several ranks of one job are one variant, unless `ranks` is
     False. The folder of a study is opened alone.
     """
@@ -54,7 +54,7 @@ def open_subject(
         return Trace.load(path, watch=watch)
 
     def attribute(trace: Trace) -> Attribution:
-        return known_attribution(trace.inferring_steps() if infer_steps else trace)
+        return known_attribution(trace.inferring_steps() if infer_steps else trace.as_annotated())
 
     def captures(path: Path) -> tuple[Capture, ...]:
         """One, or one for each rank of a file that merges several."""

@@ -73,6 +73,11 @@ class Profile:
         return main.attribution
 
     @property
+    def contract(self) -> Attribution:
+        """The same in the steps of docs/attribution.md: the annotated ones or, without any, the recording as one."""
+        return self.attribution if self.trace.steps.inferred is None else known_attribution(self.trace.as_annotated())
+
+    @property
     def cold(self) -> Attribution | None:
         """Where the time of the first steps went, if they were captured."""
         capture = self.capture("cold")
@@ -103,7 +108,9 @@ class Profile:
         recording = self.ownership.recording
         if recording is None or recording.trace is self.trace:
             return self
-        return replace(self, captures=(Capture(recording.trace.path, known_attribution(recording.trace)),))
+        return replace(
+            self, captures=(Capture(recording.trace.path, known_attribution(recording.trace.inferring_steps())),)
+        )
 
     @cached_property
     def owner_means(self) -> OwnerMeans:

@@ -46,14 +46,14 @@ class RankColumns:
 
 
 def read_rank(
-    path: Path, rank: int | None = None, *, infer_steps: bool = False, workers: int | None = None
+    path: Path, rank: int | None = None, *, infer_steps: bool = True, workers: int | None = None
 ) -> RankColumns:
     """Read a trace file; the rank is what the trace or its name says, unless one is given. Raises TracekitError.
 
     At most `workers` processes read it; by default, a few if the file is long.
     """
     trace = Trace.load(path, workers=workers)
-    attribution = known_attribution(trace.inferring_steps() if infer_steps else trace)
+    attribution = known_attribution(trace.inferring_steps() if infer_steps else trace.as_annotated())
     profile = Profile(stem(path), (Capture(path, attribution),))
     if rank is None:
         rank = rank_of(profile)[0] or 0

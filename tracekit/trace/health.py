@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
 _NO_ID = 1 << 62  # beyond any correlation id
+_TOLD = 0.01  # of a recording: what lasts less at either end is not mentioned
 
 
 @dataclass(frozen=True)
@@ -145,15 +146,26 @@ def _without_steps(trace: "Trace") -> Limitation:
     steps = trace.steps
     if steps.inferred is not None:
         sentence = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
-        return Limitation("inferred_steps", f"{sentence} Their boundaries are not exact.")
+        return Limitation("inferred_steps", f"{sentence} Their boundaries are not exact{_outside(trace)}.")
     iterations = find_iterations(trace)
     offered = (
-        f"--steps infer finds {len(iterations.starts)} steps instead, by {iterations.by}."
+        f"--steps infer finds {len(iterations.starts)} steps, by {iterations.by}."
         if iterations is not None
         else "Nothing in the trace repeats as iterations do."
     )
-    sentence = "No ProfilerStep annotations: the whole trace counts as one step."
+    sentence = "No ProfilerStep annotations: figures are of the whole recording, not of a step."
     return Limitation("no_steps", f"{sentence} {offered} Call prof.step() in the loop.")
+
+
+def _outside(trace: "Trace") -> str:
+    """What is recorded before the first inferred step and after the last, which no figure per step covers."""
+    (low, high), (first, last) = trace.as_annotated().steps.window, trace.steps.window
+    parts = [
+        f"{duration(time)} {which}"
+        for time, which in ((first - low, "before the first"), (high - last, "after the last"))
+        if time >= _TOLD * (high - low)
+    ]
+    return f", and {' and '.join(parts)} {'belongs' if len(parts) == 1 else 'belong'} to none" if parts else ""
 
 
 def _whole_microseconds(trace: "Trace") -> bool:

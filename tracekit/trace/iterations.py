@@ -4,6 +4,7 @@ The boundaries of iterations are inferred: they are where an optimizer's step en
 or else where a sequence of operators begins again.
 """
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
 _LEAST = 2  # iterations that an optimizer or a loader marks
 _LEAST_UNMARKED = 3  # repetitions of a sequence of operators
 _WHOLE = 0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
-_ALIKE = 0.9  # of the operators must be the same one period later
+_WHOLE_TURN = 0.9  # of the optimizers' steps must repeat after so many
+_COVERED = 0.5  # of the operators, or of their time, must repeat
+_ALIKE = 0.99  # of what the best period explains: a shorter one that explains as much is the period
 _TRIED = 64  # periods, at most
+_WHOLE_PASS = re.compile(
+    r"Torch-Compiled Region: .*|## Call CompiledFxGraph .*|(?:cuda|hip|cu)GraphLaunch.*", re.DOTALL
+)
+_TO_OR_FROM_HOST = re.compile(r"Memcpy (?:HtoD|DtoH).*|aten::(?:item|_local_scalar_dense)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,8 @@ def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | No
     marks = trace.where(lambda part: part.roles.named(OPTIMIZER_STEP) & part.roles.annotation & (part.track == main))
     if len(marks) < _LEAST:
         return None
-    each = _period(trace.name_codes[marks]) or 1  # several optimizers may step in an iteration
+    _, repeated, each = _repeated(trace.name_codes[marks])  # several optimizers may step in an iteration
+    each = each if repeated >= _WHOLE_TURN * len(marks) else 1
     ends = trace.events_at(marks).end_ns[each - 1 :: each]
     bounds = np.concatenate(([trace.ts_ns[operators[0]]], ends))
     return _whole_ones(trace, operators, bounds, "the optimizer's steps")
@@ -90,34 +98,54 @@ def _whole_ones(trace: "Trace", operators: Ints, bounds: Ints, by: str) -> Itera
 
 
 def _by_operators(trace: "Trace", operators: Ints) -> Iterations | None:
+    """The repetitions of a sequence of operators, if something shows that they are no equal layers of one pass."""
     names = trace.name_codes[operators]
-    period = _period(names)
-    if period is None:
-        return None
-    same = _same(names, period)
-    bounds = runs(same.astype(np.int8))
-    longest = max(range(len(bounds) - 1), key=lambda k: (bounds[k + 1] - bounds[k]) * int(same[bounds[k]]))
-    first, length = int(bounds[longest]), int(bounds[longest + 1] - bounds[longest]) + period
+    first, length, period = _repeated(names)
     number = length // period
-    if number < _LEAST_UNMARKED or length < _ALIKE * len(names):
+    covered = operators[first : first + number * period]
+    of_time = trace.dur_ns[covered].sum() / trace.dur_ns[operators].sum()
+    if number < _LEAST_UNMARKED or max(len(covered) / len(operators), of_time) < _COVERED:
         return None
-    begin = operators[first : first + number * period : period]
-    last = operators[first + number * period - 1]
-    edges = np.append(trace.ts_ns[begin], trace.events_at(np.array([last])).end_ns)
+    edges = np.append(trace.ts_ns[covered[::period]], trace.events_at(covered[-1:]).end_ns)
+    if length < len(operators) and not _are_passes(trace, edges, covered[:period]):
+        return None
     sequence = "an operator" if period == 1 else f"a sequence of {count(period)} operators"
     return Iterations(edges[:-1], edges[1:], f"{sequence} that occurs {number} times")
 
 
-def _period(names: Rows) -> int | None:
-    """The number of entries after which a sequence repeats; None if it does not."""
+def _are_passes(trace: "Trace", edges: Ints, operators: Ints) -> bool:
+    """Whether each repetition calls a compiled graph, replays a CUDA graph, goes backward, or waits for a GPU or copies
+    between it and the host: the layers of a model do none of these, each for itself."""
+    names = [trace.names[code] for code in trace.name_codes[operators]]
+    if any(map(_WHOLE_PASS.fullmatch, names)):
+        return True
+    calls = trace.where(
+        lambda part: part.roles.backward_node | part.roles.sync_by_name | part.roles.named(_TO_OR_FROM_HOST)
+    )
+    each: Ints = np.histogram(trace.ts_ns[calls], edges)[0]
+    return bool((each > 0).all())
+
+
+def _repeated(names: Rows) -> tuple[int, int, int]:
+    """Where the longest repetition begins, how long it is, and its period in entries; (0, 0, 1) for none."""
     which = np.unique(names, return_inverse=True)[1]
     order = np.argsort(which, kind="stable")
     apart = np.diff(order)[np.diff(which[order]) == 0]  # of one name from one entry to the next
     periods, frequent = np.unique(apart, return_counts=True)
     tried = periods[np.argsort(-frequent, kind="stable")][:_TRIED]
-    alike = {int(period): float(_same(names, int(period)).mean()) for period in tried if 2 * period <= len(names)}
-    best = max(alike.values(), default=0.0)
-    return min(period for period, part in alike.items() if part >= best - 0.01) if best >= _ALIKE else None
+    found = [(*_longest_run(names, period), period) for period in tried.tolist() if 2 * period <= len(names)]
+    best = max((length for _, length, _ in found), default=0)
+    good = [each for each in found if each[1] >= max(_ALIKE * best, 1)]
+    return min(good, key=lambda each: each[2], default=(0, 0, 1))
+
+
+def _longest_run(names: Rows, period: int) -> tuple[int, int]:
+    """Where the longest stretch begins whose entries are the same one period later, and its length with that period."""
+    same = _same(names, period)
+    bounds = runs(same.astype(np.int8))
+    lengths = np.diff(bounds) * same[bounds[:-1]]
+    longest = int(lengths.argmax())
+    return int(bounds[longest]), int(lengths[longest]) + period if lengths[longest] else 0
 
 
 def _same(names: Rows, period: int) -> Bools:

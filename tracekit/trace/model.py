@@ -23,6 +23,8 @@ from tracekit.trace.storing.cache import Entry
 from tracekit.trace.threads import Threads, find_threads
 from tracekit.trace.truncation import first_loss
 
+_ANNOTATED = "annotated-"  # begins the names of what the cache has of a trace whose steps are not to be inferred
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -66,8 +68,12 @@ class Trace:
 
     def inferring_steps(self) -> "Trace":
         """The same trace; if it has no annotated steps, they are inferred from what repeats."""
-        entry = replace(self.entry, prefix=f"{self.entry.prefix}inferred-") if self.entry is not None else None
-        return replace(self, infers_steps=True, summary=None, entry=entry)
+        return replace(self, infers_steps=True, summary=None)
+
+    def as_annotated(self) -> "Trace":
+        """The same trace with annotated steps only; without any, all of it is one."""
+        entry = replace(self.entry, prefix=f"{self.entry.prefix}{_ANNOTATED}") if self.entry is not None else None
+        return replace(self, infers_steps=False, summary=None, entry=entry)
 
     @cached_property
     def events(self) -> pa.Table:

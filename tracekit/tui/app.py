@@ -29,7 +29,7 @@ from tracekit.tui.widgets.filter_line import FilterLine
 from tracekit.tui.widgets.grid import Grid
 
 
-def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> "TracekitApp":
+def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool = True) -> "TracekitApp":
     """Make the app for these inputs, both for the command line and for tests."""
     return TracekitApp(paths, baseline, infer_steps)
 

@@ -76,7 +76,9 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "outcome": variant.outcome if variant is not None else "ok",
         "reason": variant.error if variant is not None else None,
         "trace": str(profile.trace.path),
-        **attribution(profile.attribution),
+        **attribution(profile.contract),
+        "health": _health(profile.attribution),
+        "iterations": _iterations(profile.attribution),
         "device_name": device_name(profile),
         "mean": _means(profile.means),
         "mean_over": _numbers(profile, profile.counted),
@@ -118,6 +120,7 @@ def _untraced(report: Report, member: Untraced) -> dict[str, Any]:
         "cannot_answer": {},
         "steps_from": None,
         "steps": [],
+        "iterations": None,
         "mean": None,
         "mean_over": [],
         "host_mean_over": [],
@@ -135,26 +138,40 @@ def _notes(report: Report, member: Member) -> list[dict[str, str]]:
 
 def attribution(attributed: Attribution) -> dict[str, Any]:
     """The attribution of one trace: its steps, views and limits."""
-    steps, wall, host = attributed.trace.steps, attributed.views["wall"], attributed.views["host"]
     return {
         "device": attributed.trace.device,
-        "health": [{"code": entry.code, "message": entry.message} for entry in attributed.trace.health],
+        "health": _health(attributed),
         "cannot_answer": dict(attributed.cannot_answer),
-        "steps_from": "annotations" if steps.annotated else steps.inferred,
-        "steps": [
-            {
-                "step": steps.number[k],
-                "start_ns": int(wall.starts_ns[k]),
-                "wall_ns": int(wall.step_ns[k]),
-                "host_start_ns": int(host.starts_ns[k]),
-                "host_ns": int(host.step_ns[k]),
-                "steady": not attributed.compiles[k],
-                "wall": _named(wall, k),
-                "host": _named(host, k),
-            }
-            for k in range(len(steps))
-        ],
+        "steps_from": "annotations" if attributed.trace.steps.annotated else attributed.trace.steps.inferred,
+        "steps": _steps(attributed),
     }
+
+
+def _health(attributed: Attribution) -> list[dict[str, str]]:
+    return [{"code": entry.code, "message": entry.message} for entry in attributed.trace.health]
+
+
+def _iterations(attributed: Attribution) -> dict[str, Any] | None:
+    """What means, findings and sentences rest on where steps are inferred."""
+    by = attributed.trace.steps.inferred
+    return {"inferred_from": by, "steps": _steps(attributed)} if by is not None else None
+
+
+def _steps(attributed: Attribution) -> list[dict[str, Any]]:
+    steps, wall, host = attributed.trace.steps, attributed.views["wall"], attributed.views["host"]
+    return [
+        {
+            "step": steps.number[k],
+            "start_ns": int(wall.starts_ns[k]),
+            "wall_ns": int(wall.step_ns[k]),
+            "host_start_ns": int(host.starts_ns[k]),
+            "host_ns": int(host.step_ns[k]),
+            "steady": not attributed.compiles[k],
+            "wall": _named(wall, k),
+            "host": _named(host, k),
+        }
+        for k in range(len(steps))
+    ]
 
 
 def _named(view: StepView, k: int) -> dict[str, int] | None:

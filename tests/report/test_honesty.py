@@ -125,7 +125,7 @@ def test_without_runtime_calls_nothing_is_said_of_them(tmp_path):
         by_analysis = sentences(write(tmp_path / f"{name}.json", *events))
         assert by_analysis["launches"].startswith("Cannot be answered"), name
         assert by_analysis["syncs"].startswith("Cannot be answered"), name
-    assert by_analysis["kernels"].startswith("1 kernel or copy a step")
+    assert by_analysis["kernels"].startswith("1 kernel or copy in all")
     gpu_only = as_document(make_report(open_subject([tmp_path / "gpu only.json"])))
     assert gpu_only["variants"][0]["mean"] == {"wall_ns": None, "host_ns": None, "wall": None, "host": None}
     kernels = next(answer for answer in gpu_only["answers"] if answer["analysis"] == "kernels")

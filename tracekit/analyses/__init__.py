@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tracekit.analyses.shared.event_rows import EventRows
 from tracekit.profile import Profile
+from tracekit.profile.recording_words import in_words
 from tracekit.registry import Registry
 
 # `absent`: the question does not arise in this variant; `unanswered`: what was recorded cannot answer it.
@@ -83,7 +84,8 @@ def answers(profile: Profile) -> list[Answer]:
 
 
 def _answer(entry: Analysis, profile: Profile) -> Answer:
-    answer = replace(entry.ask(profile), rank=entry.rank)
+    answer = entry.ask(profile)
+    answer = replace(answer, rank=entry.rank, sentence=in_words(profile, answer.sentence))
     if not profile.trace.cut_short:
         return answer
     return replace(answer, sentence=f"Only part of the file could be read. {answer.sentence}")

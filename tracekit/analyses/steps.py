@@ -6,6 +6,7 @@ import pyarrow as pa
 from tracekit.analyses import Answer, analysis, table
 from tracekit.engine.buckets import BUCKETS, HOST, ON_THE_GPU, WALL, Bound, by_bound
 from tracekit.profile import Profile
+from tracekit.profile.recording_words import has_steps
 from tracekit.trace.schema import column
 from tracekit.typical_step import typical_step
 from tracekit.units import count, duration, percent
@@ -79,12 +80,15 @@ def _sentence(profile: Profile, busy: float | None) -> str:
         return "Every step in the trace has zero duration."
     one = int(chosen.sum()) == 1
     which = f"{'' if profile.all_compile else 'steady '}step{'' if one else 's'}"
+    it = "one" if has_steps(profile) else "its work"
     hosts = attribution.host_ns[profile.answered["host"]]
     if not profile.answered["wall"].any():
-        issued = f"; the host takes {duration(float(hosts.mean()))} to issue one" if len(hosts) else ""
-        return f"How long {count(len(chosen))} step{'' if len(chosen) == 1 else 's'} took is unknown{issued}."
+        issued = f"; the host takes {duration(float(hosts.mean()))} to issue {it}" if len(hosts) else ""
+        what = f"{count(len(chosen))} step{'' if len(chosen) == 1 else 's'}" if has_steps(profile) else "the recording"
+        return f"How long {what} took is unknown{issued}."
     walls = attribution.wall_ns[chosen]
-    text = f"{count(len(walls))} {which} take{'s' if one else ''} {duration(float(walls.mean()))}"
+    subject = f"{count(len(walls))} {which} take{'s' if one else ''}" if has_steps(profile) else "The recording takes"
+    text = f"{subject} {duration(float(walls.mean()))}"
     text += "" if one else " on average"
     if len(walls) > 1:
         typical = typical_step(walls.tolist())
@@ -95,7 +99,7 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     if busy is None:
         return f"{text}."
     pace = ": it sets the pace" if busy >= _GPU_BOUND else f"; otherwise, it mostly {_idles(profile)}"
-    issued = f"the host takes {duration(float(hosts.mean()))} to issue one, and " if len(hosts) else ""
+    issued = f"the host takes {duration(float(hosts.mean()))} to issue {it}, and " if len(hosts) else ""
     return f"{text}; {issued}the GPU is busy {percent(busy)} of the time{pace}."
 
 

@@ -1,11 +1,12 @@
 """The verdict on a variant, and the findings in order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracekit.findings.finding import Finding
 from tracekit.findings.ranking import ranked, worth_telling
 from tracekit.findings.verdict import VERDICTS, Verdict, as_finding, of_the_gpu, verdict
 from tracekit.profile import Profile
+from tracekit.profile.recording_words import in_words
 
 _DECIDES = 0.25  # of a step: what costs so much bounds it, however busy the GPU is the rest of the time
 
@@ -28,8 +29,19 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
 
     The first finding says what bounds the step. If the GPU sets the pace although no rule says so and no finding costs
     much, or if the id of the first finding is not one of `VERDICTS`, a finding that says what bounds the step is put
-    before it.
+    before it. All of it is said of steps, or of the recording where it has none.
     """
+    made = _diagnosis(profile, findings)
+    return Diagnosis(
+        replace(made.verdict, sentence=in_words(profile, made.verdict.sentence)),
+        [
+            replace(each, title=in_words(profile, each.title), advice=in_words(profile, each.advice))
+            for each in made.all_findings
+        ],
+    )
+
+
+def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     listed = ranked(profile, findings)
     first = next(filter(worth_telling, listed), None)
     if first is None:

@@ -108,9 +108,7 @@ class Profile:
         recording = self.ownership.recording
         if recording is None or recording.trace is self.trace:
             return self
-        return replace(
-            self, captures=(Capture(recording.trace.path, known_attribution(recording.trace.inferring_steps())),)
-        )
+        return replace(self, captures=(Capture(recording.trace.path, known_attribution(recording.trace)),))
 
     @cached_property
     def owner_means(self) -> OwnerMeans:

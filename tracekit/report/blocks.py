@@ -4,11 +4,12 @@ Show something new with these kinds. A new kind is a last resort, because every 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import pyarrow as pa
 
+from tracekit.profile.recording_words import of_the_recording
 from tracekit.report.breakdown import Breakdown
 
 Tone = Literal["lead", "plain", "quiet"]
@@ -119,6 +120,28 @@ class Excerpt:
 
 Block = Sentences | Table | Breakdown | Series | Notes | Excerpt
 KINDS: tuple[type[Block], ...] = (Sentences, Table, Breakdown, Series, Notes, Excerpt)
+
+
+# What changes about columns where a recording has no steps: their heads, or whether people see them.
+_WHOLE = {"per_step": ("title", "number"), "step_ns": ("title", "time"), "step": ("role", "plumbing")}
+
+
+def of_the_recording_in(block: Block) -> Block:
+    """The block as it is said of a recording without steps."""
+    if isinstance(block, Sentences):
+        return replace(block, lines=tuple(map(of_the_recording, block.lines)))
+    if isinstance(block, Breakdown):
+        return replace(block, title=of_the_recording(block.title))
+    if isinstance(block, Table):
+        return replace(block, rows=block.rows.cast(pa.schema(map(_of_the_whole, block.rows.schema))))
+    return block
+
+
+def _of_the_whole(field: pa.Field) -> pa.Field:
+    if field.name not in _WHOLE:
+        return field
+    key, text = _WHOLE[field.name]
+    return field.with_metadata({**(field.metadata or {}), key.encode(): text.encode()})
 
 
 def is_detail(block: Block) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Member, Untraced
+from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.report.contradictions import Contradiction, contradiction
 from tracekit.report.model import Report
 from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, inflation_of
@@ -24,10 +25,12 @@ _SAID: dict[Contradiction, str] = {
 def headline(report: Report) -> list[str]:
     """Which rank delays a job; one sentence about each variant and its baseline, or about a baseline that nothing is
     compared with."""
-    return [
+    said = [
         *_late_ranks(report),
         *(sentence for base, group in report.groups for sentence in _of_group(report, base, group)),
     ]
+    stepless = report.profiles == report.members and not any(map(has_steps, report.profiles))
+    return [*map(of_the_recording, said)] if stepless else said
 
 
 def _late_ranks(report: Report) -> Iterator[str]:

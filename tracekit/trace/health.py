@@ -153,7 +153,7 @@ def _without_steps(trace: "Trace") -> Limitation:
         if iterations is not None
         else "Nothing in the trace repeats as iterations do."
     )
-    sentence = "No ProfilerStep annotations: figures are of the whole recording, not of a step."
+    sentence = "No ProfilerStep annotations: figures are of the whole recording."
     return Limitation("no_steps", f"{sentence} {offered} Call prof.step() in the loop.")
 
 

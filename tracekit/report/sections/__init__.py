@@ -1,8 +1,11 @@
 """The report's sections, one question per file. A new file here is found without being registered elsewhere."""
 
 import pkgutil
+from dataclasses import replace
 from importlib import import_module
 
+from tracekit.profile.recording_words import has_steps, of_the_recording
+from tracekit.report.blocks import of_the_recording_in
 from tracekit.report.model import Report
 from tracekit.report.registry import producers
 from tracekit.report.section import Section
@@ -17,7 +20,8 @@ def all_sections(report: Report) -> list[Section]:
     """
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
-    sections = [section for make in producers(of_study=report.subject.study is not None) for section in make(report)]
+    makers = producers(of_study=report.subject.study is not None)
+    sections = [_said(report, section) for make in makers for section in make(report)]
     worth: dict[str, float] = {}
     titles: dict[str, str] = {}
     for section in sections:
@@ -27,6 +31,16 @@ def all_sections(report: Report) -> list[Section]:
             )
         worth[section.id] = max(worth.get(section.id, 0.0), section.worth)
     return sorted(sections, key=lambda each: _order(each, worth[each.id]))
+
+
+def _said(report: Report, section: Section) -> Section:
+    """The section in words that fit what it is about: a recording may have no steps."""
+    about = [each for each in report.profiles if section.variant in (None, each.name)]
+    if not about or any(map(has_steps, about)):
+        return section
+    blocks = tuple(map(of_the_recording_in, section.blocks))
+    title = section.title if any(map(has_steps, report.profiles)) else of_the_recording(section.title)
+    return replace(section, title=title, contents=replace(section.contents, blocks=blocks))
 
 
 def _order(section: Section, worth: float) -> tuple[int, float, int, str]:

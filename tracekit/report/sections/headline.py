@@ -2,6 +2,7 @@
 
 from tracekit.profile import Profile
 from tracekit.profile.device import device_name
+from tracekit.profile.recording_words import has_steps
 from tracekit.report.blocks import Sentences
 from tracekit.report.headline import headline
 from tracekit.report.model import Report
@@ -47,5 +48,5 @@ def _mean_of(profile: Profile, ranks: int) -> str:
     if not any(steps.any() for steps in profile.answered.values()):
         return f"{total} {steps}, none of which could be timed"
     which = "" if counted == total else f" of {total}"
-    text = f"mean of {counted}{which} {steps}" if total > 1 else "one step"
+    text = f"mean of {counted}{which} {steps}" if total > 1 else "one step" if has_steps(profile) else "one recording"
     return f"{text} of rank {profile.captures[0].rank} (of {ranks} ranks)" if ranks > 1 else text

@@ -1,6 +1,7 @@
 """Do the steps take the same time, or do some stand out?"""
 
 from tracekit.engine import Attribution
+from tracekit.profile.recording_words import has_steps
 from tracekit.report.blocks import Line, Mark, Series
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
@@ -10,7 +11,7 @@ from tracekit.report.section import Contents
 @of_run("step_series", "Step by step", rank=30, stage="lead")
 def series(report: Report) -> Contents | None:
     """The steps of each variant one by one, after its cold start; wall time, where any variant can answer it."""
-    if not report.profiles:
+    if not any(map(has_steps, report.profiles)):
         return None
     view = "wall" if any(profile.views["wall"].known.any() for profile in report.profiles) else "host"
     return Contents((Series(view, tuple(lines(report, view))),))

@@ -1,0 +1,38 @@
+"""The words for a recording without steps: its figures are of the recording, in all.
+
+Sentences speak of steps. Where nothing marks a step and nothing repeats, what they say holds for the recording: this is
+the one place that says so, for every sentence of every analysis, finding and section.
+"""
+
+import re
+
+from tracekit.profile.profile import Profile
+
+_WORDS = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"\b(of|in|inside|within|over) (?:a|each|every|one|a counted) step\b", r"\1 the recording"),
+        (r"\b(?:a|each) step(?= (?:takes|took|would|could|is|has)\b)", "the recording"),
+        (r"(?<!\bfor) (?:a|per|each) step\b", " in all"),
+        (r"^(?:A|One|Each) step\b|(?<=[.:;] )(?:A|One|Each) step\b", "The recording"),
+        (r"\bin (?:each of )?the steps that the means cover\b", "in the recording"),
+    )
+)
+
+
+def has_steps(profile: Profile) -> bool:
+    """Whether steps are annotated, or were inferred from what repeats."""
+    steps = profile.trace.steps
+    return steps.annotated or steps.inferred is not None
+
+
+def in_words(profile: Profile, text: str) -> str:
+    """The text as it is said of this profile: `36 launches a step`, or `36 launches in all`."""
+    return text if has_steps(profile) else of_the_recording(text)
+
+
+def of_the_recording(text: str) -> str:
+    """A text about a step as it is said of a recording without steps."""
+    for pattern, words in _WORDS:
+        text = pattern.sub(words, text)
+    return text

@@ -7,6 +7,7 @@ Both use the same patterns of paths.
 import os
 import re
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
@@ -76,7 +77,9 @@ class CodeOwners:
         self._folder = os.getcwd()
         self._prefixes = sorted({os.path.abspath(path) for path in [*_sites(), *sys.path]}, reverse=True)
         self._loaded = _loaded(self._prefixes)
-        self._temporary = tempfile.gettempdir()
+        self._temporary = "/tmp"
+        with suppress(FileNotFoundError):  # none can be written, which is no matter for who only reads
+            self._temporary = tempfile.gettempdir()
         self._inductor = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
         self._python = tuple({os.path.realpath(path) for path in _standard_library()})
         self._sites = tuple({os.path.realpath(path) for path in _sites()})

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from tracekit.errors import NoFolderError
+
 _YOUNG = 60.0  # seconds: a younger folder without a lock is just being made
 
 
@@ -33,14 +35,27 @@ def workspace(home: Path) -> Iterator[Path]:
 @contextmanager
 def workspace_anywhere(home: Path) -> Iterator[Path | None]:
     """An empty folder in `home`, or among the system's temporary files; None if neither can be written."""
+    places: tuple[Callable[[], Path], ...] = (lambda: home, lambda: temporary_home("tracekit"))
     with ExitStack() as stack:
-        yield _first(stack, home, temporary_home("tracekit"))
+        for place in places:
+            with suppress(OSError, NoFolderError):
+                folder = stack.enter_context(workspace(place()))
+                break
+        else:
+            folder = None
+        yield folder
 
 
 def temporary_home(name: str) -> Path:
-    """The folder for this user's workspaces of that kind among the system's temporary files."""
+    """The folder for this user's workspaces of that kind among the system's temporary files.
+
+    Raises NoFolderError if none of the system's folders for them can be written.
+    """
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    return Path(tempfile.gettempdir()) / f"{name}-{user}"
+    try:
+        return Path(tempfile.gettempdir()) / f"{name}-{user}"
+    except FileNotFoundError:
+        raise NoFolderError("TMPDIR") from None
 
 
 def remove_abandoned(home: Path) -> None:
@@ -68,13 +83,6 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _first(stack: ExitStack, *homes: Path) -> Path | None:
-    for home in homes:
-        with suppress(OSError):
-            return stack.enter_context(workspace(home))
-    return None
-
-
 @contextmanager
 def _alone(home: Path) -> Iterator[None]:
     """A context that only one process at a time enters for this folder, if the system can lock folders."""
@@ -99,8 +107,8 @@ def _locked(folder: Path) -> int:
         import fcntl
 
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
-        pass  # without fcntl, only the age shows whether it is abandoned
+    except (ImportError, OSError):
+        pass  # the system or the disk has no locks: `_abandoned` goes by the age, or says no
     (folder / "lock.new").rename(folder / "lock")
     return lock
 

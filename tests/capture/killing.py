@@ -1,6 +1,7 @@
 """Kills captures at any moment, and compares the user's files with what they were before."""
 
 import contextlib
+import importlib.util
 import os
 import random
 import shutil
@@ -10,14 +11,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import warm
 
 CAPTURE = """
 import os, sys, warm
 from tracekit.capture import process
+from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.job import Job
-with warm.passes(), process.scratch() as scratch:
+with folder_lock(), warm.passes(), process.scratch() as scratch:
     job = Job(stage="measure", program=sys.argv[1], is_script=True)
     print("begins", flush=True)
     process.perform(job, scratch, scratch / "measure.log", 60)
@@ -55,6 +58,12 @@ UNSEEN = {  # which only a view keeps from the files
         "    libc.rename(b'log.txt', b'gone'); libc.unlink(b'b.pt')\n"
     ),
 }
+if importlib.util.find_spec("h5py"):
+    UNSEEN["h5py"] = (
+        "    import h5py\n"
+        "    with h5py.File('a.pt', 'w') as file: file['turn'] = [turn] * 999\n"
+        "    with h5py.File('new.h5', 'a') as file: file[f'turn{turn}'] = turn\n"
+    )
 
 
 def make_files(here: Path) -> None:
@@ -78,59 +87,94 @@ def files(here: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def altered(folder: Path, name: str, *, view: bool, moment: random.Random, reboot: bool = False) -> dict[str, str]:
+def altered(
+    folder: Path, name: str, *, view: bool, moment: random.Random, reboot: bool = False, beside: bool = False
+) -> dict[str, str]:
     """The user's files that are not as before once a capture of that script was killed, and what is left behind.
 
     Most are killed while the script writes, some before, some while it ends. With `reboot`, everything that the capture
-    started is killed, too, and the temporary folder emptied.
+    started is killed, too, and the temporary folder emptied. With `beside`, a second capture is tried in its folder,
+    and one in another folder is killed only after the files of the first have been looked at.
     """
-    here, temporary, state = (folder / each for each in ("here", "temporary", "state"))
-    if not here.exists():
-        make_files(here)
+    temporary, state = folder / "temporary", folder / "state"
     temporary.mkdir(parents=True)
-    mark = Path("/dev/shm", f"tracekit-killed-{os.getpid()}-{moment.randrange(1 << 40)}")  # which no view hides
-    turns = moment.choice([3, 30, 1 << 30, 1 << 30])
-    (folder / "train.py").write_text(HEAD.format(turns=turns, mark=str(mark)) + {**SEEN, **UNSEEN}[name])
-    before = files(here)
     more = {"TMPDIR": str(temporary), "XDG_STATE_HOME": str(state), **({} if view else {"TRACEKIT_VIEW": "off"})}
     lent = warm.lend()
     lent["env"] = {**lent["env"], **more}
     lent["env"].pop("TRACEKIT_VERIFY", None)  # forked passes reach more moments, and are killed like others
-    capture = subprocess.Popen(
-        [sys.executable, "-c", CAPTURE, str(folder / "train.py")],
-        cwd=here,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        **lent,
-    )
-    assert capture.stdout is not None
-    capture.stdout.readline()
-    ends = time.monotonic() + moment.choice([1, 30, 30, 30])
-    while not mark.exists() and time.monotonic() < ends and capture.poll() is None:
-        time.sleep(0.005)
-    mark.unlink(missing_ok=True)
-    time.sleep(moment.uniform(0, 0.3))
-    if reboot:
-        for process in _with(str(state), str(temporary)):
-            with contextlib.suppress(OSError):
-                os.kill(process, signal.SIGKILL)
-    capture.kill()
-    capture.wait()
-    capture.stdout.close()
-    ends = time.monotonic() + 30
-    while [*_with(str(state), str(temporary))] and time.monotonic() < ends:
-        time.sleep(0.02)
-    if reboot:
-        shutil.rmtree(temporary)
-    restored = "" if view else tracekit("restore", lent["env"])
-    now = files(here)
-    ends_as = {
-        path: "kept" if f"kept: {here / path} (" in restored else "altered" if path in now else "lost"
-        for path in before
-        if now.get(path) != before[path]
-    }
-    return ends_as | (dict.fromkeys(now.keys() - before.keys(), "left behind") if not reboot else {})
+    captures = [_Capture(folder / place, name, moment, lent) for place in ("here", "there")[: 1 + beside]]
+    if beside:
+        second = _Capture(folder / "here", name, moment, lent)
+        assert second.process.wait() == 1  # it was refused
+        second.end()
+    ends_as: dict[str, str] = {}
+    for capture in captures:
+        capture.wait(moment)
+        others = [] if capture is captures[-1] else [captures[-1].process.pid]
+        if reboot:
+            for process in _with(str(state), str(temporary)):
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+        capture.end()
+        ends = time.monotonic() + 30
+        while not others and [*_with(str(state), str(temporary))] and time.monotonic() < ends:
+            time.sleep(0.02)
+        if others:  # its processes look the same, so only time tells that the others have ended
+            while capture.changed() and time.monotonic() < ends:
+                time.sleep(0.1)
+        if reboot:
+            shutil.rmtree(temporary)
+        restored = "" if view else tracekit("restore", lent["env"])
+        ends_as |= {
+            path: "kept" if f"kept: {capture.here / path} (" in restored else how
+            for path, how in capture.changed().items()
+            if not (reboot and how == "left behind")
+        }
+        capture.mark.unlink(missing_ok=True)
+    return ends_as
+
+
+class _Capture:
+    """A capture of that script in that folder, which runs in a process of its own until it is ended."""
+
+    def __init__(self, here: Path, name: str, moment: random.Random, lent: dict[str, Any]) -> None:
+        if not here.exists():
+            make_files(here)
+        self.here, self._before = here, files(here)
+        self.mark = Path("/dev/shm", f"tracekit-killed-{os.getpid()}-{moment.randrange(1 << 40)}")  # no view hides it
+        turns = moment.choice([3, 30, 1 << 30, 1 << 30])
+        script = here.with_name(f"train-{self.mark.name}.py")
+        script.write_text(HEAD.format(turns=turns, mark=str(self.mark)) + {**SEEN, **UNSEEN}[name])
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CAPTURE, str(script)],
+            cwd=here,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            **lent,
+        )
+        assert self.process.stdout is not None
+        self.process.stdout.readline()
+
+    def wait(self, moment: random.Random) -> None:
+        """Until a random moment, mostly after the script has begun to write."""
+        ends = time.monotonic() + moment.choice([1, 30, 30, 30])
+        while not self.mark.exists() and time.monotonic() < ends and self.process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(moment.uniform(0, 0.3))
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def changed(self) -> dict[str, str]:
+        """The files that are not as before the capture."""
+        now = files(self.here)
+        return {
+            path: "left behind" if path not in self._before else "altered" if path in now else "lost"
+            for path in now.keys() | self._before.keys()
+            if now.get(path) != self._before.get(path)
+        }
 
 
 def tracekit(verb: str, environment: dict[str, str]) -> str:

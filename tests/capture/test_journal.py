@@ -1,5 +1,7 @@
 """The journal of what a program does to files: every entry is read back as it was written, and nothing else is."""
 
+import errno
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from tests.capture.capturing import perform
 from tracekit.capture import journal
+from tracekit.capture.guardian import abandoned
 from tracekit.capture.undo import back_up, undo
 from tracekit.cli import main
 
@@ -20,6 +23,7 @@ ENTRIES = [
     journal.Read(ODD, True),
     journal.Changed(ODD, False, "/backups/1-1", "0" * 64, (1 << 60, (1 << 60) + 1)),
     journal.ChangedLink("/data/latest", False, ODD),
+    journal.ChangedStatus("/data", False, 0o750, 1000, 0),
     journal.Renamed(ODD, False, "/data/best.pt", 7),
     journal.RemovedFolder("/data/old", False),
 ]
@@ -184,3 +188,97 @@ def test_a_file_of_several_names_is_restored_under_all_of_them(tmp_path):
     assert (file.read_text(), other.read_text()) == ("before", "before")
     assert file.stat().st_nlink == 2
     assert not backup.exists()
+
+
+SCRIPT = """
+import os, shutil, subprocess
+{}
+raise SystemExit(3)
+"""
+
+
+def after_a_pass(tmp_path, monkeypatch, code):
+    """The result of a pass without a view, in a folder of the user's."""
+    monkeypatch.setenv("TRACEKIT_VIEW", "off")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    here, traces = tmp_path / "here", tmp_path / "traces"
+    traces.mkdir()
+    here.mkdir(exist_ok=True)
+    monkeypatch.chdir(here)
+    (tmp_path / "train.py").write_text(SCRIPT.format(code))
+    result = perform(traces, "measure", tmp_path / "train.py", is_script=True)
+    assert "(exit code 3)" in result.error
+    assert result.written.failed == {}
+    return result
+
+
+def test_owners_and_permissions_are_restored(tmp_path, monkeypatch):
+    if os.getuid():
+        pytest.skip("only root can give files away")
+    here = tmp_path / "here"
+    (here / "folder").mkdir(parents=True)
+    (here / "a.pt").write_text("mine")
+    os.chown(here / "a.pt", 1234, 1234)
+    (here / "a.pt").chmod(0o640)
+    (here / "folder").chmod(0o750)
+    code = (
+        "os.chown('a.pt', 0, 7)\nos.chown('folder', 7, 7)\n"
+        "with open('a.pt') as file: os.fchmod(file.fileno(), 0o600)\nos.chmod('folder', 0o700)"
+    )
+    result = after_a_pass(tmp_path, monkeypatch, code)
+    found = {name: (here / name).stat() for name in ("a.pt", "folder")}
+    assert {name: (each.st_mode & 0o777, each.st_uid, each.st_gid) for name, each in found.items()} == {
+        "a.pt": (0o640, 1234, 1234),
+        "folder": (0o750, 0, 0),
+    }
+    assert sorted(result.written.undone) == [str(here / "a.pt"), str(here / "folder")]
+
+
+def test_a_folder_is_removed_though_backups_lie_on_its_disk(tmp_path, monkeypatch):
+    """Backups were made in the folder of the file, which could not be removed any more."""
+    disk = tmp_path / "here" / "disk"
+    disk.mkdir(parents=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", disk], check=False, capture_output=True).returncode:
+        pytest.skip("only root can mount")
+    try:
+        (disk / "old" / "deep").mkdir(parents=True)
+        (disk / "old" / "deep").chmod(0o710)
+        for name in ("old/a.pt", "old/deep/b.pt"):
+            (disk / name).write_text(name)
+        after_a_pass(tmp_path, monkeypatch, "shutil.rmtree('disk/old')\nassert not os.path.exists('disk/old')")
+        assert {str(each.relative_to(disk)) for each in disk.rglob("*")} == {
+            "old",
+            "old/a.pt",
+            "old/deep",
+            "old/deep/b.pt",
+        }
+        assert (disk / "old/deep/b.pt").read_text() == "old/deep/b.pt"
+        assert (disk / "old/deep").stat().st_mode & 0o777 == 0o710
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_what_a_child_writes_to_a_file_that_the_script_wrote_is_undone(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "log.txt").write_text("mine")
+    code = "open('log.txt', 'a').write('more')\nsubprocess.run(['sh', '-c', 'rm log.txt; echo other > log.txt'])"
+    after_a_pass(tmp_path, monkeypatch, code)
+    assert Path("log.txt").read_text() == "mine"
+
+
+def test_where_folders_cannot_be_locked_a_capture_without_a_view_says_so(tmp_path, monkeypatch, killed, capsys):
+    monkeypatch.setenv("TRACEKIT_VIEW", "off")
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("open('a.pt', 'w')\n")
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert main(["audit", "train.py"]) == 1
+    said = capsys.readouterr().err
+    assert "folders cannot be locked there (No locks available)" in said
+    assert "Set XDG_STATE_HOME" in said
+    assert not Path("a.pt").exists()
+    assert [each.name for each in journal.home().iterdir()] == ["1-killed"]
+    assert abandoned() == []  # nobody knows whether its capture still runs

@@ -20,6 +20,11 @@ def test_without_a_view_all_is_put_back(tmp_path, name):
     assert altered(tmp_path, name, view=False, moment=random.Random(name)) == {}
 
 
+@pytest.mark.parametrize("view", [True, False])
+def test_of_captures_at_once_each_is_undone_by_itself(tmp_path, view):
+    assert altered(tmp_path, "write", view=view, moment=random.Random(7), beside=True) == {}
+
+
 @pytest.mark.parametrize("name", [name for name in SEEN if name not in ("map", "truncate")])
 def test_after_a_reboot_the_journal_is_still_there(tmp_path, name):
     left = altered(tmp_path, name, view=False, moment=random.Random(name), reboot=True)

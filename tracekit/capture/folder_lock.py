@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tracekit.errors import FolderInUseError
+from tracekit.errors import FolderInUseError, NoFolderError
 from tracekit.state import state_folder
 
 _held: dict[str, tuple[int, int | None]] = {}  # how often by this process, as the cells of a sweep do, and the file
@@ -43,7 +43,7 @@ def _locked(here: str) -> int | None:
     while True:
         try:
             handle = os.open(_file(here), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError:
+        except (OSError, NoFolderError):
             return None  # nothing can be written where locks are: there is no way to know of others
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tracekit.capture import journal
 from tracekit.capture.undo import undo
+from tracekit.errors import NoFolderError, NoLocksError
 
 _NOTED_EVERY_S = 0.2
 _MOST_S = 30.0  # for the processes of the passes to be gone
@@ -29,11 +30,18 @@ _DONE = b"."
 def guarded(scratch: Path) -> Iterator[Path]:
     """A folder for the journal of passes without a view, with a guardian; `scratch` is theirs.
 
-    The folder is removed at the end, unless something in it is still needed.
+    The folder is removed at the end, unless something in it is still needed. Raises NoLocksError where no folder can
+    be locked: another process could not tell whether this capture still runs.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=journal.home()))
-    lock = _locked(folder)
-    assert lock is not None  # nobody else knows this folder
+    try:
+        lock = _locked(folder)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise NoLocksError(folder.parent, error.strerror or str(error)) from None
+    except ImportError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise NoLocksError(folder.parent, "this system has none") from None
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); import {__name__} as it; it.main()"
     guardian = subprocess.Popen(
         [sys.executable, "-I", "-c", code, str(folder), str(scratch)],
@@ -60,7 +68,7 @@ def guarded(scratch: Path) -> Iterator[Path]:
 
 def abandoned() -> list[Path]:
     """The journals of captures that no longer run, nor their guardians: there is something to restore."""
-    with suppress(OSError):
+    with suppress(OSError, NoFolderError):
         journals = [each for each in sorted(journal.home().iterdir()) if (each / journal.JOURNAL).exists()]
         return [each for each in journals if _is_dead(each)]
     return []
@@ -69,12 +77,15 @@ def abandoned() -> list[Path]:
 @contextmanager
 def claimed(folder: Path) -> Iterator[bool]:
     """A context in which no other process deals with that journal; False if one does already."""
-    lock = _locked(folder)
     try:
-        yield lock is not None
+        lock = _locked(folder)
+    except (OSError, ImportError):  # it may be at work, or there is no way to know
+        yield False
+        return
+    try:
+        yield True
     finally:
-        if lock is not None:
-            os.close(lock)
+        os.close(lock)
 
 
 def main() -> None:
@@ -115,14 +126,14 @@ def _is_dead(folder: Path) -> bool:
         return alone
 
 
-def _locked(folder: Path) -> int | None:
-    lock = os.open(folder / journal.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with suppress(ImportError):
-        import fcntl
+def _locked(folder: Path) -> int:
+    """A file that stays locked until all who have it open end. Raises OSError if it is locked, or cannot be."""
+    import fcntl
 
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
-            return None
+    lock = os.open(folder / journal.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
     return lock

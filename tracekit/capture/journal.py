@@ -17,7 +17,7 @@ from tracekit.atomic import put
 from tracekit.state import state_folder
 
 JOURNAL, BACKUPS, LEFT, HANDLED, LOCK = "journal.jsonl", "backups", "left.json", "undone", "lock"
-BESIDE = ".tracekit-backups"  # a folder beside a file that lies on another file system than the state folder
+BESIDE = ".tracekit-backups"  # a folder of another file system than that of the state folder
 State: TypeAlias = list[int] | None  # of a file: inode, size in bytes, last change of content and of status in unix ns
 
 
@@ -50,6 +50,14 @@ class ChangedLink(_OfFile, frozen=True, tag="changed link"):
     """A symbolic link that existed, and where it led."""
 
     target: str
+
+
+class ChangedStatus(_OfFile, frozen=True, tag="changed status"):
+    """A file or folder that existed, and whose it was, with which permissions."""
+
+    mode: int
+    owner: int
+    group: int
 
 
 class Renamed(_OfFile, frozen=True, tag="renamed"):
@@ -136,7 +144,7 @@ def recorded_states(folder: Path) -> dict[str, State]:
     return states
 
 
-Entry: TypeAlias = Made | MadeFolder | Read | Changed | ChangedLink | Renamed | RemovedFolder
+Entry: TypeAlias = Made | MadeFolder | Read | Changed | ChangedLink | ChangedStatus | Renamed | RemovedFolder
 
 
 def encoded(entry: Entry | Unknown) -> bytes:

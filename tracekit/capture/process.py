@@ -21,7 +21,7 @@ from tracekit.capture.guardian import guarded
 from tracekit.capture.job import RESULT, SO_FAR, Job, PassResult, has_something
 from tracekit.capture.rank_jobs import combined, rank_jobs, rank_log, torchrun_environment
 from tracekit.capture.undo import Undone, undo
-from tracekit.capture.view import View, view
+from tracekit.capture.view import View, refusal, view
 from tracekit.capture.written_files import in_view, without_view
 from tracekit.workspace import temporary_home, workspace
 
@@ -31,6 +31,7 @@ _LOOKED_EVERY_S = 1.0
 _POLLED_EVERY_S = 0.02  # the ends of ranks: the others notice that one is gone within milliseconds
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # what PyTorch reads as it starts
 _GRACE_S = 20.0  # for the other ranks to end, once one has ended
+_refused: dict[str, str] = {}  # the programs that failed in a view because of it, and why
 
 
 def scratch() -> AbstractContextManager[Path]:
@@ -41,9 +42,24 @@ def scratch() -> AbstractContextManager[Path]:
 def perform(
     job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None
 ) -> PassResult:
-    """Run the pass in a separate process; a time-out or a crash becomes a result, too."""
-    with view(job, folder) as files, _journal(files, job, folder) as kept:
-        job = msgspec.structs.replace(job, viewed=files.exists, journal=str(kept))
+    """Run the pass in a separate process; a time-out or a crash becomes a result, too.
+
+    Where it fails in a view because of the view, it runs once more without one. If that helps, the program's later
+    passes are not tried in a view.
+    """
+    result = _perform_once(job, folder, log, timeout, tell)
+    if not result.written.no_view and not job.in_place and (why := refusal(result, _tail(log))):
+        error = result.error
+        _refused[job.program] = f"it failed in one: {why}"
+        result = _perform_once(job, folder, log, timeout, tell)
+        if result.error == error:
+            del _refused[job.program]
+    return result
+
+
+def _perform_once(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None]) -> PassResult:
+    with view(job, folder, _refused.get(job.program, "")) as files, _journal(files, job, folder) as kept:
+        job = msgspec.structs.replace(job, viewed=files.exists, journal=str(kept), temporary=files.temporary)
         before, undone = folder_state.before(job), Undone()
         try:
             result = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
@@ -176,7 +192,7 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
         # pass.
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
         # On other systems, the path of a socket in it would become too long.
-        **({"TMPDIR": str(folder)} if sys.platform == "linux" else {}),
+        **({"TMPDIR": job.temporary or str(folder)} if sys.platform == "linux" else {}),
         **torchrun_environment(job),
         **({name: str(job.threads) for name in _THREADS} if job.threads else {}),
     }
@@ -198,8 +214,8 @@ def _kill_all(process: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _strays(folder: Path) -> Iterator[int]:
-    """Processes that left the group, recognised by the folder for temporary files that we set; only on Linux."""
-    mark = f"TMPDIR={folder}\0".encode()
+    """Processes that left the group, recognised by the compiler cache that we set; only on Linux."""
+    mark = f"TRITON_CACHE_DIR={folder}/".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if mark in environ.read_bytes():

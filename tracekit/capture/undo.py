@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -94,7 +95,10 @@ def _changed_since(entries: Sequence[journal.Entry], states: dict[str, journal.S
     }
     about = Counter(path for entry in entries for path in journal.paths([entry]))
     for entry in entries:  # it was about to be changed, and was not
-        if isinstance(entry, journal.Changed) and about[entry.path] == 1 and _is_as_before(entry):
+        if about[entry.path] == 1 and (
+            (isinstance(entry, journal.Changed) and _is_as_before(entry))
+            or (isinstance(entry, journal.ChangedStatus) and _has_status(entry))
+        ):
             changed.pop(entry.path, None)
     moved = [{entry.path, entry.to} for entry in entries if isinstance(entry, journal.Renamed)]
     while more := {path for pair in moved if pair & changed.keys() for path in pair} - changed.keys():
@@ -138,6 +142,12 @@ def _undo(entry: journal.Entry, spared: set[str], is_live: bool) -> bool:
             _remove(path)
             os.symlink(target, path)
             return True
+        case journal.ChangedStatus(path, mode=mode, owner=owner, group=group):
+            if _has_status(entry):
+                return False
+            os.chown(path, owner, group)
+            os.chmod(path, mode)
+            return True
         case journal.Renamed(path, to=to, inode=inode):
             if to in spared or not os.path.lexists(to):
                 return False
@@ -173,6 +183,11 @@ def _remove_folder(path: str, spared: set[str]) -> bool:
             os.rmdir(folder)
             removed = True
     return removed
+
+
+def _has_status(entry: journal.ChangedStatus) -> bool:
+    status = os.stat(entry.path)
+    return (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (entry.mode, entry.owner, entry.group)
 
 
 def _is_as_before(entry: journal.Changed) -> bool:
@@ -218,8 +233,10 @@ def _restore_content(entry: journal.Changed) -> None:
 def back_up(path: str, folder: Path, name: str) -> str:
     """Copy the file to where it can be moved back from, safe from a power failure; raises OSError if it cannot be."""
     backups = folder / journal.BACKUPS
-    if os.stat(folder).st_dev != os.stat(path).st_dev:
-        backups = Path(os.path.dirname(path), f"{journal.BESIDE}-{folder.name}")
+    if os.stat(folder).st_dev != (device := os.stat(path).st_dev):
+        # As far up as possible: a program may remove the folder of the file.
+        above = [each for each in Path(path).parents if os.stat(each).st_dev == device and os.access(each, os.W_OK)]
+        backups = (above or [Path(path).parent])[-1] / f"{journal.BESIDE}-{folder.name}"
     backups.mkdir(mode=0o700, exist_ok=True)
     backup = str(backups / name)
     try:

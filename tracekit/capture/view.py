@@ -4,6 +4,7 @@ import errno
 import filecmp
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -14,10 +15,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tracekit.capture.child import view as holder
-from tracekit.capture.job import Job
+from tracekit.capture.job import Job, PassResult
 
 SWITCH = "TRACEKIT_VIEW"  # "off": passes write to the user's files, and a journal undoes it
 VIEW = "view"  # in the scratch folder of a pass: the process that holds its view
+_DENIED = re.compile(rf"\[Errno (?:{errno.EACCES}|{errno.EPERM}|{errno.EROFS})\] [^:\n]*: '(?P<path>[^'\n]+)'")
 _BYTECODE = ("__pycache__", ".pyc")  # in a path: what Python keeps for itself, wherever it does
 _CACHES = ("XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME", "HF_DATASETS_CACHE", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY")
 _USUAL_CACHES = ("~/.cache", "~/.nv", "/tmp/nvidia-mps")
@@ -26,8 +28,9 @@ _USUAL_CACHES = ("~/.cache", "~/.nv", "/tmp/nvidia-mps")
 class View:
     """Where the overlays of a view keep what is written in it; without a view, `why` there is none."""
 
-    def __init__(self, overlays: list[tuple[str, str]], why: str = "") -> None:
+    def __init__(self, overlays: list[tuple[str, str]], why: str = "", temporary: str = "") -> None:
         self.why, self.exists = why, bool(overlays)
+        self.temporary = temporary  # the folder for temporary files, if the view has one
         self._overlays = [(point, Path(upper)) for point, upper in overlays]  # the innermost first
 
     def discarded(self) -> list[str]:
@@ -67,24 +70,26 @@ class View:
                 for name in [*names, *(each for each in folders if os.path.islink(os.path.join(folder, each)))]:
                     file = Path(folder, name)
                     path = os.path.join(point, file.relative_to(upper))
-                    if path not in (mount for mount, _ in self._overlays):
+                    is_temporary = self.temporary and holder._is_below(path, self.temporary)
+                    if not is_temporary and path not in (mount for mount, _ in self._overlays):
                         yield path, file
 
 
 @contextmanager
-def view(job: Job, folder: Path) -> Iterator[View]:
+def view(job: Job, folder: Path, why_none: str = "") -> Iterator[View]:
     """A view for the passes that `folder` is the scratch folder of. A job that writes in place needs none."""
     (folder / VIEW).unlink(missing_ok=True)
     if job.in_place:
         yield View([])
         return
     if sys.platform != "linux" or os.environ.get(SWITCH) == "off":
-        yield View([], f"{SWITCH}=off" if sys.platform == "linux" else "only Linux has them")
+        why_none = f"{SWITCH}=off" if sys.platform == "linux" else "only Linux has them"
+    if why_none:
+        yield View([], why_none)
         return
     home = Path(tempfile.mkdtemp(prefix="view-", dir=folder))
     vital = [os.getcwd(), *([] if job.module else [os.path.dirname(os.path.realpath(job.program))])]
     wish = {
-        "parent": os.getpid(),
         "home": str(home),
         "through": sorted(
             {os.path.realpath(each) for each in (str(folder), *filter(None, [job.folder]), *caches(vital))}
@@ -96,6 +101,7 @@ def view(job: Job, folder: Path) -> Iterator[View]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,  # it ends with this process, not before it
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -103,7 +109,8 @@ def view(job: Job, folder: Path) -> Iterator[View]:
         answer = json.loads(process.stdout.readline() or b'{"why": "its process died"}')
         if "overlays" in answer:
             (folder / VIEW).write_text(str(process.pid))
-        yield View([tuple(each) for each in answer.get("overlays", [])], answer.get("why", ""))
+        overlays = [tuple(each) for each in answer.get("overlays", [])]
+        yield View(overlays, answer.get("why", ""), answer.get("temporary", ""))
     finally:
         (folder / VIEW).unlink(missing_ok=True)
         process.stdin.close()
@@ -117,6 +124,27 @@ def caches(vital: Sequence[str]) -> list[str]:
     named = [*filter(None, map(os.environ.get, _CACHES)), *map(os.path.expanduser, _USUAL_CACHES)]
     folders = [path for name in named if os.path.isdir(path := os.path.realpath(name))]
     return [path for path in folders if not any(holder._is_below(os.path.realpath(folder), path) for folder in vital)]
+
+
+def refusal(failed: PassResult, output: str) -> str:
+    """Why the pass failed, in the system's words, if that may be because it ran in a view; else empty.
+
+    A view refuses some moves from one folder to another, and to write what belongs to others. Which files these are is
+    asked here, outside of it.
+    """
+    if failed.outcome == "ok":
+        return ""
+    said = "\n".join([failed.error or "", failed.traceback, output])
+    for number in (errno.EXDEV, errno.EOVERFLOW):
+        if os.strerror(number) in said:
+            return os.strerror(number)
+    for match in _DENIED.finditer(said):
+        path = os.path.realpath(match["path"])
+        while not os.path.lexists(path):
+            path = os.path.dirname(path)
+        if os.access(path, os.W_OK) and not os.statvfs(path).f_flag & os.ST_RDONLY:
+            return match[0]
+    return ""
 
 
 @contextmanager

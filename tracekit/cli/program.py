@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from tracekit.cli.audit import AuditVerb
@@ -30,7 +31,7 @@ from tracekit.cli.streams import open_streams, tell, write_out
 from tracekit.cli.sweep import SweepVerb
 from tracekit.cli.tui import TuiVerb, is_on_a_terminal
 from tracekit.cli.verb import Verb
-from tracekit.errors import StandardOutputError, TracekitError, UnreadableFileError
+from tracekit.errors import NoFolderError, StandardOutputError, TracekitError, UnreadableFileError
 from tracekit.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -163,7 +164,9 @@ def _say_what_to_restore() -> None:
     """A capture that was killed may have left files changed. What looks for it is imported only if need be."""
     from tracekit.state import state_folder
 
-    if any(state_folder("captures").iterdir()):
+    with suppress(NoFolderError, OSError):
+        if not any(state_folder("captures").iterdir()):
+            return
         from tracekit.capture.guardian import abandoned
 
         if left := len(abandoned()):

@@ -19,6 +19,16 @@ class FolderInUseError(TracekitError):
         )
 
 
+class NoLocksError(TracekitError):
+    """The folder for backups is on a file system where nothing can be locked."""
+
+    def __init__(self, folder: object, why: str) -> None:
+        super().__init__(
+            f"{named(folder)}: folders cannot be locked there ({why}), which backups need. Set XDG_STATE_HOME to a "
+            "folder on a local disk."
+        )
+
+
 class NotARecipeError(TracekitError):
     """A Python file that breaks the recipe contract."""
 

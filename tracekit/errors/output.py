@@ -12,6 +12,14 @@ class OutputError(TracekitError):
         super().__init__(f"{named(path)} cannot be written ({why}). Choose another path with -o.")
 
 
+class NoFolderError(TracekitError):
+    """No folder can be written where files that are no output are kept."""
+
+    def __init__(self, variable: str, *others: object) -> None:
+        places = " and ".join(["temporary folders", *map(named, others)])
+        super().__init__(f"No file can be made in {places}. Set {variable} to a folder that can be written.")
+
+
 class StandardOutputError(TracekitError):
     """Standard output that cannot be written: the disk is full, or it was closed."""
 

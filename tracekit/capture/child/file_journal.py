@@ -91,7 +91,8 @@ class FileJournal:
                 "os.rename": lambda args: self._renames(_path(args[0], args[2]), _path(args[1], args[3])),
                 "os.link": lambda args: self._links(_path(args[0], args[2]), _path(args[1], args[3])),
                 "os.symlink": lambda args: self._changes(_path(args[1], args[2])),
-                "os.chmod": lambda args: self._changes(os.path.realpath(_path(args[0], args[2]))),
+                "os.chmod": lambda args: self._changes_status(_path(args[0], args[2])),
+                "os.chown": lambda args: self._changes_status(_path(args[0], args[3])),
                 "sqlite3.connect": lambda args: self._database(os.fsdecode(args[0])),
             }.items()
         }
@@ -151,6 +152,13 @@ class FileJournal:
             self._note(journal.Changed(path, self._preparing, backup, journal.digest(backup), times))
         self._known.add(path)
 
+    def _changes_status(self, path: str) -> None:
+        path = os.path.realpath(path)
+        if self._backs_up and path not in self._made and os.path.exists(path):
+            status = os.stat(path)
+            mode = stat.S_IMODE(status.st_mode)
+            self._note(journal.ChangedStatus(path, self._preparing, mode, status.st_uid, status.st_gid))
+
     def _links(self, source: str, target: str) -> None:
         self._changes(source)  # it can be written under its other name from now on
         self._changes(target)
@@ -169,6 +177,7 @@ class FileJournal:
             self._note(journal.MadeFolder(path, self._preparing))
 
     def _removes_folder(self, path: str) -> None:
+        self._changes_status(path)  # when it is made again, it gets the usual one
         self._note(journal.RemovedFolder(path, self._preparing))
 
     def _renames(self, source: str, target: str) -> None:
@@ -201,8 +210,8 @@ class FileJournal:
 
 
 def _path(given: Any, folder: Any = -1) -> str:
-    """The absolute path, whatever the given one is relative to."""
-    path = os.fsdecode(given)
+    """The absolute path, whatever the given one is relative to; that of an open file, if it is one."""
+    path = os.readlink(f"/proc/self/fd/{given}") if isinstance(given, int) else os.fsdecode(given)
     if isinstance(folder, int) and folder >= 0 and not os.path.isabs(path):
         path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
     # Links in the folder's path are followed, but not a link at the end: it is what is removed or renamed.

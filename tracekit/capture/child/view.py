@@ -2,23 +2,29 @@
 
 Run as a program, this file is the holder of a view: it makes a mount namespace in which every file system that can be
 written is covered by an overlay, says where the overlays keep what is written, and waits until its standard input is
-closed. The pass calls `enter` as its first act; its children are in the view, too. Nothing needs to be undone after a
-kill: the namespace ends with its last process. Only the standard library is used, and only Linux is known.
+closed. Then it ends whatever still runs in the view. The pass calls `enter` as its first act; its children are in the
+view, too. Nothing needs to be undone after a kill: the namespace ends with its last process. Only the standard library
+is used, and only Linux is known.
 """
 
 import ctypes
 import json
 import os
+import signal
 import stat
 import sys
+import time
+from contextlib import suppress
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 _MNT_DETACH = 2
-_PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
 _CAPSET = {"x86_64": 126, "aarch64": 91, "riscv64": 91, "ppc64le": 184, "s390x": 185}
 _CAPABILITY_VERSION_3 = 0x20080522
+TEMPORARY = (
+    ".tracekit-tmp"  # at the top of the overlay on the working folder: a file can be moved from one to the other
+)
 
 # Devices, sockets of services, and what the kernel shows of itself: there are no files to lose in them.
 _NO_FILES = ("/proc", "/sys", "/dev", "/run")
@@ -27,6 +33,9 @@ _NO_FILES_TYPES = {"autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configf
                    "efivarfs", "fusectl", "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "securityfs", "sysfs",
                    "tracefs"}  # fmt: skip
 _MOST_COPIED_BYTES = 64 << 20  # of files beside a mount point, where no overlay is possible
+_MOST_LOOKING_S = 0.1  # for folders of others, under each overlay
+_DEPTH = 3  # of folders that are looked at where the program is not expected to write
+_MOST_S = 10.0  # for what runs in a view to be gone
 
 
 class NoViewError(Exception):
@@ -35,7 +44,7 @@ class NoViewError(Exception):
 
 def enter(holder: int) -> None:
     """Move this process, which has one thread, into the view; its working folder keeps its path."""
-    here = os.getcwd()
+    here, rights = os.getcwd(), _rights()
     libc = ctypes.CDLL(None, use_errno=True)
     own_user = os.readlink("/proc/self/ns/user") == os.readlink(f"/proc/{holder}/ns/user")
     spaces = [os.open(f"/proc/{holder}/ns/{name}", os.O_RDONLY) for name in (["mnt"] if own_user else ["user", "mnt"])]
@@ -44,33 +53,55 @@ def enter(holder: int) -> None:
         os.close(space)
     os.chdir(here)
     if not own_user:
-        # It had every right in the new user namespace, where a plain run has none: it could write read-only files.
-        header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-        _check(libc.syscall(_CAPSET[os.uname().machine], header, (ctypes.c_uint32 * 6)()), "capset")
+        # It has every right in the new user namespace, where a plain run of an ordinary user has none: it could write
+        # read-only files.
+        header, low, high = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), rights & 0xFFFFFFFF, rights >> 32
+        rights_as_before = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
+        _check(libc.syscall(_CAPSET[os.uname().machine], header, rights_as_before), "capset")
 
 
 def main() -> None:
     """Make the view that the first argument describes, and keep it while the standard input is open."""
     wish = json.loads(sys.argv[1])
     try:
-        answer: dict[str, object] = {"overlays": _View(**wish).make()}
+        view = _View(**wish)
+        answer: dict[str, object] = {"overlays": view.make(), "temporary": view.temporary}
     except (NoViewError, OSError, KeyError) as error:
         answer = {"why": str(error)}
-    print(json.dumps(answer), flush=True)
-    while "overlays" in answer and sys.stdin.buffer.read(1):
-        pass
+    with suppress(BrokenPipeError):
+        print(json.dumps(answer), flush=True)
+    if "overlays" in answer:
+        sys.stdin.buffer.read()
+        _end_all()
+
+
+def _end_all() -> None:
+    """Kill what still runs in this view: after a kill of the capture, nobody else would."""
+    own, ends = os.readlink("/proc/self/ns/mnt"), time.monotonic() + _MOST_S
+    found = True
+    while found and time.monotonic() < ends:
+        found = False
+        for process in filter(str.isdecimal, os.listdir("/proc")):
+            with suppress(OSError):  # it has ended, or is another user's
+                if int(process) != os.getpid() and os.readlink(f"/proc/{process}/ns/mnt") == own:
+                    os.kill(int(process), signal.SIGKILL)
+                    found = True
+        time.sleep(0.005 * found)
 
 
 class _View:
-    """The new root, while it is made below `home`: `through` is shown as it is, `vital` must have an overlay."""
+    """The new root, while it is made below `home`: `through` is shown as it is, `vital` must have an overlay.
 
-    def __init__(self, parent: int, home: str, through: list[str], vital: list[str]) -> None:
+    `temporary` is a folder for temporary files under the same overlay as the first of `vital`; empty if there is none.
+    """
+
+    temporary = ""
+
+    def __init__(self, home: str, through: list[str], vital: list[str]) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL)
-        if os.getppid() != parent:
-            sys.exit(1)
         self._home, self._through, self._vital = home, through, vital
         self._root = os.path.join(home, "root")
+        self._knows_all = True
         self._overlays: list[tuple[str, str]] = []
 
     def make(self) -> list[tuple[str, str]]:
@@ -82,6 +113,10 @@ class _View:
         self._types = _mounts()
         self._points = sorted(self._types)
         self._show("/")
+        for path in _sockets():
+            if not path.startswith(tuple(f"{folder}/" for folder in (*_NO_FILES, *self._through))):
+                with suppress(OSError):  # its folder is not shown
+                    self._bind(path)
         for path in self._through:
             if os.path.isdir(path) and os.path.isdir(self._at(path)):
                 self._bind(path, whole=not _is_below(self._home, path))
@@ -99,10 +134,23 @@ class _View:
         if self._libc.unshare(_CLONE_NEWNS) == 0:
             return True
         user, group = os.getuid(), os.getgid()
-        _check(self._libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS), "unshare")
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
+        begin, ready = os.pipe(), os.pipe()
+        if not (child := os.fork()):  # only who is outside may give the namespace all users and groups
+            os.read(begin[0], 1)
+            os.write(ready[1], b"all" if _give_all(os.getppid()) else b"one")
+            os._exit(0)
+        done = self._libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS)
+        number = ctypes.get_errno()
+        os.write(begin[1], b".")
+        self._knows_all = os.read(ready[0], 3) == b"all"
+        os.waitpid(child, 0)
+        ctypes.set_errno(number)
+        _check(done, "unshare")
+        if not self._knows_all:
+            maps = ("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")
+            for name, text in maps:
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write(text)
         return False
 
     def _show(self, path: str) -> None:
@@ -158,9 +206,7 @@ class _View:
             else:
                 open(at, "wb").close()
                 self._bind(entry.path)
-        status = os.stat(path)
-        if path != "/":
-            os.chmod(self._at(path), stat.S_IMODE(status.st_mode))
+        os.chmod(self._at(path), _own_mode(path))
 
     def _cover(self, path: str) -> None:
         """Mount an overlay over that folder."""
@@ -169,33 +215,33 @@ class _View:
         for folder in (upper, work):
             if not os.path.isdir(folder):
                 os.mkdir(folder)
-        status = os.stat(path)
-        os.chmod(upper, stat.S_IMODE(status.st_mode))
-        if self._is_users:
-            self._copy_folders_of_others(path, upper)
+        if self._is_users and not self._knows_all:
+            os.chmod(upper, _own_mode(path))
+            self._make_folders_of_others(path, upper)
         else:
+            status = os.stat(path)
+            os.chmod(upper, stat.S_IMODE(status.st_mode))
             os.chown(upper, status.st_uid, status.st_gid)
+        here = self._vital[0]
+        if path != here and _is_below(here, path):
+            self.temporary = os.path.join(path, TEMPORARY)
+            os.mkdir(os.path.join(upper, TEMPORARY))
         names = {"lowerdir": path, "upperdir": upper, "workdir": work}
         data = ",".join(f"{key}={_escaped(value)}" for key, value in names.items())
         more = ",userxattr" if self._is_users else ",redirect_dir=on"
         self._mount("overlay", self._at(path), "overlay", data=data + more)
         self._overlays.append((path, upper))
 
-    def _copy_folders_of_others(self, path: str, upper: str) -> None:
-        """Make the folders that lead to the vital ones: an overlay cannot copy what belongs to others, as /tmp does."""
-        for vital in self._vital:
-            if not _is_below(vital, path):
-                continue
-            status = os.stat(vital)
-            if os.access(vital, os.W_OK) and (status.st_uid, status.st_gid) != (os.getuid(), os.getgid()):
-                raise NoViewError(f"{vital} belongs to another user or group")
-            parts = os.path.relpath(vital, path).split("/")
-            for count in range(1, len(parts)):
-                folder = os.path.join(*parts[:count])
-                if not os.path.isdir(os.path.join(upper, folder)):
-                    os.mkdir(os.path.join(upper, folder))
-                    mode = os.stat(os.path.join(path, folder)).st_mode
-                    os.chmod(os.path.join(upper, folder), stat.S_IMODE(mode))
+    def _make_folders_of_others(self, path: str, upper: str) -> None:
+        """Make the writable folders of other users and groups, and those that lead to a writable one: an overlay cannot
+        copy what belongs to anybody whom the user namespace does not know."""
+        for folder in _writable(path, [vital for vital in self._vital if _is_below(vital, path)]):
+            parts = os.path.relpath(folder, path).split("/")
+            for count in range(1, len(parts) + 1):
+                part = os.path.join(*parts[:count])
+                if not os.path.isdir(os.path.join(upper, part)):
+                    os.mkdir(os.path.join(upper, part))
+                    os.chmod(os.path.join(upper, part), _own_mode(os.path.join(path, part)))
 
     def _bind(self, path: str, whole: bool = True) -> None:
         self._mount(path, self._at(path), flags=_MS_BIND | (_MS_REC if whole else 0))
@@ -224,6 +270,63 @@ def _mounts() -> dict[str, str]:
             point = os.fsdecode(left.split()[4].decode("unicode_escape").encode("latin-1"))
             types[point] = right.split()[0].decode()
     return types
+
+
+def _sockets() -> list[str]:
+    """The sockets that have a path. Through an overlay, nobody who listens at one can be reached."""
+    with open("/proc/net/unix", "rb") as file:
+        paths = {os.fsdecode(line.split(maxsplit=7)[7].rstrip(b"\n")) for line in file if b" /" in line}
+    return sorted(path for path in paths if os.access(path, os.W_OK) and stat.S_ISSOCK(os.stat(path).st_mode))
+
+
+def _rights() -> int:
+    """The capabilities of this process, as bits."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+
+
+def _give_all(process: int) -> bool:
+    """Let the user namespace of that process know every user and group that this one knows, if this one may do so."""
+    try:
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/self/{name}") as file:
+                extents = [line.split() for line in file]
+            with open(f"/proc/{process}/{name}", "w") as file:
+                file.write("".join(f"{first} {first} {count}\n" for first, _, count in extents))
+    except OSError:
+        return False
+    return True
+
+
+def _own_mode(path: str) -> int:
+    """The mode of a folder of the user's own in which the user may do the same as in that one."""
+    status = os.stat(path)
+    if status.st_uid == os.getuid():
+        return stat.S_IMODE(status.st_mode)
+    rights = sum(right << 6 for right in (os.R_OK, os.W_OK, os.X_OK) if os.access(path, right))
+    return stat.S_IMODE(status.st_mode) & ~(stat.S_IRWXU | stat.S_ISUID | stat.S_ISGID) | rights
+
+
+def _writable(top: str, vital: list[str]) -> list[str]:
+    """The writable folders below `top` that do not belong to the user and the user's group, or lie in one that does
+    not: near the top, and in vital folders, as far as that takes little time."""
+    own, ends = (os.getuid(), os.getgid()), time.monotonic() + _MOST_LOOKING_S
+    found = [vital for vital in vital if vital != top]
+    waiting = [(folder, True) for folder in vital] + [(top, False)]
+    for folder, is_vital in waiting:  # the list grows meanwhile: the nearest folders come first
+        if time.monotonic() > ends:
+            break
+        with suppress(OSError):
+            for entry in os.scandir(folder):
+                if not entry.is_dir(follow_symlinks=False) or os.path.ismount(entry.path):
+                    continue
+                status = entry.stat(follow_symlinks=False)
+                is_own = (status.st_uid, status.st_gid) == own
+                if not (is_own and (is_vital or folder == top)) and os.access(entry.path, os.W_OK):
+                    found.append(entry.path)
+                if is_vital or (not is_own and entry.path.count("/") - top.count("/") < _DEPTH):
+                    waiting.append((entry.path, is_vital))
+    return found
 
 
 def _is_below(path: str, folder: str) -> bool:

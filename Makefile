@@ -94,7 +94,7 @@ bench: $(VENV)/.dev
 
 # Enabled by TRACEKIT_VERIFY; the results are printed as tables at the end.
 verify: $(VENV)/.verify verify-recipes
-	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu tests/faces/test_hostile_names.py -n $(WORKERS)
+	TRACEKIT_VERIFY=1 $(BIN)/python -m pytest tests/verify tests/capture tests/gpu tests/faces/test_hostile_names.py tests/world -n $(WORKERS)
 
 verify-recipes: $(VENV)/.dev
 	TRACEKIT_ALL_RECIPES=1 $(BIN)/python -m pytest tests/recipes -n $(WORKERS)

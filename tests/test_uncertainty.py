@@ -1,22 +1,27 @@
 """Intervals keep what they promise: for values of a known origin, and for simulated captures on drifting machines."""
 
-import itertools
 import math
 import re
 import statistics
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 from scipy import stats
+from simulated import (
+    MACHINES,
+    apart,
+    captured,
+    heating_up,
+    measured,
+    one_pass,
+    persistent,
+    steady,
+    walking,
+)
 
 from tracekit.capture import rounds
-from tracekit.capture.job import PassResult
-from tracekit.capture.options import Options
-from tracekit.capture.rounds import Rounds, merged
-from tracekit.run import Measured, Pass, Requested, Run, Variant
 from tracekit.uncertainty import (
     Prior,
     half_width_of_difference,
@@ -26,10 +31,6 @@ from tracekit.uncertainty import (
     student_t,
 )
 from tracekit.unprofiled import SPREAD_OF_PAIRS, compared, contrast, prior_of_pairs, step_interval
-
-STEPS = 12
-count_passes = itertools.count()  # replaced where passes take time
-STEP_NS = 5_000_000
 
 
 @pytest.mark.parametrize("inside", [0.9, 0.95, 0.97])
@@ -63,15 +64,6 @@ def test_the_interval_of_a_difference_is_that_of_scipy():
     freedom = int(known.df)
     error = (statistics.fmean(ours) - statistics.fmean(theirs)) / known.statistic
     assert half_width_of_difference(ours, theirs, 0.95) == pytest.approx(student_t(freedom, 0.95) * error)
-
-
-def one_pass(number, step_ns, start, steps=None):
-    return Pass(round=number, started_ns=start, step_ns=step_ns, step_all_ns=steps or [step_ns], seconds=1.0)
-
-
-def measured(*passes):
-    nothing = Measured(step_ns=1, step_all_ns=[1], spread_ns=0, clock="perf_counter")
-    return merged(nothing, list(passes))
 
 
 def in_turns(ours, theirs):
@@ -143,98 +135,6 @@ def test_a_comparison_in_words():
     assert compared(faster, "eager") == "2.00 × faster than eager (1.87–2.13; 4 pairs)"
     assert compared(slower) == "1.10 × slower (1.03–1.17; 4 pairs)"
     assert compared(contrast(*in_turns([1000, 1100, 900, 1000, 1000], [1000] * 5))).endswith("; 4 pairs), within noise")
-
-
-# How the level of a pass changes from one to the next, as logarithms.
-def steady(rng, count):
-    return 0.005 * rng.standard_normal(count)
-
-
-def apart(rng, count):
-    return 0.04 * rng.standard_normal(count)
-
-
-def walking(rng, count):
-    return np.cumsum(0.03 * rng.standard_normal(count))
-
-
-def correlated(rng, count):
-    level, levels = 0.05 * rng.standard_normal(), []
-    for _ in range(count):
-        level = 0.8 * level + 0.03 * rng.standard_normal()
-        levels.append(level)
-    return np.array(levels)
-
-
-def heating_up(rng, count):
-    return np.linspace(0, 0.3, count) + 0.01 * rng.standard_normal(count)
-
-
-def disturbed(rng, count):
-    return 0.01 * rng.standard_normal(count) + (rng.random(count) < 0.15) * rng.exponential(0.4, count)
-
-
-def joined_half_way(rng, count):
-    return 0.01 * rng.standard_normal(count) + 0.3 * (np.arange(count) > rng.integers(count))
-
-
-def persistent(rng, count):
-    """Processes of one code differ for as long as they live, as in the captures that `prior_of_pairs` is based on."""
-    between_pairs = rng.choice([0.027, 0.039, 0.048, 0.075, 0.08])
-    return between_pairs / math.sqrt(2) * rng.standard_normal(count)
-
-
-def heavy_tailed(rng, count):
-    return 0.02 * rng.standard_t(3, count)
-
-
-def everything(rng, count):
-    return persistent(rng, count) + walking(rng, count) / 3 + heating_up(rng, count) / 3
-
-
-MACHINES = [
-    steady,
-    apart,
-    walking,
-    correlated,
-    heating_up,
-    disturbed,
-    joined_half_way,
-    persistent,
-    heavy_tailed,
-    everything,
-]
-
-
-def captured(monkeypatch, rng, machine, effect, passes=8, scatter=0.05, **options):
-    """A capture of two variants on that machine: real rounds of simulated passes, whose steps have outliers."""
-    levels = iter(machine(rng, 2 * passes))
-    clock = iter(range(1000))
-
-    def run_pass(name, number):
-        level = next(levels) + (effect if name == "b" else 0)
-        noise = scatter * np.abs(rng.standard_normal(STEPS)) + (rng.random(STEPS) < 0.05)
-        times = (STEP_NS * np.exp(level + noise)).astype(int).tolist()
-        return one_pass(number, round(statistics.median(times)), next(clock), times)
-
-    def measure_again(number, planned, *_, **__):
-        next(count_passes)
-        return PassResult(measured=measured(run_pass(planned.name, number)))
-
-    monkeypatch.setattr(rounds, "measure_again", measure_again)
-    variants = [
-        Variant(name=name, outcome="ok", requested=Requested(compile=False), measured=measured(run_pass(name, 0)))
-        for name in ("a", "b")
-    ]
-    run = Run(created="", tracekit="", recipe="", script="", variants=variants)
-    prepared = SimpleNamespace(variants=[SimpleNamespace(name=each.name) for each in variants])
-    *_, last = Rounds(
-        prepared,
-        None,
-        {"a": None, "b": None},
-        Options("", **{"budget": 1e9, "passes": passes, "tell": lambda _: None, **options}),
-    ).each(run)
-    return contrast(last.variants[1].measured, last.variants[0].measured)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -321,7 +221,7 @@ def test_the_time_left_is_true(monkeypatch, seconds):
     def tell(line):
         told.append((now[0], float(re.search("about ([0-9]+) s left", line)[1])))
 
-    monkeypatch.setattr("test_uncertainty.count_passes", Slow())
+    monkeypatch.setattr("simulated.count_passes", Slow())
     monkeypatch.setattr(rounds, "_expected_seconds", lambda _: 10.0)
     captured(monkeypatch, np.random.default_rng(1), steady, 0.1, 100, precision=0.02, budget=seconds, tell=tell)
     (at, left) = told[-1]

@@ -43,6 +43,11 @@ def said(app: TracekitApp, selector: str) -> str:
     return str(app.query_one(selector, Static).visual)
 
 
+def key_of(app: TracekitApp, pane: str) -> str:
+    """The digit that leads to a pane."""
+    return str([listed.name for listed in app.navigation.listed].index(pane) + 1)
+
+
 def focused(app: TracekitApp) -> Grid:
     assert isinstance(app.focused, Grid)
     return app.focused

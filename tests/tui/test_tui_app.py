@@ -45,7 +45,7 @@ async def test_narrow_widen_back_and_forth(pair: list[Path]) -> None:
         await press(pilot, "escape", "escape")
         assert (app.now.pane, focused(app).cursor) == ("kernels", 1)  # where it was left
         await press(pilot, "alt+left")
-        assert app.now.pane == "instances"
+        assert app.now.pane == "timeline"
         await press(pilot, "alt+right", "escape")
         assert app.now.pane == "overview"
 

@@ -4,7 +4,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from pilots import focused, press, said, settled, started
+from pilots import focused, key_of, press, said, settled, started
 from textual.widgets import Input
 
 from tracekit.tui.app import TracekitApp
@@ -233,7 +233,7 @@ async def test_the_footer_has_only_keys_that_do_something(pair: list[Path]) -> N
         assert app.now == app.now.widened()
         await press(pilot, "slash", *"gpu", "enter")
         assert {"Narrow", "Widen"} <= shown_keys(app)
-        await press(pilot, "escape", "t")
+        await press(pilot, "escape", key_of(app, "timeline"))
         assert "Widen" in shown_keys(app)
         assert not {"Filter", "Copy", "Timeline"} & shown_keys(app)
         await press(pilot, "slash")

@@ -10,6 +10,7 @@ from tracekit.tui.model.content import Content
 from tracekit.tui.model.navigation import Navigation
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.selection import HOME
+from tracekit.tui.timeline import Stretch
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +65,9 @@ def test_the_cursor_begins_where_it_was_left(navigation: Navigation) -> None:
 
 def test_an_event_of_the_timeline_takes_the_place_of_the_one_before(navigation: Navigation) -> None:
     navigation.visit(navigation.history.visited(navigation.now.at("timeline")))
-    navigation.point_at("eager", 1)
+    navigation.point_at("eager", 1, Stretch("eager", 0, 1))
     past = navigation.history.past
-    navigation.point_at("eager", 2)
+    navigation.point_at("eager", 2, Stretch("eager", 1, 2))
     assert (navigation.now.of("event"), navigation.history.past) == (("eager", 2), past)
     assert navigation.is_shown
     assert len(navigation.path) == 1

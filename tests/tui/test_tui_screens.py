@@ -6,7 +6,7 @@ from pathlib import Path
 import made_traces
 import on_screen
 import pytest
-from pilots import press, said, settled, started
+from pilots import key_of, press, said, settled, started
 from real import trace_path
 from small import event, write
 
@@ -174,7 +174,7 @@ async def test_below_a_timeline_there_is_no_row_of_the_pane_before(pair) -> None
     async with started(pair) as (app, pilot):
         await press(pilot, "2")
         assert "triton_fused" in said(app, "#row")
-        await press(pilot, "t")
+        await press(pilot, key_of(app, "timeline"))
         await still(pilot)
         assert said(app, "#row").startswith("Every event over time")
         assert "Open" not in {text for _, text, _ in app.query_one(KeyBar).keys}
@@ -194,7 +194,7 @@ def test_where_nothing_can_be_answered_there_is_no_empty_table(tmp_path: Path) -
 async def test_a_gap_of_the_timeline_is_no_event(pair) -> None:
     """The texts above and below the timeline are about what is selected there, or about nothing."""
     async with started(pair) as (app, pilot):
-        await press(pilot, "t")
+        await press(pilot, key_of(app, "timeline"))
         await still(pilot)
         await press(pilot, "down")
         await still(pilot)
@@ -202,5 +202,5 @@ async def test_a_gap_of_the_timeline_is_no_event(pair) -> None:
         await press(pilot, "i")
         await still(pilot)
         assert app.now.of("event") is None
-        assert said(app, "#row").startswith("Every event over time")
+        assert said(app, "#row").startswith("GPU idle for ")
         assert not {"Open", "Timeline"} & {text for _, text, _ in app.query_one(KeyBar).keys}

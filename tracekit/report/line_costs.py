@@ -42,8 +42,7 @@ class SideBySide:
 
     def table(self) -> pa.Table:
         """A row per line or group, most expensive first."""
-        costs = OwnerCosts(self.variants, lambda owner: self.row_of[owner.lines], self.baselines)
-        order = costs.costliest_first()
+        order = self.order
         named = (
             (column("line", pa.string(), "your lines", role="place"), [short(row) or NO_LINE for row in order]),
             (column("function", pa.string(), "your function", role="detail"), [functions_of(row) for row in order]),
@@ -56,7 +55,16 @@ class SideBySide:
                 [_number(row) for row in order],
             ),
         )
-        return costs.table(named, order)
+        return self._costs.table(named, order)
+
+    @cached_property
+    def _costs(self) -> OwnerCosts[Row]:
+        return OwnerCosts(self.variants, lambda owner: self.row_of[owner.lines], self.baselines)
+
+    @cached_property
+    def order(self) -> list[Row]:
+        """The rows of the table: the lines of each, most expensive first."""
+        return self._costs.costliest_first()
 
     def every_row(self) -> pa.Table:
         """The same for programs: owner by owner, bucket by bucket, in both views."""

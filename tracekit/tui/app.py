@@ -162,9 +162,9 @@ class TracekitApp(App[None]):
         self.browser.go(self.navigation.beside(way))
 
     def action_timeline(self) -> None:
-        """Go to the timeline; if already there, show what encloses the selected event."""
+        """Show the row on the timeline; if already there, show what encloses the selected event."""
         if self.now.pane != "timeline":
-            self.browser.go(self.now.at("timeline"))
+            self.browser.show_on_timeline(otherwise=self.now.at("timeline"))
         elif self.now.of("event") is not None:
             self.browser.go(self.now.at("event"))
 

@@ -9,10 +9,14 @@ from tracekit.tui.arriving import Arrivals
 from tracekit.tui.background import Background, Done
 from tracekit.tui.model.content import Content, Place, prose
 from tracekit.tui.model.navigation import Navigation
+from tracekit.tui.model.on_timeline import on_timeline
 from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.gap import about_gap
 from tracekit.tui.model.panes.instances import About, about
 from tracekit.tui.model.selection import History, Selection
-from tracekit.tui.timeline.messages import Chosen, RangeChosen
+from tracekit.tui.model.sheet import ON_TIMELINE
+from tracekit.tui.timeline import Stretch
+from tracekit.tui.timeline.messages import Chosen, Cleared, RangeChosen
 from tracekit.tui.widgets.below import LOW, Below
 from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.crumbs import Crumbs
@@ -102,6 +106,16 @@ class Browser(Container):
         """Select something else."""
         self.visit(self.navigation.history.visited(selection))
 
+    def show_on_timeline(self, otherwise: Selection | None = None) -> None:
+        """Show on the timeline what stands for the row under the cursor, or if nothing does, go where else to."""
+        opened, selection, grid = self.navigation.opened, self.navigation.now, self.grid
+        if opened is not None and grid is not None:
+            sheet, cursor = grid.sheet, grid.cursor
+            ask = lambda: on_timeline(opened, selection, sheet, cursor) or otherwise or selection  # noqa: E731
+            self._background.ask((opened, selection), ask)
+        elif otherwise is not None:
+            self.go(otherwise)
+
     def visit(self, history: History) -> None:
         """Go to the present entry of this history."""
         self._remember()
@@ -132,6 +146,10 @@ class Browser(Container):
     def _ask_about(self, opened: Opened, variant: str, row: int) -> None:
         self._background.ask((opened, self.navigation.now), lambda: about(opened.profile(variant), row))
 
+    def _ask_about_gap(self, opened: Opened, gap: Stretch) -> None:
+        ask = lambda: about_gap(opened.profile(gap.variant), gap.start_ns, gap.end_ns)  # noqa: E731
+        self._background.ask((opened, self.navigation.now), ask)
+
     async def on_done(self, message: Done) -> None:
         """Show what the background work produced: the answer of a pane, another baseline, or details of an event."""
         result = message.result
@@ -141,6 +159,9 @@ class Browser(Container):
             raise message.error
         if isinstance(result, Opened):
             self.open(result)
+        elif isinstance(result, Selection):
+            if message.ticket == (self.navigation.opened, self.navigation.now):
+                self.go(result)
         elif isinstance(result, About):
             self._tell(result)
         elif message.ticket == (self.navigation.opened, self.navigation.now):
@@ -153,6 +174,8 @@ class Browser(Container):
         target = message.grid.sheet.destination(message.grid.cursor)
         if isinstance(target, Selection):
             self.go(target)
+        elif target is ON_TIMELINE:
+            self.show_on_timeline()
 
     def on_steps_chosen(self, message: Steps.Chosen) -> None:
         """Narrow to these steps."""
@@ -176,15 +199,25 @@ class Browser(Container):
         opened, name, row = self.navigation.opened, message.stretch.variant, message.row
         if opened is None or self.navigation.now.pane != "timeline":
             return
-        self.navigation.point_at(name, row)
+        self.navigation.point_at(name, row, message.stretch)
         self._show_path()
         self.refresh_bindings()
-        if row < 0:
+        if message.category == "idle":
+            self._ask_about_gap(opened, message.stretch)
+        elif row < 0:
             self._show_below()
         elif message.entered:
             self.go(self.navigation.now.at("event"))
         else:
             self._ask_about(opened, name, row)
+
+    def on_cleared(self, _: Cleared) -> None:
+        """Forget the event that was selected on the timeline."""
+        if self.navigation.now.pane == "timeline":
+            self.navigation.point_at_nothing()
+            self._show_path()
+            self._show_below()
+            self.refresh_bindings()
 
     def on_grid_moved(self, message: Grid.Moved) -> None:
         """Show the row under the cursor in full."""

@@ -60,7 +60,7 @@ KEYS = [
         "timeline",
         "Timeline",
         id="timeline",
-        tooltip="Show the selection on the timeline; press again to see what encloses the event",
+        tooltip="Show the row on the timeline: its gap, or its longest event; press again to see what encloses that",
     ),
     Binding(
         "w",

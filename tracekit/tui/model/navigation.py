@@ -10,6 +10,7 @@ from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.panes.source import code_at
 from tracekit.tui.model.selection import History, Selection
 from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.timeline import Stretch
 
 Cursor = tuple[int, int]  # a table of a pane, and a row of that table
 _ROWS = 1_000_000  # of all remembered answers together, at most
@@ -79,15 +80,27 @@ class Navigation:
         self.history = history
         return True
 
-    def point_at(self, variant: str, row: int) -> None:
-        """Select an event of the timeline, or none (−1). It replaces the previous one, as it changes with every key."""
+    def point_at(self, variant: str, row: int, stretch: Stretch) -> None:
+        """Select an event of the timeline, or none (−1). It replaces the previous one, as it changes with every key.
+
+        A selected moment stays while the stretch contains it.
+        """
         if self.opened is None or self.now.of("event") == (variant, row):
             return
         selection = self.now.without("event")
+        if (moment := self.now.of("moment")) is not None:
+            name, at_ns = moment
+            is_inside = name == variant and stretch.start_ns <= at_ns < stretch.end_ns
+            selection = selection if is_inside else selection.without("moment")
         if row >= 0:
             label = event_label(self.opened.profile(variant), row)
             selection = selection.narrowed("event", (variant, row), label)
         self.history = self.history.replaced(selection)
+        self.shown = self.now
+
+    def point_at_nothing(self) -> None:
+        """Forget the event or the moment that was selected on the timeline."""
+        self.history = self.history.replaced(self.now.without("event", "moment"))
         self.shown = self.now
 
     @property

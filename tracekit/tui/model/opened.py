@@ -88,10 +88,14 @@ class Opened:
 
     def behind(self, profile: Profile, selection: Selection) -> Work:
         """The stretches of the selected bucket, in the selected view: they add up to it."""
-        key, main = (profile.name, selection.view), profile.attribution
+        return blamed(profile, self.pieces(profile, selection.view), selection.of("bucket"))
+
+    def pieces(self, profile: Profile, view: str) -> Pieces:
+        """The stretches of a variant's steps in a view."""
+        key, main = (profile.name, view), profile.attribution
         if key not in self._pieces:
-            self._pieces[key] = main.pieces if main.pieces.view == selection.view else pieces(main, selection.view)
-        return blamed(profile, self._pieces[key], selection.of("bucket"))
+            self._pieces[key] = main.pieces if main.pieces.view == view else pieces(main, view)
+        return self._pieces[key]
 
     def profile(self, name: str) -> Profile:
         """The variant of that name."""

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-Kind = Literal["variant", "steps", "bucket", "finding", "kernel", "operator", "module", "line", "event", "window"]
+Kind = Literal[
+    "variant", "steps", "bucket", "finding", "kernel", "operator", "module", "line", "event", "moment", "window"
+]
 HOME = "overview"
 
 
@@ -13,7 +15,7 @@ class Facet:
 
     The value depends on the kind: a variant's name; the first and the last step (both included); a bucket's key; a
     variant and an index into its list of findings; a name; a chain of modules; file and line; a variant and a row of
-    its events table; a variant and two moments on its clock, in ns.
+    its events table; a variant and one moment, or two, on its clock, in ns.
     """
 
     kind: Kind

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,9 @@ _MEASURED = 200  # rows that decide how wide a column is
 _LABELS = 5_000  # kernels whose short names are made distinct
 _OF_ALL_ROWS = {"table", "fields", "details", "titles", "numbers", "sentences", "widths", "_kernels", "_extremes"}
 
-Destination = Selection | Path | None  # what to show next, or the run to open
+ON_TIMELINE: Literal["on the timeline"] = "on the timeline"
+# What to show next, the run to open, or that what the row names is to be found on the timeline.
+Destination = Selection | Path | Literal["on the timeline"] | None
 Enter = Callable[[int], Destination]
 
 
@@ -51,6 +53,7 @@ class Sheet:
     pattern: str = ""
     marks: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     sort_keys: Mapping[str, str] = field(default_factory=dict)  # columns of text → the columns by which they are sorted
+    of: str = ""  # the variant that every row is of, if they have one in common
     variants: tuple[str, ...] = ()  # whose names occur in titles: if room is short, what they share is left out
 
     @cached_property

@@ -4,6 +4,6 @@ Only `widget`, `messages` and `keys` use Textual: a `State` is what is on the sc
 and `rendering` draws it as lines.
 """
 
-from tracekit.tui.timeline.targets import Event, Step, Stretch, Target
+from tracekit.tui.timeline.targets import Event, Moment, Step, Stretch, Target
 
-__all__ = ["Event", "Step", "Stretch", "Target"]
+__all__ = ["Event", "Moment", "Step", "Stretch", "Target"]

@@ -46,6 +46,7 @@ KEYS = [
     Binding("p", "move('step', -1)", id="step-before", show=False),
     Binding("i", "move('gap', 1)", "Idle", id="gap", tooltip="Next visible gap of the GPU; I goes to the previous one"),
     Binding("I", "move('gap', -1)", id="gap-before", show=False),
+    Binding("G", "act('longest')", id="longest-gap", show=False, tooltip="The longest gap of the GPU on the screen"),
     Binding("s", "move('sync', 1)", "Sync", id="sync", tooltip="Next sync; S goes to the previous one"),
     Binding("S", "move('sync', -1)", id="sync-before", show=False),
     Binding("c", "move('compile', 1)", "Compile", id="compile", tooltip="Next compilation; C goes to the previous one"),

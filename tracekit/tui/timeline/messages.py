@@ -18,6 +18,10 @@ class Chosen(Message):
         self.stretch, self.row, self.category, self.entered = stretch, row, category, entered
 
 
+class Cleared(Message):
+    """Nothing is selected any more."""
+
+
 class RangeChosen(Message):
     """A range of time was chosen."""
 

@@ -92,6 +92,17 @@ def next_gap(index: Index, moment: int, way: int, least: int) -> Slice | None:
     return _next_on(index, "idle", moment, way, lambda lane: lane.end - lane.start >= least)
 
 
+def longest_gap(index: Index, low: int, high: int) -> Slice | None:
+    """The longest gap of the GPU that begins between two moments."""
+    for number, group in enumerate(index.groups):
+        if group.family == "idle":
+            lane = group.lanes[0]
+            positions = np.flatnonzero((lane.start >= low) & (lane.start < high))
+            if len(positions):
+                return Slice(number, 0, int(positions[np.argmax((lane.end - lane.start)[positions])]))
+    return None
+
+
 def next_compile(index: Index, moment: int, way: int, least: int) -> Slice | None:
     """The first compilation after a moment, or the last before it; of nested ones, the outermost."""
     return _next_on(index, "compile", moment, way, lambda lane: np.ones(len(lane), bool))

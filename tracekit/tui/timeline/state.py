@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tracekit.timeline import NONE, Index
-from tracekit.tui.timeline.slices import JUMPS, Slice, beside, bounds, find, nearest, next_alike
+from tracekit.tui.timeline.slices import JUMPS, Slice, beside, bounds, find, longest_gap, nearest, next_alike
 from tracekit.tui.timeline.view import View
 from tracekit.units import duration
 
@@ -163,6 +163,23 @@ class State:
         start = bounds(self.view.variants[variant], chosen)[0]
         return self.to_moment(variant, start).selected(variant, chosen).nearer()
 
+    def to_gap(self, variant: int, moment: int) -> "State":
+        """Select the gap of the GPU that contains a moment, or else the piece of the step that does."""
+        index = self.view.variants[variant]
+        for family in ("idle", "wall"):
+            for number, group in enumerate(index.groups):
+                if group.family == family and (chosen := nearest(index, number, 0, moment)) is not None:
+                    start, end = bounds(index, chosen)
+                    if start <= moment < end:
+                        return self.to_moment(variant, moment).selected(variant, chosen).nearer()
+        return self.to_moment(variant, moment)
+
+    def longest_gap(self) -> "State":
+        """Select the longest gap of the GPU in the time on the screen."""
+        low, high = self.view.window(self.variant)
+        gap = longest_gap(self.index, low, high)
+        return self.selected(self.variant, gap, "the GPU is never idle here")
+
     def to_stretch(self, variant: int, start: int, end: int) -> "State":
         """Make a stretch of time of a variant the range."""
         state = self.to_moment(variant, start)
@@ -229,5 +246,6 @@ ACTS: dict[str, Callable[[State], State]] = {
     "near": State.near,
     "range": State.ranged,
     "lock": State.toggled_lock,
+    "longest": State.longest_gap,
     "clear": State.cleared,
 }

@@ -1,4 +1,4 @@
-"""What a timeline can be asked to show: a step, a stretch of time or an event."""
+"""What a timeline can be asked to show: a step, a stretch of time, an event or a gap."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,15 @@ class Event:
     row: int
 
 
-Target = Step | Stretch | Event
+@dataclass(frozen=True)
+class Moment:
+    """The gap of the GPU, or else the piece of the step, that contains a moment of a variant, ns on its clock."""
+
+    variant: str
+    at_ns: int
+
+
+Target = Step | Stretch | Event | Moment
 
 
 def shown(state: State, target: Target) -> State:
@@ -42,4 +50,6 @@ def shown(state: State, target: Target) -> State:
     variant = names.index(target.variant)
     if isinstance(target, Event):
         return state.to_event(variant, target.row)
+    if isinstance(target, Moment):
+        return state.to_gap(variant, target.at_ns)
     return state.to_stretch(variant, target.start_ns, target.end_ns)

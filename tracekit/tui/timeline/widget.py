@@ -19,7 +19,7 @@ from tracekit.timeline import CATEGORIES, Index
 from tracekit.tui.timeline.canvas import Inkwell
 from tracekit.tui.timeline.frame import Frame
 from tracekit.tui.timeline.keys import KEYS
-from tracekit.tui.timeline.messages import Chosen, Indexed, RangeChosen
+from tracekit.tui.timeline.messages import Chosen, Cleared, Indexed, RangeChosen
 from tracekit.tui.timeline.palette import Ink, Palette
 from tracekit.tui.timeline.pointing import WHEEL, Drag, clicked, share
 from tracekit.tui.timeline.rendering import rendered
@@ -98,6 +98,8 @@ class Timeline(Widget, can_focus=True):
         known = before is not None and (before.variant, before.chosen) == (state.variant, state.chosen)
         if state.is_selected and not known:
             self._tell(state)
+        if before is not None and before.is_selected and not state.is_selected:
+            self.post_message(Cleared())
         if before is not None and before.extended is not None and state.extended is None and state.range is not None:
             start, end = (state.view.moment(state.variant, at) for at in state.range)
             self.post_message(RangeChosen(Stretch(state.index.profile.name, start, end)))

@@ -9,7 +9,7 @@ from tracekit.tui.timeline.widget import Timeline
 
 
 class LanesView(Timeline):
-    """The timeline of some variants. Esc widens the selection, unless there is a range to drop."""
+    """The timeline of some variants. Esc drops the range, then what is selected on it, and only then widens."""
 
     HELP = (
         "Arrows move through time and lanes, + and - zoom, f fits the step, z zooms to the selection; , and . go to "
@@ -28,9 +28,3 @@ class LanesView(Timeline):
         if target is not None and target != self._shown:
             self.show(target)
         self._shown = target
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """Handle Esc only if there is a range to drop."""
-        if (action, parameters) == ("act", ("clear",)):
-            return self.state is not None and (self.state.range, self.state.extended) != (None, None)
-        return super().check_action(action, parameters)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tracekit.report.outline import Chapter
 from tracekit.sanitize import sanitize
-from tracekit.tui.model.content import Content, Piece, of_all_steps, pieces_of, prose, to_source
+from tracekit.tui.model.content import Content, Piece, of_all_steps, pieces_of, prose
+from tracekit.tui.model.on_timeline import leading_on
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
@@ -40,10 +41,13 @@ def _pieces(chapter: Chapter, selection: Selection, variants: tuple[str, ...]) -
     pieces: list[Piece] = []
     for entry in chapter.entries:
         for index, block in enumerate(entry.blocks):
-            pieces += pieces_of(block, sanitize(entry.of) if index == 0 else "")
-    return [
-        to_source(replace(each, variants=variants), selection) if isinstance(each, Sheet) else each for each in pieces
-    ]
+            pieces += [
+                leading_on(replace(piece, variants=variants, of=entry.of if entry.of in variants else ""), selection)
+                if isinstance(piece, Sheet)
+                else piece
+                for piece in pieces_of(block, sanitize(entry.of) if index == 0 else "")
+            ]
+    return pieces
 
 
 def _about(opened: Opened, selection: Selection) -> Content:

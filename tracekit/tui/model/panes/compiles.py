@@ -10,6 +10,7 @@ from tracekit.run import Break, Compile
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Content, Piece, of_all_steps, prose, to_source
+from tracekit.tui.model.on_timeline import leading_on
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
@@ -34,7 +35,7 @@ def compiles(opened: Opened, selection: Selection) -> Content:
         if not answer.table.num_rows:
             continue
         pieces.append(prose(answer.sentence, title=name if len(profiles) > 1 else ""))
-        pieces.append(to_source(Sheet("compiles", answer.table, sort=("dur_ns", True)), selection))
+        pieces.append(leading_on(Sheet("compiles", answer.table, sort=("dur_ns", True), of=name), selection))
     for profile in profiles:
         tree = _tree(profile)
         if tree.num_rows:

@@ -85,7 +85,7 @@ def _events(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
         pa.array(trace.dur_ns[events]),
         pa.array(trace.ts_ns[events] - trace.ts_ns[np.maximum(launch, 0)], mask=launch < 0),
         text(trace, trace.operators.of(launch)).cast(LABEL),
-        _tracks(trace).take(pa.array(trace.track[events])).dictionary_encode(),
+        track_names(trace).take(pa.array(trace.track[events])).dictionary_encode(),
         pa.array(events.astype(np.int64)),
     ]
     return pa.Table.from_arrays(columns, schema=_COLUMNS)
@@ -105,7 +105,7 @@ def _same(name: str, length: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), pa.array([name], pa.string()))
 
 
-def _tracks(trace: Trace) -> pa.Array:
+def track_names(trace: Trace) -> pa.Array:
     """The name of each track: the thread or the stream, and its process or device."""
     rows = trace.tracks.to_pylist()
     return pa.array([sanitize(str(row["thread"] or f"{row['pid']} · {row['tid']}"), 40) for row in rows], pa.string())
@@ -171,7 +171,7 @@ def facts(profile: Profile, row: int) -> Iterator[str]:
     """When the event ran and for how long, what launched it, how many bytes it moved, and the user's line."""
     trace = profile.trace
     start, launch = int(trace.ts_ns[row]), launch_of(profile, row)
-    on = _tracks(trace)[int(trace.track[row])].as_py()
+    on = track_names(trace)[int(trace.track[row])].as_py()
     step = int(trace.steps.of(trace.ts_ns[np.array([launch if launch >= 0 else row])])[0])
     when = (
         f"step {trace.steps.number[step]}, {duration(start - int(trace.steps.begin[step]))} after its work began"

@@ -70,7 +70,7 @@ def work_chosen(profile: Profile, work: Work, selection: Selection, steps: Bools
         chosen = chosen & work.kinds(bucket)
     if operator is not None and profile.trace.device == "gpu" and (bucket is None or bucket in ON_THE_GPU):
         chosen = chosen & (work.operator == name_code(profile, operator))
-    return chosen & _of_owner(profile, work.event, selection)
+    return chosen & of_owner(profile, work.event, selection)
 
 
 def _within(profile: Profile, work: Work, window: tuple[str, int, int]) -> Bools:
@@ -92,8 +92,8 @@ def name_code(profile: Profile, name: str) -> int:
     return names.index(name) if name in names else -2
 
 
-def _of_owner(profile: Profile, events: Ints | Rows, selection: Selection) -> Bools:
-    """The events that belong to the selected line and module."""
+def of_owner(profile: Profile, events: Ints | Rows, selection: Selection) -> Bools:
+    """The events that belong to the selected line and module; −1, which is none, belongs to no line."""
     line, chain = selection.of("line"), selection.of("module")
     if line is None and chain is None:
         return np.ones(len(events), bool)

@@ -55,13 +55,13 @@ def lines(opened: Opened, selection: Selection) -> Content:
         return Content((prose(_unknown(opened, "line of yours")),))
     side_by_side = SideBySide(variants, opened.report.baselines)
     table = side_by_side.table()
-    files, numbers = (table[name].to_pylist() for name in ("file", "line_number"))
 
     def enter(row: int) -> Selection | None:
-        if files[row] is None or numbers[row] is None:
+        if not side_by_side.order[row]:
             return None
-        label = f"{files[row].rsplit('/', 1)[-1]}:{numbers[row]}"
-        return selection.narrowed("line", (files[row], numbers[row]), label, "source")
+        line = side_by_side.order[row][0]  # of lines that were fused, the first
+        label = f"{line.file.rsplit('/', 1)[-1]}:{line.line}"
+        return selection.narrowed("line", (line.file, line.line), label, "source")
 
     changes = deltas(table)
     sort = (changes[0], True) if len(changes) == 1 else None

@@ -6,7 +6,7 @@ from tracekit.tui.model.content import Content, Lanes, prose
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.timeline import Event, Step, Stretch, Target
+from tracekit.tui.timeline import Event, Moment, Step, Stretch, Target
 
 
 def timeline(opened: Opened, selection: Selection) -> Content:
@@ -20,6 +20,8 @@ def timeline(opened: Opened, selection: Selection) -> Content:
 def _target(opened: Opened, selection: Selection) -> Target | None:
     if (event := selection.of("event")) is not None:
         return Event(*event)
+    if (moment := selection.of("moment")) is not None:
+        return Moment(*moment)
     if (window := selection.of("window")) is not None:
         return Stretch(*window)
     if (finding := selection.of("finding")) is not None:

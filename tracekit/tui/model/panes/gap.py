@@ -1,0 +1,66 @@
+"""A gap of the GPU in words: when it is, and what each thread of the host does in it, at which line of the user's."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.engine.buckets import BUCKETS, KEYS
+from tracekit.intervals import Ints
+from tracekit.profile import Profile
+from tracekit.sanitize import sanitize
+from tracekit.timeline.categories import HOST, Kinds
+from tracekit.tui.model.panes.instances import About, place_of, track_names
+from tracekit.units import duration, percent
+
+_PARTS, _THREADS = 3, 3  # that are named
+_NAME = 60
+
+
+def about_gap(profile: Profile, start_ns: int, end_ns: int) -> About:
+    """What happened between two moments on the trace's clock in which the GPU was idle."""
+    trace, length = profile.trace, end_ns - start_ns
+    pieces = profile.attribution.pieces
+    piece = int(np.searchsorted(pieces.start, start_ns, side="right")) - 1  # the steps of the wall time, not the host's
+    step = int(pieces.step[piece]) if piece >= 0 and start_ns < pieces.end[piece] else -1
+    when = (
+        f"step {trace.steps.number[step]}, {duration(start_ns - int(trace.steps.begin[step]))} after its work began"
+        if step >= 0
+        else "in no step"
+    )
+    said, place = [f"GPU idle for {duration(length)}", f"{profile.name}: {when}"], None
+    for bucket, dur, event in _parts(profile, start_ns, end_ns)[:_PARTS]:
+        name = f", most in {trace.names[trace.name_codes[event]]}" if event >= 0 else ""
+        line = place_of(profile, event) if event >= 0 else None
+        at = f" at {line.file}:{line.line}" if line is not None else ""
+        said.append(f"{percent(dur / length)} {BUCKETS[bucket].label}{sanitize(name, _NAME)}{at}")
+        place = place or line
+    said += [f"meanwhile on {thread}: {sanitize(name, _NAME)}" for thread, name in _others(profile, start_ns, end_ns)]
+    return About(tuple(map(sanitize, said)), place)
+
+
+def _parts(profile: Profile, start_ns: int, end_ns: int) -> list[tuple[str, int, int]]:
+    """The buckets of the wall time: each with its ns and the event most to blame (−1: none), the longest first."""
+    pieces = profile.attribution.pieces
+    low, high = np.maximum(pieces.start, start_ns), np.minimum(pieces.end, end_ns)
+    by_bucket: dict[str, Counter[int]] = {}
+    for piece in np.flatnonzero(low < high).tolist():
+        blamed = by_bucket.setdefault(KEYS[pieces.bucket[piece]], Counter())
+        blamed[int(pieces.event[piece])] += int(high[piece] - low[piece])
+    parts = [(bucket, blamed.total(), blamed.most_common(1)[0][0]) for bucket, blamed in by_bucket.items()]
+    return sorted(parts, key=lambda part: -part[1])
+
+
+def _others(profile: Profile, start_ns: int, end_ns: int) -> Iterator[tuple[str, str]]:
+    """For other threads than the main one, the event that takes most of the gap, the busiest threads first."""
+    trace = profile.trace
+    rows: Ints = np.flatnonzero((trace.ts_ns < end_ns) & (trace.ts_ns + trace.dur_ns > start_ns))
+    rows = rows[(Kinds.of(trace).lanes[rows] == HOST) & (trace.track[rows] != trace.threads.main)]
+    inside = np.minimum(trace.ts_ns[rows] + trace.dur_ns[rows], end_ns) - np.maximum(trace.ts_ns[rows], start_ns)
+    names, seen = track_names(trace), set[int]()
+    for at in np.argsort(-inside, kind="stable").tolist():
+        track = int(trace.track[rows[at]])
+        if track not in seen and len(seen) < _THREADS:
+            seen.add(track)
+            name = trace.names[trace.name_codes[rows[at]]]
+            yield names[track].as_py(), f"{name}, {duration(int(inside[at]))}"

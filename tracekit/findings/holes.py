@@ -13,6 +13,7 @@ from tracekit.findings.culprits import plain
 from tracekit.findings.where import where_of_piece
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
+from tracekit.profile.first_uses import FirstUses
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import OPERATOR
 from tracekit.trace.rows import Events
@@ -44,8 +45,7 @@ class Hole:
     # operators of these names. 0 where there is none.
     usual_ns: float
     dur_ns: int  # of the hole itself: what is recorded inside the event is not part of it
-    first: bool  # it is the first event of its name
-    in_first_step: bool
+    first: bool  # it is a first use, or fills the allocator's cache right after one
     often: bool  # a hole of that name occurs in most steps
     fused: bool  # TorchScript's fuser is at work
     in_python: bool  # the time counts as Python's
@@ -87,7 +87,7 @@ class Holes:
         in_python = pieces.of("python")
         kinds = trace.labels.kinds[trace.cat_codes[np.maximum(self._rows, 0)]]
         for k, (piece, row) in enumerate(zip(self._indices.tolist(), self._rows.tolist(), strict=True)):
-            usual, first = self._alike(row) if row >= 0 else (self._usual_gap(k), False)
+            usual = self._usual(row) if row >= 0 else self._usual_gap(k)
             yield Hole(
                 piece=piece,
                 lasts_ns=int(self._lasting[k]),
@@ -97,8 +97,7 @@ class Holes:
                 near=tuple(each for each in self._around(k) if each >= 0) if row < 0 else (),
                 usual_ns=usual,
                 dur_ns=int(pieces.dur[piece]),
-                first=first,
-                in_first_step=bool(pieces.step[piece] == 0),
+                first=bool(self._first[k]),
                 often=names[k] in often,
                 fused=bool(self._fused[k]),
                 in_python=bool(in_python[piece]),
@@ -139,13 +138,24 @@ class Holes:
         fused: Bools = itself | (enclosing(trace, self._rows, wanted) >= 0)
         return fused
 
-    def _alike(self, row: int) -> tuple[float, bool]:
-        """The median duration of the other events of that name and `cat` at the same line, ns, and whether it is the
-        first of that name."""
+    @cached_property
+    def _first(self) -> Bools:
+        """Which are first uses; in the first step, allocations that follow a first call of the runtime are, too: the
+        allocator's cache is still empty."""
+        trace, pieces = self._profile.trace, self._pieces
+        rows = np.maximum(self._rows, 0)
+        first = (self._rows >= 0) & FirstUses(trace).of(rows)
+        roles = trace.events_at(rows).roles
+        started = np.maximum.accumulate(first & roles.runtime)
+        filling: Bools = first | ((self._rows >= 0) & roles.alloc & started & (pieces.step[self._indices] == 0))
+        return filling
+
+    def _usual(self, row: int) -> float:
+        """The median duration of the other events of that name and `cat` at the same line, ns; 0 for none."""
         trace = self._profile.trace
         rows, owners = self._of_kind[int(trace.name_codes[row]), int(trace.cat_codes[row])]
         others = trace.dur_ns[rows[(rows != row) & (owners == owners[rows == row])]]
-        return float(np.median(others)) if len(others) else 0.0, int(rows[0]) == row
+        return float(np.median(others)) if len(others) else 0.0
 
     @cached_property
     def _of_kind(self) -> dict[tuple[int, int], tuple[Ints, Ints]]:

@@ -10,7 +10,7 @@ from tracekit.findings.culprits import plain
 from tracekit.findings.finding import Where
 from tracekit.findings.holes import OFTEN, Hole
 from tracekit.profile import Profile
-from tracekit.trace.roles import PYTHON, RUNTIME
+from tracekit.trace.roles import PYTHON
 from tracekit.units import count, duration, times
 
 _LAZY = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading"
@@ -146,9 +146,7 @@ def _changes_threads(cases: Cases) -> str:
 
 
 def _is_first_call(hole: Hole) -> bool:
-    if hole.kind == PYTHON or not hole.odd:
-        return False
-    return hole.first or (hole.kind == RUNTIME and hole.in_first_step)
+    return hole.first and hole.odd and hole.kind != PYTHON
 
 
 STORIES = (

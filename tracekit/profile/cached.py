@@ -1,8 +1,10 @@
-"""What a step is made of, with communication on a CPU told apart; from the cache where the same code worked it out."""
+"""What a step is made of, and which are the first steps that only start up; from the cache where the same code worked
+it out."""
 
 from tracekit.profile.cache_names import name_of
 from tracekit.profile.profile import Profile
-from tracekit.trace.storing.results import recall, remember
+from tracekit.profile.start_up import ColdStep, cold_steps, may_be_cold
+from tracekit.trace.storing.results import recall, remember, result_name
 
 
 def known_parts(profile: Profile) -> dict[str, float]:
@@ -28,3 +30,16 @@ def _parts(profile: Profile, parts: dict[str, float]) -> dict[str, float]:
         parts[key] -= waited
         parts["gpu_comm"] = parts.get("gpu_comm", 0.0) + waited
     return parts
+
+
+def known_cold_steps(profile: Profile) -> list[ColdStep]:
+    """The first steps that are longer only because something starts up in them. Events are read only where the first
+    step is longer than those after it."""
+    if not may_be_cold(profile.attribution):
+        return []
+    entry = profile.trace.entry
+    name = result_name("cold-steps", __name__, "tracekit.profile.start_up")
+    if (found := recall(entry, name, list[ColdStep])) is None:
+        found = cold_steps(profile.attribution)
+        remember(entry, name, found)
+    return found

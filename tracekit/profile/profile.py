@@ -20,6 +20,7 @@ from tracekit.lines_file import Graph
 from tracekit.profile.capture import Capture
 from tracekit.profile.collective_waits import collective_waits
 from tracekit.profile.sample import Sample, sample
+from tracekit.profile.start_up import ColdStep
 from tracekit.run import Window, Workload
 from tracekit.trace import Trace
 from tracekit.trace.steps import in_steps
@@ -144,9 +145,18 @@ class Profile:
 
     @cached_property
     def answered(self) -> dict[str, Bools]:
-        """For each view, the steps that its means cover: steady ones, or all if none is, that can be answered."""
+        """For each view, the steps that its means cover: those that neither compile nor start anything up, or all if
+        none is left, that can be answered."""
         wanted = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
+        wanted[[each.index for each in self.cold_steps]] = False
         return {name: wanted & view.known for name, view in self.views.items()}
+
+    @cached_property
+    def cold_steps(self) -> list[ColdStep]:
+        """The first steps that are longer than the others because something starts up in them."""
+        from tracekit.profile.cached import known_cold_steps
+
+        return known_cold_steps(self)
 
     def why_unanswered(self, view: str) -> str:
         """Why that view has no mean, where it has none."""

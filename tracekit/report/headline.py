@@ -6,15 +6,18 @@ from tracekit.compare import Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Member, Untraced
 from tracekit.profile.recording_words import has_steps, of_the_recording
+from tracekit.profile.start_up import cold_said
 from tracekit.report.contradictions import Contradiction, contradiction
 from tracekit.report.model import Report
 from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, inflation_of
 from tracekit.sanitize import sanitize
+from tracekit.typical_step import typical_step
 from tracekit.units import count, duration, percent, ratio
 from tracekit.unprofiled import compared, compiling_cost
 
 _NAMED = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed
+APART = 0.1  # of the median: a mean that is so far from it describes no step
 _SAID: dict[Contradiction, str] = {
     "": "",
     "opposite": " The traces and the unprofiled step times disagree on which is faster: trust the latter.",
@@ -58,8 +61,8 @@ def _alone(member: Member) -> str:
         pace, why = duration(_measured(member)), sanitize(f"{member.outcome}: {member.reason}")
         return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
     if wall is not None:
-        takes = f"{name} takes {duration(wall.step_ns)} a step{_unprofiled(member)}: {_largest(member.parts)}."
-        return takes + _compiling(member)
+        pace = f"{duration(wall.step_ns)} a step{_median(member)}{_unprofiled(member)}"
+        return f"{name} takes {pace}: {_largest(member.parts)}." + _left_out(member)
     if host is not None:
         return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts)} a step."
     return f"{name}: neither wall nor host time is known."
@@ -86,20 +89,31 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
     takes = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
     pace = f"{_faster(ours.step_ns, theirs.step_ns)} {other}{noise or ', from one trace each'}"
     text = f"{name} takes {takes} a step, {pace}: {_changes(wall)}."
-    return text + _compiling(member)
+    return text + _left_out(member)
 
 
-def _compiling(member: Member) -> str:
-    """What the mean leaves out: the recorded steps that compile."""
+def _median(member: Member) -> str:
+    """The median of the steps that the mean covers, where it is another: then no step may be like the mean."""
     if isinstance(member, Untraced):
         return ""
-    view = member.views["wall"]
-    left_out = view.known & ~member.counted
-    cost = int(view.totals[left_out, view.keys.index("compile")].sum())
-    if not cost:
+    walls = member.views["wall"].step_ns[member.counted]
+    typical = typical_step(walls.tolist())
+    apart = abs(float(walls.mean()) / typical.step_ns - 1) > APART
+    return f" on average (median {duration(typical.step_ns)})" if typical.alike and apart else ""
+
+
+def _left_out(member: Member) -> str:
+    """What the mean leaves out: the recorded steps that compile, and first steps in which something starts up."""
+    if isinstance(member, Untraced):
         return ""
-    steps = f"{count(int(left_out.sum()))} of its {count(int(view.known.sum()))} steps"
-    return f" Compiling takes another {duration(cost)}, in {steps}."
+    view, said = member.views["wall"], ""
+    compiling = view.known & member.attribution.compiles & ~member.counted
+    if cost := int(view.totals[compiling, view.keys.index("compile")].sum()):
+        steps = f"{count(int(compiling.sum()))} of its {count(int(view.known.sum()))} steps"
+        said = f" Compiling takes another {duration(cost)}, in {steps}."
+    if member.cold_steps:
+        said += f" Left out of the mean: {sanitize(cold_said(member))}."
+    return said
 
 
 def _never_compiled(member: Member) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, get_args
 
 from tracekit.compare import Comparison
 from tracekit.profile import Member, Profile
+from tracekit.profile.start_up import cold_said
 from tracekit.report.blocks import Note, NoteKind
 from tracekit.report.conditions import condition_notes
 from tracekit.report.contradictions import contradiction
@@ -55,6 +56,8 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
     yield from _unknown_steps(profile)
     if profile.all_compile:
         yield Note("mean", of, "no step is steady: the means are over all steps, compilation included.")
+    if profile.cold_steps:
+        yield Note("mean", of, f"the means leave out {cold_said(profile)}.")
     if "host" not in profile.attribution.cannot_answer and not profile.trace.has_stacks:
         text = (
             "there are no Python stacks, so Python is inferred: it is the time between operators on the driving thread."

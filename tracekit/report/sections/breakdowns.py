@@ -1,20 +1,37 @@
 """Where does the time of a step go, bucket by bucket, and what differs from the baseline?"""
 
 from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
-from tracekit.report.blocks import Sentences
+from tracekit.profile import Profile
+from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.breakdown import Breakdown, Part, breakdown
 from tracekit.report.contradictions import contradiction
+from tracekit.report.headline import APART
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.run_facts import contrast_of
 from tracekit.sanitize import sanitize
+from tracekit.trace.schema import column
 from tracekit.units import duration
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
 _EQUAL = "Without a GPU, the time of the host is divided in exactly the same way, so it is not shown separately."
+PACE = pa.schema(
+    [
+        column("variant", pa.string(), "the variant", title=""),
+        column("steps", pa.int64(), "how many steps the means cover"),
+        column("mean_ns", pa.float64(), "mean wall time of these", "ns"),
+        column("median_ns", pa.float64(), "median wall time of these", "ns"),
+        column("least_ns", pa.int64(), "the shortest", "ns", title="shortest"),
+        column("most_ns", pa.int64(), "the longest", "ns", title="longest"),
+    ]
+)
 _KEYS = {"wall": WALL, "host": HOST}
 
 
@@ -58,8 +75,22 @@ def wall(report: Report) -> Contents | None:
     numbers = of_view(report, "wall")
     if numbers is None:
         return None
-    quiet = (*_waits(report), *((_EQUAL,) if _same(report) else ()))
-    return Contents((numbers, Sentences(quiet, "quiet")) if quiet else (numbers,))
+    blocks: list[Block] = [numbers]
+    if rows := [*filter(None, map(_pace, report.profiles))]:
+        alike = all(abs(row["mean_ns"] / row["median_ns"] - 1) <= APART for row in rows)
+        blocks.append(Table("pace", pa.Table.from_pylist(rows, schema=PACE), detail=alike, exported=False))
+    if quiet := (*_waits(report), *((_EQUAL,) if _same(report) else ())):
+        blocks.append(Sentences(quiet, "quiet"))
+    return Contents(tuple(blocks))
+
+
+def _pace(profile: Profile) -> dict[str, Any] | None:
+    """The steps that the means cover; None for fewer than two."""
+    walls = profile.views["wall"].step_ns[profile.answered["wall"]]
+    if len(walls) < 2 or not walls.all():
+        return None
+    times = {"mean_ns": float(walls.mean()), "median_ns": float(np.median(walls))}
+    return {"variant": profile.name, "steps": len(walls), **times, "least_ns": walls.min(), "most_ns": walls.max()}
 
 
 def _waits(report: Report) -> Iterator[str]:

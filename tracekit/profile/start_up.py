@@ -1,0 +1,121 @@
+"""Which of the first steps are longer than the others only because something starts up in them, and what?
+
+Such a step says nothing about the pace of training: means leave it out, as they do steps that compile.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracekit.engine import Attribution
+from tracekit.engine.buckets import SLOW_HOST
+from tracekit.intervals import Ints
+from tracekit.profile.first_uses import FirstUses
+from tracekit.trace.roles import PYTHON
+from tracekit.units import duration
+
+if TYPE_CHECKING:
+    from tracekit.profile.profile import Profile
+
+_LONGER = 1.1  # than the median of the steps after it
+_ODD = 20  # times the median of its name: a first call that takes less than that is an ordinary call
+_EXPLAINED = 0.5  # of what a step takes longer
+_TOLD = 0.1  # of it: causes with less are not named
+_LEAST_NS = 10_000
+
+
+@dataclass(frozen=True)
+class ColdStep:
+    """A step in which something starts up: its index, how long it lasts, ns, and what takes how much of it."""
+
+    index: int
+    step_ns: int
+    parts: dict[str, int]
+
+    def said(self, number: int) -> str:
+        """`step 3, 43.1 ms (4.35 ms of code loading, once)`."""
+        whole = sum(self.parts.values())
+        named = [(what, ns) for what, ns in self.parts.items() if ns >= _TOLD * whole]
+        listed = ", ".join(f"{duration(ns)} of {what}" for what, ns in sorted(named, key=lambda each: -each[1]))
+        return f"step {number}, {duration(self.step_ns)} ({listed}, once)"
+
+
+def cold_said(profile: "Profile") -> str:
+    """All of them in words; empty where there are none."""
+    return "; ".join(each.said(profile.trace.steps.number[each.index]) for each in profile.cold_steps)
+
+
+def may_be_cold(attribution: Attribution) -> bool:
+    """Whether the first step that could be is longer than those after it."""
+    view = attribution.answered_view
+    lasting = view.step_ns[view.known & ~attribution.compiles]
+    return len(lasting) > 1 and bool(lasting[0] > _LONGER * np.median(lasting[1:]))
+
+
+def cold_steps(attribution: Attribution) -> list[ColdStep]:
+    """The leading steps that start-up makes longer than those after them, in order; the last step is none."""
+    view = attribution.answered_view
+    steps = np.flatnonzero(view.known & ~attribution.compiles)
+    found = []
+    for position, index in enumerate(steps[:-1].tolist()):
+        usual = float(np.median(view.step_ns[steps[position + 1 :]]))
+        lasts = int(view.step_ns[index])
+        if lasts <= _LONGER * usual:
+            break
+        parts = _start_up(attribution, index, steps[position + 1 :])
+        if sum(parts.values()) < _EXPLAINED * (lasts - usual):
+            break
+        found.append(ColdStep(index, lasts, parts))
+    return found
+
+
+def _start_up(attribution: Attribution, index: int, later: Ints) -> dict[str, int]:
+    """What happens in a step only because it is the first, ns by what it is."""
+    view, pieces, uses = attribution.answered_view, attribution.pieces, FirstUses(attribution.trace)
+    parts = {"code loading": _beyond(view.totals[:, view.keys.index("module_load")], index, later)}
+    if uses.from_the_start:
+        chosen = (pieces.step == index) & pieces.of(*SLOW_HOST) & (pieces.event >= 0)
+        calls, allocating = _first_calls(uses, pieces.event[chosen].astype(np.int64), pieces.dur[chosen])
+        growing = _beyond(view.totals[:, view.keys.index("alloc")], index, later) - allocating
+        parts |= {"allocation": growing, **calls}
+        parts["kernels that run only once"] = _only_once(attribution, index) if view.name == "wall" else 0
+    return {what: ns for what, ns in parts.items() if ns >= _LEAST_NS}
+
+
+def _beyond(times: Ints, index: int, later: Ints) -> int:
+    return max(int(times[index] - np.median(times[later])), 0)
+
+
+def _first_calls(uses: FirstUses, events: Ints, dur: Ints) -> tuple[dict[str, int], int]:
+    """The time of first calls that take far longer than later ones, by name; and how much of it is the allocator's.
+
+    An operator without a later one is no first call: it may be what the first step does besides.
+    """
+    trace = uses.trace
+    rows, which = np.unique(events, return_inverse=True)
+    spent = np.bincount(which, dur, minlength=len(rows)).astype(np.int64)
+    roles = trace.events_at(rows).roles
+    found: dict[str, int] = {}
+    allocating = 0
+    for k in np.flatnonzero((spent >= _LEAST_NS) & (roles.kind != PYTHON) & uses.of(rows)).tolist():
+        row = int(rows[k])
+        alike = trace.where(lambda part: part.name_codes == trace.name_codes[row])  # noqa: B023
+        others = trace.dur_ns[alike[alike != row]]
+        usual = float(np.median(others)) if len(others) else 0.0
+        if spent[k] >= _ODD * usual and (len(others) or roles.runtime[k]):
+            what = f"the first {trace.names[trace.name_codes[row]]}"
+            found[what] = found.get(what, 0) + int(spent[k] - usual)
+            allocating += int(spent[k] - usual) if roles.alloc[k] else 0
+    return found, allocating
+
+
+def _only_once(attribution: Attribution, index: int) -> int:
+    """How long kernels run in a step that run in no later one, as when cuDNN tries its algorithms."""
+    trace = attribution.trace
+    low, high = int(trace.steps.begin[index]), int(trace.steps.done[index])
+    activities = trace.where(lambda part: part.roles.gpu & part.lasting)
+    starts, names = trace.ts_ns[activities], trace.name_codes[activities]
+    inside = (starts >= low) & (starts < high)
+    alone = inside & ~np.isin(names, names[starts >= high])
+    return int(trace.dur_ns[activities[alone]].sum())

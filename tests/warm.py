@@ -114,7 +114,7 @@ def passes() -> Iterator[None]:
     """While active, the passes that this process starts are forked."""
     from tracekit.capture import process
 
-    cold = process._start
+    cold = process.start
 
     def start(job: Job, folder: Path, output: BinaryIO) -> Any:
         environment = {**process._environment(job, folder), **FIXED}
@@ -123,11 +123,11 @@ def passes() -> Iterator[None]:
         first_file = str(Path(process.__file__).parent / "child" / "start.py")
         return Process([sys.executable, first_file, str(folder)], environment, os.getcwd(), *[output.fileno()] * 2)
 
-    process._start = start
+    process.start = start
     try:
         yield
     finally:
-        process._start = cold
+        process.start = cold
 
 
 def lend() -> dict[str, Any]:

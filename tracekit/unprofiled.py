@@ -95,6 +95,15 @@ def compiling_cost(variant: Variant | None) -> str | None:
     return f"{duration(cost)} ({duration(before)} before the first step, {duration(cost - before)} in steps)"
 
 
+def processor_ns(measured: Measured) -> float | None:
+    """The processor time of a step in turns, all threads of the process together, ns; None if none were taken.
+
+    Other work on the machine hardly changes it, which tells drift from a difference; but it knows nothing of waiting.
+    """
+    turns = [turn for each in measured.counted_passes for turn in each.turns]
+    return sum(turn.processor_ns for turn in turns) / sum(turn.steps for turn in turns) if turns else None
+
+
 def steps_to_break_even(extra_ns: float, saved_ns: float) -> float:
     """After how many steps the time that each saves makes up for a slower start; infinite if it never does."""
     return max(extra_ns, 0) / saved_ns if saved_ns > 0 else float("inf")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tracekit import interruption
 from tracekit import run as runs
-from tracekit.capture import messages, process
+from tracekit.capture import messages, process, turns
 from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.options import Options
 from tracekit.capture.passes import capture_variant, load_average
@@ -45,7 +45,9 @@ def _capture(options: Options) -> Run:
     try:
         with _empty_caches(prepared) as caches:
             run = _capture_all(prepared, folder, caches, out, options)
-            run = _repeat(run, Rounds(prepared, folder, caches, options), out, options)
+            run = replace(run, why_no_turns=turns.why_not(prepared, options))
+            by_blocks = None if run.why_no_turns else turns.Turns(prepared, folder, caches, options)
+            run = _repeat(run, Rounds(prepared, folder, caches, options, by_blocks), out, options)
         if options.epochs:
             run = _train(run, prepared, folder, out, options)
     except OSError as error:  # the disk is full, or somebody removed the folder

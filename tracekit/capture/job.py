@@ -18,13 +18,16 @@ from tracekit.run import (
     Requested,
     Traces,
     Training,
+    Turn,
     Window,
     Workload,
 )
 
 RESULT = "result.json"  # in the scratch folder: what a pass returns
 SO_FAR = "so_far.json"  # in the scratch folder: a preliminary result
-Stage = Literal["inspect", "measure", "profile", "check", "train", "audit"]
+TURNS, WAITING = "turns", "waiting"  # in the scratch folder: the pipes of a live pass
+MESSAGE_BYTES = 21  # each is a number of ns
+Stage = Literal["inspect", "measure", "live", "profile", "check", "train", "audit"]
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +103,9 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     measured: Measured | None = None
     memory: Memory = Memory()
     gpu: dict[str, Any] = {}
+    # live: the same, and
+    turns: list[Turn] = []
+    no_turns: str = ""  # why it cannot take turns
     # profile
     profiled: Profiled | None = None
     traces: Traces = Traces()
@@ -117,6 +123,11 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     training: Training | None = None
     # audit
     audit: Audit = Audit()
+
+
+def message(ns: int) -> bytes:
+    """What is sent through a pipe: a number, as wide as every other, so that each read gets one."""
+    return b"%20d\n" % ns
 
 
 def has_something(result: PassResult) -> bool:

@@ -13,12 +13,13 @@ from tracekit.capture.job import Stage
 from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance, was_busy
 from tracekit.sanitize import sanitize
 from tracekit.units import duration, many, percent
-from tracekit.unprofiled import Contrast, compared, compiling_cost, contrast, step_interval
+from tracekit.unprofiled import Contrast, compared, compiling_cost, contrast, processor_ns, step_interval
 
 _REASON_WIDTH = 100
 _DOING: dict[Stage, str] = {
     "inspect": "preparing",
     "measure": "measuring, unprofiled",
+    "live": "measuring in turns",
     "profile": "taking traces",
     "check": "checking its losses",
     "train": "training to the end",
@@ -106,6 +107,11 @@ def repeating(seconds: float, passes: int, reserved: int) -> str:
     )
 
 
+def no_turns(why: str) -> str:
+    """Why whole passes take turns."""
+    return f"  Whole passes take turns, not blocks of steps: {why}."
+
+
 def so_far(rounds: int, run: Run, seconds_left: float) -> str:
     """`3 rounds: compiled 1.32 × faster than eager (1.20–1.45; 3 pairs); about 40 s left`, or of several variants the
     one of which least is known."""
@@ -159,7 +165,9 @@ def step_times(run: Run) -> Iterator[str]:
     for name, each in measured:
         passes = many(max(1, len(each.counted_passes)), "pass", "passes")
         against = f", {compared(contrast(each, base), first)}" if each is not base else ""
-        yield f"{name}: {duration(each.step_ns)} a step in {passes}{against}"
+        worked = processor_ns(each)
+        beside = f"; processor time {duration(worked)} a step" if worked is not None else ""
+        yield f"{name}: {duration(each.step_ns)} a step in {passes}{against}{beside}"
 
 
 def interrupted(run: Run, out: Path) -> str:

@@ -56,6 +56,15 @@ def measure_again(
     return _perform(job, caches, traces_folder, options)
 
 
+def live_job(
+    number: int, planned: PlannedVariant, prepared: Prepared, folder: Path, options: Options
+) -> tuple[Job, Path]:
+    """The same pass as one that takes turns with those of other variants, and the file for what it prints."""
+    traces_folder = folder / slug(planned.name, prepared.run.planned)
+    job = replace(_job("live", planned, prepared, traces_folder, options=options, before=None), round=number)
+    return job, traces_folder / f"live{_which(job)}.log"
+
+
 def train(
     seed: int, planned: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
 ) -> PassResult:
@@ -148,6 +157,13 @@ def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> 
     log = traces_folder / f"{job.stage}{_which(job)}.log"
     load, began = load_average(), time.time_ns()
     result = process.perform(job, scratch, log, options.timeout, options.tell)
+    return finished(job, result, log, began=began, load=load, options=options)
+
+
+def finished(
+    job: Job, result: PassResult, log: Path, *, began: int, load: float | None, options: Options
+) -> PassResult:
+    """The result with the warnings of the profiler's library and, if steps were timed, as the one pass that it is."""
     result = _with_warnings(result, log)
     if result.measured is not None:
         result = replace(result, measured=_as_pass(job, result, result.measured, began, load))
@@ -202,6 +218,7 @@ def _as_pass(job: Job, result: PassResult, measured: Measured, began: int, load:
         load=load,
         cores=usable_cores(),
         graphs=result.graphs,
+        turns=result.turns,
     )
     return replace(measured, passes=[one])
 

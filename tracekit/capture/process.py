@@ -63,7 +63,7 @@ def _perform_once(job: Job, folder: Path, log: Path, timeout: float, tell: Calla
         before, undone = folder_state.before(job), Undone()
         try:
             result = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
-            result = _with_so_far(result, folder / SO_FAR)
+            result = with_so_far(result, folder / SO_FAR)
         finally:
             if not job.viewed:
                 with interruption.deferred():
@@ -88,21 +88,23 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
                     (own / "job.json").write_bytes(msgspec.json.encode(each))
                     for name in (SO_FAR, RESULT):
                         (own / name).unlink(missing_ok=True)
-                    process = _start(each, own, output)
-                    stack.callback(_kill_all, process, folder)
+                    process = start(each, own, output)
+                    stack.callback(kill_all, process, folder)
                     processes.append(process)
             ended = _wait(processes, timeout, reader)
         except subprocess.TimeoutExpired:
             return PassResult(outcome="timeout", error=f"took longer than {timeout:g} s")
     results = [
-        _result(own, rank_log(log, rank), process, ended.get(rank, inf))
+        read_result(own, rank_log(log, rank), process, ended.get(rank, inf))
         for rank, ((_, own), process) in enumerate(zip(jobs, processes, strict=True))
     ]
     _remove_empty(rank_log(log, rank) for rank in range(1, job.ranks))
     return combined(results) if job.ranks > 1 else results[0][0]
 
 
-def _result(folder: Path, log: Path, process: subprocess.Popen[bytes], last_seen: float) -> tuple[PassResult, float]:
+def read_result(
+    folder: Path, log: Path, process: subprocess.Popen[bytes], last_seen: float
+) -> tuple[PassResult, float]:
     """The result, and when it was written or, without one, when the process was last seen running, unix time."""
     file = folder / RESULT
     if not file.exists():
@@ -149,7 +151,7 @@ def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: prog
         time.sleep(_POLLED_EVERY_S)
 
 
-def _with_so_far(failed: PassResult, path: Path) -> PassResult:
+def with_so_far(failed: PassResult, path: Path) -> PassResult:
     """The results before it failed, with the failure."""
     if failed.outcome == "ok" or has_something(failed):
         return failed
@@ -161,7 +163,8 @@ def _with_so_far(failed: PassResult, path: Path) -> PassResult:
     return msgspec.structs.replace(earlier, **{name: getattr(failed, name) for name in names})
 
 
-def _start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
+def start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
+    """Start the process of a pass, which dies with this one."""
     return subprocess.Popen(
         [job.python or sys.executable, str(Path(__file__).parent / "child" / "start.py"), str(folder)],
         env=_environment(job, folder),
@@ -198,7 +201,7 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
     }
 
 
-def _kill_all(process: subprocess.Popen[bytes], folder: Path) -> None:
+def kill_all(process: subprocess.Popen[bytes], folder: Path) -> None:
     """Kill the pass and whatever it started: compile workers, loader workers, processes with their own session."""
     try:
         if hasattr(os, "killpg"):

@@ -6,7 +6,7 @@ Each round reverses the order, so that a steady drift favours no variant.
 import math
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,9 +14,11 @@ from msgspec.structs import replace
 
 from tracekit.capture import messages
 from tracekit.capture.job import PassResult
+from tracekit.capture.live import NoTurnsError
 from tracekit.capture.options import Options
 from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
+from tracekit.capture.turns import InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.detectable import margin_of_passes, smallest_regression
 from tracekit.run import Measured, Pass, Run, Variant
@@ -52,10 +54,11 @@ class Rounds:
     folder: Path
     caches: dict[str, Path]
     options: Options
+    turns: Turns | None = None  # block by block of steps; without, whole passes take turns
     lost: set[str] = field(default_factory=set)  # variants of which a pass failed
 
     def each(self, run: Run) -> Iterator[Run]:
-        """Yield the run after each round."""
+        """Yield the run after each round, and after one that is interrupted if every variant was measured in it."""
         ends = time.monotonic() + budget(run, self.options)
         expected = _expected_seconds(run)
         for number in range(1, self.options.passes):
@@ -66,8 +69,20 @@ class Rounds:
                 return
             if number > 1:
                 self.options.tell(messages.so_far(number, run, self._seconds_left(number, run, expected, ends - began)))
-            for variant in variants:
-                run = self._with_another(number, variant, run)
+            if self.turns is not None:
+                try:
+                    results = self.turns.take(number, variants)
+                except InterruptedTurnsError as interrupt:
+                    yield self._with(interrupt.so_far, number, run)
+                    raise KeyboardInterrupt(str(interrupt)) from None
+                except NoTurnsError as error:
+                    self.turns, run = None, replace(run, why_no_turns=str(error))
+                    self.options.tell(messages.no_turns(str(error)))
+                else:
+                    run = self._with(results, number, run)
+            if self.turns is None:
+                for variant in variants:
+                    run = self._with({variant.name: self._measured_again(number, variant)}, number, run)
             expected = time.monotonic() - began
             yield run
 
@@ -93,13 +108,18 @@ class Rounds:
         variants = [variant for variant in self.prepared.variants if variant.name in able]
         return variants[::-1] if number % 2 else variants
 
-    def _with_another(self, number: int, planned: PlannedVariant, run: Run) -> Run:
+    def _measured_again(self, number: int, planned: PlannedVariant) -> PassResult:
         caches = self.caches[planned.name]
-        result = measure_again(number, planned, self.prepared, self.folder, caches=caches, options=self.options)
-        variants = [_taken(variant, result) if variant.name == planned.name else variant for variant in run.variants]
-        if result.measured is None:
-            self.lost.add(planned.name)
-            self.options.tell(messages.lost_pass(planned.name, number, result.error or result.outcome))
+        return measure_again(number, planned, self.prepared, self.folder, caches=caches, options=self.options)
+
+    def _with(self, results: Mapping[str, PassResult], number: int, run: Run) -> Run:
+        for name, result in results.items():
+            if result.measured is None:
+                self.lost.add(name)
+                self.options.tell(messages.lost_pass(name, number, result.error or result.outcome))
+        variants = [
+            _taken(variant, results[variant.name]) if variant.name in results else variant for variant in run.variants
+        ]
         return replace(run, variants=variants)
 
 

@@ -67,10 +67,19 @@ class RankTraces(msgspec.Struct, frozen=True, kw_only=True):
     traces: Traces = Traces()
 
 
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """A block of consecutive steps, after which the process waited while those of other variants took theirs."""
+
+    started_ns: int  # unix ns
+    steps: Annotated[int, msgspec.Meta(ge=1)]
+    processor_ns: _Ns  # of all threads of the process
+
+
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """One unprofiled pass, in a separate process."""
 
-    round: Annotated[int, msgspec.Meta(ge=0)]  # 0 is the first, with empty caches; from 1 on the variants take turns
+    # 0 is the first, with empty caches; from 1 on the variants take turns, and their passes of a round are a pair.
+    round: Annotated[int, msgspec.Meta(ge=0)]
     started_ns: int  # unix ns
     step_ns: _StepNs  # the typical one of step_all_ns: their median, if they are alike
     step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]
@@ -82,6 +91,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     cores: Annotated[int, msgspec.Meta(ge=1)] | None = None  # that it may use; None if unknown
     compiles_timed: int = 0  # compilations while its timed steps ran
     graphs: GraphSizes | None = None  # of the steps of step_all_ns, in order; None if no graph was seen
+    # In order of step_all_ns. With turns, the passes of a round ran at the same time; without, one after the other.
+    turns: list[Turn] = []
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,6 +206,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, Any] = {}
     planned: list[str] = []  # variants requested: more than `variants` if the capture ended early
     variants: list[Variant]
+    why_no_turns: str = ""  # why whole passes took turns, not blocks of their steps; "" where blocks did
 
     def variant(self, name: str) -> Variant | None:
         """The variant of that name."""

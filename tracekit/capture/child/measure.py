@@ -24,7 +24,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     before_ns = total_ns([*recorder.compiled])  # of an evaluation, say
     for _ in range(FIRST_STEPS):
         first.append((yield from timing.time_one(job.device)))
-    warmup = FIRST_STEPS + (yield from timing.settle(recorder, job.warmup - FIRST_STEPS, at_least_ns=_ramp_ns(job)))
+    warmup = FIRST_STEPS + (yield from timing.settle(recorder, job.warmup - FIRST_STEPS, at_least_ns=ramp_ns(job)))
     gc.collect()  # otherwise, garbage from compiling would be collected inside a timed step
     warmup += yield from memory.forget_peaks()
     settled = len(recorder.compiled)
@@ -66,6 +66,6 @@ def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
     return typical_step(timing.drive(timing.time_many(job.device), feed.infer)).step_ns
 
 
-def _ramp_ns(job: Job) -> int:
+def ramp_ns(job: Job) -> int:
     """How long to let an idle GPU raise its clocks; less in a script, whose steps are limited."""
     return _RAMP_NS if job.device.startswith("cuda") and not job.is_script else 0

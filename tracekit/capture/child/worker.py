@@ -20,6 +20,7 @@ from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.steering import steered
 from tracekit.capture.child.traces import profile
 from tracekit.capture.child.training import train
+from tracekit.capture.child.turns import TurnPipes, take_turns
 from tracekit.capture.compiler import inductor_settings
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
@@ -123,6 +124,15 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
         return msgspec.structs.replace(result, measured=msgspec.structs.replace(measured, infer_ns=infer))
 
 
+def _live(job: Job, notes: list[str]) -> PassResult:
+    with CompileRecorder() as recorder:
+        pipes = TurnPipes(job.scratch)
+        if job.is_script:
+            return script.run(job, lambda graphs: take_turns(job, recorder, graphs, pipes), recorder)
+        feed = _feed(job, notes)
+        return timing.drive(take_turns(job, recorder, feed.graphs, pipes), feed)
+
+
 def _profile(job: Job, notes: list[str]) -> PassResult:
     with CompileRecorder() as recorder:
         if job.is_script:
@@ -167,6 +177,7 @@ def _audit(job: Job, notes: list[str]) -> PassResult:
 _PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
     "inspect": _inspect,
     "measure": _measure,
+    "live": _live,
     "profile": _profile,
     "check": _check,
     "train": _train,

@@ -40,7 +40,7 @@ from tracekit.run_facts import (
     loss_difference,
 )
 from tracekit.trace.schema import column
-from tracekit.unprofiled import cold_cost_ns
+from tracekit.unprofiled import cold_cost_ns, processor_ns
 
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
 # Each column with the function that fills it; a new column is one entry.
@@ -63,6 +63,10 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (column("spread_ns", _REAL, "interquartile range of the unprofiled steps", "ns"), measured("spread_ns")),
     (column("steps", _WHOLE, "unprofiled steps timed"), measured("steps")),
+    (
+        column("processor_ns", _REAL, "processor time of a step, all threads; null where no turns were taken", "ns"),
+        from_variant(lambda v: processor_ns(v.measured) if v.measured is not None else None),
+    ),
     (
         column("throughput", _REAL, "unprofiled steps per second", title="throughput (steps/s)"),
         from_variant(throughput),

@@ -1,0 +1,239 @@
+"""Processes of the variants stay alive and take turns, step by step; where they cannot, whole passes do."""
+
+import json
+import os
+import signal
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.capture.test_interruptions import passes_of, read_until, start_capture
+from tracekit import run as runs
+from tracekit.capture.harness import Options, capture
+from tracekit.unprofiled import contrast
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has views, and pipes with names like these")
+
+# Notes each of its losses in a file that no view hides, and in one of the user's that a view does.
+NOTING = """
+import os, torch
+PARAMS = {"noted": "", "raises": False}
+VARIANTS = {"first": {"compile": False}, "second": {"compile": False}}
+
+def setup(ctx):
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    noted = os.open(ctx.noted, os.O_WRONLY | os.O_CREAT | os.O_APPEND) if ctx.noted else None
+    losses = []
+
+    def step():
+        optimizer.zero_grad()
+        loss = model(torch.randn(8, 4)).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        with open("losses.txt", "a") as file:
+            file.write(f"{losses[-1]}\\n")
+        if noted is not None:
+            os.write(noted, f"{os.getpid()} {len(losses)} {losses[-1]}\\n".encode())
+        return loss.detach()
+
+    return step
+"""
+
+
+@pytest.fixture
+def shared():
+    """A path that is the same file inside and outside of every view."""
+    path = Path("/dev/shm", f"tracekit-turns-{os.getpid()}")
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def captured(recipe, out, *variants, passes=4, tell=lambda _: None, **options):
+    return capture(
+        Options(recipe, variants, device="cpu", steps=2, warmup=0, passes=passes, budget=600, out=out,
+                tell=tell, **options)
+    )  # fmt: skip
+
+
+def turns_of(run, number):
+    """The turns of a round in order of time: whose it was, when it began, and when its last step ended."""
+    made = []
+    for variant in run.variants:
+        one = next(each for each in variant.measured.passes if each.round == number)
+        taken = 0
+        for turn in one.turns:
+            lasted = sum(one.step_all_ns[taken : taken + turn.steps])
+            made.append((turn.started_ns, turn.started_ns + lasted, variant.name))
+            taken += turn.steps
+    return sorted(made)
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory):
+    """A capture whose variants noted all their losses, and the notes: process, step, loss."""
+    folder = tmp_path_factory.mktemp("taken")
+    noted = Path("/dev/shm", f"tracekit-noted-{os.getpid()}")
+    (folder / "recipe.py").write_text(NOTING)
+    (folder / "losses.txt").write_text("mine")
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        run = captured(folder / "recipe.py", folder / "run.json", "first", "second", params={"noted": str(noted)})
+        notes = [line.split() for line in noted.read_text().splitlines()]
+    finally:
+        os.chdir(here)
+        noted.unlink(missing_ok=True)
+    return folder, run, notes
+
+
+def test_one_at_a_time_takes_steps_in_an_order_that_changes(taken):
+    _, run, _ = taken
+    orders = []
+    for number in (1, 2, 3):
+        turns = turns_of(run, number)
+        assert not run.why_no_turns
+        assert len(turns) >= 12
+        clock_ns = 1_000_000  # the ends are those of another clock than the starts
+        assert all(end <= start + clock_ns for (_, end, _), (start, _, _) in pairwise(turns))
+        orders.append([name for _, _, name in turns])
+        assert all(
+            {first, second} == {"first", "second"} for first, second in zip(*[iter(orders[-1])] * 2, strict=True)
+        )
+    assert len({tuple(order[:12]) for order in orders}) > 1
+
+
+def test_the_passes_of_a_round_are_a_pair(taken):
+    _, run, _ = taken
+    first, second = (variant.measured for variant in run.variants)
+    comparison = contrast(second, first)
+    assert (comparison.covers, comparison.passes) == ("rounds", 4)
+    assert [each.round for each in first.passes] == [0, 1, 2, 3]
+
+
+def test_turns_change_neither_losses_nor_files(taken):
+    folder, run, notes = taken
+    of_process = {}
+    for process, step, loss in notes:
+        losses = of_process.setdefault(process, [])
+        if int(step) == len(losses) + 1:  # the pass that compares losses trains twice, and rounds differently then
+            losses.append(loss)
+    assert len(of_process) > 3 * 2
+    longest = max(of_process.values(), key=len)
+    assert all(losses == longest[: len(losses)] for losses in of_process.values())
+    assert (folder / "losses.txt").read_text() == "mine"
+    assert any("what it wrote was discarded" in each for v in run.variants for each in v.effective.remarks)
+
+
+WITH_A_PROCESS = NOTING.replace(
+    "    losses = []", "    losses = []\n    import subprocess\n    subprocess.Popen(['sleep', '600'])"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "view", "why"),
+    [(WITH_A_PROCESS, "", "process of its own"), (NOTING, "off", "no copy-on-write view")],
+    ids=["a process of its own", "no view"],
+)
+def test_where_they_cannot_whole_passes_take_turns(write_recipe, tmp_path, monkeypatch, text, view, why):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRACEKIT_VIEW", view)
+    said = []
+    run = captured(write_recipe(text), tmp_path / "run.json", "first", "second", passes=3, tell=said.append)
+    assert why in run.why_no_turns
+    assert runs.read(tmp_path / "run.json").why_no_turns == run.why_no_turns
+    assert any(run.why_no_turns in line for line in said)
+    for variant in run.variants:
+        assert [(each.round, each.turns) for each in variant.measured.passes] == [(0, []), (1, []), (2, [])]
+
+
+def test_one_that_dies_in_its_turn_costs_only_its_own(write_recipe, tmp_path, shared, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = NOTING.replace(
+        "        return loss.detach()",
+        f"        if ctx.raises and len(losses) > 60 and os.path.exists({str(shared)!r}): os.abort()\n"
+        "        return loss.detach()",
+    ).replace('"second": {"compile": False}', '"second": {"compile": False, "raises": True}')
+    said = []
+
+    def tell(line):
+        said.append(line)
+        if line.startswith("Measuring again"):
+            shared.touch()
+
+    run = captured(write_recipe(text), tmp_path / "run.json", "first", "second", passes=4, tell=tell)
+    first, second = run.variants
+    assert [each.round for each in first.measured.passes] == [0, 1, 2, 3]
+    assert [each.round for each in second.measured.passes] in ([0], [0, 1])  # it died in its second turn
+    assert any(line.startswith("second: unprofiled pass 2 failed") for line in said)
+    assert not any("pass 3" in line for line in said)
+
+
+def wait_for_turns(mark, capturing):
+    """Wait until the live processes of a capture take turns, which their recipe's file shows."""
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends and capturing.poll() is None and not mark.exists():
+        time.sleep(0.05)
+    assert mark.exists()
+
+
+# Its steps are long enough to be met in their middle, and the first one of a second turn leaves a mark.
+SLOW = """
+import os, time, torch
+PARAMS = {"mark": %r}
+VARIANTS = {"first": {"compile": False}, "second": {"compile": False}}
+
+def setup(ctx):
+    weight = torch.zeros(3, requires_grad=True)
+    taken = []
+
+    def step():
+        taken.append(time.monotonic())
+        time.sleep(0.02)
+        if len(taken) > 40:
+            open(ctx.mark, "w").close()
+        return weight.sum().detach()
+
+    return step
+"""
+
+
+def states(mark):
+    """The states of all processes whose environment or command line has this text."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "cmdline").read_text() + (folder / "environ").read_text():
+                found[folder.name] = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_ended_in_a_turn_nothing_runs_on_and_nothing_is_left_stopped(write_recipe, tmp_path, shared, ending):
+    out = tmp_path / "run.json"
+    capturing = start_capture(write_recipe(SLOW % str(shared)), out, "first", "second", passes=8)
+    assert read_until(capturing, "Measuring again")
+    shared.unlink(missing_ok=True)
+    wait_for_turns(shared, capturing)
+    capturing.send_signal(ending)
+    capturing.communicate(timeout=30)
+    ends = time.monotonic() + 30
+    while passes_of(capturing.pid) and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not passes_of(capturing.pid)
+    assert not states(f"tracekit-passes-{os.getuid()}/{capturing.pid}-")
+    kept = runs.read(out)
+    if ending == signal.SIGINT:  # the round that was interrupted counts, too
+        for variant in kept.variants:
+            assert [each.round for each in variant.measured.passes] == [0, 1]
+            assert variant.measured.passes[1].turns
+            assert variant.outcome == "ok"
+    else:
+        assert [len(variant.measured.passes) for variant in kept.variants] == [1, 1]
+    assert json.loads(out.read_text())["planned"] == ["first", "second"]

@@ -1,0 +1,104 @@
+"""A pass that stays alive, seen from outside: it starts, waits at a step's boundary, takes a turn, and ends."""
+
+import os
+import select
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from tracekit import interruption
+from tracekit.capture import journal, process
+from tracekit.capture.job import MESSAGE_BYTES, RESULT, SO_FAR, TURNS, WAITING, Job, PassResult, message
+from tracekit.capture.rank_jobs import rank_jobs
+from tracekit.capture.view import View, view
+from tracekit.capture.written_files import in_view
+
+_LOOKED_EVERY_S = 0.2
+
+
+class NoTurnsError(Exception):
+    """The processes of these variants cannot take turns, and why."""
+
+
+class LivePass:
+    """A live pass in a process of its own. It is started once, and its result is known once it has ended."""
+
+    def __init__(self, job: Job, files: View, folder: Path, log: Path, timeout: float) -> None:
+        self._folder, self._log, self._timeout = folder, log, timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._job, self._files = job, files
+        self.is_waiting = self._timed_out = False
+        self.step_ns = 0  # of its last turn: the mean
+
+    def start(self, stack: ExitStack) -> None:
+        """Start it; it is killed at the end of the context, if it has not ended."""
+        ((job, folder),) = rank_jobs(self._job, self._folder)
+        (folder / "job.json").write_bytes(msgspec.json.encode(job))
+        for name in (SO_FAR, RESULT, TURNS, WAITING):
+            (folder / name).unlink(missing_ok=True)
+        # With both ends open here, opening never waits for the other side; the end of the pass shows otherwise.
+        self._turns, self._waiting = (self._pipe(name, stack) for name in (TURNS, WAITING))
+        with open(self._log, "wb") as output, interruption.deferred():
+            self._process = process.start(job, folder, output)
+            stack.callback(process.kill_all, self._process, folder)
+
+    def _pipe(self, name: str, stack: ExitStack) -> int:
+        os.mkfifo(self._folder / name)
+        pipe = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC)
+        stack.callback(os.close, pipe)
+        return pipe
+
+    def wait(self) -> bool:
+        """Wait until it waits for its turn; False if it has ended instead. One that takes too long is killed."""
+        assert self._process is not None
+        ends, self.is_waiting = time.monotonic() + self._timeout, False
+        while not self.is_waiting and self._process.poll() is None:
+            if time.monotonic() > ends:
+                self._timed_out = True
+                process.kill_all(self._process, self._folder)
+            interruption.check()
+            if select.select([self._waiting], [], [], _LOOKED_EVERY_S)[0]:
+                self.step_ns, self.is_waiting = int(os.read(self._waiting, MESSAGE_BYTES)), True
+        return self.is_waiting
+
+    def take_turn(self, turn_ns: int) -> None:
+        """Let it take steps for about that long, and wait until it waits again, or has ended."""
+        if self.is_waiting:
+            os.write(self._turns, message(turn_ns))
+            self.wait()
+
+    def end(self) -> None:
+        """Let it end; the wait for that is over within a moment."""
+        if self.is_waiting:
+            os.write(self._turns, message(0))
+            self.wait()
+
+    def result(self) -> PassResult:
+        """What it has measured so far, with its failure if it failed. It can be read while it runs, too."""
+        assert self._process is not None
+        if self._process.poll() is None:  # it was interrupted, and did not fail
+            so_far = process.with_so_far(PassResult(outcome="interrupted"), self._folder / SO_FAR)
+            return msgspec.structs.replace(so_far, outcome="ok")
+        result, _ = process.read_result(self._folder, self._log, self._process, time.time())
+        if self._timed_out:
+            result = PassResult(outcome="timeout", error=f"did not end a step within {self._timeout:g} s")
+        result = process.with_so_far(result, self._folder / SO_FAR)
+        return msgspec.structs.replace(result, written=in_view(self._files, self._job))
+
+
+@contextmanager
+def live_pass(job: Job, folder: Path, log: Path, timeout: float) -> Iterator[LivePass]:
+    """The pass in a view of its own; raises NoTurnsError where there is none: all would write to the same files."""
+    with view(job, folder) as files:
+        if not files.exists:
+            raise NoTurnsError(f"there is no copy-on-write view of your files ({files.why})")
+        job = msgspec.structs.replace(job, viewed=True, journal=str(folder))
+        with ExitStack() as stack:
+            live = LivePass(job, files, folder, log, timeout)
+            live.start(stack)
+            yield live
+        Path(folder, journal.JOURNAL).unlink(missing_ok=True)

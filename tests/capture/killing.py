@@ -110,18 +110,15 @@ def altered(
     ends_as: dict[str, str] = {}
     for capture in captures:
         capture.wait(moment)
-        others = [] if capture is captures[-1] else [captures[-1].process.pid]
         if reboot:
             for process in _with(str(state), str(temporary)):
                 with contextlib.suppress(OSError):
                     os.kill(process, signal.SIGKILL)
         capture.end()
         ends = time.monotonic() + 30
-        while not others and [*_with(str(state), str(temporary))] and time.monotonic() < ends:
+        marks = [str(state), str(temporary)] if capture is captures[-1] else [f"/{capture.process.pid}-"]
+        while [*_with(*marks)] and time.monotonic() < ends:
             time.sleep(0.02)
-        if others:  # its processes look the same, so only time tells that the others have ended
-            while capture.changed() and time.monotonic() < ends:
-                time.sleep(0.1)
         if reboot:
             shutil.rmtree(temporary)
         restored = "" if view else tracekit("restore", lent["env"])

@@ -1,11 +1,16 @@
 """Communication that no computation overlaps: what it costs, and how much of it is waiting."""
 
+import re
+import shutil
+
 import pytest
+from real import trace_path
 from small import event, kernel, launch, step, write
 
 from tracekit.findings import diagnose
 from tracekit.findings.rules.exposed_comm import exposed_comm
 from tracekit.profile import open_subject
+from tracekit.ranks import collectives, rank_columns
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"
 
@@ -42,6 +47,41 @@ def test_the_fastest_calls_show_the_transfer(tmp_path):
     (finding,) = exposed_comm(trained(tmp_path / "a.json", [100] + [900] * 3))
     assert "85.7 % of the collectives' time is waiting" in finding.title  # 2,400 of 2,800
     assert "equal work" in finding.advice
+
+
+def of_sizes(path, sizes):
+    """One step that only communicates: all_reduces of these numbers of elements and durations in µs."""
+    events, at = [], 10.0
+    for number, (elements, length) in enumerate(sizes, 1):
+        args = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": elements, "Group size": 4}
+        talk = kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(int)", at, at + length, number)
+        events += [launch(number, number + 0.5, number), talk | {"args": talk["args"] | args}]
+        at += length
+    return open_subject([write(path, step(0, 0, at), *events)]).profiles[0]
+
+
+def test_equal_collectives_of_one_step_show_the_transfer(tmp_path):
+    (finding,) = exposed_comm(of_sizes(tmp_path / "a.json", [(1000, 300), (1000, 100), (9000, 500), (1000, 100)]))
+    assert "at least 20.0 % of the collectives' time is waiting" in finding.title  # 200 of 1,000
+
+
+def test_collectives_of_different_sizes_are_not_compared(tmp_path):
+    (finding,) = exposed_comm(of_sizes(tmp_path / "a.json", [(1000, 300), (2000, 100), (9000, 500)]))
+    assert "cannot be known, because no two collectives are equal" in finding.title
+
+
+@pytest.mark.parametrize("rank", range(4))
+def test_an_estimate_from_one_rank_is_at_most_what_all_ranks_show(tmp_path, rank):
+    for each in range(4):
+        shutil.copy(trace_path(f"param_dlrm_v100_rank{each}"), tmp_path / f"rank{each}.json.gz")
+    (profile,) = open_subject([tmp_path]).profiles
+    (found,) = exposed_comm(profile.per_rank[rank])
+    estimated = float(re.search(r"at least ([\d.]+) % of the collectives' time", found.title)[1]) / 100
+    matched = collectives([rank_columns(each, number) for number, each in profile.per_rank.items()])
+    rows = [row for row in matched.table.to_pylist() if row["rank"] == rank]
+    waited, transferred = (sum(row[name] for row in rows) for name in ("wait_ns", "transfer_ns"))
+    assert estimated == pytest.approx(waited / (waited + transferred), abs=0.13)
+    assert estimated < waited / (waited + transferred) + 0.01
 
 
 def test_one_call_tells_nothing_of_waiting(tmp_path):

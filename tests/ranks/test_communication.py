@@ -9,7 +9,7 @@ from small import step
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives, rank_columns, read_rank
 from tracekit.ranks.communication import bus_factor, communication
-from tracekit.ranks.groups import role_of
+from tracekit.trace.process_groups import role_of
 from tracekit.report import report as make_report
 
 BYTES = 4

@@ -4,11 +4,12 @@ import json
 from dataclasses import replace
 
 import pytest
-from jobs import job
+from jobs import job, profile_of
 from small import event, op, step, write
 
 from tracekit.cli import main
 from tracekit.findings import diagnose
+from tracekit.findings.rules.exposed_comm import exposed_comm
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.headline import headline
@@ -151,3 +152,14 @@ def test_of_two_jobs_each_keeps_its_own_headline(tmp_path):
 def test_a_job_in_step_has_no_such_headline(tmp_path, capsys):
     assert main(["report", str(job(tmp_path))]) == 0
     assert "delays the others" not in capsys.readouterr().out
+
+
+def test_where_all_ranks_are_given_the_finding_has_the_waits_that_they_show(tmp_path):
+    """Rank 0 waits equally long each time, so that its trace alone shows no waiting."""
+    profile = profile_of(job(tmp_path, late=1))
+    (alone,) = exposed_comm(profile)
+    assert "at least 0.0 % of the collectives' time is waiting" in alone.title
+    (diagnosis,) = report(open_subject([tmp_path])).diagnoses.values()
+    (finding,) = (each for each in diagnosis.all_findings if each.id == "exposed_comm")
+    assert finding.title.endswith("; 80.0 % of the collectives' time is waiting for other ranks")  # 400 of 500 µs
+    assert "equal work" in finding.advice

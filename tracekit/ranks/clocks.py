@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints
-from tracekit.ranks.kinds import ONE_SIDED
+from tracekit.trace.collective_kinds import ONE_SIDED
 from tracekit.ranks.matching import Matched
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tracekit.ranks.collectives import Collectives
 from tracekit.ranks.columns import RankColumns
-from tracekit.ranks.groups import role_of
+from tracekit.trace.process_groups import role_of
 from tracekit.trace.columns import values
 from tracekit.trace.schema import column
 

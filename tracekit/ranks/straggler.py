@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from tracekit.engine.buckets import BUCKETS, Bound
 from tracekit.findings import VERDICTS, Diagnosis, Finding, Verdict, Where, as_clause, diagnose
+from tracekit.findings.rules.exposed_comm import as_all_ranks_show
 from tracekit.findings.where import where_of_buckets
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.ranks.collectives import Collectives
+from tracekit.trace.columns import values
 from tracekit.units import duration
 
 _UNEVEN = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
@@ -55,6 +57,21 @@ def straggler(matched: Collectives) -> Straggler | None:
     caused, steps = matched.caused_ns(rank), max(len(matched.steps), 1)
     bucket = max(caused, key=lambda key: caused[key])
     return Straggler(rank, matched.late_ns(rank) / steps, matched.lost_ns(rank) / steps, bucket or None)
+
+
+def with_waits(found: Diagnosis, profile: Profile, matched: Collectives | None) -> Diagnosis:
+    """The diagnosis of the rank that is shown, with the share of waiting that the traces of all ranks show."""
+    rank = profile.captures[0].rank
+    if matched is None or matched.unmatched.get(rank, 1):
+        return found
+    own = values(matched.table["rank"]) == rank
+    waited, transferred = (int(values(matched.table[name])[own].sum()) for name in ("wait_ns", "transfer_ns"))
+    if not waited + transferred:
+        return found
+    share = waited / (waited + transferred)
+    known = [as_all_ranks_show(each, share) if each.id == "exposed_comm" else each for each in found.all_findings]
+    sentence = next((each.title for each in known if each.id == found.verdict.id), found.verdict.sentence)
+    return Diagnosis(replace(found.verdict, sentence=sentence), known)
 
 
 def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -> Diagnosis:

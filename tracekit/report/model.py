@@ -10,7 +10,7 @@ from tracekit.errors import UnknownVariantError
 from tracekit.findings import Diagnosis
 from tracekit.profile import Member, Profile, Subject
 from tracekit.ranks import Collectives, RankColumns
-from tracekit.ranks.straggler import Straggler, straggler, with_straggler
+from tracekit.ranks.straggler import Straggler, straggler, with_straggler, with_waits
 from tracekit.report.blocks import Note
 from tracekit.report.by_variant import ByVariant
 from tracekit.report.notes import notes
@@ -53,10 +53,12 @@ class Report:
     @cached_property
     def diagnoses(self) -> dict[str, Diagnosis]:
         """What bounds each variant's step, and the findings, by variant."""
-        return {
-            profile.name: with_straggler(self.by_variant.diagnosis(profile), profile, self.straggler(profile.name))
-            for profile in self.profiles
-        }
+        found = {}
+        for profile in self.profiles:
+            alone = self.by_variant.diagnosis(profile)
+            of_all = with_waits(alone, profile, self.collectives.get(profile.name))
+            found[profile.name] = with_straggler(of_all, profile, self.straggler(profile.name))
+        return found
 
     def straggler(self, name: str) -> Straggler | None:
         """The rank that delays the others, in a variant of which several ranks were recorded."""

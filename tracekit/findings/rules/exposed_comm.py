@@ -1,7 +1,8 @@
 """Do ranks communicate without computing meanwhile, on a GPU or on a CPU?"""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,14 +15,23 @@ from tracekit.intervals import Ints
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.profile.collective_waits import BACKEND_SPAN
+from tracekit.trace.collective_arguments import collective_arguments
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import USER
 from tracekit.units import duration, many, percent
 
 _DDP = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
 _BACKEND = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|hccl|xccl):.*", re.DOTALL)  # annotations of torch.distributed
-_FASTEST = 0.1  # of the calls of one collective: how long the transfer takes; the rest of the others is waiting
+_FASTEST = 0.1  # of equal collectives: how long the transfer takes; the rest of the others is waiting
 _MANY, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that should travel together
+_EQUAL_WORK = (
+    "Give the ranks equal work: most of this time is spent waiting for the last rank to arrive. Its trace shows what "
+    "delays it."
+)
+_EARLIER = (
+    "Start communicating earlier, while the backward pass computes (DDP's buckets, FSDP's prefetch), or send less: "
+    "synchronise less often (no_sync), or use a communication hook that compresses or sends half precision."
+)
 _LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
 
 
@@ -111,45 +121,47 @@ def _called(where: Where) -> str:
 
 
 def _waiting(profile: Profile, rows: Ints, kinds: Ints, started: Ints) -> float | None:
-    """The share of the collectives' time that is waiting for other ranks; None where no collective recurs.
+    """The share of the collectives' time that is known to be waiting for other ranks; None where no two are equal.
 
-    `started` has for each of them the event that started it, which tells its step.
-
-    The same collective is called once a step: the fastest tenth of its calls shows how long the transfer takes.
+    `started` has for each of them the event that started it, which tells its step. Equal are those of the same kind,
+    group and size, or where sizes are not recorded, those at the same place in their steps. They need the same time to
+    transfer what they transfer: the fastest tenth of them shows how long.
     """
     trace = profile.trace
     steps = trace.steps.of(trace.ts_ns[started])
-    order = np.lexsort((rows, steps, kinds))
-    first = np.concatenate(([True], (np.diff(kinds[order]) != 0) | (np.diff(steps[order]) != 0)))
-    nth = np.arange(len(rows)) - np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))
-    taken = waited = 0.0
-    _, calls = np.unique(np.stack([kinds[order], nth], axis=1), axis=0, return_inverse=True)
-    for call in range(int(calls.max()) + 1):
-        dur = trace.dur_ns[rows[order[calls.ravel() == call]]]
-        if len(dur) > 1:
-            taken += float(dur.sum())
-            waited += float(np.maximum(dur - np.quantile(dur, _FASTEST, method="lower"), 0).sum())
-    return waited / taken if taken else None
+    places: Counter[tuple[int, int]] = Counter()
+    equal: dict[Hashable, list[int]] = {}
+    for index, said in enumerate(collective_arguments(trace, rows, rank=0, world_size=None)):
+        at = int(kinds[index]), int(steps[index])
+        by_place = (at[0], places[at])
+        places[at] += 1
+        by_size = (said.kind, said.group, said.size_bytes)
+        equal.setdefault(by_place if said.size_bytes is None else by_size, []).append(int(rows[index]))
+    calls = [trace.dur_ns[some] for some in equal.values() if len(some) > 1]
+    waited = sum(float(np.maximum(dur - np.quantile(dur, _FASTEST, method="lower"), 0).sum()) for dur in calls)
+    return waited / float(trace.dur_ns[rows].sum()) if calls else None
 
 
 def _said(waiting: float | None) -> str:
     if waiting is None:
-        return "how much of this is waiting for other ranks cannot be known, because no collective is called twice"
+        return "how much of this is waiting for other ranks cannot be known, because no two collectives are equal"
     return (
-        f"at least {percent(waiting)} of the collectives' time is waiting for other ranks (whatever each call takes "
-        "beyond the fastest ones)"
+        f"at least {percent(waiting)} of the collectives' time is waiting for other ranks (estimated as time above the "
+        "fastest of equal ones)"
     )
+
+
+def as_all_ranks_show(finding: Finding, waiting: float) -> Finding:
+    """The finding with the share of the collectives' time that is waiting, which one rank can only estimate."""
+    about = finding.title.rpartition("; ")[0]
+    other, fitting = (_EARLIER, _EQUAL_WORK) if waiting > _LATE else (_EQUAL_WORK, _EARLIER)
+    title = f"{about}; {percent(waiting)} of the collectives' time is waiting for other ranks"
+    return replace(finding, title=title, advice=finding.advice.replace(other, fitting))
 
 
 def _advice(waiting: float | None, per_step: float, median_ns: float) -> str:
     if per_step >= _MANY and median_ns < _SHORT_NS:
         return "Combine small collectives: use larger buckets (bucket_cap_mb), or one flattened tensor."
     if waiting is not None and waiting > _LATE:
-        return (
-            "Give the ranks equal work: most of this time is spent waiting for the last rank to arrive. Its trace "
-            "shows what delays it."
-        )
-    return (
-        "Start communicating earlier, while the backward pass computes (DDP's buckets, FSDP's prefetch), or send less: "
-        "synchronise less often (no_sync), or use a communication hook that compresses or sends half precision."
-    )
+        return _EQUAL_WORK
+    return _EARLIER

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tracekit.intervals import Bools, Ints
-from tracekit.ranks.groups import Group, groups_of
-from tracekit.ranks.kinds import kind_of
+from tracekit.trace.process_groups import Group, groups_of
+from tracekit.trace.collective_kinds import kind_of
 from tracekit.trace import Trace
 from tracekit.trace.beside import rows_of
 from tracekit.trace.enclosing import enclosing

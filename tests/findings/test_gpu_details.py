@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from real import trace_path
 from small import kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
@@ -11,6 +12,7 @@ from tracekit.findings.gpu_bound.modules import modules
 from tracekit.findings.rules.low_occupancy import low_occupancy
 from tracekit.findings.rules.memory_bandwidth import memory_bandwidth
 from tracekit.findings.rules.unaligned_products import unaligned_products
+from tracekit.findings.rules.unfused_attention import unfused_attention
 from tracekit.findings.rules.unfused_elementwise import unfused_elementwise
 from tracekit.findings.rules.without_tensor_cores import without_tensor_cores
 from tracekit.findings.traffic import Traffic, traffic
@@ -45,6 +47,69 @@ def working(path, *work, device=A100):
     document = json.loads(path.read_text()) | {"deviceProperties": [{"id": 0, "name": device, "computeMajor": 8}]}
     path.write_text(json.dumps(document))
     return open_subject([path]).profiles[0]
+
+
+def attending(*between, softmax="aten::_softmax", after="aten::bmm"):
+    """A product, what is between it and the softmax, and the product after that: 100 µs each."""
+    products = [[8, 100, 64], [8, 64, 100]]
+    operators = ["aten::bmm", *between, softmax, after]
+    return [(each, products if "mm" in each else None, f"{each[6:]}_kernel", 100, {}) for each in operators]
+
+
+def test_attention_that_is_spelled_out_is_one_finding(tmp_path):
+    profile = working(tmp_path / "a.json", adding(1, 100), *attending("aten::div", "aten::add"), adding(1, 300))
+    (finding,) = unfused_attention(profile)
+    assert finding.title.startswith("55.6 % of the GPU's work is attention, not fused: 1 softmax a step")  # 500 of 900
+    assert "operands 8×100×64 and 8×64×100" in finding.title
+    assert "scaled_dot_product_attention" in finding.advice
+    assert finding.claim.total() == 2 * 500_000
+
+
+def test_its_backward_pass_counts_too(tmp_path):
+    work = [*attending()[:1], *attending("aten::mul", softmax="aten::_softmax_backward_data"), *attending()[:1]]
+    (finding,) = unfused_attention(working(tmp_path / "a.json", *work))
+    assert finding.claim.total() == 2 * 600_000
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        attending(softmax="aten::_log_softmax"),
+        attending(after="aten::addmm"),  # a softmax that pools nodes, as in DiffPool
+        attending("aten::native_layer_norm"),
+        attending(*["aten::add"] * 9),
+        attending()[1:],
+    ],
+)
+def test_a_softmax_elsewhere_is_no_attention(tmp_path, work):
+    assert not [*unfused_attention(working(tmp_path / "a.json", *work))]
+
+
+def test_where_torch_itself_cannot_fuse_the_advice_is_to_find_out_why(tmp_path):
+    path = tmp_path / "a.json"
+    working(path, *attending())
+    document = json.loads(path.read_text())
+    document["traceEvents"] += [
+        op("aten::_scaled_dot_product_attention_math", 10_000.0 * k - 0.5, 10_000.0 * k + 5) for k in range(2)
+    ]
+    path.write_text(json.dumps(document))
+    (finding,) = unfused_attention(open_subject([path]).profiles[0])
+    assert "does not fuse it here" in finding.title
+    assert "sdpa_kernel" in finding.advice
+
+
+def test_products_of_attention_are_not_to_be_padded(tmp_path):
+    work = [(operator, inputs, UNALIGNED if inputs else name, *rest) for operator, inputs, name, *rest in attending()]
+    assert not [*unaligned_products(working(tmp_path / "a.json", *work))]
+    assert [*unaligned_products(working(tmp_path / "b.json", *work[:1]))]
+
+
+def test_a_real_detector_spends_most_of_its_work_in_attention():
+    found = diagnose(open_subject([trace_path("tracelens_owlv2_h100_dataloader")]).profiles[0])
+    ids = [each.id for each in found.findings]
+    assert ids[:2] == ["dataloader_bound", "unfused_attention"]
+    assert "180 softmaxes a step" in found.findings[1].title
+    assert "unaligned_products" not in ids
 
 
 def adding(megabytes, length, **more):

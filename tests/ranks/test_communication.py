@@ -9,8 +9,8 @@ from small import step
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives, rank_columns, read_rank
 from tracekit.ranks.communication import bus_factor, communication
-from tracekit.trace.process_groups import role_of
 from tracekit.report import report as make_report
+from tracekit.trace.process_groups import role_of
 
 BYTES = 4
 

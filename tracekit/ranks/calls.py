@@ -9,8 +9,8 @@ from tracekit.engine.buckets import CODES, KEYS
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.profile.collective_waits import BACKEND_SPAN
-from tracekit.trace.collective_arguments import collective_arguments
 from tracekit.ranks.spent import Spent
+from tracekit.trace.collective_arguments import collective_arguments
 from tracekit.trace.roles import USER
 from tracekit.trace.schema import column
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints
-from tracekit.trace.collective_kinds import ONE_SIDED
 from tracekit.ranks.matching import Matched
+from tracekit.trace.collective_kinds import ONE_SIDED
 
 Floats = NDArray[np.float64]
 

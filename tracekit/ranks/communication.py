@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from tracekit.ranks.collectives import Collectives
 from tracekit.ranks.columns import RankColumns
-from tracekit.trace.process_groups import role_of
 from tracekit.trace.columns import values
+from tracekit.trace.process_groups import role_of
 from tracekit.trace.schema import column
 
 _WHOLE, _REAL = pa.int64(), pa.float64()

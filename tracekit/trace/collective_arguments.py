@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tracekit.intervals import Bools, Ints
-from tracekit.trace.process_groups import Group, groups_of
-from tracekit.trace.collective_kinds import kind_of
 from tracekit.trace import Trace
 from tracekit.trace.beside import rows_of
+from tracekit.trace.collective_kinds import kind_of
 from tracekit.trace.enclosing import enclosing
+from tracekit.trace.process_groups import Group, groups_of
 from tracekit.trace.rows import Events
 
 _RECORD = "record_param_comms"

@@ -3,7 +3,10 @@
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from tracekit.findings import Finding, rule
+from tracekit.findings.attention import attention
 from tracekit.findings.kernels import blaming, kernels, named, share_of_work
 from tracekit.findings.product_sizes import sizes_of
 from tracekit.profile import Profile
@@ -18,8 +21,12 @@ _UNALIGNED = re.compile(r"tensorop.*_align[12](?!\d)")
 
 @rule("unaligned_products")
 def unaligned_products(profile: Profile) -> Iterator[Finding]:
-    """`unaligned_products`, which is not one of `VERDICTS`: tensor-core kernels that load 1 or 2 numbers at a time."""
+    """`unaligned_products`, which is not one of `VERDICTS`: tensor-core kernels that load 1 or 2 numbers at a time.
+
+    The products of attention are left to `unfused_attention`: fused attention needs no padding.
+    """
     rows = kernels(profile, named(profile, lambda name: _UNALIGNED.search(name) is not None))
+    rows = np.setdiff1d(rows, attention(profile).rows)
     if len(rows):
         share = percent(share_of_work(profile, rows))
         yield blaming(

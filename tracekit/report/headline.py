@@ -8,6 +8,7 @@ from tracekit.profile import Member, Untraced
 from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.profile.start_up import cold_said
 from tracekit.report.contradictions import Contradiction, contradiction
+from tracekit.report.likeness import unlike
 from tracekit.report.model import Report
 from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, inflation_of
 from tracekit.sanitize import sanitize
@@ -75,7 +76,7 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
     if contrast is not None:
         takes = f"{name} takes {duration(_measured(member))} a step unprofiled"
         elsewhere = ", measured in another capture" if contrast.covers == "passes" else ""
-        text = f"{takes}, {compared(contrast, other)}{elsewhere}."
+        text = f"{takes}, {compared(contrast, other)}{elsewhere}.{unlike(member, base)}"
         if wall is None:
             return f"{text} Where the difference comes from is unknown."
         return (
@@ -88,7 +89,7 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
     noise = ", within noise" if wall.delta_interval is not None and wall.is_noise() else ""
     takes = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
     pace = f"{_faster(ours.step_ns, theirs.step_ns)} {other}{noise or ', from one trace each'}"
-    text = f"{name} takes {takes} a step, {pace}: {_changes(wall)}."
+    text = f"{name} takes {takes} a step, {pace}: {_changes(wall)}.{unlike(member, base)}"
     return text + _left_out(member)
 
 

@@ -81,6 +81,10 @@ class Union:
         left = self.covers(starts) & ~other.covers(starts)
         return Union.of(starts[left], ends[left])
 
+    def common(self, other: "Union") -> "Union":
+        """The part of the union that the other covers, too."""
+        return self.minus(self.minus(other))
+
     def overlapping(self, other: "Union") -> "Union":
         """The intervals between the other's first start and its last end."""
         if not len(other.starts):

@@ -78,7 +78,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     events = trace.events_at(spans)
     inside = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
-    claim = inside.minus(inside.minus(idle))
+    claim = inside.common(idle)
     line, _ = where_of_buckets(profile, "python")
     calls = f"{count(round(launches))} launches and " if habit.one_by_one else ""
     took = trace.dur_ns[spans].sum() / profile.counted_steps

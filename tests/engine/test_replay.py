@@ -1,0 +1,168 @@
+"""A replay from which nothing is removed is the recording; without a cause, it is what the naive twin says."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from known import Event
+from real import trace_names, trace_path
+from replay_twin import Removed, twin
+from small import event, op, step
+from strategies import as_json, traces
+
+from tracekit.engine import dependencies
+from tracekit.engine.dependencies import DRAINED, FULL, RETURN
+from tracekit.engine.replay import Removal, Replay, replay
+from tracekit.errors import EmptyTraceError
+from tracekit.intervals import Union
+from tracekit.trace import Trace
+
+
+def whole(trace: Trace) -> Replay:
+    low, high = trace.steps.window
+    return replay(trace, low, high, int(trace.steps.returned[-1]))
+
+
+def assert_is_the_recording(run: Replay) -> None:
+    times = run.without(Removal())
+    assert times.at == run.nodes.at.tolist()
+    assert times.end == run.nodes.end.tolist()
+    assert run.end(times) == run.recorded_end
+
+
+@pytest.mark.parametrize("name", trace_names())
+def test_a_real_trace_replays_to_the_nanosecond(name: str) -> None:
+    trace = Trace.load(trace_path(name))
+    run = whole(trace)
+    assert run.activities.sum() == len(
+        [row for row in run.nodes.row if row >= 0 and trace.events_at(np.array([row])).roles.gpu[0]]
+    )
+    assert_is_the_recording(run)
+
+
+def loop(rng: random.Random) -> list[Event]:
+    """A training loop on a coarse grid: launches on two streams, syncs of each kind, backward on a helper thread."""
+    made, now, busy, correlation = [], 0, {7: 0, 8: 0}, 0
+
+    def submit(tid: int) -> None:
+        nonlocal now, correlation
+        correlation += 1
+        stream = rng.choice([7, 7, 7, 8])
+        begin, now = now, now + rng.choice([1, 2])
+        others = [*busy.values()] if rng.random() < 0.3 else []
+        start = max(begin + rng.choice([1, 3, 12]), busy[stream] + rng.choice([0, 1, 12]), *others)
+        busy[stream] = start + rng.choice([1, 4, 15])
+        made.append(event("cuda_runtime", "cudaLaunchKernel", begin, now, tid=tid, correlation=correlation))
+        args = {"correlation": correlation, "stream": stream}
+        made.append(event("kernel", "gemm", start, busy[stream], tid=stream, pid=0, **args))
+
+    def wait(tid: int) -> None:
+        nonlocal now
+        name = rng.choice(["cudaDeviceSynchronize", "cudaStreamSynchronize"])
+        begin, until = now, max(busy.values()) if "Device" in name else busy[7]
+        now = max(begin, until) + rng.choice([1, 2])
+        made.append(event("cuda_runtime", name, begin, now, tid=tid))
+
+    def work(tid: int) -> None:
+        for _ in range(rng.randint(1, 4)):
+            rng.choice([submit, submit, submit, wait])(tid)
+
+    for number in range(rng.randint(1, 3)):
+        begin = now
+        for _ in range(rng.randint(1, 3)):
+            now += rng.choice([0, 1, 5])
+            entered = now
+            work(1)
+            made.append(op("aten::mm", entered, now + 1))
+            now += 2
+            if rng.random() < 0.6:  # the main thread waits for the autograd engine
+                now += rng.choice([0, 2])
+                entered = now
+                work(2)
+                made.append(event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", entered, now, tid=2))
+                now += 1
+        now += 1
+        made.append(step(number, begin, now))
+    return made
+
+
+stretches = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=4)
+
+
+@given(st.integers(0, 1 << 32), stretches, stretches, st.sampled_from([1, 2, 3, 1024]))
+def test_any_loop_replays_as_the_twin_says(
+    seed: int, host: list[tuple[int, int]], delays: list[tuple[int, int]], depth: int
+) -> None:
+    rng = random.Random(seed)
+    assert_like_the_twin(loop(rng), host, delays, rng, depth)
+
+
+@given(traces(), stretches, stretches, st.randoms(use_true_random=False), st.sampled_from([1, 2, 1024]))
+def test_any_trace_replays_as_the_twin_says(
+    events: list[Event],
+    host: list[tuple[int, int]],
+    delays: list[tuple[int, int]],
+    rng: random.Random,
+    depth: int,
+) -> None:
+    assert_like_the_twin(events, host, delays, rng, depth)
+
+
+def assert_like_the_twin(
+    events: list[Event],
+    host: list[tuple[int, int]],
+    delays: list[tuple[int, int]],
+    rng: random.Random,
+    depth: int,
+) -> None:
+    """A random part of the trace's work is removed from the replay and from the twin's, with a queue of that depth."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dependencies, "QUEUE_DEPTH", depth)
+        path = Path(folder) / "trace.json"
+        path.write_bytes(as_json(events))
+        try:
+            trace = Trace.load(path)
+        except EmptyTraceError:
+            return
+        if trace.threads.main is None or not len(trace.steps):
+            return
+        run = whole(trace)
+        assert_is_the_recording(run)
+        low, high = trace.steps.window
+        unit = max((high - low) // 40, 1)
+        removed = Removed(
+            [(low + start * unit, low + (start + length) * unit) for start, length in host],
+            [(low + start * unit, low + (start + length) * unit) for start, length in delays],
+        )
+        unions = [
+            Union.of(np.array([start for start, _ in part], np.int64), np.array([end for _, end in part], np.int64))
+            for part in (removed.host, removed.delays)
+        ]
+        removed.host, removed.delays = (
+            [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)] for union in unions
+        )
+        nodes, gpu = run.nodes, run.activities
+        shorter = np.array(
+            [rng.choice([0, 0, int(dur), int(dur) // 2]) for dur in (nodes.end - nodes.at)[gpu]], np.int64
+        )
+        removed.device = dict(zip(nodes.row[gpu].tolist(), shorter.tolist(), strict=True))
+        waiting = nodes.row[np.isin(nodes.kind, (RETURN, DRAINED, FULL))].tolist()
+        removed.returns = {row for row in waiting if rng.random() < 0.5}
+        taken = Removal(*unions, shorter, np.array(sorted(removed.returns), np.int64))
+        times = run.without(taken)
+        expected = twin(trace, low, high, int(trace.steps.returned[-1]), removed, depth)
+        rows, at, end = nodes.row.tolist(), times.at, times.end
+        assert {rows[node]: at[node] for node in np.flatnonzero(gpu)} == expected["start"]
+        assert {rows[node]: end[node] for node in np.flatnonzero(gpu)} == expected["end"]
+        returns = {rows[node]: at[node] for node in range(len(rows)) if nodes.kind[node] in (RETURN, DRAINED, FULL)}
+        assert returns == expected["return"]
+        assert run.end(times) == expected["done"][-1]
+        assert all(
+            now <= then for now, then in zip((*at, *end), (*nodes.at.tolist(), *nodes.end.tolist()), strict=True)
+        )

@@ -1,0 +1,186 @@
+"""When would everything have happened, had some of the work taken less time?
+
+A replay goes through the nodes of a stretch of time in the order of their dependencies (`dependencies`). Everything
+happens as soon as what it waits for is done, and after the same delay as in the recording. So a replay from which
+nothing is removed gives the recorded times, exactly, and shortening something never delays anything.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.engine.buckets import BUCKETS, KEYS, Bound, of_activities
+from tracekit.engine.dependencies import (
+    ACTIVITY,
+    DRAINED,
+    END,
+    FULL,
+    HANDOVER,
+    LAUNCH,
+    NEVER,
+    NONE,
+    RETURN,
+    Dependencies,
+    dependencies,
+)
+from tracekit.intervals import Bools, Ints, Union
+from tracekit.trace import Trace
+
+_NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What is taken out of a replay."""
+
+    host: Union = _NO_TIME  # when the driving threads do what is removed
+    delays: Union = _NO_TIME  # when an activity could run and does not
+    device: Ints | None = None  # by how much each activity gets shorter, ns
+    returns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of the calls that no longer block
+
+
+@dataclass(frozen=True)
+class Times:
+    """When each node happens and, of activities, ends, ns; and the node that it waited for last, −1 for none."""
+
+    at: list[int]
+    end: list[int]
+    after: list[int]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A stretch of time that can be replayed."""
+
+    trace: Trace
+    nodes: Dependencies
+    until: int  # the end of the stretch, ns
+
+    @cached_property
+    def activities(self) -> Bools:
+        """Which nodes are GPU activities."""
+        mask: Bools = self.nodes.kind == ACTIVITY
+        return mask
+
+    @cached_property
+    def buckets(self) -> NDArray[np.int8]:
+        """The bucket that each activity makes, as a code."""
+        return of_activities(self.trace.events_at(self.nodes.row[self.activities]).roles)
+
+    @cached_property
+    def _last(self) -> list[int]:
+        last = (self.activities & (self.nodes.end <= self.until)) | (self.nodes.kind == END)
+        return np.flatnonzero(last).tolist()
+
+    @cached_property
+    def recorded_end(self) -> int:
+        """When all of it was done."""
+        return int(self.nodes.end[self._last].max())
+
+    def without(self, removal: Removal) -> Times:
+        """The times of all nodes without what is removed; whatever ran at the start of the stretch stays."""
+        nodes, before, host = self.nodes, self.nodes.before, removal.host
+        # The driving threads' own clock stands still in the time that is removed from them.
+        at, since = _remaining(host, nodes.at), _remaining(host, nodes.since)
+        awaited = np.where(nodes.kind == FULL, nodes.at[before], nodes.end[before])
+        resumed = np.where(before >= 0, np.maximum(nodes.since, awaited), nodes.since)
+        own = np.where(resumed <= nodes.at, at - _remaining(host, resumed), nodes.at - resumed)
+        dropped = np.isin(nodes.row, removal.returns) & np.isin(nodes.kind, (RETURN, DRAINED, FULL))
+        before, own = np.where(dropped, NONE, before), np.where(dropped, 0, own)
+        dur = nodes.end - nodes.at
+        if removal.device is not None:
+            dur[self.activities] -= removal.device
+        delay = nodes.delay - self._hurried(removal.delays)
+        changing = [column.tolist() for column in (at, since, own, dur, before, delay)]
+        return _sweep(int(nodes.thread.max(initial=0)) + 1, *self._fixed, *changing)
+
+    @cached_property
+    def _fixed(self) -> list[list[int]]:
+        nodes = self.nodes
+        columns = (nodes.kind, nodes.thread, nodes.launch, nodes.other, nodes.after_launch, nodes.after_before)
+        return [column.tolist() for column in columns]
+
+    def _hurried(self, delays: Union) -> Ints:
+        """By how much each activity starts sooner after all that it depends on, without these delays."""
+        nodes, sooner = self.nodes, np.zeros(len(self.nodes), np.int64)
+        if len(delays.starts):
+            times = ((nodes.launch, nodes.at), (nodes.before, nodes.end), (nodes.other, nodes.end))
+            released = np.max([np.where(node >= 0, time[node], NEVER) for node, time in times], axis=0)
+            waits = self.activities & (released > NEVER)
+            sooner[waits] = delays.within(released[waits], nodes.at[waits])
+        return sooner
+
+    def end(self, times: Times) -> int:
+        """When all of it is done, ns on the trace's clock."""
+        return max(times.end[node] for node in self._last)
+
+    def bound(self, times: Times) -> Bound:
+        """What takes most of the time on the path that decides when all is done: each node and what it waited for."""
+        kinds = self.nodes.kind.tolist()
+        codes = np.zeros(len(kinds), np.int8)
+        codes[self.activities] = self.buckets
+        spent: dict[Bound, int] = {}
+        node, ran = max(self._last, key=lambda last: times.end[last]), True
+        while node >= 0:
+            bound: Bound = "host"
+            if kinds[node] == ACTIVITY:
+                work = BUCKETS[KEYS[codes[node]]].bound
+                spent[work] = spent.get(work, 0) + (times.end[node] - times.at[node] if ran else 0)
+                bound = "gaps"
+            ran, previous = kinds[node] != FULL, times.after[node]
+            if previous >= 0:
+                bound = "host" if kinds[previous] == LAUNCH else bound
+                spent[bound] = spent.get(bound, 0) + times.at[node] - (times.end if ran else times.at)[previous]
+            node = previous
+        return max(spent, key=lambda bound: spent[bound], default="host")
+
+
+def replay(trace: Trace, low: int, high: int, returned: int) -> Replay:
+    """What happens in `[low, high)`, of which the host's part ends at `returned`."""
+    return Replay(trace, dependencies(trace, low, high, returned), high)
+
+
+def _remaining(removed: Union, points: Ints) -> Ints:
+    """The points on a clock that stands still in the removed time."""
+    return points - removed.within(np.full(len(points), NEVER), points)
+
+
+def _sweep(threads: int, *columns: list[int]) -> Times:
+    """One node after the other. A thread's clock is kept as an offset from its recorded one, which changes only where
+    the thread waits."""
+    count = len(columns[0])
+    # −1 stands for the additional last entry, which never holds anything up.
+    at, end, after = [NEVER] * (count + 1), [NEVER] * (count + 1), [NONE] * count
+    offset, moved = [0] * threads, [NONE] * threads
+    reach = NEVER
+    rows = enumerate(zip(*columns, strict=True))
+    for node, (kind, thread, launch, other, latency, gap, when, since, own, dur, before, delay) in rows:
+        if kind == ACTIVITY:
+            start, last = at[launch] + latency, launch
+            if (queued := end[before] + gap) > start:
+                start, last = queued, before
+            if end[other] > start:
+                start, last = end[other], other
+            if at[before] > start:  # kernels of a stream may overlap, but begin in order
+                start, last = at[before], before
+            start = start + delay if last >= 0 else delay
+            at[node], end[node], after[node] = start, start + dur, last
+            reach = max(reach, start + dur)
+            continue
+        if kind == HANDOVER:
+            after[node], offset[thread] = moved[other], offset[other]
+        elif kind < HANDOVER:  # a call that may have to wait returns
+            awaited = at[before] if kind == FULL else end[before]
+            if kind == DRAINED and before >= 0 and reach > awaited:
+                awaited = reach
+            begun = offset[thread] + since
+            after[node] = before if awaited > begun else moved[thread]
+            offset[thread] = max(begun, awaited) + own - when
+        else:
+            after[node] = moved[thread]
+        at[node] = end[node] = offset[thread] + when
+        if kind <= HANDOVER:
+            moved[thread] = node
+    return Times(at[:-1], end[:-1], after)

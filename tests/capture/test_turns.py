@@ -83,7 +83,9 @@ def taken(tmp_path_factory):
     here = Path.cwd()
     os.chdir(folder)
     try:
-        run = captured(folder / "recipe.py", folder / "run.json", "first", "second", params={"noted": str(noted)})
+        run = captured(
+            folder / "recipe.py", folder / "run.json", "first", "second", passes=5, params={"noted": str(noted)}
+        )
         notes = [line.split() for line in noted.read_text().splitlines()]
     finally:
         os.chdir(here)
@@ -94,7 +96,7 @@ def taken(tmp_path_factory):
 def test_one_at_a_time_takes_steps_in_an_order_that_changes(taken):
     _, run, _ = taken
     orders = []
-    for number in (1, 2, 3):
+    for number in (1, 2, 3, 4):
         turns = turns_of(run, number)
         assert not run.why_no_turns
         assert len(turns) >= 12
@@ -111,8 +113,15 @@ def test_the_passes_of_a_round_are_a_pair(taken):
     _, run, _ = taken
     first, second = (variant.measured for variant in run.variants)
     comparison = contrast(second, first)
-    assert (comparison.covers, comparison.passes) == ("rounds", 4)
-    assert [each.round for each in first.passes] == [0, 1, 2, 3]
+    assert (comparison.covers, comparison.passes) == ("rounds", 4)  # those after the first, which had to compile
+    assert [each.round for each in first.passes] == [each.round for each in second.passes] == [0, 1, 2, 3, 4]
+
+
+def test_three_rounds_are_forked_from_one_process_once_it_has_set_up(taken):
+    _, run, notes = taken
+    for variant in run.variants:
+        assert [each.parent for each in variant.measured.passes] == [None, 1, 1, 1, 4]
+    assert len({process for process, _, _ in notes}) == 2 * (3 + 4)  # none of them is a parent, which takes no step
 
 
 def test_turns_change_neither_losses_nor_files(taken):
@@ -122,11 +131,26 @@ def test_turns_change_neither_losses_nor_files(taken):
         losses = of_process.setdefault(process, [])
         if int(step) == len(losses) + 1:  # the pass that compares losses trains twice, and rounds differently then
             losses.append(loss)
-    assert len(of_process) > 3 * 2
     longest = max(of_process.values(), key=len)
     assert all(losses == longest[: len(losses)] for losses in of_process.values())
     assert (folder / "losses.txt").read_text() == "mine"
     assert any("what it wrote was discarded" in each for v in run.variants for each in v.effective.remarks)
+
+
+@pytest.mark.parametrize(
+    "unsafe",
+    ["import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()",
+     "torch.set_num_threads(2); torch.ones(1 << 20).sin()"],
+    ids=["a thread", "a pool that has computed"],
+)  # fmt: skip
+def test_a_process_with_threads_is_not_forked(write_recipe, tmp_path, monkeypatch, unsafe):
+    monkeypatch.chdir(tmp_path)
+    recipe = write_recipe(NOTING.replace("    losses = []", f"    losses = []\n    {unsafe}"))
+    run = captured(recipe, tmp_path / "run.json", "first", passes=3)
+    assert not run.why_no_turns
+    for each in run.variants[0].measured.passes[1:]:
+        assert each.turns
+        assert each.parent is None
 
 
 WITH_A_PROCESS = NOTING.replace(

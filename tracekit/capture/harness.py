@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -46,8 +46,9 @@ def _capture(options: Options) -> Run:
         with _empty_caches(prepared) as caches:
             run = _capture_all(prepared, folder, caches, out, options)
             run = replace(run, why_no_turns=turns.why_not(prepared, options))
-            by_blocks = None if run.why_no_turns else turns.Turns(prepared, folder, caches, options)
-            run = _repeat(run, Rounds(prepared, folder, caches, options, by_blocks), out, options)
+            with closing(turns.Turns(prepared, folder, caches, options)) as by_blocks:
+                rounds = Rounds(prepared, folder, caches, options, None if run.why_no_turns else by_blocks)
+                run = _repeat(run, rounds, out, options)
         if options.epochs:
             run = _train(run, prepared, folder, out, options)
     except OSError as error:  # the disk is full, or somebody removed the folder

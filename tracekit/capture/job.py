@@ -68,6 +68,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""  # where the traces go
     scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits
     journal: str = ""  # the folder of the journal of what a program does to files
+    forks: bool = False  # once set up, the process may be forked for every pass
     in_place: bool = False  # what the program writes goes to the user's files
     temporary: str = ""  # the folder for temporary files; "" is the scratch folder
     viewed: bool = False  # the pass runs in a view of the file system, so no file needs a backup

@@ -1,4 +1,7 @@
-"""A pass that stays alive, seen from outside: it starts, waits at a step's boundary, takes a turn, and ends."""
+"""A process whose passes take turns, seen from outside: a pass begins, waits at a step's boundary, takes a turn, ends.
+
+Once it has set up, it is forked for every pass, where that is proven to be safe; elsewhere it is one pass itself.
+"""
 
 import os
 import select
@@ -24,14 +27,15 @@ class NoTurnsError(Exception):
     """The processes of these variants cannot take turns, and why."""
 
 
-class LivePass:
-    """A live pass in a process of its own. It is started once, and its result is known once it has ended."""
+class LiveProcess:
+    """One process, or one and its forks, each of which is a pass."""
 
     def __init__(self, job: Job, files: View, folder: Path, log: Path, timeout: float) -> None:
-        self._folder, self._log, self._timeout = folder, log, timeout
+        self._job, self._files, self._folder, self._log, self._timeout = job, files, folder, log, timeout
         self._process: subprocess.Popen[bytes] | None = None
-        self._job, self._files = job, files
-        self.is_waiting = self._timed_out = False
+        self._forks = self._timed_out = False
+        self._exit_code: int | None = None  # of a pass that has ended
+        self.is_waiting = False  # a pass, for its turn
         self.step_ns = 0  # of its last turn: the mean
 
     def start(self, stack: ExitStack) -> None:
@@ -40,7 +44,7 @@ class LivePass:
         (folder / "job.json").write_bytes(msgspec.json.encode(job))
         for name in (SO_FAR, RESULT, TURNS, WAITING):
             (folder / name).unlink(missing_ok=True)
-        # With both ends open here, opening never waits for the other side; the end of the pass shows otherwise.
+        # With both ends open here, opening never waits for the other side; the end of the process shows otherwise.
         self._turns, self._waiting = (self._pipe(name, stack) for name in (TURNS, WAITING))
         with open(self._log, "wb") as output, interruption.deferred():
             self._process = process.start(job, folder, output)
@@ -52,18 +56,45 @@ class LivePass:
         stack.callback(os.close, pipe)
         return pipe
 
-    def wait(self) -> bool:
-        """Wait until it waits for its turn; False if it has ended instead. One that takes too long is killed."""
+    @property
+    def can_fork(self) -> bool:
+        """Whether another pass can be forked from it."""
+        assert self._process is not None
+        return self._forks and self._process.poll() is None
+
+    def fork(self) -> None:
+        """Begin another pass, unless it is one itself."""
+        assert self._process is not None
+        if self._forks:
+            for name in (SO_FAR, RESULT):
+                (self._folder / name).unlink(missing_ok=True)
+            self._exit_code = self._process.poll()
+            os.write(self._turns, message(1))
+
+    def wait_until_ready(self) -> None:
+        """Wait until it can be forked, its pass waits for its first turn, or it has ended; returns at once if so."""
+        if not self.is_waiting and self._exit_code is None:
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until its pass waits for its turn, or has ended. One that takes too long is killed."""
         assert self._process is not None
         ends, self.is_waiting = time.monotonic() + self._timeout, False
-        while not self.is_waiting and self._process.poll() is None:
+        while True:
+            self._exit_code = self._process.poll()
+            if self._exit_code is not None:
+                return
             if time.monotonic() > ends:
                 self._timed_out = True
                 process.kill_all(self._process, self._folder)
             interruption.check()
             if select.select([self._waiting], [], [], _LOOKED_EVERY_S)[0]:
-                self.step_ns, self.is_waiting = int(os.read(self._waiting, MESSAGE_BYTES)), True
-        return self.is_waiting
+                said = int(os.read(self._waiting, MESSAGE_BYTES))
+                if said < 0:
+                    self._forks, self._exit_code = True, os.waitstatus_to_exitcode(-1 - said)
+                else:
+                    self.step_ns, self.is_waiting = said, True
+                return
 
     def take_turn(self, turn_ns: int) -> None:
         """Let it take steps for about that long, and wait until it waits again, or has ended."""
@@ -72,18 +103,17 @@ class LivePass:
             self.wait()
 
     def end(self) -> None:
-        """Let it end; the wait for that is over within a moment."""
+        """Let its pass end; the wait for that is over within a moment."""
         if self.is_waiting:
             os.write(self._turns, message(0))
             self.wait()
 
     def result(self) -> PassResult:
-        """What it has measured so far, with its failure if it failed. It can be read while it runs, too."""
-        assert self._process is not None
-        if self._process.poll() is None:  # it was interrupted, and did not fail
+        """What its pass has measured so far, with its failure if it failed. It can be read while it runs, too."""
+        if self._exit_code is None:  # it was interrupted, and did not fail
             so_far = process.with_so_far(PassResult(outcome="interrupted"), self._folder / SO_FAR)
             return msgspec.structs.replace(so_far, outcome="ok")
-        result, _ = process.read_result(self._folder, self._log, self._process, time.time())
+        result, _ = process.read_result(self._folder, self._log, self._exit_code, time.time())
         if self._timed_out:
             result = PassResult(outcome="timeout", error=f"did not end a step within {self._timeout:g} s")
         result = process.with_so_far(result, self._folder / SO_FAR)
@@ -91,14 +121,16 @@ class LivePass:
 
 
 @contextmanager
-def live_pass(job: Job, folder: Path, log: Path, timeout: float) -> Iterator[LivePass]:
-    """The pass in a view of its own; raises NoTurnsError where there is none: all would write to the same files."""
+def live_process(job: Job, folder: Path, log: Path, timeout: float) -> Iterator[LiveProcess]:
+    """The process in a view of its own, which its forks share. Raises NoTurnsError where there is none: the passes of
+    all variants would write to the same files."""
     with view(job, folder) as files:
         if not files.exists:
             raise NoTurnsError(f"there is no copy-on-write view of your files ({files.why})")
         job = msgspec.structs.replace(job, viewed=True, journal=str(folder))
         with ExitStack() as stack:
-            live = LivePass(job, files, folder, log, timeout)
+            live = LiveProcess(job, files, folder, log, timeout)
             live.start(stack)
             yield live
         Path(folder, journal.JOURNAL).unlink(missing_ok=True)
+        process.remove_empty([log])

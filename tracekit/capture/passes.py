@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -59,9 +60,10 @@ def measure_again(
 def live_job(
     number: int, planned: PlannedVariant, prepared: Prepared, folder: Path, options: Options
 ) -> tuple[Job, Path]:
-    """The same pass as one that takes turns with those of other variants, and the file for what it prints."""
+    """The same pass as one that takes turns with those of other variants, and the file for what its process prints."""
     traces_folder = folder / slug(planned.name, prepared.run.planned)
-    job = replace(_job("live", planned, prepared, traces_folder, options=options, before=None), round=number)
+    job = _job("live", planned, prepared, traces_folder, options=options, before=None)
+    job = replace(job, round=number, forks=not prepared.is_script and sys.platform == "linux")
     return job, traces_folder / f"live{_which(job)}.log"
 
 
@@ -157,16 +159,15 @@ def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> 
     log = traces_folder / f"{job.stage}{_which(job)}.log"
     load, began = load_average(), time.time_ns()
     result = process.perform(job, scratch, log, options.timeout, options.tell)
-    return finished(job, result, log, began=began, load=load, options=options)
+    return finished(job, _with_warnings(result, log), began=began, load=load, options=options)
 
 
 def finished(
-    job: Job, result: PassResult, log: Path, *, began: int, load: float | None, options: Options
+    job: Job, result: PassResult, *, began: int, load: float | None, options: Options, parent: int | None = None
 ) -> PassResult:
-    """The result with the warnings of the profiler's library and, if steps were timed, as the one pass that it is."""
-    result = _with_warnings(result, log)
+    """The result as that of one pass, if steps were timed; what it raised is told."""
     if result.measured is not None:
-        result = replace(result, measured=_as_pass(job, result, result.measured, began, load))
+        result = replace(result, measured=_as_pass(job, result, result.measured, began=began, load=load, parent=parent))
     if result.no_steps:
         raise NoStepsError(job.program, result.error or "")
     if result.refused and (usage := messages.usage(result.traceback)):
@@ -204,7 +205,9 @@ def usable_cores() -> int | None:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def _as_pass(job: Job, result: PassResult, measured: Measured, began: int, load: float | None) -> Measured:
+def _as_pass(
+    job: Job, result: PassResult, measured: Measured, *, began: int, load: float | None, parent: int | None = None
+) -> Measured:
     typical = typical_step(measured.step_all_ns)
     one = Pass(
         round=job.round,
@@ -219,6 +222,7 @@ def _as_pass(job: Job, result: PassResult, measured: Measured, began: int, load:
         cores=usable_cores(),
         graphs=result.graphs,
         turns=result.turns,
+        parent=parent,
     )
     return replace(measured, passes=[one])
 

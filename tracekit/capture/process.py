@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
 from math import inf
@@ -95,27 +95,25 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
         except subprocess.TimeoutExpired:
             return PassResult(outcome="timeout", error=f"took longer than {timeout:g} s")
     results = [
-        read_result(own, rank_log(log, rank), process, ended.get(rank, inf))
+        read_result(own, rank_log(log, rank), process.returncode, ended.get(rank, inf))
         for rank, ((_, own), process) in enumerate(zip(jobs, processes, strict=True))
     ]
-    _remove_empty(rank_log(log, rank) for rank in range(1, job.ranks))
+    remove_empty(rank_log(log, rank) for rank in range(1, job.ranks))
     return combined(results) if job.ranks > 1 else results[0][0]
 
 
-def read_result(
-    folder: Path, log: Path, process: subprocess.Popen[bytes], last_seen: float
-) -> tuple[PassResult, float]:
+def read_result(folder: Path, log: Path, exit_code: int, last_seen: float) -> tuple[PassResult, float]:
     """The result, and when it was written or, without one, when the process was last seen running, unix time."""
     file = folder / RESULT
     if not file.exists():
-        return PassResult(outcome="crash", error=_death(process.returncode), traceback=_tail(log)), last_seen
+        return PassResult(outcome="crash", error=_death(exit_code), traceback=_tail(log)), last_seen
     result = msgspec.json.decode(file.read_bytes(), type=PassResult)
     if result.outcome != "ok" and not result.traceback:  # no exception was raised: its output says why
         result = msgspec.structs.replace(result, traceback=_tail(log))
     return result, file.stat().st_mtime
 
 
-def _remove_empty(logs: Iterator[Path]) -> None:
+def remove_empty(logs: Iterable[Path]) -> None:
     """Remove logs that hold only the profiler's routine messages; the first rank's log is handled elsewhere."""
     for log in logs:
         if not kineto_log.without_chatter(log.read_text(errors="replace")):

@@ -76,6 +76,7 @@ class Rounds:
                     yield self._with(interrupt.so_far, number, run)
                     raise KeyboardInterrupt(str(interrupt)) from None
                 except NoTurnsError as error:
+                    self.turns.close()
                     self.turns, run = None, replace(run, why_no_turns=str(error))
                     self.options.tell(messages.no_turns(str(error)))
                 else:

@@ -5,10 +5,15 @@ timed. Then only one of them runs at a time: it takes steps for about a quarter 
 the end of its last step while the others take theirs, in an order that is shuffled anew each time. The passes of a
 round are a pair. The next round has new processes, because those of the same code differ for as long as they live.
 
+A process that has imported everything, loaded its data and set up has taken most of its time. So it is forked for each
+of a few rounds, if it has one thread and touched no device, before any step: its forks compile, warm up and allocate by
+themselves. They share a layout of memory, so every few rounds a new process is started.
+
 A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns, or
-0, which ends it. To another one, `waiting`, it writes whenever it waits: how long a step took in its last turn, ns. Its
-results are files, as those of every pass: `so_far.json` is replaced after each turn, `result.json` is written when it
-ends. It dies with the capture.
+0, which ends it; to one that can be forked, any other number means to do so. To another pipe, `waiting`, it writes
+whenever it waits: how long a step took in its last turn, ns; one that can be forked writes -1, less the status of the
+fork that has ended. Results are files, as those of every pass: `so_far.json` is replaced after each turn, `result.json`
+is written when a pass ends. All of them die with the capture.
 
 Where this is not possible, a NoTurnsError says why, and whole passes take turns instead.
 """
@@ -22,14 +27,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracekit.capture.job import PassResult
-from tracekit.capture.live import LivePass, NoTurnsError, live_pass
+from msgspec.structs import replace
+
+from tracekit.capture.job import Job, PassResult
+from tracekit.capture.live import LiveProcess, NoTurnsError, live_process
 from tracekit.capture.options import Options
 from tracekit.capture.passes import finished, live_job, load_average
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import PlannedVariant
 
 TURN_NS = 250_000_000
+FORKS = 3  # of one process: at least two processes of each variant stand behind six pairs
 # Of each process: processes differ more than turns do, unless other work on the machine disturbs these.
 LEAST_TURNS, MOST_TURNS = 6, 24
 _ENOUGH = 0.01  # as the standard error of the logarithm of a pair's ratio: pairs differ by several times as much
@@ -43,54 +51,68 @@ class InterruptedTurnsError(Exception):
         self.so_far = so_far
 
 
-@dataclass(frozen=True)
 class Turns:
-    """The rounds of one capture."""
+    """The rounds of one capture. `caches` is a folder of each variant, with what its first pass compiled."""
 
-    prepared: Prepared
-    folder: Path
-    caches: dict[str, Path]  # of each variant, with what its first pass compiled
-    options: Options
+    def __init__(self, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> None:
+        self._prepared, self._folder, self._caches, self._options = prepared, folder, caches, options
+        self._processes: dict[str, _Process] = {}
+
+    def close(self) -> None:
+        """End all processes."""
+        for name in [*self._processes]:
+            self._processes.pop(name).stack.close()
 
     def take(self, number: int, variants: Sequence[PlannedVariant]) -> dict[str, PassResult]:
-        """The result of each variant's process in that round.
+        """The result of each variant in that round.
 
-        Raises NoTurnsError; and, once each process has had a turn, an InterruptedTurnsError in place of a
+        Raises NoTurnsError; and, once each variant has had a turn, an InterruptedTurnsError in place of a
         KeyboardInterrupt.
         """
         load, began_ns = load_average(), time.time_ns()
-        jobs = {
-            planned.name: live_job(number, planned, self.prepared, self.folder, self.options) for planned in variants
-        }
+        for planned in variants:
+            if planned.name not in self._processes:
+                self._processes[planned.name] = self._started(number, planned)
+        processes = {planned.name: self._processes[planned.name] for planned in variants}
+        try:
+            self._take_turns(number, [each.live for each in processes.values()])
+        except KeyboardInterrupt as interrupt:
+            so_far = self._results(number, processes, began_ns, load)
+            if all(each.measured for each in so_far.values()):
+                raise InterruptedTurnsError(so_far, str(interrupt)) from None
+            raise
+        results = self._results(number, processes, began_ns, load)
+        for name, process in processes.items():
+            if not process.live.can_fork or number + 1 - process.since >= FORKS:
+                self._processes.pop(name).stack.close()
+        return results
 
-        def as_passes() -> dict[str, PassResult]:
-            taken = {name: each.result() for name, each in live.items()}
-            for name, result in taken.items():
-                if result.no_turns:
-                    raise NoTurnsError(f"{name}: {result.no_turns}")
-            return {
-                name: finished(job, taken[name], log, began=began_ns, load=load, options=self.options)
-                for name, (job, log) in jobs.items()
-            }
-
+    def _started(self, number: int, planned: PlannedVariant) -> "_Process":
+        job, log = live_job(number, planned, self._prepared, self._folder, self._options)
         with ExitStack() as stack:
-            live = {
-                name: stack.enter_context(live_pass(job, self.caches[name], log, self.options.timeout))
-                for name, (job, log) in jobs.items()
-            }
-            try:
-                self._take_turns(number, [*live.values()])
-            except KeyboardInterrupt as interrupt:
-                so_far = as_passes()
-                if all(each.measured for each in so_far.values()):
-                    raise InterruptedTurnsError(so_far, str(interrupt)) from None
-                raise
-            return as_passes()
+            live = stack.enter_context(live_process(job, self._caches[planned.name], log, self._options.timeout))
+            return _Process(job, live, number, stack.pop_all())
 
-    def _take_turns(self, number: int, live: list[LivePass]) -> None:
-        order = random.Random(f"{self.prepared.run.seed} {number}")
+    def _results(
+        self, number: int, processes: dict[str, "_Process"], began_ns: int, load: float | None
+    ) -> dict[str, PassResult]:
+        results = {}
+        for name, process in processes.items():
+            result = process.live.result()
+            if result.no_turns:
+                raise NoTurnsError(f"{name}: {result.no_turns}")
+            job, parent = replace(process.job, round=number), process.since if process.live.can_fork else None
+            results[name] = finished(job, result, began=began_ns, load=load, options=self._options, parent=parent)
+        return results
+
+    def _take_turns(self, number: int, live: list[LiveProcess]) -> None:
+        order = random.Random(f"{self._prepared.run.seed} {number}")
         for each in live:
-            each.wait()
+            each.wait_until_ready()
+        for each in live:
+            each.fork()
+        for each in live:
+            each.wait_until_ready()
         logs: list[list[float]] = []  # of the step times, for each time that all had a turn
         while not _suffice(logs):
             for each in order.sample(live, len(live)):
@@ -98,6 +120,16 @@ class Turns:
             logs.append([math.log(max(1, each.step_ns)) for each in live])
         for each in live:
             each.end()
+
+
+@dataclass(frozen=True)
+class _Process:
+    """The process of a variant, the round in which it was started, and what is to be done when it is wanted no more."""
+
+    job: Job
+    live: LiveProcess
+    since: int
+    stack: ExitStack
 
 
 def _suffice(logs: list[list[float]]) -> bool:

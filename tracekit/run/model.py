@@ -93,6 +93,9 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     graphs: GraphSizes | None = None  # of the steps of step_all_ns, in order; None if no graph was seen
     # In order of step_all_ns. With turns, the passes of a round ran at the same time; without, one after the other.
     turns: list[Turn] = []
+    # The round in which the process was started that this pass was forked from, whose layout of memory it shares; None
+    # if it was not forked.
+    parent: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

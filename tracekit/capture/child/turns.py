@@ -7,7 +7,6 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message
 from tracekit.run import Measured, Turn
 from tracekit.typical_step import typical_step
-from tracekit.units import percent
+from tracekit.units import many, percent
 
 _MOST_STEPS = 100  # of a turn: all their durations are kept
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
@@ -48,8 +47,8 @@ class TurnPipes:
     @property
     def why_not(self) -> str:
         """Why this process cannot be stopped at its boundaries; empty if it can."""
-        if children := sum(1 for _ in _children()):
-            return f"it has {children} process{'es' * (children > 1)} of its own, which would not stop with it"
+        if children := own_processes():
+            return f"it has {children} of its own, which would not stop with it"
         if self._worked_ns <= _SPARED_NS + _MOST_WORK * self._waited_ns:
             return ""
         return f"it worked for {percent(self._worked_ns / self._waited_ns)} of the time in which it was to wait"
@@ -96,11 +95,12 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     return result
 
 
-def _children() -> Iterator[int]:
-    """The processes that this one started and that still run, except those of the compiler; none where the system does
-    not tell."""
+def own_processes() -> str:
+    """`2 processes`: how many this one started that still run, without those of the compiler; empty if there are none,
+    or the system does not tell."""
+    count = 0
     for listed in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
-            for child in map(int, listed.read_text().split()):
-                if child != os.getpid() and _COMPILE_WORKER not in Path(f"/proc/{child}/cmdline").read_bytes():
-                    yield child
+            for child in listed.read_text().split():
+                count += _COMPILE_WORKER not in Path(f"/proc/{child}/cmdline").read_bytes()
+    return many(count, "process", "processes") if count else ""

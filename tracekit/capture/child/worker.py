@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tracekit.atomic import put
-from tracekit.capture.child import agreement, recipe, script, timing
+from tracekit.capture.child import agreement, forks, recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.loss_check import check, draw_as_eager, drift, rounded_differently
@@ -130,6 +130,8 @@ def _live(job: Job, notes: list[str]) -> PassResult:
         if job.is_script:
             return script.run(job, lambda graphs: take_turns(job, recorder, graphs, pipes), recorder)
         feed = _feed(job, notes)
+        if job.forks and not forks.why_not() and not forks.is_in_a_fork(pipes):
+            return PassResult()  # of the parent, which is wanted no more
         return timing.drive(take_turns(job, recorder, feed.graphs, pipes), feed)
 
 

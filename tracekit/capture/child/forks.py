@@ -1,0 +1,56 @@
+"""Forks passes from a process that has imported everything, loaded its data and set up: each starts at once.
+
+No step has been taken then, so each fork allocates, compiles and trains by itself. The forks of one parent share where
+libraries and data lie in memory, which is why a capture takes several parents.
+"""
+
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+from tracekit.capture.child.turns import TurnPipes, own_processes
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and starts it again afterwards
+_ENDED = -1  # less the status of the fork, as os.waitpid gives it
+
+
+def is_in_a_fork(pipes: TurnPipes) -> bool:
+    """Fork whenever a turn is given, and return True in each fork; False once no more are wanted, or where forking is
+    not proven to be safe.
+
+    The parent waits for the end of each fork, and then says how it ended.
+    """
+    status = 0
+    while pipes.next_turn_ns(_ENDED - status):
+        parent = os.getpid()
+        child = os.fork()
+        if not child:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:  # it was killed earlier
+                os._exit(1)
+            return True
+        status = os.waitpid(child, 0)[1]
+    return False
+
+
+def why_not() -> str:
+    """Why forks of this process could hang or fail; empty if it has one thread, no process, and has touched no device.
+
+    Threads do not survive a fork: a pool of them, such as that of OpenMP once it has computed, would be waited for
+    forever. OpenBLAS ends its pool before every fork, so the first fork is a test.
+    """
+    import torch
+
+    if torch.cuda.is_initialized():
+        return "it has touched the GPU"
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    names = [each.read_text().strip() for each in Path("/proc/self/task").glob("*/comm")]
+    threads = sum(name not in _SAFE_THREADS for name in names)
+    if threads != 1:
+        return f"it has {threads} threads"
+    return f"it has {processes} of its own" if (processes := own_processes()) else ""

@@ -135,6 +135,56 @@ def test_what_is_to_be_done_about_a_wait(tmp_path, operators):
     assert len(stall.evidence) == 5
 
 
+def waiting(tape: Tape, at: float, *operators: str, length: float = 900.0) -> float:
+    """A call that waits inside of these operators."""
+    for depth, name in enumerate(operators):
+        tape.add("cpu_op", name, at + depth, length - 2 * depth)
+    tape.add("cuda_runtime", "cudaStreamSynchronize", at + 10, length - 30, correlation=tape.correlation())
+    return at + length
+
+
+def test_places_that_wait_for_sizes_are_one_finding(tmp_path):
+    def put(tape: Tape, at: float) -> float:
+        waiting(tape, at, "aten::index", "aten::nonzero", length=2000.0)
+        waiting(tape, at + 2100, "aten::repeat_interleave")
+        waiting(tape, at + 3100, "aten::item", "aten::_local_scalar_dense")
+        return 4100.0
+
+    stalls = [each for each in diagnose(planted(tmp_path, put)).findings if each.id == "sync_stall"]
+    assert [each.title.partition(" ")[0] for each in stalls] == ["2", "aten::item"]
+    sized, read = stalls
+    assert "places count on the GPU, read the count back, and only then allocate and launch" in sized.title
+    assert sized.where.operator == "aten::index"
+    assert "torch.where" in sized.advice
+    assert "output_size" in sized.advice
+    assert len(sized.evidence) == 5
+    assert sized.cost_ns is not None
+    assert read.cost_ns is not None
+    assert sized.cost_ns == pytest.approx(2 * read.cost_ns, rel=0.7)
+
+
+@pytest.mark.parametrize(
+    ("count", "kind", "after", "said"),
+    [
+        ("aten::max", "long int", "aten::new_zeros", "the size of the next tensor"),
+        ("aten::max", "float", "aten::new_zeros", "reads a value back"),  # such as a score
+        ("aten::mul", "long int", "aten::new_zeros", "reads a value back"),
+        ("aten::max", "long int", "aten::add", "reads a value back"),
+    ],
+)
+def test_a_number_that_becomes_a_size_is_told_from_others(tmp_path, count, kind, after, said):
+    def put(tape: Tape, at: float) -> float:
+        tape.add("cpu_op", count, at, 50.0, **{"Input Dims": [[2, 90]], "Input type": [kind]})
+        end = waiting(tape, at + 60, "aten::item", "aten::_local_scalar_dense", length=2000.0)
+        tape.add("cpu_op", after, end + 5, 50.0)
+        return end + 60 - at
+
+    stall = finding_of(planted(tmp_path, put), "sync_stall")
+    assert stall is not None
+    assert said in stall.title
+    assert ("num_nodes" in stall.advice) is ("size" in said)
+
+
 def test_what_the_ledger_knows_of_compiled_code(tmp_path):
     profile = planted(tmp_path, lambda tape, at: tape.add("cpu_op", "aten::add", at, 450.0) or 900.0)
     why = "Dynamic shape operator"

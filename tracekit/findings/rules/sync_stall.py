@@ -6,16 +6,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracekit.findings import Finding, evidence, rule
+from tracekit.findings import Finding, as_clause, evidence, rule
+from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around
+from tracekit.findings.evidence import MOST
 from tracekit.findings.rules.pageable_copies import pageable_calls
+from tracekit.findings.size_reads import made_of_what_is_read
 from tracekit.findings.where import where_of_event
-from tracekit.intervals import Ints, Rows
+from tracekit.intervals import Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.own_waits import own_waits
 from tracekit.trace.roles import COPY, bare
-from tracekit.units import duration, times
+from tracekit.units import count, duration, times
 
 _MOST = 5  # places that get a finding each
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
@@ -28,19 +31,27 @@ class _Reason:
     known_by: str  # matches the whole name of an operator, or of a function
     said: str
     advice: str
+    sizes: bool = False  # what is read back becomes the size of a tensor
 
 
 _REASONS = (
-    _Reason("maybe_num_nodes", "counts the nodes", "Pass num_nodes, so that nothing is read back to count nodes."),
+    _Reason(
+        "maybe_num_nodes",
+        "counts the nodes",
+        "Pass num_nodes, so that nothing is read back to count nodes.",
+        sizes=True,
+    ),
     _Reason(
         r"torch_scatter::.*|scatter(_\w+)?",
         "reads back how many rows its result has",
         "Pass dim_size, so that nothing is read back to find the size.",
+        sizes=True,
     ),
     _Reason(
         r"aten::_?coalesce|coalesce",
         "counts what is left after duplicates are merged",
         "Merge duplicates once, before training.",
+        sizes=True,
     ),
     _Reason(
         r"torchmetrics.*|compute_metrics",
@@ -51,21 +62,25 @@ _REASONS = (
         r"aten::repeat_interleave",
         "reads back how long its result is",
         "Pass output_size to repeat_interleave, where the length is known.",
+        sizes=True,
     ),
     _Reason(
         r"aten::_?unique\w*|aten::unique_(dim|consecutive)",
         "counts the distinct values",
         "Find the distinct values once, before training, or in the data loader.",
+        sizes=True,
     ),
     _Reason(
         r"aten::masked_select|aten::index(_put_?)?",
         "counts the rows of a boolean mask",
         "Keep the shape: torch.where, a weight of zero, ignore_index in the loss, or indices made once from the mask.",
+        sizes=True,
     ),
     _Reason(
         r"aten::nonzero\w*|aten::argwhere",
         "counts what is not zero",
         "Keep the shape (torch.where with three arguments), or make the indices once, before training.",
+        sizes=True,
     ),
     _Reason(
         r"aten::is_nonzero|aten::equal|aten::allclose",
@@ -83,7 +98,7 @@ _REASONS = (
         "Copy less often, or with non_blocking=True, and wait for the copy only where its result is needed.",
     ),
 )
-_COPYING = _REASONS[-1]
+_READING, _COPYING = _REASONS[-2:]
 # The kind of copy that is waited for says more; by the name of the copy on the GPU.
 _COPIES = (
     _Reason(
@@ -113,6 +128,12 @@ _COPIES = (
         "Copy on the host, without the GPU's queue, or where nothing waits for it.",
     ),
 )
+_SIZE = _Reason(
+    "aten::item|aten::_local_scalar_dense",
+    "reads back the size of the next tensor",
+    "Give the size instead of counting it (num_nodes, dim_size, batch_size, output_size), or pad to a fixed one.",
+    sizes=True,
+)
 _ANY = _Reason("", "waits for the GPU", "Remove the wait, or wait only every N steps.")
 
 
@@ -127,8 +148,13 @@ def sync_stall(profile: Profile) -> Iterator[Finding]:
     calls = np.setdiff1d(np.setdiff1d(calls, own_waits(trace, calls)), pageable_calls(trace))
     chosen = pieces.of("sync_stall") & np.isin(pieces.event, calls)
     places = _Places(profile)
+    findings: list[Finding] = []
+    sized: list[Finding] = []
     for culprit in grouped(profile, chosen, places.of)[:_MOST]:
-        yield _finding(profile, culprit)
+        finding, reason = _finding(profile, culprit)
+        (sized if reason.sizes else findings).append(finding)
+    yield from findings
+    yield from sized if len(sized) < 2 else [_for_sizes(profile, sized)]
 
 
 class _Places:
@@ -148,10 +174,28 @@ class _Places:
         return numbers
 
 
-def _finding(profile: Profile, culprit: Culprit) -> Finding:
+def _for_sizes(profile: Profile, sized: list[Finding]) -> Finding:
+    """One finding for all places that wait for the size of a tensor, from one for each, the costliest first."""
+    claims = [each.claim for each in sized if each.claim is not None]
+    claim = Union.of(*(np.concatenate([getattr(each, edge) for each in claims]) for edge in ("starts", "ends")))
+    events = [event for each in sized for event in each.evidence]
+    idle = duration(Steps.of(profile).mean(claim))
+    return replace(
+        sized[0],
+        title=f"{count(len(sized))} places count on the GPU, read the count back, and only then allocate and launch: "
+        f"the GPU idles for {idle} a step, mostly because {as_clause(sized[0].title)}",
+        advice=" ".join(dict.fromkeys(each.advice for each in sized)),
+        claim=claim,
+        evidence=tuple(sorted(events, key=lambda event: -event.dur_ns)[:MOST]),
+    )
+
+
+def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
     trace, row = profile.trace, int(culprit.rows[0])
     operators = operators_around(profile, row)
     reason = _of_copy(_reason(operators, frames_around(profile, row)), trace, culprit.rows)
+    if reason is _READING and made_of_what_is_read(profile, row):
+        reason = _SIZE
     call = bare(trace.names[trace.name_codes[row]])
     maker = next((name for name in operators if reason.known_by and re.fullmatch(reason.known_by, name)), None)
     maker = maker or (operators[-1] if operators else None)
@@ -160,7 +204,7 @@ def _finding(profile: Profile, culprit: Culprit) -> Finding:
     waited = trace.dur_ns[culprit.rows].sum() / profile.counted_steps
     who = f"{maker} ({call})" if maker else call
     location = where_of_event(profile, row, maker)
-    return Finding(
+    finding = Finding(
         "sync_stall",
         f"{who}{location.at} {reason.said}: the host waits {times(round(number, 1))} a step, {duration(waited)} in "
         f"all, and the GPU then idles for {duration(culprit.step_ns)} a step",
@@ -170,6 +214,7 @@ def _finding(profile: Profile, culprit: Culprit) -> Finding:
         link=_LINK,
         claim=profile.attribution.pieces.union(culprit.chosen),
     )
+    return finding, reason
 
 
 def _of_copy(reason: _Reason, trace: Trace, calls: Ints) -> _Reason:

@@ -249,6 +249,42 @@ def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
     assert "a kernel or copy 2.00 µs (20 a step" in diagnose(opened(slow(50, 5, 5))).verdict.sentence
 
 
+def wrapped(path, share, *more):
+    """Four steps of ten launches 100 µs apart, of which this share is in the wrapper of a compiled graph."""
+    made = []
+    for number in range(4):
+        begun = 1000.0 * number
+        span = event("user_annotation", "## Call CompiledFxGraph fn2ys7 ##", begun, begun + 1000 * share)
+        made += [step(number, begun, begun + 1000), span, *more]
+        for k in range(10):
+            t, ids = begun + 100 * k + 90, 1 + 10 * number + k
+            made += [launch(t, t + 5, ids), kernel("triton_poi_fused_add_0", t + 6, t + 9, ids)]
+    return write(path, *made)
+
+
+def test_time_in_generated_wrappers_is_told_with_its_cure(tmp_path):
+    (finding, *_) = diagnose(opened(wrapped(tmp_path / "a.json", 0.9))).findings
+    assert finding.id == "python_bound"
+    assert "of it in wrappers that Inductor generated;" in finding.title
+    assert "cpp_wrapper" in finding.advice
+    assert "{" not in finding.advice.replace('{"cpp_wrapper"', "")
+    frames = [event("python_function", "train.py(3): step", 0, 4000)]
+    (with_stacks, *_) = diagnose(opened(wrapped(tmp_path / "b.json", 0.9, *frames))).findings
+    assert "which recording stacks makes longer" in with_stacks.title
+
+
+def test_python_outside_of_wrappers_is_not_theirs(tmp_path):
+    (finding, *_) = diagnose(opened(wrapped(tmp_path / "a.json", 0.3))).findings
+    assert "Inductor" not in finding.title
+    assert "cpp_wrapper" not in finding.advice
+
+
+def test_where_graphs_are_replayed_wrappers_are_not_to_blame(tmp_path):
+    replay = [launch(3990, 3995, 999, "cudaGraphLaunch"), kernel("gemm", 3996, 3999, 999)]
+    (finding, *_) = diagnose(opened(wrapped(tmp_path / "a.json", 0.9, *replay))).findings
+    assert "cpp_wrapper" not in finding.advice
+
+
 def test_no_rule_says_anything_of_healthy_steps(tmp_path):
     profile = opened(healthy(tmp_path / "a.json"))
     assert not diagnose(profile).all_findings

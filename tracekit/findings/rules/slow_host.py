@@ -1,5 +1,6 @@
 """Does the GPU idle because the host submits its work too slowly?"""
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,12 +14,14 @@ from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.verdict import HOST_BOUND
 from tracekit.findings.where import where_of_buckets
-from tracekit.intervals import Bools, Ints, Rows
+from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
-from tracekit.units import count, duration
+from tracekit.units import count, duration, ratio
 
 _LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it
 _OF_A_LINE = 0.3  # of the time: a line with less is not the culprit
+_MOSTLY = 0.5  # of the time
+_INFLATED = 1.1  # times as long as unprofiled: below, it is not worth a clause
 _GRAPHS = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _ADVICE = {
@@ -56,6 +59,12 @@ _ADVICE_COMPILED = {
         _COMPILE,
     ),
 }
+# Where most of it passes in what Inductor generated to call its kernels.
+_WRAPPER = re.compile(r"## Call CompiledFxGraph .*")
+_ADVICE_WRAPPERS = (
+    'Skip the generated wrappers: CUDA graphs (mode="reduce-overhead") replay all launches of a graph at once; where '
+    'sizes vary, options={{"cpp_wrapper": True}} makes the wrappers C++. This saves at most {most} a step.'
+)
 # Where CUDA graphs are replayed already.
 _ADVICE_GRAPHS = (
     "Bring more of the step into the CUDA graphs: remove graph breaks, work on the CPU and sizes that vary between "
@@ -84,13 +93,16 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     culprit = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
     line_at = f", most of all{culprit.at}" if culprit.file else ""
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
-    if name != "python_bound" and profile.trace.census.any(lambda roles: roles.graph_launch):
+    wrapped, replays = _in_wrappers(profile, chosen), profile.trace.census.any(lambda roles: roles.graph_launch)
+    if name != "python_bound" and replays:
         advice = _ADVICE_GRAPHS
+    elif wrapped >= _MOSTLY * idle and not replays:
+        advice, link = _ADVICE_WRAPPERS, _GRAPHS
     yield Finding(
         name,
         f"The host is too slow{line_at}: the GPU idles for {duration(idle, like=mean.step_ns)} of "
         f"{duration(mean.step_ns)} a step, waiting for {_parts(profile, chosen, mean.step_ns)}"
-        f"{_under(profile, culprits)}; {_launches(profile)}",
+        f"{_under(profile, culprits)}{_of_wrappers(profile, wrapped, idle)}; {_launches(profile)}",
         advice=advice.format(most=duration(idle)),
         where=culprit,
         evidence=evidence(profile, np.concatenate([each.rows for each in culprits[:3]] or [np.zeros(0, np.int64)])),
@@ -98,6 +110,29 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         confidence="measured" if name != "python_bound" or profile.trace.has_stacks else "inferred",
         claim=pieces.union(chosen),
     )
+
+
+def _in_wrappers(profile: Profile, chosen: Bools) -> float:
+    """How much of these pieces passes in the wrappers of compiled graphs, per counted step."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    wrapper = trace.labels.fits(_WRAPPER)
+    rows = trace.where(lambda part: part.roles.host & wrapper[part.name_codes])
+    inside = chosen & profile.counted[pieces.step]
+    union = Union.of(trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows])
+    return float(union.within(pieces.start[inside], pieces.end[inside]).sum()) / profile.counted_steps
+
+
+def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
+    """The part of the wrappers, and what makes it look longer than it is: recorded stacks, or the profiler itself."""
+    if wrapped < _MOSTLY * idle:
+        return ""
+    run = profile.variant
+    if run is not None and run.measured is not None and run.profiled is not None:
+        slower = run.profiled.step_ns / run.measured.step_ns
+        less = f", in steps that are {ratio(slower)} as long as unprofiled ones" if slower > _INFLATED else ""
+    else:
+        less = ", which recording stacks makes longer" if profile.trace.has_stacks else ""
+    return f"; {duration(wrapped, like=idle)} of it in wrappers that Inductor generated{less}"
 
 
 def _of_other_rules(profile: Profile) -> Bools:

@@ -46,7 +46,8 @@ def batches(start, end):
 
 
 def queued(start, end):
-    return [launch(start, start + 1, 2), kernel("gemm", end - 1, end, 2)]
+    calls = [launch(start, start + 1, 2), launch(start + 1, start + 2, 3)]
+    return [*calls, kernel("gemm", start + 2, start + 3, 2), kernel("gemm", end - 1, end, 3)]
 
 
 def dispatch(start, end):

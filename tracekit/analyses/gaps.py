@@ -87,7 +87,7 @@ def answer(profile: Profile) -> Answer:
 
 def _gaps(profile: Profile, pieces: Pieces) -> _Gaps:
     """Runs of pieces that follow one another without GPU work, within one step or across two."""
-    is_idle = ~pieces.of(*ON_THE_GPU) & profile.counted[pieces.step]
+    is_idle = ~pieces.of(*ON_THE_GPU) & profile.counted[pieces.step] & ~profile.unseen.covers(pieces.start)
     idle_pieces = np.flatnonzero(is_idle)
     joined = (idle_pieces[1:] == idle_pieces[:-1] + 1) & (pieces.start[idle_pieces[1:]] == pieces.end[idle_pieces[:-1]])
     opens = np.concatenate(([True], ~joined)) if len(idle_pieces) else np.zeros(0, bool)

@@ -50,6 +50,7 @@ class Hole:
     fused: bool  # TorchScript's fuser is at work
     in_python: bool  # the time counts as Python's
     line_known: bool  # a recording with stacks shows whose time it is
+    unseen: bool  # what the GPU did meanwhile is unknown
     handover: bool  # backward passes from the calling thread to autograd's, or back
 
     @property
@@ -85,6 +86,7 @@ class Holes:
         names = [self._name(k) for k in range(len(self._rows))]
         often = self._comes_often(names)
         in_python = pieces.of("python")
+        unseen = self._profile.unseen.covers(pieces.start[self._indices])
         kinds = trace.labels.kinds[trace.cat_codes[np.maximum(self._rows, 0)]]
         for k, (piece, row) in enumerate(zip(self._indices.tolist(), self._rows.tolist(), strict=True)):
             usual = self._usual(row) if row >= 0 else self._usual_gap(k)
@@ -102,6 +104,7 @@ class Holes:
                 fused=bool(self._fused[k]),
                 in_python=bool(in_python[piece]),
                 line_known=row < 0 and where_of_piece(self._profile, piece).file is not None,
+                unseen=bool(unseen[k]),
                 handover=row < 0 and self._is_handover(piece),
             )
 

@@ -30,6 +30,7 @@ def queue_waits(profile: Profile) -> QueueWaits:
     """The gaps that last too long for the GPU's own pace, without those in which a graph's nodes were not recorded."""
     pieces = profile.attribution.pieces
     chosen = pieces.of("gpu_gap") & (pieces.dur >= SUBMISSION_NS) & profile.counted[pieces.step]
+    chosen &= ~profile.unseen.covers(pieces.start)
     if chosen.any():
         holes = graph_holes(profile)
         chosen[chosen] = Union.of(holes.starts, holes.ends).within(pieces.start[chosen], pieces.end[chosen]) == 0

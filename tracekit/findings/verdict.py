@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracekit.engine.buckets import BOUNDS, Bound, by_bound
+from tracekit.engine.buckets import BOUNDS, ON_THE_GPU, Bound, by_bound
 from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import Finding, Where
 from tracekit.findings.gpu_bound import gpu_bound
@@ -80,7 +80,7 @@ class Verdict:
 
 def verdict(profile: Profile) -> Verdict:
     """What takes most of a step, whether or not that is a problem."""
-    parts = profile.parts
+    parts, left_out = _judged(profile)
     total = sum(parts.values())
     if not total:
         if profile.trace.cut_short:
@@ -98,13 +98,29 @@ def verdict(profile: Profile) -> Verdict:
     share = times[most] / total
     if most == "gpu":
         work = gpu_bound(profile)
-        taken = f"{percent(busy / total)} of {duration(total)} a step"
+        taken = f"{percent(busy / total)} of {duration(total)} a step{left_out}"
         taken += f", and gaps between queued kernels another {percent(gaps / total)}" if gaps >= _TOLD * total else ""
         sentence = f"{VERDICTS[work.id]}: {taken}{'; ' if work.description else ''}{work.description}."
         return Verdict(work.id, sentence, share, work.where)
-    taken = f"{percent(share)} of {duration(total)} a step"
+    taken = f"{percent(share)} of {duration(total)} a step{left_out}"
     name = slowest(parts) if most == "host" else most
     return Verdict(name, f"{VERDICTS[name]}: {taken}.", share)
+
+
+def _judged(profile: Profile) -> tuple[dict[str, float], str]:
+    """The parts of a step without the time of which it is unknown what the GPU did; and what is left out, in words."""
+    parts, total = dict(profile.parts), sum(profile.parts.values())
+    on_the_gpu = sum(parts.get(key, 0.0) for key in ON_THE_GPU)
+    if not 0 < on_the_gpu < total or not len(profile.unseen.starts):
+        return parts, ""
+    pieces = profile.attribution.pieces
+    chosen = profile.counted[pieces.step] & profile.unseen.covers(pieces.start)
+    for key in parts:
+        parts[key] -= float(pieces.dur[chosen & pieces.of(key)].sum()) / profile.counted_steps
+    without = total - sum(parts.values())
+    if without < _TOLD * total:
+        return parts, ""
+    return parts, f", without {duration(without)} at the ends of the recording, of which the GPU's side is unknown"
 
 
 def of_the_gpu(name: str) -> bool:

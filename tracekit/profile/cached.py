@@ -1,9 +1,13 @@
-"""What a step is made of, and which are the first steps that only start up; from the cache where the same code worked
-it out."""
+"""What a step is made of, which first steps only start up, when the GPU's side was not recorded; from the cache where
+the same code worked it out."""
 
+import numpy as np
+
+from tracekit.intervals import Union
 from tracekit.profile.cache_names import name_of
 from tracekit.profile.profile import Profile
 from tracekit.profile.start_up import ColdStep, cold_steps, may_be_cold
+from tracekit.profile.unseen import unseen
 from tracekit.trace.storing.results import recall, remember, result_name
 
 
@@ -43,3 +47,15 @@ def known_cold_steps(profile: Profile) -> list[ColdStep]:
         found = cold_steps(profile.attribution)
         remember(entry, name, found)
     return found
+
+
+def known_unseen(profile: Profile) -> Union:
+    """The time at either end of the recording of which it is unknown what the GPU did."""
+    entry = profile.trace.entry
+    name = result_name("unseen", __name__, "tracekit.profile.unseen")
+    if (found := recall(entry, name, list[tuple[int, int]])) is None:
+        union = unseen(profile)
+        found = [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)]
+        remember(entry, name, found)
+    bounds = np.array(found, np.int64).reshape(-1, 2)
+    return Union.of(bounds[:, 0], bounds[:, 1])

@@ -129,6 +129,13 @@ class Profile:
         return known_parts(self)
 
     @cached_property
+    def unseen(self) -> Union:
+        """The time at either end of the recording of which it is unknown what the GPU did."""
+        from tracekit.profile.cached import known_unseen
+
+        return known_unseen(self)
+
+    @cached_property
     def sample(self) -> Sample:
         """What was recorded about the kernels of one counted step, beside their times; read on first use."""
         return sample(self.attribution, self.counted, self.ownership)

@@ -18,6 +18,7 @@ from tracekit.unprofiled import compared, compiling_cost
 
 _NAMED = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed
+_TOLD = 0.01  # of what was recorded
 APART = 0.1  # of the median: a mean that is so far from it describes no step
 _SAID: dict[Contradiction, str] = {
     "": "",
@@ -112,6 +113,11 @@ def _left_out(member: Member) -> str:
     if cost := int(view.totals[compiling, view.keys.index("compile")].sum()):
         steps = f"{count(int(compiling.sum()))} of its {count(int(view.known.sum()))} steps"
         said = f" Compiling takes another {duration(cost)}, in {steps}."
+    if (unseen := member.unseen.total()) >= _TOLD * (known := int(view.step_ns[view.known].sum())) and unseen:
+        said += (
+            f" Of the {duration(known)} recorded, {duration(unseen)} lie before the first or after the last recorded "
+            "work of the GPU: what it did then is unknown, and nothing is blamed for it."
+        )
     if member.cold_steps:
         said += f" Left out of the mean: {sanitize(cold_said(member))}."
     return said

@@ -22,9 +22,9 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
         return
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
     for hole in Holes(profile, pageable_calls(profile.trace)):
-        if hole.outlier:
-            continue
         story = story_of(hole)
+        if hole.outlier or (hole.unseen and story.id != "cold_start"):
+            continue
         whose = str(_where(profile, hole)) if hole.row < 0 else hole.name
         _, holes = groups.setdefault((story.id, "" if story.together else whose), (story, []))
         holes.append(hole)

@@ -82,6 +82,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         return
     pieces = profile.attribution.pieces
     chosen = pieces.of(*SUBMITTING) & ~is_hole(pieces) & ~_of_other_rules(profile)
+    chosen &= ~profile.unseen.covers(pieces.start)
     times = {name: _per_step(profile, chosen & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
     idle = sum(times.values())
     if idle < _LEAST * mean.step_ns:

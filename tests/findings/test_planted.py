@@ -124,7 +124,7 @@ def test_idleness_that_nothing_explains(tmp_path):
     assert len(diagnosis.findings) == 1
 
 
-def test_a_first_call_is_told_apart_and_bounds_no_step(tmp_path):
+def test_a_first_call(tmp_path):
     base = healthy(tmp_path / "made.json", waits=True)
     tape = Tape.read(base)
     at = tape.idle_moments()[0]
@@ -136,8 +136,10 @@ def test_a_first_call_is_told_apart_and_bounds_no_step(tmp_path):
     tape.plant([at], put)
     tape.plant(tape.idle_moments()[2:3], lambda tape, moment: tape.add("cuda_runtime", "cudaFree", moment, 3.0) or 3.0)
     profile, diagnosis = opened(tape.write(tmp_path / "planted.json"))
-    assert not diagnosis.findings
-    assert diagnosis.verdict.id == "gpu_bound_gemm"
+    assert diagnosis.verdict.id == "cold_start"
+    assert diagnosis.findings[0].where.operator == "cudaFree"
+    assert diagnosis.findings[0].cost_ns == pytest.approx(80 * MS / 6, rel=0.02)
+    assert len(diagnosis.findings) == 1
     assert profile.counted.tolist() == [False] + 5 * [True]
     assert profile.means["wall"].step_ns == pytest.approx(10 * MS, rel=0.02)
     (cold,) = profile.cold_steps

@@ -288,8 +288,8 @@ class SharedGpu(Cause):
     ids = ("queued_not_started",)
 
     def windows(self, until: int) -> list[tuple[int, int]]:
-        """When it has the GPU."""
-        return [(start, start + self.ns) for start in range(0, until, self.ns * self.times)]
+        """When it has the GPU: not at first, because nobody can tell what a GPU does before its first recorded work."""
+        return [(start, start + self.ns) for start in range(self.ns, until, self.ns * self.times)]
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ class Finding:
     claim: Union | None = field(default=None, compare=False, repr=False)
     # A cost of steps that the means leave out, such as compiling: where it counts, costs are spread over all steps.
     every_step: bool = False
+    once: bool = False  # a cost of steps that the means leave out, and of no other: it takes nothing of a counted step
 
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""

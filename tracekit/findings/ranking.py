@@ -35,7 +35,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         if finding.claim is not None:
             cost = steps.mean(reduce(Union.minus, claimed, finding.claim))
             claimed.append(finding.claim)
-        if cost is not None:
+        if cost is not None and not finding.once:
             cost = min(cost, left)
             left -= cost
         share = finding.share
@@ -45,7 +45,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         priced.append(replace(finding, cost_ns=cost, share=share, overlaps=overlaps))
     with_parts = _with_parts(steps, priced)
     costly = [each for each in with_parts if each.cost_ns is None or each.cost_ns > 0]
-    return sorted(costly, key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.share or 0.0)))
+    return sorted(costly, key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.cost_ns or 0.0)))
 
 
 def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:

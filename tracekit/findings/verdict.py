@@ -137,7 +137,7 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     """The verdict as a finding, whose cost is the time that other findings leave."""
     mean = profile.mean
     step = mean.step_ns if mean is not None else 0.0
-    left = max(step - sum(each.cost_ns or 0.0 for each in findings), 0.0)
+    left = max(step - sum(each.cost_ns or 0.0 for each in findings if not each.once), 0.0)
     gross = (usual.share or 0.0) * step
     if of_the_gpu(usual.id):  # less work makes no gap between two kernels shorter
         gross = sum(by_bound(profile.parts)[bound] for bound in ("gpu", "copies"))

@@ -33,6 +33,11 @@ class ColdStep:
     step_ns: int
     parts: dict[str, int]
 
+    @property
+    def most(self) -> str:
+        """What takes most of it."""
+        return max(self.parts, key=lambda what: self.parts[what])
+
     def said(self, number: int) -> str:
         """`step 3, 43.1 ms (4.35 ms of code loading, once)`."""
         whole = sum(self.parts.values())

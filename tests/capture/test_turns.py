@@ -1,5 +1,6 @@
 """Processes of the variants stay alive and take turns, step by step; where they cannot, whole passes do."""
 
+import ast
 import json
 import os
 import signal
@@ -9,10 +10,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import warm
 
 from tests.capture.test_interruptions import passes_of, read_until, start_capture
 from tracekit import run as runs
+from tracekit.capture import turns
 from tracekit.capture.harness import Options, capture
+from tracekit.capture.preparation import Prepared
+from tracekit.capture.wall_clock import line_that_reads_it
+from tracekit.run import Memory, Requested, Variant
 from tracekit.unprofiled import contrast
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has views, and pipes with names like these")
@@ -97,12 +103,12 @@ def test_one_at_a_time_takes_steps_in_an_order_that_changes(taken):
     _, run, _ = taken
     orders = []
     for number in (1, 2, 3, 4):
-        turns = turns_of(run, number)
+        of_round = turns_of(run, number)
         assert not run.why_no_turns
-        assert len(turns) >= 12
+        assert len(of_round) >= 12
         clock_ns = 1_000_000  # the ends are those of another clock than the starts
-        assert all(end <= start + clock_ns for (_, end, _), (start, _, _) in pairwise(turns))
-        orders.append([name for _, _, name in turns])
+        assert all(end <= start + clock_ns for (_, end, _), (start, _, _) in pairwise(of_round))
+        orders.append([name for _, _, name in of_round])
         assert all(
             {first, second} == {"first", "second"} for first, second in zip(*[iter(orders[-1])] * 2, strict=True)
         )
@@ -139,9 +145,9 @@ def test_turns_change_neither_losses_nor_files(taken):
 
 @pytest.mark.parametrize(
     "unsafe",
-    ["import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()",
+    ["import concurrent.futures as f; torch.pool = f.ThreadPoolExecutor(1); torch.pool.submit(int).result()",
      "torch.set_num_threads(2); torch.ones(1 << 20).sin()"],
-    ids=["a thread", "a pool that has computed"],
+    ids=["an idle thread", "a pool that has computed"],
 )  # fmt: skip
 def test_a_process_with_threads_is_not_forked(write_recipe, tmp_path, monkeypatch, unsafe):
     monkeypatch.chdir(tmp_path)
@@ -151,6 +157,93 @@ def test_a_process_with_threads_is_not_forked(write_recipe, tmp_path, monkeypatc
     for each in run.variants[0].measured.passes[1:]:
         assert each.turns
         assert each.parent is None
+
+
+# The same training as a script, which also overwrites a file of the user's.
+TRAINING = """
+import os, sys, torch
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+noted = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for step in range(1, 100_000):
+    optimizer.zero_grad()
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+    os.write(noted, f"{os.getpid()} {step} {loss.item()}\\n".encode())
+    torch.save(model.state_dict(), "model.pt")
+"""
+
+
+def test_a_script_takes_turns_as_it_is(tmp_path, shared, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(TRAINING)
+    (tmp_path / "model.pt").write_text("mine")
+    run = captured("train.py", tmp_path / "run.json", "eager", "compiled", passes=2, backend="aot_eager",
+                   arguments=[str(shared)])  # fmt: skip
+    assert run.why_no_turns == ""
+    assert len(turns_of(run, 1)) >= 12
+    of_process = {}
+    for line in shared.read_text().splitlines():
+        process, step, loss = line.split()
+        assert len(of_process.setdefault(process, [])) + 1 == int(step)
+        of_process[process].append(float(loss))
+    eager = max(of_process.values(), key=len)
+    for losses in of_process.values():  # but for the one that rounds differently, and compiled code
+        assert losses == pytest.approx(eager[: len(losses)], rel=1e-3)
+    assert (tmp_path / "model.pt").read_text() == "mine"
+
+
+def test_a_script_that_ends_early_is_measured_by_passes(tmp_path, shared, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(TRAINING.replace("100_000", "12"))
+    run = captured("train.py", tmp_path / "run.json", "eager", passes=2, arguments=[str(shared)])
+    assert "it ended before its first turn" in run.why_no_turns
+    assert [len(each.turns) for each in run.variants[0].measured.passes] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("subprocess.Popen(['sleep', '9'])", "it has 1 process of its own"),
+        ("threading.Thread(target=wait, daemon=True, name='watchdog').start()", "it has a thread of its own (w"),
+        ("signal.setitimer(signal.ITIMER_REAL, 900)", "a timer runs"),
+        ("server = socket.create_server(('127.0.0.1', 0))", "it listens to others"),
+        ("pool = concurrent.futures.ThreadPoolExecutor(1); pool.submit(int).result()", ""),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_stopped_at_the_end_of_a_step(code, why):
+    imports = "import concurrent.futures, os, signal, socket, subprocess, sys, threading, time"
+    done = warm.run(["-c", f"{imports}\n"
+        f"def wait(): time.sleep(9)\n{code}\n"
+        "from tracekit.capture.child.unstoppable import why_not_stopped\n"
+        "print(why_not_stopped(), flush=True)\nos._exit(0)"])  # fmt: skip
+    assert done.stdout.startswith(why or "\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("start = time.time()\nfor _ in x:\n  if time.time() - start > 60: break", 3),
+        ("begun = perf_counter()\nelapsed = perf_counter() - begun\nwhile elapsed < limit: pass", 3),
+        ("if datetime.now() > later: save()", 1),
+        ("start = time.time()\nprint(time.time() - start)\nrate = speed(time.time() - start)\nif rate == -1: x", None),
+        ("if time > 3: pass\nif lower(loss) < best: save()", None),
+    ],
+)
+def test_a_program_that_decides_by_the_clock_is_not_stopped(code, line):
+    assert line_that_reads_it(ast.parse(code).body) == line
+
+
+def test_variants_that_do_not_fit_into_memory_together_are_not_alive_together(monkeypatch):
+    variants = [
+        Variant(name=name, outcome="ok", requested=Requested(compile=False), memory=Memory(host_peak_rss_bytes=3 << 30))
+        for name in ("eager", "compiled")
+    ]
+    run = runs.Run(created="", tracekit="", recipe="r", script="r.py", variants=variants)
+    for free, why in ((8 << 30, ""), (7 << 30, "together they need 6.00 GiB of memory, and 7.00 GiB is free")):
+        monkeypatch.setattr(turns, "free_on_host", lambda free=free: free)
+        assert turns.why_not(run, Prepared(run, [], {}), Options("r.py")) == why
 
 
 WITH_A_PROCESS = NOTING.replace(

@@ -15,7 +15,8 @@ from tracekit.faces.shared.document import as_document
 from tracekit.profile import Untraced, open_subject
 from tracekit.profile.device import device_name
 from tracekit.report import report as make_report
-from tracekit.run import Measured, Memory, Requested, Run, Traces, Variant
+from tracekit.report.conditions import described
+from tracekit.run import Measured, Memory, Pass, Requested, Run, Traces, Turn, Variant
 from tracekit.tui.model.selection import Selection
 
 
@@ -97,6 +98,21 @@ def test_conditions_that_differ_between_runs_are_shown(tmp_path):
     one, two = captured(tmp_path / "a", torch="2.12", cpu="x"), captured(tmp_path / "b", torch="2.13", cpu="x")
     report = make_report(open_subject([one, two]))
     assert [note.text for note in report.notes if note.kind == "conditions"] == ["torch: 2.12 (a), 2.13 (b)."]
+
+
+def test_the_conditions_say_what_took_turns_and_why():
+    def turns(**more):
+        run = Run(created="", tracekit="", recipe="r", script="r.py", **{"variants": [], **more})
+        return dict(described(run)).get("taking turns")
+
+    passes = [
+        Pass(round=1, started_ns=1, step_ns=9, step_all_ns=[9], turns=[Turn(started_ns=1, steps=1, processor_ns=9)])
+    ]
+    measured = Measured(step_ns=9, step_all_ns=[9], spread_ns=0, clock="perf_counter", passes=passes)
+    lived = Variant(name="eager", outcome="ok", requested=Requested(compile=False), measured=measured)
+    assert turns() is None
+    assert turns(variants=[lived]) == "blocks of steps"
+    assert turns(why_no_turns="a timer runs") == "whole passes, because a timer runs"
 
 
 def test_traces_of_two_devices_are_compared_with_a_warning(tmp_path):

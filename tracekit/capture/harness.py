@@ -45,7 +45,7 @@ def _capture(options: Options) -> Run:
     try:
         with _empty_caches(prepared) as caches:
             run = _capture_all(prepared, folder, caches, out, options)
-            run = replace(run, why_no_turns=turns.why_not(prepared, options))
+            run = replace(run, why_no_turns=turns.why_not(run, prepared, options))
             with closing(turns.Turns(prepared, folder, caches, options)) as by_blocks:
                 rounds = Rounds(prepared, folder, caches, options, None if run.why_no_turns else by_blocks)
                 run = _repeat(run, rounds, out, options)

@@ -29,14 +29,20 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from tracekit.capture import wall_clock
+from tracekit.capture.child.free_memory import free_on_host
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.live import LiveProcess, NoTurnsError, live_process
 from tracekit.capture.options import Options
 from tracekit.capture.passes import finished, live_job, load_average
 from tracekit.capture.preparation import Prepared
+from tracekit.capture.script_or_recipe import statements
 from tracekit.capture.variants import PlannedVariant
+from tracekit.run import Run
+from tracekit.units import size
 
 TURN_NS = 250_000_000
+_MOST_OF_MEMORY = 0.8  # that is free; two peaks at once are not measured, but added
 FORKS = 3  # of one process: at least two processes of each variant stand behind six pairs
 # Of each process: processes differ more than turns do, unless other work on the machine disturbs these.
 LEAST_TURNS, MOST_TURNS = 6, 24
@@ -78,10 +84,13 @@ class Turns:
             self._take_turns(number, [each.live for each in processes.values()])
         except KeyboardInterrupt as interrupt:
             so_far = self._results(number, processes, began_ns, load)
-            if all(each.measured for each in so_far.values()):
+            if all(each.turns for each in so_far.values()):
                 raise InterruptedTurnsError(so_far, str(interrupt)) from None
             raise
         results = self._results(number, processes, began_ns, load)
+        for name, result in results.items():
+            if result.no_turns or (result.outcome == "ok" and not result.turns):
+                raise NoTurnsError(f"{name}: {result.no_turns or 'it ended before its first turn'}")
         for name, process in processes.items():
             if not process.live.can_fork or number + 1 - process.since >= FORKS:
                 self._processes.pop(name).stack.close()
@@ -99,8 +108,6 @@ class Turns:
         results = {}
         for name, process in processes.items():
             result = process.live.result()
-            if result.no_turns:
-                raise NoTurnsError(f"{name}: {result.no_turns}")
             job, parent = replace(process.job, round=number), process.since if process.live.can_fork else None
             results[name] = finished(job, result, began=began_ns, load=load, options=self._options, parent=parent)
         return results
@@ -140,10 +147,17 @@ def _suffice(logs: list[list[float]]) -> bool:
     return all(statistics.stdev(side) / math.sqrt(len(side)) <= _ENOUGH for side in ratios)
 
 
-def why_not(prepared: Prepared, options: Options) -> str:
-    """Why the variants cannot take turns step by step; empty if they may."""
-    if prepared.is_script:
-        return "a script is not stopped"
+def why_not(run: Run, prepared: Prepared, options: Options) -> str:
+    """Why the variants cannot take turns step by step, given what their first passes needed; empty if they may."""
+    if options.nproc > 1:
+        return "ranks wait for each other"
+    if prepared.is_script and not options.module:
+        line = wall_clock.line_that_reads_it(statements(prepared.run.script))
+        if line is not None:
+            return f"{Path(prepared.run.script).name}:{line} decides by the clock, which goes on while it waits"
     if prepared.run.device != "cpu":
         return "processes would share the memory of the GPU"
+    needed, free = sum(variant.memory.host_peak_rss_bytes or 0 for variant in run.variants), free_on_host()
+    if free is not None and needed > _MOST_OF_MEMORY * free:
+        return f"together they need {size(needed)} of memory, and {size(free)} is free"
     return "--in-place: all of them would write to the same files" if options.in_place else ""

@@ -32,9 +32,18 @@ def described(run: Run) -> list[tuple[str, str]]:
     """The conditions of a run, label and value."""
     environment = run.environment
     lines = [("recipe", run.recipe), ("captured", run.created), ("device", run.device), ("data", run.data or "")]
+    lines += [("taking turns", _turns(run))]
     lines += [("parameters", ", ".join(f"{key}={value}" for key, value in run.params.items()))]
     lines += [(key, str(value)) for key, value in environment.items() if isinstance(value, str | int | float)]
     return [(label, value) for label, value in lines if value]
+
+
+def _turns(run: Run) -> str:
+    """What took turns, and why no blocks of steps did; empty if nothing is known."""
+    passes = [each for variant in run.variants if variant.measured for each in variant.measured.passes]
+    if run.why_no_turns:
+        return f"whole passes, because {run.why_no_turns}"
+    return "blocks of steps" if any(each.turns for each in passes) else ""
 
 
 def different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, str]]:

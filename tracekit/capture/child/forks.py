@@ -9,7 +9,8 @@ import os
 import signal
 from pathlib import Path
 
-from tracekit.capture.child.turns import TurnPipes, own_processes
+from tracekit.capture.child.turns import TurnPipes
+from tracekit.capture.child.unstoppable import own_processes
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and starts it again afterwards

@@ -20,7 +20,7 @@ def out_of_memory(text: str) -> str:
     """
     on_gpu = _OF_A_GPU.search(text) is not None
     asked, free = _ASKED.search(text), _FREE.search(text)
-    left = _shown(free[1]) if free else _now(_free_on_gpu() if on_gpu else _free_on_host())
+    left = _shown(free[1]) if free else _now(_free_on_gpu() if on_gpu else free_on_host())
     known = [f"{_shown(asked[1])} asked for"] if asked else []
     known += [f"{left} free on the {'GPU' if on_gpu else 'host'}"] if left else []
     return f"out of memory: {', '.join(known)}" if known else text
@@ -43,7 +43,7 @@ def _free_on_gpu() -> int | None:
     return None
 
 
-def _free_on_host() -> int | None:
+def free_on_host() -> int | None:
     """What the machine, the container and the limits of the process leave, whichever is least; None if unknown."""
     return min(_limits(), default=None)
 

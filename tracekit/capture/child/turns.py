@@ -7,23 +7,22 @@ import gc
 import os
 import statistics
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from tracekit.capture.child import so_far, timing
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.measure import ramp_ns
 from tracekit.capture.child.memory import MemoryMeter
+from tracekit.capture.child.unstoppable import why_not_stopped
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message
 from tracekit.run import Measured, Turn
 from tracekit.typical_step import typical_step
-from tracekit.units import many, percent
+from tracekit.units import percent
 
 _MOST_STEPS = 100  # of a turn: all their durations are kept
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
 _SPARED_NS = 20_000_000  # of that work: what waiting itself takes
-_COMPILE_WORKER = b"torch/_inductor/compile_worker"  # idle where nothing compiles
 
 
 class TurnPipes:
@@ -47,8 +46,8 @@ class TurnPipes:
     @property
     def why_not(self) -> str:
         """Why this process cannot be stopped at its boundaries; empty if it can."""
-        if children := own_processes():
-            return f"it has {children} of its own, which would not stop with it"
+        if why := why_not_stopped():
+            return why
         if self._worked_ns <= _SPARED_NS + _MOST_WORK * self._waited_ns:
             return ""
         return f"it worked for {percent(self._worked_ns / self._waited_ns)} of the time in which it was to wait"
@@ -70,9 +69,12 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
         steps, began_ns = timing.StepClock(job.device, expected=count + 1), time.time_ns()
         worked_ns = time.process_time_ns()
         steps.step_ended()
-        for _ in range(count):
-            yield
-            steps.step_ended()
+        try:
+            for _ in range(count):
+                yield
+                steps.step_ended()
+        except timing.EndedError:  # the script's last step was in this turn
+            return result
         taken = steps.steps_ns()  # on a GPU, all of them have ended now
         worked_ns = time.process_time_ns() - worked_ns
         times, step_ns = [*times, *taken], round(statistics.fmean(taken))
@@ -93,14 +95,3 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
         if why := pipes.why_not:
             return PassResult(no_turns=why)
     return result
-
-
-def own_processes() -> str:
-    """`2 processes`: how many this one started that still run, without those of the compiler; empty if there are none,
-    or the system does not tell."""
-    count = 0
-    for listed in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):
-            for child in listed.read_text().split():
-                count += _COMPILE_WORKER not in Path(f"/proc/{child}/cmdline").read_bytes()
-    return many(count, "process", "processes") if count else ""

@@ -16,7 +16,7 @@ from tracekit.report import report as make_report
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.headline import headline
 from tracekit.report.sections.run_facts import facts
-from tracekit.run import Measured, Pass, Profiled, Requested, Run, Traces, Variant
+from tracekit.run import Measured, Pass, Profiled, Requested, Run, Traces, Turn, Variant
 
 MS = 1_000_000
 
@@ -85,6 +85,16 @@ def test_a_real_difference_is_told_with_its_interval(tmp_path):
     assert entry["unprofiled"]["interval_covers"].startswith("passes that took turns")
     assert (entry["unprofiled"]["passes"], entry["unprofiled"]["noise"]) == (4, False)
     assert entry["interval_covers"].startswith("the steps of one trace each")
+
+
+def test_the_processor_time_of_turns_is_told_beside_the_step_time(tmp_path):
+    eager, compiled = measured(0.12, 0.125, 0.118), measured(0.1, 0.104, 0.099, at=50)
+    turn = Turn(started_ns=1, steps=3, processor_ns=3 * 80_000)
+    lived = replace(compiled, passes=[replace(each, turns=[turn] * 3) for each in compiled.passes])
+    report = reported(tmp_path, eager, lived)
+    assert fact(report, "processor time of a step") == "80.0 µs"
+    assert fact(report, "processor time of a step", "eager") is None
+    assert fact(report, "step, unprofiled").startswith("101 µs (")
 
 
 def test_within_noise_nothing_pays_back_and_the_table_has_a_word(tmp_path):

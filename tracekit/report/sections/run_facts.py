@@ -24,7 +24,7 @@ from tracekit.run_facts import (
 )
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, rate, ratio, size
-from tracekit.unprofiled import compared, compiling_cost, step_interval
+from tracekit.unprofiled import compared, compiling_cost, processor_ns, step_interval
 
 
 @of_run("run_facts", "The run", rank=40, stage="lead")
@@ -58,6 +58,7 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
         return []
     lines = (
         ("step, unprofiled", _step_time),
+        ("processor time of a step", _processor_time),
         ("epoch", _epoch),
         ("epoch, with compiling", _epoch_with_compiling),
         ("throughput", _throughput),
@@ -89,6 +90,12 @@ def _step_time(member: Member) -> str | None:
         low, high = (duration(end, like=measured.step_ns) for end in interval)
         return f"{step} ({low} … {high})"
     return f"{step} ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else step  # a single step has none
+
+
+def _processor_time(member: Member) -> str | None:
+    """That of all threads together, in turns: other work on the machine hardly changes it."""
+    worked_ns = processor_ns(member.variant.measured) if member.variant and member.variant.measured else None
+    return duration(worked_ns) if worked_ns is not None else None
 
 
 def _epoch(member: Member) -> str | None:

@@ -6,6 +6,7 @@
 # make sample     captures the run in sample_traces again, on a quiet machine with Cora under data/
 # make test-hta   compares HTA on our columns with HTA on its own parse, in a separate environment
 # make bench-tui  times the terminal UI; make screenshots writes the pictures of it in docs/images
+# make verify-cuda  tests CUDA's paths without a GPU, on libraries of our own (tests/fakecuda; downloads 0.9 GB once)
 # make gpu        tests a machine with a GPU and its own PyTorch in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
@@ -58,7 +59,7 @@ test-hta: .venv-hta/.made
 	.venv-hta/bin/python -m pip install --quiet -c constraints.txt -e '.[hta]' pytest hypothesis
 	touch $@
 
-.PHONY: test demo four-ways sample bench bench-tui screenshots verify verify-recipes gpu check format clean
+.PHONY: test demo four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -107,6 +108,10 @@ bench-tui: $(VENV)/.dev
 # Takes the pictures of the terminal UI in docs/images.
 screenshots: $(VENV)/.dev
 	$(BIN)/python -m tests.screenshots
+
+# Needs g++; what it downloads and builds is kept in ~/.cache/tracekit-fakecuda.
+verify-cuda:
+	$(PYTHON) -m tests.fakecuda -m tests.fakecuda.verify
 
 # Uses the machine's own Python and PyTorch; nothing is installed.
 gpu:

@@ -90,7 +90,7 @@ class Turns:
         results = self._results(number, processes, began_ns, load)
         for name, result in results.items():
             if result.no_turns or (result.outcome == "ok" and not result.turns):
-                raise NoTurnsError(f"{name}: {result.no_turns or 'it ended before its first turn'}")
+                raise NoTurnsError(f"in {name}, {result.no_turns or 'it ended before its first turn'}")
         for name, process in processes.items():
             if not process.live.can_fork or number + 1 - process.since >= FORKS:
                 self._processes.pop(name).stack.close()

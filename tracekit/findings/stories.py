@@ -97,7 +97,7 @@ def _fuser_compiles(cases: Cases) -> str:
 def _first_calls(cases: Cases) -> str:
     names = [*dict.fromkeys(plain(each.name) for each in cases.holes)]
     others = f"; next come {', '.join(names[1:4])}" if len(names) > 1 else ""
-    idle = " keep the GPU idle for" if cases.meanwhile else " take"
+    idle = " keep the GPU idle for" if cases.meanwhile and not any(each.unseen for each in cases.holes) else " take"
     return f"First calls{idle} {cases.total}, of which {cases.who}{cases.where.at} takes {cases.at_most}{others}"
 
 

@@ -116,7 +116,7 @@ def _left_out(member: Member) -> str:
     if (unseen := member.unseen.total()) >= _TOLD * (known := int(view.step_ns[view.known].sum())) and unseen:
         said += (
             f" Of the {duration(known)} recorded, {duration(unseen)} lie before the first or after the last recorded "
-            "work of the GPU: what it did then is unknown, and nothing is blamed for it."
+            "work of the GPU: what it did then is unknown."
         )
     if member.cold_steps:
         said += f" Left out of the mean: {sanitize(cold_said(member))}."

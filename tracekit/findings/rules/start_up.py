@@ -7,7 +7,7 @@ import numpy as np
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.profile import Profile
 from tracekit.profile.start_up import cold_said
-from tracekit.units import many
+from tracekit.units import count
 
 _LINK = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading"
 _FIRST = "the first "
@@ -19,15 +19,17 @@ def start_up(profile: Profile) -> Iterator[Finding]:
     cold, view = profile.cold_steps, profile.attribution.answered_view
     if not cold:
         return
-    cost = sum(sum(each.parts.values()) for each in cold) / int(view.known.sum())
+    steps = int(view.known.sum())
+    cost = sum(sum(each.parts.values()) for each in cold) / steps
     most = max(cold, key=lambda each: sum(each.parts.values())).most
     trace, of_cold = profile.trace, np.array([each.index for each in cold])
     calls = trace.where(lambda part: part.roles.host & ~part.roles.annotation & part.lasting)
     yield Finding(
         "cold_start",
-        f"Start-up makes {many(len(cold), 'first step')} longer: {cold_said(profile)}",
+        f"Start-up makes the first {'step' if len(cold) == 1 else f'{len(cold)} steps'} longer: {cold_said(profile)}",
         cost,
-        "This happens once, and no other figure contains it: it matters only in a short run. Warm up first.",
+        f"This happens once, so it matters only in a short run: its cost is spread over all {count(steps)} steps, "
+        "and no other figure contains it. Warm up first.",
         share=cost / float(view.step_ns[view.known].mean()),
         where=Where(operator=most.removeprefix(_FIRST)) if most.startswith(_FIRST) else Where(),
         evidence=evidence(profile, calls[np.isin(trace.steps.of(trace.ts_ns[calls]), of_cold)]),

@@ -131,6 +131,17 @@ def test_the_layers_of_a_single_pass_are_none(tmp_path):
     assert iterations(tmp_path / "a.json", *(op(name, 10 * k, 10 * k + 5) for k, name in enumerate(names))) is None
 
 
+def test_calls_of_one_module_are_passes_and_its_layers_are_none(tmp_path):
+    before, calls, layers = [op(f"aten::init{k}", k, k + 1) for k in range(5)], [], []
+    for k in range(20):
+        at = 100 + 100 * k
+        calls += [op("aten::mm", at + 10, at + 20), op("aten::relu", at + 30, at + 40)]
+        layers.append(event("python_function", f"nn.Module: Block_{k}", at + 5, at + 45))
+    whole = [event("python_function", "nn.Module: Net_0", 100 + 100 * k + 2, 100 + 100 * k + 50) for k in range(20)]
+    assert iterations(tmp_path / "a.json", *before, *calls, *layers) is None
+    assert len(iterations(tmp_path / "b.json", *before, *calls, *layers, *whole).starts) == 20
+
+
 def unmarked(path, steps=5):
     training(path, steps=steps)
     document = json.loads(path.read_text())

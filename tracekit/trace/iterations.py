@@ -12,7 +12,7 @@ import numpy as np
 
 from tracekit.intervals import Bools, Ints, Rows, runs
 from tracekit.trace.enclosing import outermost
-from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP
+from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON
 from tracekit.units import count
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _TRIED = 64  # periods, at most
 _WHOLE_PASS = re.compile(
     r"Torch-Compiled Region: .*|## Call CompiledFxGraph .*|(?:cuda|hip|cu)GraphLaunch.*", re.DOTALL
 )
+_MODULE = re.compile(r"nn\.Module: .*", re.DOTALL)  # with the number of the instance
 _TO_OR_FROM_HOST = re.compile(r"Memcpy (?:HtoD|DtoH).*|aten::(?:item|_local_scalar_dense)", re.DOTALL)
 
 
@@ -114,16 +115,23 @@ def _by_operators(trace: "Trace", operators: Ints) -> Iterations | None:
 
 
 def _are_passes(trace: "Trace", edges: Ints, operators: Ints) -> bool:
-    """Whether each repetition calls a compiled graph, replays a CUDA graph, goes backward, or waits for a GPU or copies
-    between it and the host: the layers of a model do none of these, each for itself."""
+    """Whether each repetition calls a compiled graph or the very same module, replays a CUDA graph, goes backward, or
+    waits for a GPU or copies between it and the host: the layers of a model do none of these, each for itself."""
     names = [trace.names[code] for code in trace.name_codes[operators]]
     if any(map(_WHOLE_PASS.fullmatch, names)):
         return True
     calls = trace.where(
         lambda part: part.roles.backward_node | part.roles.sync_by_name | part.roles.named(_TO_OR_FROM_HOST)
     )
-    each: Ints = np.histogram(trace.ts_ns[calls], edges)[0]
-    return bool((each > 0).all())
+    modules = trace.where(lambda part: (part.roles.kind == PYTHON) & part.roles.named(_MODULE))
+    of_modules = (modules[trace.name_codes[modules] == code] for code in np.unique(trace.name_codes[modules]))
+    # A module is entered before its first operator, so that one of its calls may lie before the first repetition.
+    return _in_each(trace, calls, edges) or any(_in_each(trace, rows, edges, 1) for rows in of_modules)
+
+
+def _in_each(trace: "Trace", rows: Ints, edges: Ints, but: int = 0) -> bool:
+    """Whether one of these events starts in each repetition, but for a few."""
+    return int((np.histogram(trace.ts_ns[rows], edges)[0] > 0).sum()) >= len(edges) - 1 - but
 
 
 def _repeated(names: Rows) -> tuple[int, int, int]:

@@ -65,9 +65,9 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
     both = [row for row in gpu if row in launch and row in previous]
     waited = [ts[row] - ts[launch[row]] for row in both if ts[launch[row]] >= end[previous[row]]]
     queued = [ts[row] - end[previous[row]] for row in both if ts[launch[row]] < end[previous[row]]]
-    latency = int(statistics.median(waited)) if waited else 5000
+    latency = min(int(statistics.median(waited)), 30_000) if waited else 5000
     gaps = [gap for gap in queued if gap >= 0]
-    gap = int(statistics.median(gaps)) if gaps else 1000
+    gap = min(int(statistics.median(gaps)), 30_000) if gaps else 1000
 
     by_end = sorted(gpu, key=lambda row: end[row])
     other: dict[int, int] = {}

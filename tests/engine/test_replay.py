@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from known import Event
 from real import trace_names, trace_path
 from replay_twin import Removed, twin
-from small import event, op, step
+from small import event, kernel, launch, op, step, write
 from strategies import as_json, traces
 
 from tracekit.engine import dependencies
@@ -166,3 +166,31 @@ def assert_like_the_twin(
         assert all(
             now <= then for now, then in zip((*at, *end), (*nodes.at.tolist(), *nodes.end.tolist()), strict=True)
         )
+
+
+@pytest.mark.parametrize(("depth", "done"), [(1024, 287), (1, 386)])
+def test_without_a_wait_the_host_gets_as_far_as_the_queue_is_deep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int, done: int
+) -> None:
+    """In a queue of one, a launch returns when the one before has started: the second at 10 µs, the third at 111.
+
+    After the launches, of 5 µs each, the CPU computes for 275 µs.
+    """
+    monkeypatch.setattr(dependencies, "QUEUE_DEPTH", depth)
+    events = [
+        launch(0, 2, 1),
+        kernel("gemm", 5, 105, 1),
+        launch(2, 110, 0, "cudaStreamSynchronize"),
+        launch(110, 115, 2),
+        kernel("gemm", 115, 215, 2),
+        launch(115, 220, 0, "cudaStreamSynchronize"),
+        launch(220, 225, 3),
+        kernel("gemm", 225, 226, 3),
+        op("aten::on_the_cpu", 225, 500),
+        step(0, 0, 500),
+    ]
+    trace = Trace.load(write(tmp_path / "a.json", *events))
+    run = whole(trace)
+    assert_is_the_recording(run)
+    times = run.without(Removal(returns=run.nodes.row[run.nodes.kind == RETURN]))
+    assert run.end(times) == done * 1000

@@ -42,7 +42,7 @@ def working(path, *work, device=A100):
             ran["args"] |= occupancy
             events += [made | {"args": shapes}, launch(at + number + 0.1, at + number + 0.8, 100 * k + number + 1), ran]
             until += length
-        events.append(step(k, at, until))
+        events += [launch(at + len(work), until, 0, "cudaDeviceSynchronize"), step(k, at, until)]
     write(path, *events)
     document = json.loads(path.read_text()) | {"deviceProperties": [{"id": 0, "name": device, "computeMajor": 8}]}
     path.write_text(json.dumps(document))

@@ -26,6 +26,7 @@ def waiting(path, *more, wait=WAIT, kernels=3, contexts=(1,), last=20.0, steps=3
             made["args"]["context"] = contexts[correlation % len(contexts)]
             events.append(made)
             free += lasts
+        events.append(launch(at + 2 * kernels, free, 0, "cudaDeviceSynchronize"))
         at = free
         events.append(step(number, begun, at))
     return open_subject([write(path, *events, *more)]).profiles[0]
@@ -54,7 +55,9 @@ def test_short_gaps_are_the_pace_of_the_gpu(tmp_path, wait):
     work, _, rest = verdict.sentence.partition("a step")
     assert f" {percent(busy)} of" in work  # gaps are not called work, and nothing is saved by less of it
     assert rest.startswith(f", and gaps between queued kernels another {percent(gaps)};")
-    assert as_finding(profile, verdict, []).share == pytest.approx(busy)
+    work = as_finding(profile, verdict, [])
+    assert work.claimed_ns == pytest.approx(busy * sum(profile.parts.values()))
+    assert work.cost_ns < work.claimed_ns  # the launches, 80 µs a step, take their time all the same
 
 
 def test_launch_latency_is_not_such_a_wait(tmp_path):

@@ -20,7 +20,7 @@ def queued(path, number, length, gap, steps=2):
             events += [launch(at + n * 100 / number, at + (n + 0.9) * 100 / number, 1000 * k + n + 1)]
             events.append(kernel(ADD, until, until + length, 1000 * k + n + 1))
             until += length + gap
-        events.append(step(k, at, until - gap))
+        events += [launch(at + 100, until - gap, 0, "cudaDeviceSynchronize"), step(k, at, until - gap)]
     return open_subject([write(path, *events)]).profiles[0]
 
 

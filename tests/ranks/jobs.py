@@ -52,6 +52,7 @@ def job(folder, *, ranks=4, steps=3, late=None, bucket="dataload", skew_us=0, wo
                 op("c10d::allreduce_", arrives - 20, arrives - 1),
                 launch(arrives - 10, arrives - 2, correlation + 1),
                 kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", arrives, ends, correlation + 1),
+                launch(arrives, ends, 0, "cudaDeviceSynchronize"),
             ]
         distributed = {"rank": rank, "world_size": world or ranks, "backend": "nccl"}
         content = {"schemaVersion": 1, "distributedInfo": distributed, "traceEvents": events}

@@ -32,6 +32,7 @@ QUEUE_DEPTH = 1024  # launches that a stream holds before the next call blocks
 _NEARLY_FULL = 900  # as many as are known to have blocked a call: then the depth is what was seen at most
 _LAUNCH_NS, _GAP_NS = 5_000, 1_000  # where a trace does not show how long a launch and the gap to the next kernel take
 _UNEXPLAINED_NS = 8_000  # a later start waited for something else
+_MOST_NS = 30_000  # neither takes longer, however many of a trace's activities start late
 _SKEW_NS = 3_000  # by which the clocks of host and GPU differ at most
 
 
@@ -284,7 +285,7 @@ _TRIED = 8  # candidates for what a sync waited for
 
 def _median(lags: Ints, usual: int) -> int:
     lags = lags[lags >= 0]
-    return int(np.median(lags)) if len(lags) else usual
+    return min(int(np.median(lags)), _MOST_NS) if len(lags) else usual
 
 
 def _after_last_node(columns: dict[str, Ints]) -> None:

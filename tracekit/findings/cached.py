@@ -21,8 +21,8 @@ class _Stored(msgspec.Struct, frozen=True):
 def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable[[], Diagnosis]) -> Diagnosis:
     """The stored diagnosis by these modules' rules; if there is none, or something has changed, they are asked.
 
-    It is stored without the claims, which are needed only to rank the findings. The name in the cache depends on the
-    code of tracekit only, so if a rule comes from outside tracekit, all rules are asked.
+    It is stored without claims and work, which are needed only to rank the findings. The name in the cache depends on
+    the code of tracekit only, so if a rule comes from outside tracekit, all rules are asked.
     """
     entry = profile.trace.entry
     if entry is None or not all(module.startswith("tracekit.") for module in rules):
@@ -31,5 +31,5 @@ def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable
     if (known := recall(entry, name, _Stored)) is not None:
         return Diagnosis(known.verdict, known.all_findings)
     made = work_out()
-    remember(entry, name, _Stored(made.verdict, [replace(each, claim=None) for each in made.all_findings]))
+    remember(entry, name, _Stored(made.verdict, [replace(each, claim=None, work=None) for each in made.all_findings]))
     return made

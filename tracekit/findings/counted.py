@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The start and the end of each of these steps, ns."""
+    """The start and the end of each of these steps, ns, and which of the trace's steps it is."""
 
     low: Ints
     high: Ints
+    number: Ints
 
     @staticmethod
     def of(profile: Profile, every: bool = False) -> "Steps":
@@ -19,7 +22,7 @@ class Steps:
         view = profile.attribution.answered_view
         chosen = view.known if every else view.known & profile.counted
         low = view.starts_ns[chosen]
-        return Steps(low, low + view.step_ns[chosen])
+        return Steps(low, low + view.step_ns[chosen], np.flatnonzero(chosen))
 
     @property
     def length(self) -> float:

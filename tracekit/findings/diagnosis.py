@@ -48,11 +48,22 @@ def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
         return Diagnosis(verdict(profile), listed)
     if first.id not in VERDICTS or _leaves_the_gpu(first, listed):
         usual = verdict(profile)
-        if first.id not in VERDICTS or (of_the_gpu(usual.id) and (usual.share or 0.0) > (first.share or 0.0)):
-            return Diagnosis(usual, [as_finding(profile, usual, listed), *listed])
-    return Diagnosis(Verdict(first.id, first.title, first.share, first.where), listed)
+        work = as_finding(profile, usual, listed)
+        # Where the GPU works most of the time, and the host all of it, the GPU's work is free: the host sets the pace.
+        paces = of_the_gpu(usual.id) and (usual.share or 0.0) > (_time(first) or 0.0)
+        if first.id not in VERDICTS or (paces and worth_telling(work)):
+            return Diagnosis(usual, [work, *listed])
+    return Diagnosis(Verdict(first.id, first.title, _time(first), first.where), listed)
 
 
 def _leaves_the_gpu(first: Finding, listed: list[Finding]) -> bool:
     """Whether the GPU may set the pace nevertheless."""
-    return first.share is not None and first.share < _DECIDES and not any(of_the_gpu(each.id) for each in listed)
+    share = _time(first)
+    return share is not None and share < _DECIDES and not any(of_the_gpu(each.id) for each in listed)
+
+
+def _time(first: Finding) -> float | None:
+    """The share of the step that a finding is about, whether or not all of it would be saved."""
+    if first.share is None or not first.cost_ns or first.claimed_ns is None:
+        return first.share
+    return first.share * first.claimed_ns / first.cost_ns

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tracekit.intervals import Union
+from tracekit.engine.buckets import Bound
+from tracekit.intervals import Ints, Union
 from tracekit.trace.schema import LABEL, column
 
 
@@ -52,9 +53,10 @@ class Finding:
     """One cause of a slow step.
 
     A rule says what it blames by `claim`: the time, on the trace's clock, that would be gained at most. Cost and share
-    of a step are worked out from that: time that a costlier finding claims as well counts there, and `overlaps` says
-    so. A finding that casts doubt on the trace claims no time and has no cost: it is listed before all others. A rule
-    that knows a cost but no time may set `cost_ns` itself.
+    of a step are worked out from that, by a replay of the steps without it: what the step would save at most, which is
+    never more than the time claimed. Time that a costlier finding claims as well counts there, and `overlaps` says so.
+    A finding that casts doubt on the trace claims no time and has no cost: it is listed before all others. A rule that
+    knows a cost but no time may set `cost_ns` itself. `{saving}` in the advice stands for the cost.
     """
 
     id: str  # the kind of finding, of which one rule may yield several; the first finding's is the verdict's
@@ -69,9 +71,13 @@ class Finding:
     confidence: Literal["measured", "inferred"] = "measured"
     overlaps: tuple[str, ...] = ()  # other findings that claim the same time
     claim: Union | None = field(default=None, compare=False, repr=False)
+    # The GPU activities whose time is claimed, by row; None: those that run in it and give it its bucket.
+    work: Ints | None = field(default=None, compare=False, repr=False)
     # A cost of steps that the means leave out, such as compiling: where it counts, costs are spread over all steps.
     every_step: bool = False
     once: bool = False  # a cost of steps that the means leave out, and of no other: it takes nothing of a counted step
+    claimed_ns: float | None = None  # per step: the time claimed that no costlier finding claims, too
+    then_bound_by: Bound | None = None  # what bounds the step without the cause, where a replay tells
 
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""
@@ -80,7 +86,16 @@ class Finding:
         return {**content, "where": asdict(self.where), "evidence": evidence, "overlaps": list(self.overlaps)}
 
 
-_PLAIN = ("id", "title", "cost_ns", "bound", "share", "confidence", "advice", "link")
+_PLAIN = ("id", "title", "cost_ns", "claimed_ns", "then_bound_by", "bound", "share", "confidence", "advice", "link")
+
+# What bounds a step without a cause, as the end of a sentence.
+BOUND_BY: dict[Bound, str] = {
+    "gpu": "the GPU's work bounds it",
+    "communication": "communication bounds it",
+    "copies": "copies bound it",
+    "gaps": "gaps between queued work bound it",
+    "host": "the host bounds it",
+}
 
 _NAMES = ("Python",)  # capitals that a sentence keeps wherever they are
 
@@ -88,7 +103,11 @@ FINDINGS = pa.schema(
     [
         column("id", LABEL, "the kind of finding"),
         column("title", pa.string(), "the finding, in a sentence", role="reason"),
-        column("cost_ns", pa.float64(), "its cost per counted step", "ns"),
+        column(
+            "cost_ns", pa.float64(), "its cost per counted step: what it would save at most without the cause", "ns"
+        ),
+        column("claimed_ns", pa.float64(), "the time blamed on the cause per counted step, saved or not", "ns"),
+        column("then_bound_by", LABEL, "what bounds the step without the cause"),
         column("bound", LABEL, "whether the cost is an upper bound, a lower bound or exact"),
         column("share", pa.float64(), "cost as a share of the step", "share"),
         column("confidence", LABEL, "measured or inferred"),

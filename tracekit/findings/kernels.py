@@ -70,6 +70,7 @@ def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
         where=where,
         evidence=evidence(profile, its_kernels),
         claim=finding.claim if finding.claim is not None else time_of(profile, rows),
+        work=rows,
     )
 
 

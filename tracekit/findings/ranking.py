@@ -1,4 +1,8 @@
-"""What does each finding cost a step, so that no time is counted twice, and in which order do findings appear?"""
+"""What does each finding cost a step, so that no time is counted twice, and in which order do findings appear?
+
+A cost is what a step would save at most without the cause, by a replay: the GPU's work is free where the host sets the
+pace. It never exceeds the time that the finding claims.
+"""
 
 from dataclasses import replace
 from functools import reduce
@@ -6,6 +10,7 @@ from itertools import combinations
 
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding, as_clause
+from tracekit.findings.saving import Saving, Savings
 from tracekit.findings.verdict import VERDICTS
 from tracekit.intervals import Union
 from tracekit.profile import LEAST_SHARE, Profile
@@ -25,16 +30,20 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     if not findings:
         return []
     steps = _steps(profile, findings)
-    gross = sorted(findings, key=lambda each: -_gross(steps, each))
+    savings = Savings(profile, steps)
+    alone = {id(finding): _alone(savings, finding) for finding in findings}
+    gross = sorted(findings, key=lambda each: (-alone[id(each)].step_ns, -_gross(steps, each)))
     shared = _overlaps(gross)
-    claimed: list[Union] = []
+    claims: list[Union] = []
     left = steps.length
     priced = []
     for finding in gross:
-        cost = finding.cost_ns
+        cost = claimed = finding.cost_ns
+        saving = alone[id(finding)]
         if finding.claim is not None:
-            cost = steps.mean(reduce(Union.minus, claimed, finding.claim))
-            claimed.append(finding.claim)
+            claimed = steps.mean(reduce(Union.minus, claims, finding.claim))
+            cost = min(saving.step_ns, claimed)
+            claims.append(finding.claim)
         if cost is not None and not finding.once:
             cost = min(cost, left)
             left -= cost
@@ -42,17 +51,33 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         if share is None and cost is not None and steps.length:
             share = cost / steps.length
         overlaps = tuple(dict.fromkeys((*finding.overlaps, *shared.get(id(finding), ()))))
-        priced.append(replace(finding, cost_ns=cost, share=share, overlaps=overlaps))
-    with_parts = _with_parts(steps, priced)
+        priced.append(
+            replace(
+                finding,
+                advice=finding.advice.replace("{saving}", duration(cost or 0.0)),
+                cost_ns=cost,
+                claimed_ns=claimed,
+                share=share,
+                then_bound_by=saving.bound,
+                overlaps=overlaps,
+            )
+        )
+    with_parts = _with_parts(steps, priced, [alone[id(finding)].step_ns for finding in gross])
     costly = [each for each in with_parts if each.cost_ns is None or each.cost_ns > 0]
     return sorted(costly, key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.cost_ns or 0.0)))
 
 
-def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
+def _alone(savings: Savings, finding: Finding) -> Saving:
+    """What a step would save if only this cause were gone."""
+    if finding.claim is None:
+        return Saving(finding.cost_ns or 0.0)
+    return savings.of(finding.claim, finding.work)
+
+
+def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list[Finding]:
     """A finding that only a costlier one keeps from being listed is mentioned in the advice of that one."""
     listed: list[Finding] = []
-    for finding in priced:
-        cost = _gross(steps, finding)
+    for finding, cost in zip(priced, alone, strict=True):
         holder = next((k for k, each in enumerate(listed) if each.id in finding.overlaps), None)
         if holder is not None and cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
             part = f"Part of this cost ({duration(cost)}): {as_clause(finding.title)}. {finding.advice}"
@@ -62,7 +87,7 @@ def _with_parts(steps: Steps, priced: list[Finding]) -> list[Finding]:
 
 
 def _gross(steps: Steps, finding: Finding) -> float:
-    """What a finding would cost by itself, ns."""
+    """The time that a finding claims by itself, ns."""
     return steps.mean(finding.claim) if finding.claim is not None else finding.cost_ns or 0.0
 
 

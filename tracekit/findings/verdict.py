@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracekit.engine.buckets import BOUNDS, ON_THE_GPU, Bound, by_bound
+from tracekit.findings.counted import Steps
 from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import Finding, Where
 from tracekit.findings.gpu_bound import gpu_bound
 from tracekit.findings.kernels import kernels, named
 from tracekit.findings.queue_waits import queue_waits
-from tracekit.intervals import Ints
+from tracekit.findings.saving import Savings
 from tracekit.profile import Profile
 from tracekit.units import duration, percent
 
@@ -53,6 +54,7 @@ _VERDICT_ON: dict[Bound, str] = {
     "profiler": "idle_unexplained",
     "cpu": "cpu_compute",
 }
+_MOSTLY = 0.5  # of the time that a verdict is about: where less is saved, its advice says so
 _TOLD = 0.01  # of a step: shorter parts of it are not mentioned
 HOST_BOUND = {  # the verdicts on a slow host, and the buckets that each of them is about
     "launch_bound": ("kernel_launch",),
@@ -134,35 +136,38 @@ def slowest(parts: dict[str, float]) -> str:
 
 
 def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Finding:
-    """The verdict as a finding, whose cost is the time that other findings leave."""
-    mean = profile.mean
-    step = mean.step_ns if mean is not None else 0.0
-    left = max(step - sum(each.cost_ns or 0.0 for each in findings if not each.once), 0.0)
-    gross = (usual.share or 0.0) * step
-    if of_the_gpu(usual.id):  # less work makes no gap between two kernels shorter
-        gross = sum(by_bound(profile.parts)[bound] for bound in ("gpu", "copies"))
-    cost = min(gross, left)
+    """The verdict as a finding, whose cost is what a step would save without the time that it is about, but never more
+    than other findings leave."""
+    pieces, steps = profile.attribution.pieces, Steps.of(profile)
+    keys = HOST_BOUND.get(usual.id, ())
+    keys += tuple(key for bound, name in _VERDICT_ON.items() if name == usual.id for key in BOUNDS[bound])
+    if of_the_gpu(usual.id):
+        keys = (*BOUNDS["gpu"], *BOUNDS["copies"])  # less work makes no gap between two kernels shorter
+    claim = pieces.union(pieces.of(*keys))
+    saving, claimed = Savings(profile, steps).of(claim), steps.mean(claim)
+    left = max(steps.length - sum(each.cost_ns or 0.0 for each in findings if not each.once), 0.0)
     advice = "To make the step shorter, do less of this work or make it cheaper: nothing else takes as much time."
-    if cost < gross:
+    if saving.bound == "host" and saving.step_ns < _MOSTLY * claimed:
+        advice = (
+            f"Without any of this work, a step would be only {duration(saving.step_ns)} shorter: the host needs the "
+            "rest of the time, too, and has to become faster first."
+        )
+    if left < saving.step_ns:
         advice += " The cost given here leaves out the time that other findings already count."
+    cost = min(saving.step_ns, left)
+    of_kernel = named(profile, lambda name: name == usual.where.kernel)
+    rows = kernels(profile, of_kernel) if usual.where.kernel else blamed_events(profile, pieces.of(*keys))
     return Finding(
         usual.id,
         usual.sentence,
         cost,
         advice,
-        share=cost / step if step else None,
+        share=cost / steps.length if steps.length else None,
         where=usual.where,
-        evidence=evidence(profile, _events(profile, usual)),
+        evidence=evidence(profile, rows),
+        claimed_ns=claimed,
+        then_bound_by=saving.bound,
     )
-
-
-def _events(profile: Profile, usual: Verdict) -> Ints:
-    """The kernels that it names, or the events that are blamed for the time it speaks of."""
-    if usual.where.kernel is not None:
-        return kernels(profile, named(profile, lambda name: name == usual.where.kernel))
-    keys = HOST_BOUND.get(usual.id, ())
-    keys += tuple(key for bound, name in _VERDICT_ON.items() if name == usual.id for key in BOUNDS[bound])
-    return blamed_events(profile, profile.attribution.pieces.of(*keys))
 
 
 def _time(parts: dict[str, float], buckets: tuple[str, ...]) -> float:

@@ -27,17 +27,17 @@ _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _ADVICE = {
     "launch_bound": (
         'Submit whole steps at once: torch.compile(mode="reduce-overhead") or torch.cuda.graph, which save at most '
-        "{most} a step; or do more in each kernel, with larger batches or fused operators.",
+        "{saving} a step; or do more in each kernel, with larger batches or fused operators.",
         _GRAPHS,
     ),
     "dispatch_bound": (
         'Dispatch fewer operators: torch.compile fuses them, CUDA graphs (mode="reduce-overhead") skip their dispatch, '
-        "and both together save at most {most} a step; larger batches hide the overhead.",
+        "and both together save at most {saving} a step; larger batches hide the overhead.",
         _COMPILE,
     ),
     "python_bound": (
         "Do less in Python between operators: move what stays the same out of the loop, replace loops over tensors "
-        "with a single operator, or compile the model. This saves at most {most} a step.",
+        "with a single operator, or compile the model. This saves at most {saving} a step.",
         _COMPILE,
     ),
 }
@@ -45,17 +45,17 @@ _ADVICE = {
 _ADVICE_COMPILED = {
     "launch_bound": (
         'Submit whole steps at once with CUDA graphs (mode="reduce-overhead", or torch.cuda.graph), which save at most '
-        "{most} a step; or do more in each kernel, with larger batches.",
+        "{saving} a step; or do more in each kernel, with larger batches.",
         _GRAPHS,
     ),
     "dispatch_bound": (
         "Leave less outside of compiled graphs (graph breaks, losses, the optimizer), or skip the dispatch with CUDA "
-        'graphs (mode="reduce-overhead"): this saves at most {most} a step; larger batches hide the overhead.',
+        'graphs (mode="reduce-overhead"): this saves at most {saving} a step; larger batches hide the overhead.',
         _GRAPHS,
     ),
     "python_bound": (
         "Do less in Python between operators and compiled graphs: move what stays the same out of the loop, replace "
-        "loops over tensors with a single operator, remove graph breaks. This saves at most {most} a step.",
+        "loops over tensors with a single operator, remove graph breaks. This saves at most {saving} a step.",
         _COMPILE,
     ),
 }
@@ -68,7 +68,7 @@ _ADVICE_WRAPPERS = (
 # Where CUDA graphs are replayed already.
 _ADVICE_GRAPHS = (
     "Bring more of the step into the CUDA graphs: remove graph breaks, work on the CPU and sizes that vary between "
-    "them, and capture the optimizer (capturable=True). This saves at most {most} a step; larger batches hide the "
+    "them, and capture the optimizer (capturable=True). This saves at most {saving} a step; larger batches hide the "
     "overhead."
 )
 
@@ -104,7 +104,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         f"The host is too slow{line_at}: the GPU idles for {duration(idle, like=mean.step_ns)} of "
         f"{duration(mean.step_ns)} a step, waiting for {_parts(profile, chosen, mean.step_ns)}"
         f"{_under(profile, culprits)}{_of_wrappers(profile, wrapped, idle)}; {_launches(profile)}",
-        advice=advice.format(most=duration(idle)),
+        advice=advice,
         where=culprit,
         evidence=evidence(profile, np.concatenate([each.rows for each in culprits[:3]] or [np.zeros(0, np.int64)])),
         link=link,

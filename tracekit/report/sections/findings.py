@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from tracekit.findings import Finding, as_clause, table
+from tracekit.findings import BOUND_BY, Finding, as_clause, table
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.model import Report
@@ -63,6 +63,8 @@ def _costed(finding: Finding) -> str:
         return title
     cost = duration(finding.cost_ns)
     share = f" ({percent(finding.share)})" if finding.share is not None else ""
+    if finding.then_bound_by is not None:
+        return f"{title} – cost: up to {cost} a step{share}; then {BOUND_BY[finding.then_bound_by]}"
     if stated := re.search(rf"(?<![\d.,]){re.escape(cost)}(?: of [\d.,]+ \w+)? a step", title):
         return f"{title[: stated.end()]}{share}{title[stated.end() :]}"
     at_most = "up to " if finding.confidence == "inferred" and finding.bound == "upper" else ""

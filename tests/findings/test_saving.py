@@ -1,0 +1,116 @@
+"""What a step would save without a cause: known answers, small enough to check by eye."""
+
+import pytest
+from real import trace_names, trace_path
+from small import kernel, launch, op, step, write
+
+from tracekit.findings import diagnose, saving
+from tracekit.findings.counted import Steps
+from tracekit.findings.kernels import kernels, time_of
+from tracekit.findings.saving import Savings
+from tracekit.profile import open_subject
+
+US = 1000.0
+
+
+def savings(profile):
+    return Savings(profile, Steps.of(profile))
+
+
+def idle(profile, *buckets):
+    pieces = profile.attribution.pieces
+    return pieces.union(pieces.of(*buckets))
+
+
+def every_kernel(profile):
+    return time_of(profile, kernels(profile, lambda events: events.roles.gpu))
+
+
+def submitting(path, kernel_us, host_us=100, number=5, steps=4):
+    """Operators of `host_us`, each of which launches a kernel after 10 µs; the host waits at the end of each step."""
+    events, at, free = [], 0.0, 0.0
+    for k in range(steps):
+        begin = at
+        for n in range(number):
+            events += [op("aten::mm", at, at + host_us), launch(at + 10, at + 15, 100 * k + n + 1)]
+            start = max(at + 15, free)
+            free = start + kernel_us
+            events.append(kernel("gemm", start, free, 100 * k + n + 1))
+            at += host_us
+        done = max(at, free) + 5
+        events += [launch(at, done, 0, "cudaDeviceSynchronize"), step(k, begin, done)]
+        at = done
+    return open_subject([write(path, *events)]).profiles[0]
+
+
+def test_work_of_the_gpu_is_free_where_the_host_is_slower(tmp_path):
+    profile = submitting(tmp_path / "a.json", kernel_us=80)
+    claim = every_kernel(profile)
+    assert Steps.of(profile).mean(claim) == 400 * US
+    saved = savings(profile).of(claim)
+    assert saved.step_ns == 0  # the last operator takes 5 µs longer than its kernel
+    assert saved.bound is None
+    slower = submitting(tmp_path / "b.json", kernel_us=95)
+    assert savings(slower).of(every_kernel(slower)).step_ns == 10 * US  # it ends 10 µs after the last operator
+
+
+def test_the_host_is_free_where_the_gpu_is_slower(tmp_path):
+    profile = submitting(tmp_path / "a.json", kernel_us=200)
+    claim = every_kernel(profile)
+    assert Steps.of(profile).mean(claim) == 1000 * US
+    saved = savings(profile).of(claim)
+    assert saved.step_ns == 515 * US  # of 1,015 µs: five operators of 100 µs are left, and the kernel of the last
+    assert saved.bound == "host"
+
+
+def test_what_keeps_the_gpu_waiting_is_saved(tmp_path):
+    profile = submitting(tmp_path / "a.json", kernel_us=80)
+    claim = idle(profile, "dispatch", "kernel_launch")
+    saved = savings(profile).of(claim)
+    assert saved.step_ns == Steps.of(profile).mean(claim) > 80 * US
+
+
+def waiting(path, python=50, steps=3):
+    """Two kernels of 100 µs a step. The host waits for the first, and then submits the second after some Python."""
+    events = []
+    for k in range(steps):
+        at = (230.0 + python) * k
+        second = at + 120 + python
+        events += [
+            launch(at, at + 5, 2 * k + 1),
+            kernel("gemm", at + 5, at + 105, 2 * k + 1),
+            launch(at + 10, at + 110, 0, "cudaStreamSynchronize"),
+            op("aten::mm", at + 110, second),
+            launch(second, second + 5, 2 * k + 2),
+            kernel("gemm", second + 5, second + 105, 2 * k + 2),
+            launch(second + 10, second + 110, 0, "cudaDeviceSynchronize"),
+            step(k, at, second + 110),
+        ]
+    return open_subject([write(path, *events)]).profiles[0]
+
+
+def test_without_a_wait_the_queue_never_runs_dry(tmp_path):
+    profile = waiting(tmp_path / "a.json")
+    pieces = profile.attribution.pieces
+    (first, *_) = sorted(row for row in set(pieces.event[pieces.of("sync_stall")].tolist()) if row >= 0)
+    claim = pieces.union(pieces.of("sync_stall") & (pieces.event == first))
+    saved = savings(profile).of(claim)
+    assert saved.step_ns == pytest.approx(Steps.of(profile).mean(claim), rel=0.05)
+    assert saved.bound == "gpu"
+
+
+def test_of_a_long_trace_the_steps_that_cost_most_are_replayed(tmp_path, monkeypatch):
+    profile = submitting(tmp_path / "a.json", kernel_us=200, steps=40)
+    claim = every_kernel(profile)
+    whole = savings(profile).of(claim)
+    monkeypatch.setattr(saving, "_MOST", 60)
+    assert len(savings(profile)._stretches) == 37
+    part = savings(profile).of(claim)
+    assert part.step_ns == pytest.approx(whole.step_ns, rel=0.02)
+    assert part.bound == whole.bound
+
+
+@pytest.mark.parametrize("name", trace_names())
+def test_a_cost_never_exceeds_the_time_claimed(name):
+    for finding in diagnose(open_subject([trace_path(name)]).profiles[0]).all_findings:
+        assert finding.cost_ns is None or 0 < finding.cost_ns <= finding.claimed_ns + 1

@@ -1,0 +1,123 @@
+"""What would a step save at most without a cause, and what would then bound it? By a replay of the steps without it."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tracekit.engine.buckets import CODES, ON_THE_GPU, WALL, Bound
+from tracekit.engine.replay import Removal, Replay, replay
+from tracekit.findings.counted import Steps
+from tracekit.intervals import Bools, Ints, Union
+from tracekit.profile import LEAST_SHARE, Profile
+
+_MOST = 20_000  # nodes that are replayed; of longer traces, those steps that the cause costs most
+_PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, which a full queue may block
+_ALMOST = 0.9  # of the most that any stretch claims: the first one that claims so much will do
+_HOST = tuple(key for key in WALL if key not in (*ON_THE_GPU, "gpu_gap", "kernel_launch", "sync_stall"))
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What a step saves at most, ns, and what then bounds it; None where nothing can be replayed."""
+
+    step_ns: float
+    bound: Bound | None = None
+
+
+class Savings:
+    """Savings of one variant, per step of `steps`."""
+
+    def __init__(self, profile: Profile, steps: Steps) -> None:
+        self._profile, self._steps = profile, steps
+        self._every = Union.of(steps.low, steps.high)
+        self._replays: dict[tuple[int, int], Replay] = {}
+        self._stretches: list[tuple[int, int]] = []
+        if profile.attribution.answered_view.name == "wall" and len(profile.trace.links.activities) and len(steps.low):
+            self._stretches = _stretches(profile, steps)
+
+    def of(self, claim: Union, work: Ints | None = None) -> Saving:
+        """The saving without the claimed time: of the time of the GPU, that of the activities `work`; of all, if it is
+        None."""
+        claimed = self._steps.mean(claim)
+        if not claimed or not self._stretches:
+            return Saving(claimed)
+        lows, highs = np.array(self._stretches).T
+        per_stretch = claim.common(self._every).within(lows, highs)
+        low, high = self._stretches[int(np.argmax(per_stretch >= _ALMOST * per_stretch.max()))]
+        claim = claim.common(self._every).clip(low, high)
+        run = self._replay(low, high)
+        times = run.without(_removal(self._profile, run, claim, work))
+        saved = claimed * min((run.recorded_end - run.end(times)) / claim.total(), 1.0)
+        return Saving(saved, run.bound(times) if saved >= LEAST_SHARE * self._steps.length else None)
+
+    def _replay(self, low: int, high: int) -> Replay:
+        """What runs in the stretch; its host part ends with the last event of the last step's main thread."""
+        if (low, high) not in self._replays:
+            trace = self._profile.trace
+            returned = int(trace.steps.returned[trace.steps.done <= high].max(initial=low))
+            # A step's annotation, or a recording that is one step, may go on although the host is done.
+            near = trace.events_at(slice(*np.searchsorted(trace.ts_ns, (low, returned)).tolist()))
+            ends = near.end_ns[(near.track == trace.threads.main) & near.roles.host & ~near.roles.annotation]
+            returned = int(ends[ends <= returned].max(initial=low))
+            self._replays[low, high] = replay(trace, low, high, returned)
+        return self._replays[low, high]
+
+
+def _stretches(profile: Profile, steps: Steps) -> list[tuple[int, int]]:
+    """Stretches of steps that are short enough, a new one for each step; a step that is too long is cut."""
+    table, links = profile.trace.steps, profile.trace.links
+    owner = table.of(profile.trace.ts_ns[links.launches])
+    nodes = _PER_ACTIVITY * np.bincount(owner[owner >= 0], minlength=len(table))
+    before = np.concatenate(([0], np.cumsum(nodes)))
+    stretches = []
+    reached = -1
+    for first in steps.number.tolist():
+        last = int(np.searchsorted(before, before[first] + _MOST, side="right")) - 2
+        last = int(steps.number[np.searchsorted(steps.number, max(last, first), side="right") - 1])
+        if last == reached:
+            continue  # part of the one before
+        reached = last
+        low, high = int(table.issued[first]), int(table.done[last])
+        parts = -(-int(before[last + 1] - before[first]) // _MOST)
+        edges = np.linspace(low, high, parts + 1).astype(np.int64).tolist()
+        stretches += [*pairwise(edges)]
+    return stretches
+
+
+def _removal(profile: Profile, run: Replay, claim: Union, work: Ints | None) -> Removal:
+    """What is taken out: the host's work in the time claimed; the waits in its syncs, but not the work after them,
+    which only comes later because of them; delays; and the GPU's work."""
+    pieces, trace, nodes = profile.attribution.pieces, profile.trace, run.nodes
+    first, last = (
+        np.searchsorted(pieces.end, claim.starts[:1], side="right"),
+        np.searchsorted(pieces.start, claim.ends[-1:]),
+    )
+    near = slice(int(first[0]), int(last[0]))
+    start, end, bucket, event = pieces.start[near], pieces.end[near], pieces.bucket[near], pieces.event[near]
+
+    def of(*keys: str) -> Bools:
+        chosen: Bools = np.isin(bucket, [CODES[key] for key in keys])
+        return chosen
+
+    launching = of("kernel_launch") & (event >= 0)  # of it, the host works only until its call returns
+    called = np.where(launching, trace.events_at(np.maximum(event, 0)).end_ns, end)
+    host = of(*_HOST) | launching
+    delays = of("gpu_gap", "kernel_launch", "sync_stall")  # a copy that blocks starts late in its own call
+    stalled = of("sync_stall")
+    stalled[stalled] = claim.within(start[stalled], end[stalled]) > 0
+    activities, at, ends = run.activities, nodes.at[run.activities], nodes.end[run.activities]
+    if work is not None:
+        shorter = np.where(np.isin(nodes.row[activities], work), claim.within(at, ends), 0)
+    else:
+        shorter = np.zeros(len(at), np.int64)
+        for key in ON_THE_GPU:
+            busy = of(key)
+            exposed = claim.common(Union.of(start[busy], end[busy]))
+            shorter += np.where(run.buckets == CODES[key], exposed.within(at, ends), 0)
+    return Removal(
+        host=claim.common(Union.of(start[host], np.minimum(called, end)[host])),
+        delays=claim.common(Union.of(start[delays], end[delays])),
+        device=shorter,
+        returns=np.unique(event[stalled]).astype(np.int64),
+    )

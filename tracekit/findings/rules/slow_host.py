@@ -63,7 +63,7 @@ _ADVICE_COMPILED = {
 _WRAPPER = re.compile(r"## Call CompiledFxGraph .*")
 _ADVICE_WRAPPERS = (
     'Skip the generated wrappers: CUDA graphs (mode="reduce-overhead") replay all launches of a graph at once; where '
-    'sizes vary, options={{"cpp_wrapper": True}} makes the wrappers C++. This saves at most {most} a step.'
+    'sizes vary, options={"cpp_wrapper": True} makes the wrappers C++. This saves at most {saving} a step.'
 )
 # Where CUDA graphs are replayed already.
 _ADVICE_GRAPHS = (

@@ -21,6 +21,7 @@ from tracekit.profile import open_subject
 
 TOLD_APART = ("gpu_compute", "gpu_copy", "gpu_gap", "kernel_launch", "sync_stall", "alloc")
 STEPS = 4
+ROUNDING_NS = 100  # both convert between clocks and round, at each of up to 200 boundaries; seen: 5 ns a step
 
 
 def network(width=64, layers=2):
@@ -149,6 +150,5 @@ def test_the_engine_agrees_with_the_device(name, tmp_path):
     for row, wanted in zip(totals, expected, strict=True):
         seen = dict(zip(WALL, row.tolist(), strict=True))
         figures = {bucket: (seen[bucket], wanted[bucket]) for bucket in TOLD_APART}
-        assert sum(seen.values()) == pytest.approx(wanted.total(), abs=2000), figures
-        # Kineto and the libraries convert between clocks, to within a few tens of ns at each boundary.
-        assert all(abs(a - b) <= 2000 + 0.02 * b for a, b in figures.values()), figures
+        figures["all"] = (sum(seen.values()), wanted.total())
+        assert all(abs(a - b) <= ROUNDING_NS for a, b in figures.values()), figures

@@ -27,11 +27,12 @@ def _captured(run: Path) -> bool:
     options = ["--variants", ",".join(MODES), "--device", "cuda", "--passes", "1", "--steps", "6"]
     if not _python("-m", "tracekit", "capture", str(recipe), *options, "-o", str(run)):
         return False
-    for variant in json.loads(run.read_text())["variants"]:
-        name = (variant["gpu"] or {}).get("name")
-        print(f"{variant['name']}: {variant['outcome']} on {name}")
-        if variant["outcome"] != "ok" or name != "Fake H100":
-            return False
+    captured = json.loads(run.read_text())
+    outcomes = {variant["name"]: variant["outcome"] for variant in captured["variants"]}
+    names = {gpu["name"] for gpu in captured["environment"]["gpus"]}
+    print(outcomes, names)
+    if outcomes != dict.fromkeys(MODES, "ok") or names != {"Fake H100"}:
+        return False
     return _python("-m", "tracekit", "report", str(run))
 
 

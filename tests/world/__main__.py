@@ -3,37 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 
-from tests.world.score import Score, judge
-from tests.world.worlds import world
-
-QUESTIONS = ("first", "culprit", "cost", "verdict", "quiet")
-
-
-def _judged(seed: int) -> tuple[int, Score]:
-    return seed, judge(world(seed))
-
-
-def rates(scores: Iterable[Score]) -> dict[str, dict[str, tuple[int, int]]]:
-    """For each kind of cause and each question: how often right, of how many."""
-    table: dict[str, dict[str, tuple[int, int]]] = {}
-    for score in scores:
-        for kind in (score.kind, "all"):
-            row = table.setdefault(kind, dict.fromkeys(QUESTIONS, (0, 0)))
-            for question in QUESTIONS:
-                answer = getattr(score, question)
-                if answer is not None:
-                    right, asked = row[question]
-                    row[question] = (right + answer, asked + 1)
-    return table
-
-
-def judged(seeds: Iterable[int], workers: int) -> dict[int, Score]:
-    """The scores of the worlds with these seeds."""
-    with ProcessPoolExecutor(workers) as pool:
-        return dict(pool.map(_judged, seeds, chunksize=4))
+from tests.world.score import QUESTIONS, judged, rates
 
 
 def main() -> None:

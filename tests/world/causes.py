@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tests.world.machine import kernel
-from tests.world.program import Activity, Busy, Call, Fetch, Node, Nodes, Overhead, Span, Submit, Sync
-from tests.world.training import MODEL, TRAIN, Script, Site
+from tests.world.program import Activity, Busy, Call, Fetch, Join, Node, Nodes, Overhead, Span, Submit, Sync
+from tests.world.training import COMM, MODEL, TRAIN, Script, Site
 
 HOST = ("python_bound", "dispatch_bound", "launch_bound")
 
@@ -26,6 +26,7 @@ class Cause:
     named: ClassVar[tuple[str, ...]] = ()  # what the recording shows of it: with stacks
     plain: ClassVar[tuple[str, ...]] = ()  # without stacks; nothing can be named where this is empty
     kernels: ClassVar[tuple[str, ...]] = ()  # that are at fault
+    once: ClassVar[bool] = False  # it is part of the first step only, and of no other
 
     def at(self, site: Site, script: Script) -> Nodes:
         """What the cause puts there."""
@@ -49,7 +50,7 @@ def frame(name: str, *body: Node) -> Span:
 class SlowPython(Cause):
     """Python computes something between the layers."""
 
-    ids = ("python_bound", "host_freeze")
+    ids = ("python_bound", "host_freeze", "idle_unexplained")
     named = ("build_mask",)
 
     def at(self, site: Site, script: Script) -> Nodes:
@@ -62,7 +63,7 @@ class SlowPython(Cause):
 class ManySmallOperators(Cause):
     """A loop over rows, where one operator would do."""
 
-    ids = (*HOST, "tiny_kernels")
+    ids = (*HOST, "tiny_kernels", "unfused_elementwise")
     named = ("per_row", "aten::add_")
     plain = ("aten::add_",)
 
@@ -122,12 +123,16 @@ class ReadBack(Cause):
         if site.place != ("forward" if self.times > 1 else "loss"):
             return ()
         reads = self.times // layers + (site.layer < self.times % layers)
+        return self.read(site, script) * reads
+
+    def read(self, site: Site, script: Script) -> Nodes:
+        """One of the reads."""
         copy = Activity("Memcpy DtoH (Device -> Pageable)", 1_300, "copy", "gpu_memcpy", {"bytes": 4})
         body = (Busy(1_200, "dispatch"), Submit("cudaMemcpyAsync", (copy,), 5_000), Sync(), Busy(600, "dispatch"))
         inner = Span("cpu_op", "aten::_local_scalar_dense", body)
         item = Span("cpu_op", "aten::item", (Busy(500, "dispatch"), inner))
         built_in = frame("<built-in method item of Tensor object at 0x7f10>", item)
-        return (frame(f"{TRAIN}(90): log_loss", Busy(1_000), built_in),) * reads
+        return (frame(f"{TRAIN}(90): log_loss", Busy(1_000), built_in),)
 
 
 @dataclass(frozen=True)
@@ -221,8 +226,7 @@ class Garbage(Cause):
     """Python collects garbage in the middle of a step."""
 
     ids = ("garbage_collection",)
-    named = ("Python GC", "garbage", "gc")
-    plain = ("Python GC", "garbage", "gc")
+    named = ("train_step",)
 
     def at(self, site: Site, script: Script) -> Nodes:
         if site.place != "loss":
@@ -271,6 +275,7 @@ class ModuleLoading(Cause):
     """Kernels are loaded at their first use, in the first step."""
 
     ids = ("cold_start",)
+    once = True
 
     def at(self, site: Site, script: Script) -> Nodes:
         if site.place != "forward" or site.step or site.layer >= self.times:
@@ -305,3 +310,151 @@ class HostComputing(Cause):
             return ()
         drawn = Span("cpu_op", "aten::normal_", (Busy(script.around(self.ns, "normal", site), "cpu"),))
         return (frame(f"{MODEL}(101): noise", Busy(1_000), drawn),)
+
+
+@dataclass(frozen=True)
+class CountRows(ReadBack):
+    """A boolean mask selects rows, so the host reads back how many there are."""
+
+    named = ("aten::nonzero", "aten::index", "select_nodes")
+    plain = ("aten::nonzero", "aten::index")
+
+    def read(self, site: Site, script: Script) -> Nodes:
+        count = kernel("void at_cuda_detail::cub::DeviceReduceSingleTileKernel<bool, int>", 2_500)
+        copy = Activity("Memcpy DtoH (Device -> Pinned)", 1_200, "copy", "gpu_memcpy", {"bytes": 4})
+        rows = kernel("void at_cuda_detail::cub::DeviceSelectSweepKernel<long, bool>", 4_000)
+        counting = Submit("cudaMemcpyAsync", (copy,), 5_000)
+        body = (Busy(2_500, "dispatch"), Submit("cudaLaunchKernel", (count,)), counting, Sync())
+        selecting = Submit("cudaLaunchKernel", (rows,))
+        nonzero = Span("cpu_op", "aten::nonzero", (*body, Busy(2_000, "dispatch"), selecting))
+        indexed = Span("cpu_op", "aten::index", (Busy(2_000, "dispatch"), nonzero))
+        return (frame(f"{MODEL}(64): select_nodes", Busy(800), indexed),)
+
+
+@dataclass(frozen=True)
+class Synchronize(ReadBack):
+    """The loop calls torch.cuda.synchronize(), to time something."""
+
+    named = ("timed", "synchronize", "cudaDeviceSynchronize", "hipDeviceSynchronize")
+    plain = ("cudaDeviceSynchronize", "hipDeviceSynchronize")
+
+    def read(self, site: Site, script: Script) -> Nodes:
+        call = frame("torch/cuda/__init__.py(1040): synchronize", Busy(1_500), Sync("cudaDeviceSynchronize", None))
+        return (frame(f"{TRAIN}(95): timed", call),)
+
+
+@dataclass(frozen=True)
+class CopyBack(Cause):
+    """The output is copied to the host in every step, and waited for."""
+
+    ids = ("sync_stall", "d2h_copy")
+    named = ("aten::to", "aten::_to_copy", "aten::copy_", "keep_output", "aten::cpu")
+    plain = ("aten::to", "aten::_to_copy", "aten::copy_", "aten::cpu")
+
+    def at(self, site: Site, script: Script) -> Nodes:
+        if site.place != "loss":
+            return ()
+        args = {"bytes": self.ns * 6}
+        copy = Activity("Memcpy DtoH (Device -> Pageable)", script.around(self.ns, site), "copy", "gpu_memcpy", args)
+        call: Nodes = (Submit("cudaMemcpyAsync", (copy,), 6_000, waits=True), Sync())
+        for name in ("aten::copy_", "aten::_to_copy", "aten::to"):
+            call = (Span("cpu_op", name, (Busy(1_500, "dispatch"), *call)),)
+        return (frame(f"{TRAIN}(99): keep_output", *call),)
+
+
+@dataclass(frozen=True)
+class ZeroLoop(Cause):
+    """Gradients are set to zero one by one."""
+
+    ids = ("zero_grad", *HOST)
+    named = ("zero_grad", "aten::zero_")
+    plain = ("zero_grad", "aten::zero_")
+
+    def at(self, site: Site, script: Script) -> Nodes:
+        if site.place != "before":
+            return ()
+        fill = kernel("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >", self.ns)
+        loop: list[Node] = []
+        for k in range(self.times):
+            loop += [
+                Busy(script.around(1_500, "gradient", k, site)),
+                script.operator("aten::zero_", fill, None, k, site),
+            ]
+        zeroing = Span("user_annotation", "Optimizer.zero_grad#AdamW.zero_grad", (Busy(3_000), *loop))
+        return (frame("torch/optim/optimizer.py(952): zero_grad", zeroing),)
+
+
+@dataclass(frozen=True)
+class FirstCall(Cause):
+    """A library is initialised by the first operator that needs it."""
+
+    ids = ("cold_start",)
+    once = True
+    named = ("cudaFree", "hipFree")
+    plain = ("cudaFree", "hipFree")
+
+    def at(self, site: Site, script: Script) -> Nodes:
+        if site.place != "forward" or site.step or site.layer:
+            return ()
+        work = kernel("void at::native::elementwise_kernel<128, 2, at::native::exp_kernel>", 4_000)
+        call = Call("cudaFree", self.ns, "start-up")
+        launch = Submit("cudaLaunchKernel", (work,))
+        return (Span("cpu_op", "aten::exp", (Busy(3_000, "dispatch"), call, launch)),)
+
+    def without(self, site: Site, script: Script) -> Nodes:
+        return replace(self, ns=500).at(site, script)
+
+
+@dataclass(frozen=True)
+class Preprocessing(Cause):
+    """A library prepares the batch in the loop, outside of any loader."""
+
+    ids = ("python_bound", "host_freeze", "cpu_compute", "preprocessing", "host_compute", "idle_unexplained")
+    named = ("preprocess", "resize", "prepare")
+
+    def at(self, site: Site, script: Script) -> Nodes:
+        if site.place != "data":
+            return ()
+        resized = frame("<built-in function resize>", Busy(script.around(self.ns * 0.8, "resize", site)))
+        called = frame("transformers/image_processing_utils.py(44): preprocess", Busy(self.ns // 5), resized)
+        return (frame(f"{TRAIN}(27): prepare", called),)
+
+
+@dataclass(frozen=True)
+class LateRank(Cause):
+    """One rank of two prepares its batch more slowly, and the other waits for it in the next collective."""
+
+    ids = ("late_rank", "exposed_comm")
+
+    def at(self, site: Site, script: Script) -> Nodes:
+        if site.place != "data" or site.rank == 0:
+            return ()
+        return (frame(f"{TRAIN}(21): augment", Busy(script.around(self.ns, "augment", site))),)
+
+
+@dataclass(frozen=True)
+class SlowNetwork(Cause):
+    """Gradients take longer to reduce than the layers before take to compute; `ns` is what a fast network needs."""
+
+    ids = ("exposed_comm",)
+    named = ("nccl", "all_reduce", "AllReduce")
+    plain = ("nccl", "all_reduce", "AllReduce")
+
+    def script(self, script: Script) -> Script:
+        return replace(script, reduce_ns=self.ns)
+
+
+@dataclass(frozen=True)
+class BufferBroadcast(Cause):
+    """DDP broadcasts the buffers before each forward pass, and nothing can run meanwhile."""
+
+    ids = ("exposed_comm", "buffer_broadcast")
+    named = ("nccl", "roadcast", "DistributedDataParallel.forward")
+    plain = ("nccl", "roadcast", "DistributedDataParallel.forward")
+
+    def at(self, site: Site, script: Script) -> Nodes:
+        if site.place != "before":
+            return ()
+        sent = script.collective("broadcast", "Broadcast_RING_LL", script.around(self.ns, "broadcast", site))
+        body = (Busy(20_000), *sent, Join(7, COMM))
+        return (Span("user_annotation", "DistributedDataParallel.forward", body),)

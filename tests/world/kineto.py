@@ -66,19 +66,20 @@ class Switches:
     shapes: bool = True
     marks: bool = True  # ProfilerStep#N
     gpu: bool = True
+    clock_ns: int = 0  # by which the clock of each rank is ahead of that of the rank before
 
 
-def write(path: Path, recording: Recording, dialect: Dialect, switches: Switches, rank: int | None = None) -> Path:
-    """Write the recording of one rank."""
+def write(
+    path: Path, recording: Recording, dialect: Dialect, switches: Switches, rank: int = 0, ranks: int = 1
+) -> Path:
+    """Write the recording of one rank; its clock differs from that of the others."""
     header: dict[str, Any] = {"schemaVersion": 1, "deviceProperties": [_DEVICE]}
-    if rank is not None:
-        header["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": 2, "pg_count": 1}
+    if ranks > 1:
+        header["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": ranks, "pg_count": 1}
     base = {"displayTimeUnit": "ms", "baseTimeNanoseconds": _BASE_NS} if dialect.nanoseconds else {}
-    written = {
-        "traceEvents": [
-            _event(each, dialect, switches, k) for k, each in enumerate(_chosen(recording, dialect, switches))
-        ]
-    }
+    ahead = rank * switches.clock_ns
+    events = [_event(each, dialect, switches, k, ahead) for k, each in enumerate(_chosen(recording, dialect, switches))]
+    written = {"traceEvents": events}
     parts = (base, written) if dialect.base_first else (written, base)
     path.write_text(json.dumps({**header, **parts[0], **parts[1], "traceName": path.name}))
     return path
@@ -95,7 +96,7 @@ def _chosen(recording: Recording, dialect: Dialect, switches: Switches) -> list[
     return [each for each in recording.events if recorded(each)]
 
 
-def _event(each: Event, dialect: Dialect, switches: Switches, number: int) -> dict[str, Any]:
+def _event(each: Event, dialect: Dialect, switches: Switches, number: int, ahead: int) -> dict[str, Any]:
     gpu = each.cat not in _HOST and each.track != TOOL
     args: dict[str, Any] = {k: v for k, v in each.args.items() if switches.shapes or not k.startswith("Input")}
     if each.cat in ("cpu_op", "user_annotation"):
@@ -115,13 +116,13 @@ def _event(each: Event, dialect: Dialect, switches: Switches, number: int) -> di
         "name": name,
         "pid": 0 if gpu else TOOL if each.track == TOOL else MAIN,
         "tid": 0 if each.track == TOOL else track,
-        **_time(each, dialect),
+        **_time(each.start + ahead, each.end + ahead, dialect),
         "args": args,
     }
 
 
-def _time(each: Event, dialect: Dialect) -> dict[str, float | int]:
+def _time(start: int, end: int, dialect: Dialect) -> dict[str, float | int]:
     if not dialect.nanoseconds:
-        start, end = ((ns + _EPOCH_NS) // 1000 for ns in (each.start, each.end))
+        start, end = ((ns + _EPOCH_NS) // 1000 for ns in (start, end))
         return {"ts": start, "dur": end - start}
-    return {"ts": round(each.start / 1000, 3), "dur": round((each.end - each.start) / 1000, 3)}
+    return {"ts": round(start / 1000, 3), "dur": round((end - start) / 1000, 3)}

@@ -65,10 +65,10 @@ class Recording:
     done: list[int] = field(default_factory=list)
     used: set[str] = field(default_factory=set)  # the resources that took time
 
-    @property
-    def step_ns(self) -> float:
-        """The mean length of a step."""
-        return (max(self.done) - self.begun[0]) / len(self.begun)
+    def step_ns(self, first: int = 0) -> float:
+        """The mean length of the steps from this one on."""
+        begun = max([self.begun[first], *self.done[:first]])
+        return (max(self.done) - begun) / (len(self.begun) - first)
 
 
 def run(
@@ -202,7 +202,7 @@ class _Rank:
             self.recording.events.append(Event(activity.cat, activity.name, node.stream, ready, end, correlation, args))
         if node.waits and "copy" not in self._free:
             self._now = max(self._now, self._ends[node.stream] + self._machine.wake)
-        self._record("cuda_runtime", node.call, thread, begun, correlation=correlation)
+        self._record(node.cat, node.call, thread, begun, correlation=correlation)
 
     def _ours(self, moment: int) -> int:
         """The next moment at which no other process has the GPU."""
@@ -218,11 +218,13 @@ class _Rank:
         if "data" in self._free:
             return
         if not self._workers:
-            self._workers = [self._origin] * node.workers
+            # They have been at work for a while: each delivers a batch in its turn.
+            turn = node.ns // node.workers
+            self._workers = [self._origin - node.ns + turn * (k + 1) for k in range(node.workers)]
         number = len(self._batches)
         worker = number % node.workers
         slot = number - node.workers * node.ahead
-        asked = self._batches[slot] if slot >= 0 else self._origin
+        asked = self._batches[slot] if slot >= 0 else self._workers[worker]
         self._workers[worker] = max(self._workers[worker], asked) + node.ns
         self._now = max(self._now, self._workers[worker])
         self._batches.append(self._now)

@@ -49,6 +49,7 @@ class Submit:
     ns: int = 4_000
     stream: int = 7
     waits: bool = False
+    cat: str = "cuda_runtime"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,24 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.world.program import Activity, Busy, Handover, Node, Nodes, Span, Submit
+from tests.world.program import Activity, Busy, Handover, Join, Node, Nodes, Span, Submit
 
 TRAIN, MODEL = "train.py", "model.py"
 _FLOPS_A_NS = 2.4e5  # of dense bfloat16 products
 _BYTES_A_NS = 1300  # of large elementwise kernels
 _WIDTH = 1024
+COMM = 20  # the stream of communication
+_COLLECTIVE = {"est. achieved occupancy %": 5, "blocks per SM": 0.2, "warps per SM": 4.0}
 
 
 @dataclass(frozen=True)
 class Site:
     """Where and when something may be put into a step."""
 
-    place: str  # data, forward, loss, optimizer, end
+    place: str  # data, before, forward, loss, backward, optimizer, end
     step: int
     layer: int = 0
+    rank: int = 0
 
 
 @dataclass(frozen=True)
@@ -37,27 +40,30 @@ class Script:
     dispatch_ns: int = 6_000  # of an operator
     backward: bool = True
     graphed: bool = False  # a whole pass is replayed as a CUDA graph
-    compiled: bool = False
+    compiled: bool = False  # the forward pass is a compiled region
+    ranks: int = 1  # of which each reduces the gradients of a layer while the next are computed
+    reduce_ns: int = 0  # that this takes
+    prefetches: bool = False  # batches are copied from pinned memory by a stream of their own
 
     def around(self, ns: float, *what: object) -> int:
         """The duration with the scatter of real ones: the same in every run of the world."""
         drawn = zlib.crc32(repr((self.seed, *what)).encode()) / 2**32
         return max(int(ns * (0.94 + 0.12 * drawn)), 0)
 
-    def step(self, number: int, at: Callable[[Site], Nodes]) -> Nodes:
-        """One step; `at` says what the causes put where."""
-        forward: list[tuple[Nodes, Nodes]] = []
-        for layer in range(self.layers):
-            forward.append((self._layer(number, layer), at(Site("forward", number, layer))))
-        parts: Nodes = at(Site("data", number))
-        parts += (_in_model(tuple(self._pass(forward))),)
-        parts += tuple(self._pass([((self._loss(number),), at(Site("loss", number)))]))
+    def step(self, number: int, rank: int, at: Callable[[Site], Nodes]) -> Nodes:
+        """One step of a rank; `at` says what the causes put where."""
+
+        def put(place: str, layer: int = 0) -> Nodes:
+            return at(Site(place, number, layer, rank))
+
+        body: Nodes = (Busy(self.around(9_000, "python", number)), *self._prefetch(number), *put("data"))
+        forward = [(self._layer(number, layer), put("forward", layer)) for layer in range(self.layers)]
+        body += (*put("before"), _in_model(tuple(self._pass(forward))))
+        body += tuple(self._pass([((self._loss(number),), put("loss"))]))
         if self.backward:
-            parts += self._backward(number, at)
-            parts += (_frame(f"{TRAIN}(71): update", at(Site("optimizer", number)) or self._optimizer(number)),)
-        parts += at(Site("end", number))
-        body = (_frame(f"{TRAIN}(40): train_step", (Busy(self.around(9_000, "python", number)), *parts)),)
-        return body
+            body += self._backward(number, put)
+            body += (_frame(f"{TRAIN}(71): update", put("optimizer") or self._optimizer(number)),)
+        return (_frame(f"{TRAIN}(40): train_step", body + put("end")),)
 
     def _pass(self, parts: list[tuple[Nodes, Nodes]]) -> Iterator[Node]:
         """The parts one after the other; replayed as graphs, with what causes put between them."""
@@ -76,49 +82,79 @@ class Script:
         replay = Submit("cudaGraphLaunch", tuple(_activities(nodes)), ns=12_000)
         return (_frame("torch/cuda/graphs.py(88): replay", (replay,)),)
 
+    def _prefetch(self, step: int) -> Nodes:
+        if not self.prefetches:
+            return ()
+        ns = self.around(self.kernel_ns, "prefetch", step)
+        copy = Activity("Memcpy HtoD (Pinned -> Device)", ns, "copy", "gpu_memcpy", {"bytes": ns * 20})
+        call: Nodes = (Submit("cudaMemcpyAsync", (copy,), 5_000, stream=13),)
+        for name in ("aten::copy_", "aten::_to_copy", "aten::to"):
+            call = (Span("cpu_op", name, (Busy(1_500, "dispatch"), *call)),)
+        return (*call, Join(7, 13)) if step == 0 else call
+
     def _layer(self, step: int, layer: int) -> Nodes:
+        if self.compiled:
+            return self._compiled_layer(step, layer)
         linear = self._product("aten::linear", "aten::addmm", step, layer, "forward", layer * 2)
         relu = self._elementwise("aten::relu", step, layer, "relu", layer * 2 + 1)
         inside = (_frame("torch/nn/modules/linear.py(117): forward", (Busy(1_500), linear)),)
         module = Span("python_function", f"nn.Module: Linear_{layer}", inside)
         return (Busy(self.around(2_500, "between", step, layer)), module, relu)
 
+    def _compiled_layer(self, step: int, layer: int) -> Nodes:
+        product = self._product_parts("aten::mm", step, layer, "forward")
+        fused = Activity(
+            f"triton_poi_fused_addmm_relu_{layer}",
+            self.around(max(self.kernel_ns / 14, 2_000), "fused", step, layer),
+            args={"est. achieved occupancy %": 80, "blocks per SM": 10.0, "warps per SM": 40.0},
+        )
+        launch = Submit("cuLaunchKernel", (fused,), 3_000, cat="cuda_driver")
+        generated = Span("cpu_op", fused.name, (Busy(1_000, "dispatch"), launch))
+        graph = Span("cpu_op", "## Call CompiledFxGraph fabc0123 ##", (Busy(2_000, "dispatch"), product, generated))
+        sequence = {"Sequence number": layer * 2 + 1, "Fwd thread id": 0}
+        function = Span("cpu_op", "CompiledFunction", (Busy(4_000, "dispatch"), graph), sequence)
+        lookup = Span(
+            "cpu_op", "TorchDynamo Cache Lookup", (Busy(self.around(9_000, "guards", step, layer), "dispatch"),)
+        )
+        return (lookup, Span("cpu_op", f"Torch-Compiled Region: {layer}/0", (Busy(3_000, "dispatch"), function)))
+
     def _loss(self, step: int) -> Node:
         return self._elementwise("aten::cross_entropy_loss", step, 0, "loss", self.layers * 2)
 
-    def _backward(self, step: int, at: Callable[[Site], Nodes]) -> Nodes:
-        nodes: list[tuple[Nodes, Nodes]] = [
-            (
-                (
-                    self._node(
-                        "NllLossBackward0",
-                        self.layers * 2,
-                        self._elementwise_parts("aten::nll_loss_backward", step, 0, "nll"),
-                    ),
-                ),
-                (),
-            )
-        ]
+    def _backward(self, step: int, put: Callable[..., Nodes]) -> Nodes:
+        loss = self._elementwise_parts("aten::nll_loss_backward", step, 0, "nll")
+        nodes: list[tuple[Nodes, Nodes]] = [((self._node("NllLossBackward0", self.layers * 2, loss),), ())]
         for layer in reversed(range(self.layers)):
             relu = self._elementwise_parts("aten::threshold_backward", step, layer, "threshold")
             gradients = tuple(self._product_parts("aten::mm", step, layer, f"gradient{k}") for k in range(2))
-            nodes.append(
-                (
-                    (
-                        self._node("ReluBackward0", layer * 2 + 1, relu),
-                        self._node("AddmmBackward0", layer * 2, *gradients),
-                    ),
-                    at(Site("backward", step, layer)),
-                )
+            of_layer = (
+                self._node("ReluBackward0", layer * 2 + 1, relu),
+                self._node("AddmmBackward0", layer * 2, *gradients, *self._reduce(step, layer)),
             )
+            nodes.append((of_layer, put("backward", layer)))
+        joined: Nodes = (Join(7, COMM),) if self.ranks > 1 else ()
         if self.graphed:
-            return tuple(self._pass(nodes))
+            return (*self._pass(nodes), *joined)
         work: Nodes = (Handover(tuple(self._pass(nodes))),)
         engine = Span(
             "python_function", "<built-in method run_backward of torch._C._EngineBase object at 0x7f00>", work
         )
         called = _frame("torch/autograd/__init__.py(243): backward", (engine,))
-        return (_frame("torch/_tensor.py(428): backward", (called,)),)
+        return (_frame("torch/_tensor.py(428): backward", (called,)), *joined)
+
+    def _reduce(self, step: int, layer: int) -> Nodes:
+        if self.ranks == 1:
+            return ()
+        return self.collective(
+            "all_reduce", "AllReduce_Sum_bf16_RING_LL", self.around(self.reduce_ns, "reduce", step, layer)
+        )
+
+    def collective(self, name: str, kernel: str, ns: int) -> Nodes:
+        """A collective on the stream of communication, after what the stream of computation was given so far."""
+        work = Activity(f"ncclDevKernel_{kernel}(ncclDevKernelArgsStorage<4096ul>)", ns, "comm", args=_COLLECTIVE)
+        launch = Submit("cudaLaunchKernelExC", (work,), 6_000, stream=COMM)
+        inside = Span("user_annotation", f"nccl:{name}", (Join(COMM, 7), launch))
+        return (Span("cpu_op", f"c10d::{name.replace('_', '')}_", (Busy(8_000, "dispatch"), inside)),)
 
     def _node(self, name: str, sequence: int, *operators: Span) -> Span:
         args = {"Sequence number": sequence, "Fwd thread id": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,20 +11,29 @@ from pathlib import Path
 from tests.world import kineto
 from tests.world.causes import (
     Allocation,
+    BufferBroadcast,
     Cause,
+    CopyBack,
+    CountRows,
     EmptyKernel,
+    FirstCall,
     Garbage,
     HostComputing,
+    LateRank,
     ManySmallOperators,
     ModuleLoading,
     OptimizerLoop,
     PageableCopy,
+    Preprocessing,
     ReadBack,
     Recompiled,
     SharedGpu,
     SlowLoader,
+    SlowNetwork,
     SlowPython,
     SmallModel,
+    Synchronize,
+    ZeroLoop,
 )
 from tests.world.kineto import DIALECTS, Switches
 from tests.world.machine import Hardware, Recording, run
@@ -56,17 +66,21 @@ class World:
     switches: Switches = field(default_factory=Switches)
 
     def run(self, removed: Cause | None = None, free: tuple[str, ...] = ()) -> Recording:
-        """Run it, perhaps without one of its causes, or with resources that cost nothing."""
-        steps = self._steps if removed is None else self._program(removed)
+        """What happens on the first rank, perhaps without a cause, or with resources that cost nothing."""
+        return self.ranks(removed, free)[0]
+
+    def ranks(self, removed: Cause | None = None, free: tuple[str, ...] = ()) -> list[Recording]:
+        """The same for all ranks."""
+        ranks = self._programs if removed is None else self._without(removed)
         shared = [each for each in self.causes if each is not removed and isinstance(each, SharedGpu)]
         windows = tuple(window for cause in shared for window in cause.windows(_LONGEST_NS))
-        return run([steps], [replace(self.hardware, foreign=windows)], free)[0]
+        return run(ranks, [replace(self.hardware, foreign=windows)] * len(ranks), free)
 
     @cached_property
-    def _steps(self) -> list[Nodes]:
-        return self._program(None)
+    def _programs(self) -> list[list[Nodes]]:
+        return self._without(None)
 
-    def _program(self, removed: Cause | None) -> list[Nodes]:
+    def _without(self, removed: Cause | None) -> list[list[Nodes]]:
         script = removed.script(self.script) if removed is not None else self.script
 
         def at(site: Site) -> Nodes:
@@ -75,8 +89,10 @@ class World:
                 put += cause.without(site, script) if cause is removed else cause.at(site, script)
             return put
 
-        numbers = range(self.steps)
-        return [(Span("user_annotation", f"ProfilerStep#{number}", script.step(number, at)),) for number in numbers]
+        return [
+            [(Span("user_annotation", f"ProfilerStep#{k}", script.step(k, rank, at)),) for k in range(self.steps)]
+            for rank in range(script.ranks)
+        ]
 
     @cached_property
     def recording(self) -> Recording:
@@ -84,17 +100,33 @@ class World:
         return self.run()
 
     @cached_property
+    def step_ns(self) -> float:
+        """The mean length of a steady step."""
+        return self._length(self.recording)
+
+    def _length(self, recording: Recording) -> float:
+        return recording.step_ns(1 if any(cause.once for cause in self.causes) else 0)
+
+    @cached_property
     def savings(self) -> dict[Cause, float]:
-        """By how much a step is shorter without each cause, ns."""
-        return {cause: self.recording.step_ns - self.run(removed=cause).step_ns for cause in self.causes}
+        """By how much a steady step is shorter without each cause, ns."""
+        return {cause: self.step_ns - self._length(self.run(removed=cause)) for cause in self.causes}
+
+    @cached_property
+    def start_up_ns(self) -> float:
+        """By how much the first step is shorter without what happens only there."""
+        saved = 0.0
+        for cause in self.causes:
+            without = self.run(removed=cause) if cause.once else self.recording
+            saved += (self.recording.done[0] - self.recording.begun[0]) - (without.done[0] - without.begun[0])
+        return saved
 
     @cached_property
     def account(self) -> dict[str, float]:
         """By how much a step is shorter if a resource costs no time: the largest is what binds it."""
-        step = self.recording.step_ns
         used = self.recording.used
         asked = {name: parts for name, parts in RESOURCES.items() if not used.isdisjoint(parts)}
-        return {name: step - self.run(free=parts).step_ns for name, parts in asked.items()}
+        return {name: self.step_ns - self._length(self.run(free=parts)) for name, parts in asked.items()}
 
     @property
     def stacks(self) -> bool:
@@ -106,9 +138,13 @@ class World:
         """Whether times are written to the nanosecond."""
         return DIALECTS[self.dialect].nanoseconds
 
-    def write(self, path: Path) -> Path:
-        """Write what the profiler records of it."""
-        return kineto.write(path, self.recording, DIALECTS[self.dialect], self.switches)
+    def write(self, folder: Path) -> Path:
+        """Write what the profiler records of it into an empty folder: a file for each rank."""
+        ranks = self.ranks()
+        dialect = DIALECTS[self.dialect]
+        for rank, recording in enumerate(ranks):
+            kineto.write(folder / f"rank{rank}.json", recording, dialect, self.switches, rank, len(ranks))
+        return folder if len(ranks) > 1 else folder / "rank0.json"
 
 
 def healthy(seed: int) -> World:
@@ -121,8 +157,25 @@ def healthy(seed: int) -> World:
         dispatch_ns=draw.randint(4_000, 14_000),
         backward=draw.random() < 0.8,
     )
+    kind = draw.choice(["eager", "eager", "eager", "compiled", "graphed", "ranks", "prefetches"])
     dialect = draw.choice(list(DIALECTS))
-    switches = Switches(stacks=draw.random() < 0.5, shapes=draw.random() < 0.6)
+    if kind == "compiled":
+        script, dialect = replace(script, compiled=True), draw.choice(["2.8", "2.8", "2.8 on ROCm"])
+    elif kind == "graphed":
+        script = replace(script, graphed=True)
+    elif kind == "prefetches":
+        script = replace(script, prefetches=True)
+    elif kind == "ranks":
+        script = replace(script, ranks=2, reduce_ns=int(script.kernel_ns * draw.uniform(0.2, 0.5)), backward=True)
+        script = replace(
+            script, layers=script.layers + 6
+        )  # the last reduction, which nothing overlaps, is a small part
+    switches = Switches(
+        stacks=draw.random() < 0.5,
+        shapes=draw.random() < 0.6,
+        marks=draw.random() < 0.85,
+        clock_ns=draw.choice([0, 40_000, 3_000_000]),
+    )
     hardware = Hardware(
         latency=draw.randint(1_500, 4_000), gap=draw.randint(700, 1_600), wake=draw.randint(2_000, 9_000)
     )
@@ -133,33 +186,65 @@ def world(seed: int) -> World:
     """A random world, with a mixture of up to three causes."""
     draw = random.Random(f"causes {seed}")
     made = healthy(seed)
-    step = made.recording.step_ns
-
-    def share(low: float, high: float) -> int:
-        return int(step * draw.uniform(low, high))
-
-    kinds = {
-        "python": lambda: SlowPython(share(0.1, 1.2), draw.randint(1, 3)),
-        "operators": lambda: ManySmallOperators(draw.randint(1_500, 4_000), draw.randint(60, 250)),
-        "empty kernel": lambda: EmptyKernel(share(0.2, 1.5)),
-        "read back": lambda: ReadBack(0, draw.randint(1, 16)),
-        "pageable": lambda: PageableCopy(share(0.1, 1.0)),
-        "loader": lambda: SlowLoader(int(step) + share(-0.4, 1.0), draw.choice([0, 0, 1, 2, 4])),
-        "optimizer": lambda: OptimizerLoop(draw.randint(1_500, 4_000), draw.randint(30, 150)),
-        "small model": lambda: SmallModel(0),
-        "garbage": lambda: Garbage(share(0.3, 1.5)),
-        "allocation": lambda: Allocation(share(0.1, 0.6), draw.randint(1, 3)),
-        "recompiled": lambda: Recompiled(share(3, 30)),
-        "loading": lambda: ModuleLoading(share(0.3, 2.0), draw.randint(1, 3)),
-        "shared": lambda: SharedGpu(draw.randint(500_000, 3_000_000), draw.randint(2, 6)),
-        "host computing": lambda: HostComputing(share(0.4, 1.5)),
-    }
-    chosen = draw.sample(list(kinds), draw.choice([0, 1, 1, 1, 2, 2, 3]))
-    if "optimizer" in chosen and not made.script.backward:
-        made = replace(made, script=replace(made.script, backward=True))
+    number = draw.choice([0, 1, 1, 1, 2, 2, 3])
+    if number and draw.random() < 0.04:
+        return replace(made, switches=replace(made.switches, gpu=False))
+    wanted = draw.sample(sorted({*_CAUSES} | ({*_OF_RANKS} if made.script.ranks > 1 else set())), number)
+    if made.script.ranks > 1 and number:
+        wanted[0] = draw.choice([*_OF_RANKS])
+    chosen = dict.fromkeys(wanted)
+    script = made.script
+    if "optimizer" in chosen or "zeroed" in chosen:
+        script = replace(script, backward=True)
     if "small model" in chosen:
-        small = replace(made.script, kernel_ns=draw.randint(4_000, 20_000), layers=draw.randint(8, 16))
-        made = replace(made, script=small)
-        step = made.recording.step_ns
-    causes = [kinds[name]() for name in chosen]
-    return replace(made, causes=tuple(causes))
+        kernel_ns, layers = draw.randint(4_000, 20_000), draw.randint(8, 16)
+        script = replace(script, kernel_ns=kernel_ns, layers=layers, graphed=False, ranks=1, compiled=False)
+        chosen = {name: None for name in chosen if name not in _OF_RANKS}
+    made = replace(made, script=script)
+    step = int(made.step_ns)
+    causes = tuple((_CAUSES | _OF_RANKS)[name](draw, step) for name in chosen)
+    if "garbage" in chosen:  # older versions do not record it
+        made = replace(made, dialect="2.8")
+    for cause in causes:
+        if isinstance(cause, SlowNetwork):
+            script = replace(script, reduce_ns=int(script.kernel_ns * draw.uniform(3, 8)))
+            causes = tuple(replace(each, ns=made.script.reduce_ns) if each is cause else each for each in causes)
+    return replace(made, script=script, causes=causes)
+
+
+Draw = random.Random
+Make = Callable[[Draw, int], Cause]
+
+
+def _share(draw: Draw, step: int, low: float, high: float) -> int:
+    return int(step * draw.uniform(low, high))
+
+
+_SMALL = (1_500, 4_000)  # kernels of so many ns
+_CAUSES: dict[str, Make] = {
+    "allocation": lambda draw, step: Allocation(_share(draw, step, 0.1, 0.6), draw.randint(1, 3)),
+    "copied back": lambda draw, step: CopyBack(_share(draw, step, 0.05, 0.6)),
+    "counted": lambda draw, step: CountRows(0, draw.randint(1, 16)),
+    "empty kernel": lambda draw, step: EmptyKernel(_share(draw, step, 0.2, 1.5)),
+    "first call": lambda draw, step: FirstCall(_share(draw, step, 1.0, 8.0)),
+    "garbage": lambda draw, step: Garbage(_share(draw, step, 0.3, 1.5)),
+    "host computing": lambda draw, step: HostComputing(_share(draw, step, 0.4, 1.5)),
+    "loader": lambda draw, step: SlowLoader(step + _share(draw, step, -0.4, 1.0), draw.choice([0, 0, 1, 2, 4])),
+    "loading": lambda draw, step: ModuleLoading(_share(draw, step, 0.3, 2.0), draw.randint(1, 3)),
+    "operators": lambda draw, step: ManySmallOperators(draw.randint(*_SMALL), draw.randint(60, 250)),
+    "optimizer": lambda draw, step: OptimizerLoop(draw.randint(*_SMALL), draw.randint(30, 150)),
+    "pageable": lambda draw, step: PageableCopy(_share(draw, step, 0.1, 1.0)),
+    "preprocessing": lambda draw, step: Preprocessing(_share(draw, step, 0.5, 2.0)),
+    "python": lambda draw, step: SlowPython(_share(draw, step, 0.1, 1.2), draw.randint(1, 3)),
+    "read back": lambda draw, step: ReadBack(0, draw.randint(1, 16)),
+    "recompiled": lambda draw, step: Recompiled(_share(draw, step, 3, 30)),
+    "shared": lambda draw, step: SharedGpu(draw.randint(500_000, 3_000_000), draw.randint(2, 6)),
+    "small model": lambda draw, step: SmallModel(0),
+    "synchronize": lambda draw, step: Synchronize(0, draw.randint(1, 12)),
+    "zeroed": lambda draw, step: ZeroLoop(draw.randint(*_SMALL), draw.randint(60, 250)),
+}
+_OF_RANKS: dict[str, Make] = {
+    "broadcast": lambda draw, step: BufferBroadcast(_share(draw, step, 0.05, 0.4)),
+    "late": lambda draw, step: LateRank(_share(draw, step, 0.8, 2.0)),
+    "network": lambda draw, step: SlowNetwork(0),
+}

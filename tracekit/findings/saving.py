@@ -47,9 +47,19 @@ class Savings:
         low, high = self._stretches[int(np.argmax(per_stretch >= _ALMOST * per_stretch.max()))]
         claim = claim.common(self._every).clip(low, high)
         run = self._replay(low, high)
-        times = run.without(_removal(self._profile, run, claim, work))
+        removal = _removal(self._profile, run, claim, work)
+        times = run.without(removal)
         saved = claimed * min((run.recorded_end - run.end(times)) / claim.total(), 1.0)
+        if removal.device is not None and not removal.device.any() and not self._gaps(claim):
+            # A claim on the host is only the part that keeps the GPU waiting. Without the cause, the host saves what it
+            # does beside a busy GPU as well, and is ahead by that: so at most, all that is claimed is saved.
+            saved = claimed
         return Saving(saved, run.bound(times) if saved >= LEAST_SHARE * self._steps.length else None)
+
+    def _gaps(self, claim: Union) -> bool:
+        """Whether some of the claim is time in which queued work does not start."""
+        pieces = self._profile.attribution.pieces
+        return bool(claim.within(pieces.start, pieces.end)[pieces.of("gpu_gap")].any())
 
     def _replay(self, low: int, high: int) -> Replay:
         """What runs in the stretch; its host part ends with the last event of the last step's main thread."""

@@ -38,7 +38,7 @@ def test_a_late_start_of_autograds_thread_is_named_as_such(tmp_path):
     assert "python_bound" not in findings
     handover = findings["backward_handover"]
     assert handover.cost_ns == 5_000_000
-    assert handover.title.startswith("The GPU waits while backward changes threads")
+    assert handover.headline.startswith("Backward: autograd's thread starts late")
     assert "Leave a core free" in handover.advice
     assert "Move it out of the step" not in handover.advice
 

@@ -132,7 +132,7 @@ def findings(folder, ledger: Ledger) -> dict[str, Finding]:
 def test_a_limit_quotes_the_guard_and_knows_its_cure(tmp_path):
     limit = findings(tmp_path, Ledger(limits=[Limit(file="sgd.py", line=105, name="step", reason=RATE, t_ns=0)]))
     finding = limit["recompile_limit"]
-    assert finding.title.endswith("the guard that failed last: self.param_groups[0]['lr'] == 0.0466")
+    assert finding.title.endswith("The guard that failed last: self.param_groups[0]['lr'] == 0.0466")
     assert finding.advice.startswith("Pass the learning rate as a tensor")
     assert finding.advice.endswith("or raise torch._dynamo.config.recompile_limit.")
 

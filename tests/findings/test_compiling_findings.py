@@ -45,7 +45,8 @@ def test_kernels_that_are_tuned(tmp_path):
     _, listed = training(tmp_path / "a.json", (2, "CachingAutotuner.benchmark_all_configs", 30_000))
     (finding,) = titled(listed, "compile_in_steps", "recompiles")
     assert (finding.id, finding.cost_ns) == ("compile_in_steps", pytest.approx(30e6 / 6, rel=0.01))
-    assert "Kernels are autotuned inside steps, once, for " in finding.title
+    assert finding.headline == "Kernels are autotuned inside steps: CachingAutotuner.benchmark_all_configs"
+    assert finding.why == "Once: 30.0 ms of the 90.0 ms recorded."
     assert "TORCHINDUCTOR_CACHE_DIR" in finding.advice
 
 
@@ -55,7 +56,8 @@ def test_graphs_that_are_recorded_again(tmp_path):
     _, listed = training(tmp_path / "a.json", *recordings, *again)
     second, first = titled(listed, "compile_in_steps", "recompiles")
     assert (second.id, second.cost_ns) == ("recompiles", pytest.approx(50e6 / 6, rel=0.01))
-    assert "CUDA graphs are recorded again, 2 times" in second.title
+    assert second.headline == "CUDA graphs are recorded again: CUDAGraphNode.record"
+    assert second.why.startswith("2 times, after steps that only replayed them, the longest 30.0 ms: ")
     assert (first.id, first.cost_ns) == ("compile_in_steps", pytest.approx(7e6 / 6, rel=0.01))
     assert "2 CUDA graph recordings" in first.title
 
@@ -82,10 +84,8 @@ def test_nothing_compiles(tmp_path):
 def test_what_no_graph_holds(tmp_path):
     profile, listed = training(tmp_path / "a.json", idle=600)
     (finding,) = eager_remainders(profile)
-    assert (
-        "CUDA graphs once a step, the host submits work in 1 separate call a step, most often under aten::add_: "
-        in finding.title
-    )
+    assert finding.headline == "Work is left outside of CUDA graphs, most of all aten::add_"
+    assert finding.why.startswith("Besides replaying graphs once a step, the host makes 1 separate call, ")
     assert finding.where.operator == "aten::add_"
     claimed = profile.attribution.pieces
     assert finding.claim.total() == pytest.approx(6 * 600_000, rel=0.05)

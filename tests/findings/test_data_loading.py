@@ -68,12 +68,9 @@ def test_workers_that_are_too_few(tmp_path):
     finding = waiting(
         tmp_path, waits(WORKERS, 4000.0, ("python_function", "<method 'poll' of 'select.poll' objects>", 1, 3990))
     )
-    assert "The workers do not keep up" in finding.advice
-    assert (
-        "its workers deliver 1 batch a step; a step takes 14.1 ms, and would take 10.1 ms without the wait"
-        in finding.title
-    )
-    assert "; one worker more for every 2 would keep up, if there are cores for them" in finding.title
+    assert finding.advice.startswith("Use more workers (num_workers)")
+    assert "for 1 batch of its workers. Without this wait a step would take 10.1 ms instead of 14.1 ms" in finding.why
+    assert "To keep up, one worker more for every 2 would be needed" in finding.why
     assert finding.where.operator == WORKERS
     assert finding.evidence[0].name == WORKERS
 
@@ -90,8 +87,8 @@ def test_workers_that_are_too_few(tmp_path):
 def test_workers_are_whole(tmp_path, wait, needed):
     """A step takes 10.1 ms without the wait."""
     finding = waiting(tmp_path, waits(WORKERS, wait))
-    assert f"without the wait{f'; {needed} would keep up, if there are cores for them' * bool(needed)}" in finding.title
-    assert finding.title.endswith("without the wait" if not needed else "if there are cores for them")
+    assert "Without this wait a step would take 10.1 ms instead of " in finding.why
+    assert finding.why.endswith(f". To keep up, {needed} would be needed, and cores for them." if needed else " ms.")
     assert ("num_workers" in finding.advice) is bool(needed)
 
 
@@ -110,8 +107,8 @@ def test_batches_that_are_there_in_time(tmp_path):
 @pytest.mark.parametrize(
     ("until", "said"),
     [
-        (2000.0, "a step at data.py:10 (50.0 %) and at data.py:30 (50.0 %) for its next batch"),
-        (3700.0, "a step at data.py:10 for its next batch"),
+        (2000.0, " at data.py:10 (50.0 %) and at data.py:30 (50.0 %)"),
+        (3700.0, " at data.py:10"),
     ],
 )
 def test_lines_that_share_a_wait_are_all_named(tmp_path, until, said):
@@ -122,5 +119,5 @@ def test_lines_that_share_a_wait_are_all_named(tmp_path, until, said):
         ("cpu_op", "aten::stack", until + 1, 3998.0 - until),
     ]
     finding = waiting(tmp_path, waits(ITSELF, 4000.0, *frames))
-    assert said in finding.title
+    assert finding.headline == f"Data loader: the loop waits for its next batch{said}"
     assert (finding.where.file, finding.where.line) == ("data.py", 10)

@@ -38,7 +38,7 @@ def test_what_is_exposed_and_whose_it_is(tmp_path):
     (finding,) = exposed_comm(trained(tmp_path / "a.json", [800, 800], hidden=100))
     assert (finding.where.operator, finding.where.module) == ("nccl:all_reduce", "## gradients ##")
     assert "87.5 % of its communication time" in finding.title
-    assert "0.0 % of the collectives' time is waiting" in finding.title
+    assert "No waiting for other ranks is known" in finding.title
     diagnosed = diagnose(trained(tmp_path / "b.json", [800, 800], hidden=100))
     assert diagnosed.verdict.id == "exposed_comm"
     assert diagnosed.findings[0].cost_ns == pytest.approx(700_000)
@@ -63,7 +63,7 @@ def of_sizes(path, sizes):
 
 def test_equal_collectives_of_one_step_show_the_transfer(tmp_path):
     (finding,) = exposed_comm(of_sizes(tmp_path / "a.json", [(1000, 300), (1000, 100), (9000, 500), (1000, 100)]))
-    assert "at least 20.0 % of the collectives' time is waiting" in finding.title  # 200 of 1,000
+    assert "At least 20.0 % of the collectives' time is waiting" in finding.title  # 200 of 1,000
 
 
 def test_collectives_of_different_sizes_are_not_compared(tmp_path):
@@ -77,7 +77,7 @@ def test_an_estimate_from_one_rank_is_at_most_what_all_ranks_show(tmp_path, rank
         shutil.copy(trace_path(f"param_dlrm_v100_rank{each}"), tmp_path / f"rank{each}.json.gz")
     (profile,) = open_subject([tmp_path]).profiles
     (found,) = exposed_comm(profile.per_rank[rank])
-    estimated = float(re.search(r"at least ([\d.]+) % of the collectives' time", found.title)[1]) / 100
+    estimated = float(re.search(r"At least ([\d.]+) % of the collectives' time", found.title)[1]) / 100
     matched = collectives([rank_columns(each, number) for number, each in profile.per_rank.items()])
     rows = [row for row in matched.table.to_pylist() if row["rank"] == rank]
     waited, transferred = (sum(row[name] for row in rows) for name in ("wait_ns", "transfer_ns"))

@@ -59,7 +59,8 @@ def attending(*between, softmax="aten::_softmax", after="aten::bmm"):
 def test_attention_that_is_spelled_out_is_one_finding(tmp_path):
     profile = working(tmp_path / "a.json", adding(1, 100), *attending("aten::div", "aten::add"), adding(1, 300))
     (finding,) = unfused_attention(profile)
-    assert finding.title.startswith("55.6 % of the GPU's work is attention, not fused: 1 softmax a step")  # 500 of 900
+    assert finding.headline.startswith("Attention is not fused, most of all ")
+    assert finding.why.startswith("55.6 % of the GPU's work is attention: 1 softmax a step")  # 500 of 900
     assert "operands 8×100×64 and 8×64×100" in finding.title
     assert "scaled_dot_product_attention" in finding.advice
     assert finding.claim.total() == 2 * 500_000
@@ -94,7 +95,7 @@ def test_where_torch_itself_cannot_fuse_the_advice_is_to_find_out_why(tmp_path):
     ]
     path.write_text(json.dumps(document))
     (finding,) = unfused_attention(open_subject([path]).profiles[0])
-    assert "does not fuse it here" in finding.title
+    assert "which scaled_dot_product_attention does not fuse here" in finding.title
     assert "sdpa_kernel" in finding.advice
 
 
@@ -213,10 +214,12 @@ def test_the_sizes_of_products(tmp_path):
     large = ("aten::addmm", [[512], [1024, 256], [256, 512]], SGEMM, 500, {})
     small = ("aten::mm", [[10, 20], [20, 30]], SGEMM, 50, {})
     (finding,) = without_tensor_cores(working(tmp_path / "a.json", small, large, small))
-    assert "without tensor cores (operands 1024×256 and 256×512); the costliest is sgemm" in finding.title
+    assert finding.headline.startswith("fp32 without tensor cores, most of all sgemm")
+    assert "(operands 1024×256 and 256×512)" in finding.why
     odd = ("aten::bmm", [[16, 5185, 64], [16, 64, 5185]], UNALIGNED, 500, {})
     (finding,) = unaligned_products(working(tmp_path / "b.json", odd))
-    assert "not aligned (operands 16×5185×64 and 16×64×5185)" in finding.title
+    assert finding.headline.startswith("Matrix products with unaligned operands")
+    assert "(operands 16×5185×64 and 16×64×5185)" in finding.why
     compiled = ("CompiledFunction", [[3, 4], [5, 6]], SGEMM, 500, {})  # its inputs are not the product's
     (finding,) = without_tensor_cores(working(tmp_path / "c.json", compiled))
     assert "×" not in finding.title
@@ -225,8 +228,8 @@ def test_the_sizes_of_products(tmp_path):
 def test_kernels_that_leave_the_gpu_empty(tmp_path):
     work = [("aten::sum", None, REDUCE, 300, full(3, 0.1)), ("aten::add", None, ADD, 600, full(95, 16))]
     (finding,) = low_occupancy(working(tmp_path / "a.json", *work))
-    assert finding.title.startswith("33.3 % of the GPU's work")
-    assert "they occupy 3.0 % of it, and in each step 1 of 1 such kernels has fewer blocks" in finding.title
+    assert finding.headline.startswith("Low occupancy, most of all ")
+    assert "Kernels that fill 3.0 % of the GPU are 33.3 % of its work. Of 1 a step, 1 has fewer blocks" in finding.why
     assert "larger batches" in finding.advice
     assert finding.where.operator == "aten::sum"
     (finding,) = low_occupancy(working(tmp_path / "b.json", ("my::own", None, "mine", 300, full(5, 40))))

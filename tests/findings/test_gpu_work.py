@@ -45,7 +45,7 @@ def test_products_in_fp32(tmp_path, name):
     profile = working(tmp_path / "a.json", ("aten::mm", name, 600, 7), ("aten::add", ADD, 200, 7))
     (finding,) = without_tensor_cores(profile)
     assert (finding.where.kernel, finding.where.operator) == (name, "aten::mm")
-    assert finding.title.startswith("75.0 %")
+    assert "75.0 % of the GPU's work" in finding.why
     assert "TF32" in finding.advice
     diagnosed = diagnose(profile)
     assert [each.id for each in diagnosed.findings] == ["gpu_bound_gemm", "without_tensor_cores"]
@@ -92,7 +92,8 @@ def test_chains_of_elementwise_kernels(tmp_path):
     ]
     profile = working(tmp_path / "a.json", *work, ("aten::mm", GEMM, 200, 7), ("aten::add", ADD, 40, 7))
     (finding,) = unfused_elementwise(profile)
-    assert "3 elementwise kernels a step follow one another in 1 chain" in finding.title
+    assert finding.headline.startswith("Elementwise kernels follow one another unfused")
+    assert finding.why.startswith("3 a step, in 1 chain")
     costs = {each.id: each.cost_ns for each in diagnose(profile).findings}
     assert costs["unfused_elementwise"] == pytest.approx(80_000)  # without the longest kernel
 

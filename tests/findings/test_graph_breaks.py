@@ -7,6 +7,7 @@ from small import op, step, write
 
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
+from tracekit.report.sections.findings import sentence
 from tracekit.run import Break, Ledger, Requested, Variant
 
 BREAK = Break(compile="0/0", reason="Call to print", file="model.py", line=12, t_ns=0)
@@ -63,8 +64,9 @@ def found(path, events):
 
 def test_a_function_that_is_resumed_costs_what_runs_between_its_graphs(tmp_path):
     _, finding = found(tmp_path / "a.json", RESUMED)
-    assert finding.title == "2 graph breaks at model.py:12: Call to print"
-    assert finding.advice.startswith("That is what runs between the graphs of the functions that break. Rewrite")
+    assert finding.headline == "2 graph breaks at model.py:12"
+    assert finding.why == "Call to print. The cost is what runs between the graphs of the functions that break."
+    assert finding.do.startswith("Rewrite")
     # 400–500 and 520–650: leaving the first graph, the lookup, and entering the next; then 10 + 20 to the ends.
     assert finding.cost_ns == pytest.approx(260_000)
     assert (finding.confidence, finding.bound) == ("inferred", "upper")
@@ -72,7 +74,7 @@ def test_a_function_that_is_resumed_costs_what_runs_between_its_graphs(tmp_path)
 
 def test_functions_that_run_in_python_cost_at_most_what_lies_between_compiled_regions(tmp_path):
     _, finding = found(tmp_path / "a.json", BESIDE)
-    assert finding.advice.startswith("That is all Python between compiled regions: at most that much is the breaks'.")
+    assert finding.why.endswith("The cost is all Python between compiled regions: at most that much is the breaks'.")
     assert finding.cost_ns == pytest.approx(140_000)
 
 
@@ -82,12 +84,12 @@ def test_a_step_without_breaks_pays_for_none(tmp_path):
 
 def test_without_compiled_regions_the_bound_is_said_to_be_all_python(tmp_path):
     _, finding = found(tmp_path / "a.json", [op("aten::mm", 300, 990)])
-    assert finding.advice.startswith("That is all Python of a step, as no compiled region was recorded: at most")
+    assert "The cost is all Python of a step, as no compiled region was recorded: at most" in finding.why
     assert finding.cost_ns == pytest.approx(310_000)
 
 
 def test_a_cost_that_is_inferred_is_an_upper_bound(tmp_path):
-    from tracekit.report.sections.findings import _costed
-
     _, finding = found(tmp_path / "a.json", RESUMED)
-    assert _costed(finding).endswith("– cost: up to 260 µs a step (26.0 %)")
+    assert sentence(finding).startswith(
+        "2 graph breaks at model.py:12 – cost: up to 260 µs a step (26.0 %). Call to print"
+    )

@@ -42,17 +42,17 @@ def test_one_outlier_between_operators_is_a_stall(tmp_path, lines_known):
     findings = listed(tmp_path / "a.json", *on_a_cpu([30, 30, 30, 30, 6800, 30, 30, 30, 30, 30]))
     assert "python_bound" not in findings
     stall = findings["host_freeze"]
-    assert stall.title == (
-        "The host stalls once, for 6.80 ms in all: the time between aten::conv2d and aten::relu at train.py:12 takes "
-        "6.80 ms instead of the usual 30.0 µs"
-    )
-    assert "most likely the thread was not running" in stall.advice
+    assert stall.headline == "The host stalls in the time between aten::conv2d and aten::relu at train.py:12"
+    assert stall.why == "Once, it takes 6.80 ms instead of the usual 30.0 µs."
+    assert "what kept the thread from running, which is the likeliest cause" in stall.advice
 
 
 def test_a_time_that_recurs_is_no_stall(tmp_path, lines_known):
     findings = listed(tmp_path / "a.json", *on_a_cpu([30, 6800] * 5))
     assert "host_freeze" not in findings
-    assert findings["python_bound"].title == "Python is busy at train.py:12: 3.40 ms a step, up to 6.80 ms at a time"
+    assert findings["python_bound"].title == (
+        "Python is busy at train.py:12. It takes 3.40 ms a step, up to 6.80 ms at a time"
+    )
     assert "GPU" not in findings["python_bound"].advice
 
 
@@ -69,7 +69,7 @@ def test_what_occurs_once_and_nowhere_else_is_not_told_per_step(tmp_path, lines_
     findings = listed(tmp_path / "a.json", *events)
     assert "host_freeze" not in findings
     title = findings["python_bound"].title
-    assert title == "Python is busy at train.py:12 in only 1 of 10 steps, for 6.80 ms in all"
+    assert title == "Python is busy at train.py:12. It takes 6.80 ms in all, in only 1 of 10 steps"
 
 
 def test_the_same_operator_at_another_line_shows_no_stall(tmp_path):
@@ -88,5 +88,6 @@ def test_the_same_operator_at_another_line_shows_no_stall(tmp_path):
     findings = listed(tmp_path / "a.json", *events)
     assert "host_freeze" not in findings
     busy = findings["dispatch_bound"]
-    assert busy.title.startswith("The GPU waits while the host is busy in aten::mm at train.py:50 in only 1 of 6 steps")
+    assert busy.headline == "The GPU waits for the host in aten::mm at train.py:50"
+    assert busy.why.endswith(", in only 1 of 6 steps.")
     assert "GPU" not in busy.advice  # the operator runs where it must

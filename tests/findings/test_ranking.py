@@ -72,7 +72,7 @@ def test_costs_never_add_up_to_more_than_the_step(profile):
 def test_small_ones_are_left_out_unless_all_is_asked_for(well, capsys):
     @rule("flea")
     def look(profile):
-        yield Finding("flea", "A flea bites", cost_ns=1000.0, advice="Scratch.")
+        yield Finding("flea", "A flea bites", cost_ns=1000.0, do="Scratch.")
 
     try:
         for given, seen in (((), False), (("--full",), True)):

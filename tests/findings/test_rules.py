@@ -153,7 +153,7 @@ def test_places_that_wait_for_sizes_are_one_finding(tmp_path):
     stalls = [each for each in diagnose(planted(tmp_path, put)).findings if each.id == "sync_stall"]
     assert [each.title.partition(" ")[0] for each in stalls] == ["2", "aten::item"]
     sized, read = stalls
-    assert "places count on the GPU, read the count back, and only then allocate and launch" in sized.title
+    assert "They count on the GPU, read the count back, and only then allocate and launch" in sized.why
     assert sized.where.operator == "aten::index"
     assert "torch.where" in sized.advice
     assert "output_size" in sized.advice
@@ -246,7 +246,7 @@ def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
     assert diagnose(opened(slow(50, 5, 5))).verdict.id == "dispatch_bound"
     assert diagnose(opened(slow(5, 50, 5))).verdict.id == "launch_bound"
     assert diagnose(opened(slow(5, 5, 50))).verdict.id == "python_bound"
-    assert "a kernel or copy 2.00 µs (20 a step" in diagnose(opened(slow(50, 5, 5))).verdict.sentence
+    assert "20 kernels and copies 2.00 µs each to run" in diagnose(opened(slow(50, 5, 5))).verdict.sentence
 
 
 def wrapped(path, share, *more):
@@ -265,7 +265,7 @@ def wrapped(path, share, *more):
 def test_time_in_generated_wrappers_is_told_with_its_cure(tmp_path):
     (finding, *_) = diagnose(opened(wrapped(tmp_path / "a.json", 0.9))).findings
     assert finding.id == "python_bound"
-    assert "of it in wrappers that Inductor generated;" in finding.title
+    assert "of it in wrappers that Inductor generated. " in finding.why
     assert "cpp_wrapper" in finding.advice
     assert "{" not in finding.advice.replace('{"cpp_wrapper"', "")
     frames = [event("python_function", "train.py(3): step", 0, 4000)]

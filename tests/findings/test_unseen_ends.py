@@ -41,7 +41,7 @@ def test_what_a_recording_without_steps_begins_and_ends_with(tmp_path, capsys):
 def test_a_first_call_before_it_is_told_nevertheless(tmp_path):
     profile = opened(tmp_path / "t.json", launch(10, 4500, 0, "cudaStreamCreateWithFlags"), *recording())
     (finding,) = (each for each in diagnose(profile).findings if each.id == "cold_start")
-    assert finding.title.startswith("First calls take 4.49 ms")  # not: keep the GPU idle
+    assert finding.why.startswith("First calls take 4.49 ms")  # not: keep the GPU idle
 
 
 def test_in_an_annotated_step_the_host_is_to_blame(tmp_path):

@@ -3,7 +3,7 @@
     @rule("sync_stall")
     def sync_stall(profile: Profile) -> Iterator[Finding]:
         pieces = profile.attribution.pieces  # the time of the steps, cut by bucket and by the host event to blame
-        yield Finding("sync_stall", "…", claim=pieces.union(pieces.of("sync_stall")), advice="…")
+        yield Finding("sync_stall", "…", claim=pieces.union(pieces.of("sync_stall")), do="…")
 
 While the GPU works, a piece blames no event: rules about certain kernels ask `kernels` for them.
 

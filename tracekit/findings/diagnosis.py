@@ -35,8 +35,14 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     return Diagnosis(
         replace(made.verdict, sentence=in_words(profile, made.verdict.sentence)),
         [
-            replace(each, title=in_words(profile, each.title), advice=in_words(profile, each.advice))
-            for each in made.all_findings
+            replace(
+                finding,
+                headline=in_words(profile, finding.headline),
+                why=in_words(profile, finding.why),
+                do=in_words(profile, finding.do),
+                also=tuple(in_words(profile, part) for part in finding.also),
+            )
+            for finding in made.all_findings
         ],
     )
 

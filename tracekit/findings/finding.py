@@ -60,9 +60,11 @@ class Finding:
     """
 
     id: str  # the kind of finding, of which one rule may yield several; the first finding's is the verdict's
-    title: str  # the sentence: where, why, and how much; names its line, or else faces put it first
+    headline: str  # what is slow, and what is to blame for it, in at most twelve words; without a full stop
     cost_ns: float | None = None  # per step, and never more than the time it can be blamed for
-    advice: str = ""
+    do: str = ""  # what to change: imperative, with the code or the command
+    why: str = ""  # the evidence: one or two sentences
+    also: tuple[str, ...] = ()  # smaller findings that are part of this one
     share: float | None = None  # of the step
     bound: Literal["upper", "lower", "exact"] = "upper"
     where: Where = Where()
@@ -79,14 +81,28 @@ class Finding:
     claimed_ns: float | None = None  # per step: the time claimed that no costlier finding claims, too
     then_bound_by: Bound | None = None  # what bounds the step without the cause, where a replay tells
 
+    @property
+    def title(self) -> str:
+        """Headline and evidence as one text, without a full stop at its end."""
+        return ". ".join(filter(None, (self.headline, self.why))).rstrip(".")
+
+    @property
+    def advice(self) -> str:
+        """What to change, for this finding and those that are part of it."""
+        return " ".join(filter(None, (self.do, *self.also)))
+
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""
         content = {name: getattr(self, name) for name in _PLAIN}
+        content["also"] = list(self.also)
         evidence = [asdict(each) for each in self.evidence]
         return {**content, "where": asdict(self.where), "evidence": evidence, "overlaps": list(self.overlaps)}
 
 
-_PLAIN = ("id", "title", "cost_ns", "claimed_ns", "then_bound_by", "bound", "share", "confidence", "advice", "link")
+_PLAIN = (
+    "id", "title", "headline", "why", "do", "cost_ns", "claimed_ns", "then_bound_by", "bound", "share", "confidence",
+    "advice", "link",
+)  # fmt: skip
 
 # What bounds a step without a cause, as the end of a sentence.
 BOUND_BY: dict[Bound, str] = {
@@ -102,7 +118,11 @@ _NAMES = ("Python",)  # capitals that a sentence keeps wherever they are
 FINDINGS = pa.schema(
     [
         column("id", LABEL, "the kind of finding"),
-        column("title", pa.string(), "the finding, in a sentence", role="reason"),
+        column("title", pa.string(), "headline and evidence as one text", role="reason"),
+        column("headline", pa.string(), "what is slow, and what is to blame for it", role="plumbing"),
+        column("why", pa.string(), "the evidence", role="plumbing"),
+        column("do", pa.string(), "what to change for this finding alone", role="plumbing"),
+        column("also", pa.string(), "smaller findings that are part of it", role="plumbing"),
         column(
             "cost_ns", pa.float64(), "its cost per counted step: what it would save at most without the cause", "ns"
         ),
@@ -128,7 +148,12 @@ def as_clause(sentence: str) -> str:
 def table(causes: list[Finding]) -> pa.Table:
     """Findings as rows."""
     rows = [
-        {**each.document(), "where": str(each.where) or None, "overlaps": ", ".join(each.overlaps) or None}
+        {
+            **each.document(),
+            "where": str(each.where) or None,
+            "overlaps": ", ".join(each.overlaps) or None,
+            "also": " ".join(each.also) or None,
+        }
         for each in causes
     ]
     return pa.Table.from_pylist(rows, schema=FINDINGS)

@@ -59,14 +59,14 @@ def time_of(profile: Profile, rows: Ints) -> Union:
 
 
 def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
-    """The finding, blaming these kernels: its title ends with the name of the costliest.
+    """The finding, blaming these kernels: its headline ends with the name of the costliest.
 
     It claims the time in which they run, unless it claims other time already.
     """
     where, its_kernels = costliest(profile, rows)
     return replace(
         finding,
-        title=f"{finding.title}; the costliest is {short_kernel(where.kernel or '')}",
+        headline=f"{finding.headline}, most of all {short_kernel(where.kernel or '')}",
         where=where,
         evidence=evidence(profile, its_kernels),
         claim=finding.claim if finding.claim is not None else time_of(profile, rows),

@@ -54,7 +54,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         priced.append(
             replace(
                 finding,
-                advice=finding.advice.replace("{saving}", duration(cost or 0.0)),
+                do=finding.do.replace("{saving}", duration(cost or 0.0)),
                 cost_ns=cost,
                 claimed_ns=claimed,
                 share=share,
@@ -81,7 +81,7 @@ def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list
         holder = next((k for k, each in enumerate(listed) if each.id in finding.overlaps), None)
         if holder is not None and cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
             part = f"Part of this cost ({duration(cost)}): {as_clause(finding.title)}. {finding.advice}"
-            listed[holder] = replace(listed[holder], advice=f"{listed[holder].advice} {part}")
+            listed[holder] = replace(listed[holder], also=(*listed[holder].also, part))
         listed.append(finding)
     return listed
 

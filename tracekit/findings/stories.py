@@ -81,53 +81,48 @@ class Story:
 
     id: str
     fits: Callable[[Hole], bool]
-    title: Callable[[Cases], str]
+    headline: Callable[[Cases], str]
+    why: Callable[[Cases], str]
     advice: Callable[[Cases], str]
     link: str
     together: bool = False  # one finding for all of its holes, whatever they are blamed on
 
 
-def _fuser_compiles(cases: Cases) -> str:
-    return (
-        f"TorchScript's fuser compiles inside steps (fallback_function{cases.where.at}), {cases.times}, for "
-        f"at most {cases.at_most} each, and nothing is launched meanwhile"
-    )
-
-
 def _first_calls(cases: Cases) -> str:
-    names = [*dict.fromkeys(plain(each.name) for each in cases.holes)]
+    names = [*dict.fromkeys(plain(hole.name) for hole in cases.holes)]
     others = f"; next come {', '.join(names[1:4])}" if len(names) > 1 else ""
-    idle = " keep the GPU idle for" if cases.meanwhile and not any(each.unseen for each in cases.holes) else " take"
-    return f"First calls{idle} {cases.total}, of which {cases.who}{cases.where.at} takes {cases.at_most}{others}"
+    idle = "keep the GPU idle for" if cases.meanwhile and not any(hole.unseen for hole in cases.holes) else "take"
+    return f"First calls {idle} {cases.total}, of which {cases.who} takes {cases.at_most}{others}."
 
 
 def _stalls(cases: Cases) -> str:
-    who = cases.who if cases.longest.row >= 0 else f"the time {cases.longest.name}"
-    return (
-        f"The host stalls {cases.times}, for {cases.total} in all: {who}{cases.where.at} takes {cases.at_most} "
-        f"instead of the usual {duration(cases.longest.usual_ns)}{cases.meanwhile}"
-    )
+    instead = f"{cases.at_most} instead of the usual {duration(cases.longest.usual_ns)}{cases.meanwhile}"
+    if len(cases.holes) == 1:
+        return f"Once, it takes {instead}."
+    return f"It does so {cases.times}, for {cases.total} in all; the longest takes {instead}."
 
 
 def _unexplained(cases: Cases) -> str:
     number = len(cases.holes)
     stretches = "one stretch" if number == 1 else f"{count(number)} stretches, the longest ({cases.at_most})"
-    if not cases.meanwhile:
-        return f"For {cases.total} nothing was recorded, in {stretches} {cases.longest.name}"
-    return f"The GPU idles for {cases.total} in {stretches} {cases.longest.name}, and nothing was recorded meanwhile"
+    who = "The GPU idles for" if cases.meanwhile else "Nothing was recorded for"
+    return f"{who} {cases.total} in {stretches} {cases.longest.name}."
 
 
 def _busy(who: str) -> Callable[[Cases], str]:
-    def title(cases: Cases) -> str:
+    def headline(cases: Cases) -> str:
         at = cases.where.at
         doing = f" in {cases.who}{at}" if cases.longest.row >= 0 else at or f" {cases.longest.name}"
-        busy = f"The GPU waits while {who} is" if cases.meanwhile else f"{who[:1].upper()}{who[1:]} is"
-        if cases.seldom:
-            steps = f"{count(cases.steps)} of {count(cases.profile.counted_steps)} steps"
-            return f"{busy} busy{doing} in only {steps}, for {cases.total} in all"
-        return f"{busy} busy{doing}: {cases.per_step} a step, up to {cases.at_most} at a time"
+        return f"The GPU waits for {who}{doing}" if cases.meanwhile else f"{who[:1].upper()}{who[1:]} is busy{doing}"
 
-    return title
+    return headline
+
+
+def _how_long(cases: Cases) -> str:
+    if cases.seldom:
+        steps = f"{count(cases.steps)} of {count(cases.profile.counted_steps)} steps"
+        return f"It takes {cases.total} in all, in only {steps}."
+    return f"It takes {cases.per_step} a step, up to {cases.at_most} at a time."
 
 
 def _moving_it(cases: Cases) -> str:
@@ -140,11 +135,6 @@ def _always(advice: str) -> Callable[[Cases], str]:
     return lambda _: advice
 
 
-def _changes_threads(cases: Cases) -> str:
-    verb = "The GPU waits while backward changes" if cases.meanwhile else "Backward changes"
-    return f"{verb} threads{cases.where.at}: {cases.per_step} a step, up to {cases.at_most} at a time"
-
-
 def _is_first_call(hole: Hole) -> bool:
     return hole.first and hole.odd and hole.kind != PYTHON
 
@@ -153,7 +143,8 @@ STORIES = (
     Story(
         "compile_in_steps",
         lambda hole: hole.fused,
-        _fuser_compiles,
+        lambda cases: f"TorchScript's fuser compiles inside steps: fallback_function{cases.where.at}",
+        lambda cases: f"{cases.times.capitalize()}, for at most {cases.at_most} each; nothing is launched meanwhile.",
         _always(
             "Warm the scripted function up with every shape before you measure, turn its fuser off "
             "(torch._C._jit_set_texpr_fuser_enabled(False)), or switch to torch.compile."
@@ -164,10 +155,11 @@ STORIES = (
     Story(
         "cold_start",
         _is_first_call,
+        lambda cases: f"One-time start-up: {cases.who}{cases.where.at}",
         _first_calls,
         _always(
-            "This happens once: leave the first steps out of what you measure, and warm up before recording (wait and "
-            "warmup of the profiler's schedule). It matters only in a short run."
+            "Leave the first steps out of what you measure, and warm up before recording (wait and warmup of the "
+            "profiler's schedule): this happens once, and matters only in a short run."
         ),
         _LAZY,
         together=True,
@@ -175,11 +167,14 @@ STORIES = (
     Story(
         "backward_handover",
         lambda hole: hole.handover,
-        _changes_threads,
+        lambda cases: f"Backward: autograd's thread starts late{cases.where.at}",
+        lambda cases: (
+            "Autograd runs backward in a thread of its own; nothing was recorded until it took over from the other: "
+            f"{cases.per_step} a step, up to {cases.at_most} at a time{cases.meanwhile}."
+        ),
         _always(
-            "Autograd runs backward in a thread of its own, and nothing was recorded until one thread took over from "
-            "the other. Leave a core free for it: fewer threads (torch.set_num_threads), fewer data loader workers or "
-            "other jobs, and no thread of yours that keeps Python's lock."
+            "Leave a core free for autograd's thread: fewer threads (torch.set_num_threads), fewer data loader workers "
+            "or other jobs, and no thread of yours that keeps Python's lock."
         ),
         _THREADS,
         together=True,
@@ -187,10 +182,14 @@ STORIES = (
     Story(
         "host_freeze",
         lambda hole: hole.odd and hole.usual_ns > 0 and not hole.often,
+        lambda cases: (
+            f"The host stalls in {cases.who if cases.longest.row >= 0 else f'the time {cases.longest.name}'}"
+            f"{cases.where.at}"
+        ),
         _stalls,
         _always(
-            "The same is far faster elsewhere, and nothing recorded explains the difference: most likely the thread "
-            "was not running. Look for more busy threads than cores (torch.set_num_threads, data loader workers, other "
+            "Look for what kept the thread from running, which is the likeliest cause, since the same is far faster "
+            "elsewhere: more busy threads than cores (torch.set_num_threads, data loader workers, other "
             "jobs), Python's garbage collector, or swapping."
         ),
         _THREADS,
@@ -199,6 +198,11 @@ STORIES = (
     Story(
         "idle_unexplained",
         lambda hole: hole.row < 0 and not hole.often and not hole.line_known,
+        lambda cases: (
+            "The GPU idles, and nothing was recorded meanwhile"
+            if cases.meanwhile
+            else "Nothing was recorded for a while"
+        ),
         _unexplained,
         _always(
             "Record with Python stacks (with_stack=True), or capture with tracekit, to see what the host did meanwhile."
@@ -206,8 +210,10 @@ STORIES = (
         _PROFILER,
         together=True,
     ),
-    Story("python_bound", lambda hole: hole.row < 0 or hole.in_python, _busy("Python"), _moving_it, _COMPILE),
-    Story("dispatch_bound", lambda hole: True, _busy("the host"), _moving_it, _COMPILE),
+    Story(
+        "python_bound", lambda hole: hole.row < 0 or hole.in_python, _busy("Python"), _how_long, _moving_it, _COMPILE
+    ),
+    Story("dispatch_bound", lambda hole: True, _busy("the host"), _how_long, _moving_it, _COMPILE),
 )
 
 

@@ -146,22 +146,22 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     claim = pieces.union(pieces.of(*keys))
     saving, claimed = Savings(profile, steps).of(claim), steps.mean(claim)
     left = max(steps.length - sum(each.cost_ns or 0.0 for each in findings if not each.once), 0.0)
-    advice = "To make the step shorter, do less of this work or make it cheaper: nothing else takes as much time."
+    headline, _, why = usual.sentence.partition(": ")
+    advice = "Do less of this work or make it cheaper: nothing else takes as much of the step."
     if saving.bound == "host" and saving.step_ns < _MOSTLY * claimed:
-        advice = (
-            f"Without any of this work, a step would be only {duration(saving.step_ns)} shorter: the host needs the "
-            "rest of the time, too, and has to become faster first."
-        )
+        why += f" Without any of this work, a step would be only {duration(saving.step_ns)} shorter."
+        advice = "Make the host faster first: it needs the rest of the time, too."
     if left < saving.step_ns:
-        advice += " The cost given here leaves out the time that other findings already count."
+        why += " The cost leaves out the time that other findings already count."
     cost = min(saving.step_ns, left)
     of_kernel = named(profile, lambda name: name == usual.where.kernel)
     rows = kernels(profile, of_kernel) if usual.where.kernel else blamed_events(profile, pieces.of(*keys))
     return Finding(
         usual.id,
-        usual.sentence,
+        headline.rstrip("."),
         cost,
         advice,
+        f"{why[:1].upper()}{why[1:]}",
         share=cost / steps.length if steps.length else None,
         where=usual.where,
         evidence=evidence(profile, rows),

@@ -31,11 +31,11 @@ def allocator(profile: Profile) -> Iterator[Finding]:
     location = where_of_event(profile, int(culprits[0].rows[0]))
     yield Finding(
         "allocator",
-        f"Device memory is allocated or freed {times(round(calls, 1))} a step, most of all by {bare(culprits[0].name)}"
-        f"{location.at}: the GPU idles for {duration(sum(each.step_ns for each in culprits))} a step meanwhile",
-        advice="Let PyTorch's allocator reuse its memory: do not call torch.cuda.empty_cache() in the loop, keep "
-        "batches to one size, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where sizes vary, and lower the "
-        "peak where memory is full.",
+        f"Device memory is allocated inside steps: {bare(culprits[0].name)}{location.at}",
+        why=f"It is allocated or freed {times(round(calls, 1))} a step, and the GPU idles for "
+        f"{duration(sum(each.step_ns for each in culprits))} a step meanwhile.",
+        do="Let PyTorch's allocator reuse memory: no torch.cuda.empty_cache() in the loop, and batches of one size. "
+        "Where sizes vary, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; where memory is full, lower the peak.",
         where=location,
         evidence=evidence(profile, culprits[0].rows),
         link=_LINK,

@@ -30,10 +30,10 @@ def buffer_broadcast(profile: Profile) -> Iterator[Finding]:
     claim = broadcasts.minus(broadcasts.minus(pieces.union(pieces.of("gpu_comm"))))
     yield Finding(
         "buffer_broadcast",
-        f"DistributedDataParallel broadcasts its buffers before each forward pass: "
-        f"{many(round(len(rows) / len(steps.low), 1), 'broadcast')} a step, during which the GPU computes nothing for "
-        f"{duration(steps.mean(claim))}",
-        advice="Pass broadcast_buffers=False: each rank then keeps buffers of its own, such as the running statistics "
+        "DistributedDataParallel broadcasts its buffers before each forward pass",
+        why=f"{many(round(len(rows) / len(steps.low), 1), 'broadcast')} a step, during which the GPU computes nothing "
+        f"for {duration(steps.mean(claim))}.",
+        do="Pass broadcast_buffers=False: each rank then keeps buffers of its own, such as the running statistics "
         "of BatchNorm (or use SyncBatchNorm, which agrees on them anyway).",
         where=Where(operator="c10d::broadcast_", module="DistributedDataParallel"),
         evidence=evidence(profile, rows),

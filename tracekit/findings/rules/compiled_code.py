@@ -35,15 +35,15 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
 
 def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
     names = [*dict.fromkeys(each.name or "a function" for each in limits)]
+    and_more = f" and {count(len(names) - 1)} more" if len(names) > 1 else ""
     where = Where(limits[0].file, limits[0].line, limits[0].name)
     reason = limits[0].reason or ""
-    failed = f"; the guard that failed last: {guard_of(reason)}" if reason else ""
     advice = against_guard(reason) or "Find out what changes from call to call and mark it dynamic"
     return Finding(
         "recompile_limit",
-        f"The recompile limit was reached{where.at}: {', '.join(names)} run{'s' if len(names) == 1 else ''} "
-        f"eagerly{failed}",
-        advice=f"{advice.rstrip('.')}; or raise torch._dynamo.config.recompile_limit.",
+        f"Recompile limit reached{where.at}: {names[0]}{and_more} run{'' if and_more else 's'} eagerly",
+        why=f"The guard that failed last: {guard_of(reason)}." if reason else "",
+        do=f"{advice.rstrip('.')}; or raise torch._dynamo.config.recompile_limit.",
         where=where,
         link=_RECOMPILES,
         **_inferred(profile, profile.attribution.pieces.of("python", "guards", "dispatch", "kernel_launch")),
@@ -52,15 +52,12 @@ def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
 
 def _graphs_skipped(profile: Profile, skips: list[Skip]) -> Finding:
     where = Where(skips[0].file, skips[0].line)
-    if len(skips) == 1:
-        title = f"One compiled graph{where.at} was not recorded as a CUDA graph: {skips[0].reason}"
-    else:
-        title = f"{count(len(skips))} compiled graphs, the first{where.at}, were not recorded as CUDA graphs: "
-        title += skips[0].reason
+    graphs = "One compiled graph is" if len(skips) == 1 else f"{count(len(skips))} compiled graphs are"
     return Finding(
         "cuda_graphs_skipped",
-        title,
-        advice="Keep the addresses and shapes of inputs fixed, and keep what CUDA graphs cannot hold (work on the CPU, "
+        f"{graphs} not replayed as CUDA graph{'' if len(skips) == 1 else 's'}{where.at}",
+        why=f"{'The reason' if len(skips) == 1 else 'The first reason'}: {skips[0].reason}.",
+        do="Keep the addresses and shapes of inputs fixed, and keep what CUDA graphs cannot hold (work on the CPU, "
         "inputs that are modified) out of the compiled function.",
         where=where,
         link=_TREES,
@@ -78,10 +75,12 @@ def _breaks(profile: Profile, breaks: list[Break], time: BreakTime) -> Finding:
     )
     where = Where(file, line)
     most = "" if len(places) == 1 else f" in {count(len(places))} places{', most often' if where.at else ''}"
+    often = "" if len(places) == 1 else "The most frequent reason: "
     return Finding(
         "graph_breaks",
-        f"{many(len(breaks), 'graph break')}{most}{where.at}: {reason}",
-        advice=f"That is {time.said}. {advice}",
+        f"{many(len(breaks), 'graph break')}{most}{where.at}",
+        why=f"{often}{reason.rstrip('.')}. The cost is {time.said}.",
+        do=advice,
         where=where,
         link=_BREAKS,
         claim=time.claim,

@@ -33,28 +33,23 @@ class _Cause:
 
     id: str
     of: Callable[[Span, int], bool]  # given a span, and when all CUDA graphs had been recorded once
-    said: Callable[[list[Span]], str]
+    said: str  # what happens inside steps
+    why: Callable[[list[Span]], str]  # how often, as a clause
     advice: Callable[[list[Span]], str]
     link: str
 
 
-def _recompiled(spans: list[Span]) -> str:
-    return f"Code is recompiled inside steps, {times(len(spans))}, {_longest_for(spans)}"
+def _how_often(spans: list[Span]) -> str:
+    return times(len(spans)).capitalize()
 
 
-def _recorded_again(spans: list[Span]) -> str:
-    seen = f"{times(len(spans))}, after steps that only replayed them"
-    return f"CUDA graphs are recorded again, {seen}, {_longest_for(spans)}"
+def _after_replays(spans: list[Span]) -> str:
+    return f"{_how_often(spans)}, after steps that only replayed them"
 
 
-def _tuned(spans: list[Span]) -> str:
-    return f"Kernels are autotuned inside steps, {times(len(spans))}, {_longest_for(spans)}"
-
-
-def _compiled(spans: list[Span]) -> str:
-    kinds = [each["kind"] for each in spans]
-    counted = ", ".join(many(kinds.count(kind), _KINDS.get(kind, kind)) for kind in dict.fromkeys(kinds))
-    return f"Code is compiled inside steps ({counted}), {_longest_for(spans)}"
+def _by_kind(spans: list[Span]) -> str:
+    kinds = [span["kind"] for span in spans]
+    return ", ".join(many(kinds.count(kind), _KINDS.get(kind, kind)) for kind in dict.fromkeys(kinds))
 
 
 def _against_recompiling(spans: list[Span]) -> str:
@@ -66,14 +61,22 @@ def _against_recompiling(spans: list[Span]) -> str:
 
 
 _CAUSES = (
-    _Cause("recompiles", lambda span, _: span["kind"] == "recompile", _recompiled, _against_recompiling, _DYNAMIC),
+    _Cause(
+        "recompiles",
+        lambda span, _: span["kind"] == "recompile",
+        "Code is recompiled inside steps",
+        _how_often,
+        _against_recompiling,
+        _DYNAMIC,
+    ),
     _Cause(
         "recompiles",
         lambda span, settled: span["kind"] == "cudagraph" and span["start_ns"] > settled,
-        _recorded_again,
+        "CUDA graphs are recorded again",
+        _after_replays,
         lambda spans: (
-            "A graph is recorded for each size and each set of addresses of its inputs: keep both the same from step "
-            "to step (pad to a few sizes, copy into buffers that are never replaced), and mark where a step begins "
+            "Keep sizes and addresses of inputs the same from step to step, since each set needs its own graph (pad to "
+            "a few sizes, copy into buffers that are never replaced), and mark where a step begins "
             "(torch.compiler.cudagraph_mark_step_begin())."
         ),
         _TREES,
@@ -81,17 +84,19 @@ _CAUSES = (
     _Cause(
         "compile_in_steps",
         lambda span, _: span["kind"] == "autotune",
-        _tuned,
+        "Kernels are autotuned inside steps",
+        _how_often,
         lambda spans: (
-            "Kernels are tuned at their first call with each size: run every size once before the steps that "
-            'count, keep the cache between runs (TORCHINDUCTOR_CACHE_DIR), or turn autotuning off (mode="default").'
+            "Run every size once before the steps that count, since kernels are tuned at their first call with it, "
+            'keep the cache between runs (TORCHINDUCTOR_CACHE_DIR), or turn autotuning off (mode="default").'
         ),
         _TUNING,
     ),
     _Cause(
         "compile_in_steps",
         lambda span, _: True,
-        _compiled,
+        "Code is compiled inside steps",
+        _by_kind,
         lambda spans: (
             "Compile before the steps that count: run every shape once, and leave those steps out of what you "
             "measure; keep the compile cache between runs (TORCHINDUCTOR_CACHE_DIR), so that later runs start from it."
@@ -121,12 +126,13 @@ def compiling(profile: Profile) -> Iterator[Finding]:
 
 def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -> Finding:
     reasons = _reasons(spans)
-    because = f" (reason: {reasons[0]})" if reasons else ""
+    because = f" The reason: {reasons[0].rstrip('.')}." if reasons else ""
     longest = _longest(spans)
     return Finding(
         cause.id,
-        f"{cause.said(spans)}{because}; in all, this takes {duration(claim.total())} of the {_over(profile)}",
-        advice=cause.advice(spans),
+        f"{cause.said}: {_called(longest)}{_where(longest).at}",
+        why=f"{cause.why(spans)}{_at_most(spans)}: {duration(claim.total())} of the {_over(profile)}.{because}",
+        do=cause.advice(spans),
         where=_where(longest),
         evidence=evidence(profile, np.array([each["event"] for each in spans], np.int64)),
         link=cause.link,
@@ -164,12 +170,13 @@ def _reasons(spans: list[Span]) -> list[str]:
     return [reason for each in longest_first if (reason := each.get("guard") or each.get("reason"))]
 
 
-def _longest_for(spans: list[Span]) -> str:
-    """Which takes longest, as a clause; how long, where there are several."""
-    longest = _longest(spans)
-    called = longest.get("function") or (f"compile id {longest['id']}" if longest["id"] else longest["span"])
-    which = f"for {called}{_where(longest).at}"
-    return which if len(spans) == 1 else f"longest {which} ({duration(longest['dur_ns'])})"
+def _called(span: Span) -> str:
+    return str(span.get("function") or (f"compile id {span['id']}" if span["id"] else span["span"]))
+
+
+def _at_most(spans: list[Span]) -> str:
+    """How long the longest takes, where there are several."""
+    return f", the longest {duration(_longest(spans)['dur_ns'])}" if len(spans) > 1 else ""
 
 
 def _where(span: Span) -> Where:

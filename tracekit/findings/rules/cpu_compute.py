@@ -22,44 +22,43 @@ from tracekit.units import percent
 _LEAST = 0.5  # of a step: otherwise something else bounds it
 _OF_A_LINE = 0.3
 _STANDS_OUT = 0.2  # of the compute time: advice about an operator that takes less would gain little
+_TOLD = 0.01  # of a step: shorter ones are not told
 _NAMED = 3
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#cpu-specific-optimizations"
 # By the kind of work that the operator does.
 _ADVICE = {
     **dict.fromkeys(
         ("scatter/gather", "sparse", "embedding", "sort"),
-        "The first of these operators moves rows around: sort the edges and use sparse or segmented products, or "
-        "gather what it needs only once.",
+        "Move fewer rows: sort the edges and use sparse or segmented products, or gather what is needed only once.",
     ),
     **dict.fromkeys(
         ("matmul", "convolution"),
-        "The first of these operators computes: on a CPU, {smaller}channels_last and one thread per core "
-        "(torch.set_num_threads) may help; a GPU is made for this.",
+        "Try {smaller}channels_last and one thread per core (torch.set_num_threads); a GPU is made for such products.",
     ),
 }
 # By whether anything is compiled: then the operator runs outside of the graphs.
 _RANDOM = {
-    False: "The first of these operators draws random numbers: apply dropout to a smaller tensor, or compile the "
-    "model, which fuses the drawing with what follows it.",
-    True: "The first of these operators draws random numbers, and was not fused: apply dropout to a smaller tensor, or "
-    "inside of the compiled function, without graph breaks around it.",
+    False: "Draw fewer random numbers: apply dropout to a smaller tensor, or compile the model, which fuses the "
+    "drawing with what follows it.",
+    True: "Draw fewer random numbers: apply dropout to a smaller tensor, or inside of the compiled function, without "
+    "graph breaks around it, so that it is fused.",
 }
 _CPP_KERNEL = re.compile(r"(graph_\d+_)?cpp_fused_")  # a loop that Inductor generated, named after what it fuses
-_COMPILED = "The first of these is compiled already: {smaller}more threads (torch.set_num_threads) or a GPU may help."
+_COMPILED = "Try {smaller}more threads (torch.set_num_threads) or a GPU: this is compiled already."
 _AUTOCAST = re.compile(r".*autocast_mode\.py\(\d+\): __enter__", re.DOTALL)
 _PRODUCTS = ("matmul", "convolution")
 _HALF = {"c10::BFloat16", "c10::Half"}
 _SAMPLED = 64  # products whose types are looked up
-_MANY = "No operator stands out: larger batches give each more to do, and torch.compile fuses them into fewer."
+_MANY = "Give each operator more to do, with larger batches, or fuse them (torch.compile): none of them stands out."
 _RECURRENT = re.compile(r".*(?:rnn|lstm|gru)_.*", re.DOTALL)
 _STEP_BY_STEP = (
-    "The first of these operators is a whole recurrent layer, whose time steps wait for each other: larger batches or "
-    "shorter sequences give each of them more to do at once; a GPU may help, compiling leaves it as it is."
+    "Use larger batches or shorter sequences: the time steps of a recurrent layer wait for each other. A GPU may help; "
+    "compiling leaves the layer as it is."
 )
 _OTHERWISE = {
     False: "Compile the model (torch.compile), so that operators are fused and read and write memory only once.",
-    True: "The first of these operators was not fused with others: it runs outside of the compiled graphs, or the "
-    "compiler has no kernel for it. Look for graph breaks around it.",
+    True: "Look for graph breaks around it: it was not fused with others, because it runs outside of the compiled "
+    "graphs, or because the compiler has no kernel for it.",
 }
 
 
@@ -77,23 +76,25 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     if not culprits:
         return
     first = culprits[0]
-    shares = [(plain(each.name), percent(each.step_ns / mean.step_ns)) for each in culprits[:_NAMED]]
-    others = "".join(f", {name} {share_of_step}" for name, share_of_step in shares[1:])
+    parts = [(plain(each.name), each.step_ns / mean.step_ns) for each in culprits[:_NAMED]]
+    shares = [f"{name} takes {percent(parts[0][1])} of a step" for name, _ in parts[:1]]
+    shares += [f"{name} {percent(part)}" for name, part in parts[1:] if part >= _TOLD]
     line, share = where_of_buckets(profile, "cpu_compute")
     culprit = where_of_event(profile, int(first.rows[0]), plain(first.name))
     if share >= _OF_A_LINE:
         location = Where(line.file, line.line, line.function, plain(first.name), module=culprit.module)
-        most = f", most of all{location.at} ({percent(share)} of the compute time)"
+        most = f"Of this, {percent(share)} is{location.at}."
     else:
         location = culprit
-        most = f", the longest {plain(first.name)}{culprit.at}" if culprit.file else ""
+        most = ""
     left = break_time(profile)  # re-entering compiled code computes nothing
     claim: Union = pieces.union(chosen).minus(waits)
     claim = claim if left is None else claim.minus(left.claim)
     yield Finding(
         "cpu_compute",
-        f"Operators compute on the CPU{most}: {shares[0][0]} takes {shares[0][1]} of a step{others}",
-        advice=_advice(profile, first.name) if first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"] else _MANY,
+        f"CPU-bound: {plain(first.name)}{location.at}",
+        why=f"Operators compute on the CPU: {', '.join(shares)}. {most}".strip(),
+        do=_advice(profile, first.name) if first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"] else _MANY,
         where=location,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,

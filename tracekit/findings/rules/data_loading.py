@@ -30,16 +30,15 @@ _OTHER_PROCESSES = (
     "batch is made while the current one is trained on."
 )
 _MORE_WORKERS = (
-    "The workers do not keep up: use more of them (num_workers), up to the number of cores, let them work further "
-    "ahead (prefetch_factor), and keep them alive between epochs (persistent_workers=True)."
+    "Use more workers (num_workers), up to the number of cores, let them work further ahead (prefetch_factor), and "
+    "keep them alive between epochs (persistent_workers=True)."
 )
 _FURTHER_AHEAD = (
-    "The workers nearly keep up: let them work further ahead (prefetch_factor), and keep them alive between epochs "
+    "Let the workers, which nearly keep up, work further ahead (prefetch_factor), and keep them alive between epochs "
     "(persistent_workers=True)."
 )
 _START = (
-    "The loop waits only at its start, until the workers have started: keep them alive between epochs "
-    "(persistent_workers=True), and leave the first step out of what you measure."
+    "Keep the workers alive between epochs (persistent_workers=True), and leave the first step out of what you measure."
 )
 _ONCE = "What does not change from epoch to epoch can be done once, before training."
 _COLLATING = "Collating is part of it: collate fewer, larger tensors, or store them batched."
@@ -59,8 +58,9 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
     location, lines = _where(profile, row, name)
     yield Finding(
         "dataloader_bound",
-        f"The loop waits {duration(waits.step_ns)} a step{lines} for its next batch{said}",
-        advice=advice,
+        f"Data loader: the loop waits for its next batch{lines}",
+        why=f"It waits {duration(waits.step_ns)} a step{said}.",
+        do=advice,
         where=location,
         evidence=evidence(profile, culprit.rows if culprit is not None else waits.spans),
         link=_LINK,
@@ -89,7 +89,7 @@ def _in_process(waits: "_Waits") -> tuple[str, str]:
     parts = [f"{duration(each.step_ns)} in {plain(each.name)}" for each in waits.culprits]
     if collating >= _NAMED:
         parts.append(f"{percent(collating)} of it in collating")
-    said = f", which is made in the training process itself{': ' if parts else ''}{', '.join(parts)}"
+    said = f". The batch is made in the training process itself{': ' if parts else ''}{', '.join(parts)}"
     return said, f"{_OTHER_PROCESSES} {_COLLATING if collating >= _NAMED else _ONCE}"
 
 
@@ -101,8 +101,8 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
     factor = waits.whole_ns / alone if alone > 0 else math.inf
     batches = round(waits.batches, 1)
     said = (
-        f": its workers deliver {count(batches)} batch{'' if batches == 1 else 'es'} a step; a step takes "
-        f"{duration(waits.whole_ns)}, and would take {duration(alone)} without the wait{_needed(factor)}"
+        f" for {count(batches)} batch{'' if batches == 1 else 'es'} of its workers. Without this wait a step would "
+        f"take {duration(alone)} instead of {duration(waits.whole_ns)}{_needed(factor)}"
     )
     return said, f"{_MORE_WORKERS if factor >= 1 + _WORTH_A_WORKER else _FURTHER_AHEAD} {_ONCE}"
 
@@ -117,7 +117,7 @@ def _needed(factor: float) -> str:
         if factor > 2
         else f"one worker more for {'each' if factor > 1.5 else f'every {count(math.floor(1 / (factor - 1)))}'}"
     )
-    return f"; {more} would keep up, if there are cores for them"
+    return f". To keep up, {more} would be needed, and cores for them"
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,11 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     idle = float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / steps
     yield Finding(
         "eager_remainders",
-        f"Besides replaying CUDA graphs {times(round(replays.sum() / steps))} a step, the host submits work in "
-        f"{many(round(len(eager) / steps), 'separate call')} a step, most often under {operator}{location.at}: the GPU "
-        f"idles for {duration(idle)} a step waiting for that",
-        advice="Move the work between the replays into the graphs: remove graph breaks, work on the CPU and sizes that "
+        f"Work is left outside of CUDA graphs, most of all {operator}{location.at}",
+        why=f"Besides replaying graphs {times(round(replays.sum() / steps))} a step, the host makes "
+        f"{many(round(len(eager) / steps), 'separate call')}, and the GPU idles for {duration(idle)} a step waiting "
+        "for them.",
+        do="Move the work between the replays into the graphs: remove graph breaks, work on the CPU and sizes that "
         "vary in between, capture the optimizer too (capturable=True), and use a single graph for the step where "
         "possible.",
         where=location,

@@ -32,6 +32,7 @@ _EARLIER = (
     "Start communicating earlier, while the backward pass computes (DDP's buckets, FSDP's prefetch), or send less: "
     "synchronise less often (no_sync), or use a communication hook that compresses or sends half precision."
 )
+_TOLD = 0.001  # of their time: less is not told
 _LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
 
 
@@ -56,14 +57,14 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
     per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds, profile.trace.links.launch(rows))
     yield Finding(
         "exposed_comm",
-        f"The GPU communicates without computing for {duration(exposed, like=mean.step_ns)} of "
-        f"{duration(mean.step_ns)} a step, {percent(exposed / running)} of its communication time: "
-        f"{many(round(per_step, 1), 'collective')} a step; the costliest is {_called(collectives[worst])}; "
-        f"{_said(waiting)}",
+        f"Exposed communication, most of all {_called(collectives[worst])}",
+        why=f"The GPU communicates without computing for {duration(exposed, like=mean.step_ns)} of "
+        f"{duration(mean.step_ns)} a step: {percent(exposed / running)} of its communication time, in "
+        f"{many(round(per_step, 1), 'collective')} a step. {_said(waiting)}.",
         claim=claim,
         where=collectives[worst],
         evidence=evidence(profile, rows[kinds == worst]),
-        advice=_advice(waiting, per_step, float(np.median(profile.trace.dur_ns[rows]))),
+        do=_advice(waiting, per_step, float(np.median(profile.trace.dur_ns[rows]))),
         link=_DDP,
     )
 
@@ -85,13 +86,13 @@ def _on_a_cpu(profile: Profile) -> Iterator[Finding]:
     per_step, waiting = len(rows) / profile.counted_steps, _waiting(profile, rows, kinds, rows)
     yield Finding(
         "exposed_comm",
-        f"The host waits in collectives{where.at} for {duration(waited, like=mean.step_ns)} of "
-        f"{duration(mean.step_ns)} a step: {many(round(per_step, 1), 'collective')} a step; the costliest is "
-        f"{_called(where)}; {_said(waiting)}",
+        f"The host waits in collectives{where.at}, most of all {_called(where)}",
+        why=f"It waits for {duration(waited, like=mean.step_ns)} of {duration(mean.step_ns)} a step, in "
+        f"{many(round(per_step, 1), 'collective')} a step. {_said(waiting)}.",
         claim=claim,
         where=where,
         evidence=evidence(profile, rows[kinds == worst]),
-        advice=_advice(waiting, per_step, float(np.median(trace.dur_ns[rows]))),
+        do=_advice(waiting, per_step, float(np.median(trace.dur_ns[rows]))),
         link=_DDP,
         confidence="inferred",
     )
@@ -144,19 +145,21 @@ def _waiting(profile: Profile, rows: Ints, kinds: Ints, started: Ints) -> float 
 
 def _said(waiting: float | None) -> str:
     if waiting is None:
-        return "how much of this is waiting for other ranks cannot be known, because no two collectives are equal"
+        return "How much of this is waiting for other ranks cannot be known, because no two collectives are equal"
+    if waiting < _TOLD:
+        return "No waiting for other ranks is known, as far as equal collectives show"
     return (
-        f"at least {percent(waiting)} of the collectives' time is waiting for other ranks (estimated as time above the "
+        f"At least {percent(waiting)} of the collectives' time is waiting for other ranks (estimated as time above the "
         "fastest of equal ones)"
     )
 
 
 def as_all_ranks_show(finding: Finding, waiting: float) -> Finding:
     """The finding with the share of the collectives' time that is waiting, which one rank can only estimate."""
-    about = finding.title.rpartition("; ")[0]
+    about = finding.why.rpartition(". ")[0]
     other, fitting = (_EARLIER, _EQUAL_WORK) if waiting > _LATE else (_EQUAL_WORK, _EARLIER)
-    title = f"{about}; {percent(waiting)} of the collectives' time is waiting for other ranks"
-    return replace(finding, title=title, advice=finding.advice.replace(other, fitting))
+    why = f"{about}. {percent(waiting)} of the collectives' time is waiting for other ranks."
+    return replace(finding, why=why, do=finding.do.replace(other, fitting))
 
 
 def _advice(waiting: float | None, per_step: float, median_ns: float) -> str:

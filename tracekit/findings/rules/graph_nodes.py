@@ -23,13 +23,13 @@ def graph_nodes(profile: Profile) -> Iterator[Finding]:
         return
     yield Finding(
         "graph_nodes_missing",
-        f"In {count(len(holes.calls))} replays of CUDA graphs the GPU seems to idle for "
-        f"{duration(float(np.median(holes.ends - holes.starts)))} before the first recorded node: the trace lacks the "
-        "nodes that ran during that time",
+        f"The trace lacks nodes of CUDA graphs, as {count(len(holes.calls))} replays show",
+        why="The GPU seems to idle for "
+        f"{duration(float(np.median(holes.ends - holes.starts)))} before the first recorded node of each.",
         claim=Union.of(holes.starts, holes.ends),
         where=Where(function=bare(trace.names[trace.name_codes[holes.calls[0]]])),
         evidence=evidence(profile, holes.calls),
-        advice="Do not trust idle time in these replays. Start the profiler before the graphs are captured, or warm it "
+        do="Do not trust idle time in these replays. Start the profiler before the graphs are captured, or warm it "
         "up for a few more steps.",
         link=_LINK,
         confidence="inferred",

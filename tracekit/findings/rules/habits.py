@@ -81,12 +81,14 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     claim = inside.common(idle)
     line, _ = where_of_buckets(profile, "python")
     calls = f"{count(round(launches))} launches and " if habit.one_by_one else ""
+    location = Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line
     took = trace.dur_ns[spans].sum() / profile.counted_steps
     yield Finding(
         habit.id,
-        f"{habit.said}: {calls}{duration(took)} of the host's time per step",
-        advice=habit.advice,
-        where=Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line,
+        f"{habit.said}{location.at}",
+        why=f"That is {calls}{duration(took)} of the host's time per step.",
+        do=habit.advice,
+        where=location,
         evidence=evidence(profile, spans),
         link=habit.link,
         claim=claim,

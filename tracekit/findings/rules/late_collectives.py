@@ -37,9 +37,10 @@ def late_collectives(profile: Profile) -> Iterator[Finding]:
     number = many(round(len(rows) / len(Steps.of(profile).low), 1), "collective")
     yield Finding(
         "late_collectives",
-        f"{number} a step could begin earlier, by {duration(float(late.max()))} at most: all that was submitted before "
-        "is done, but kernels of other streams keep the GPU busy",
-        advice="Let collectives go first: TORCH_NCCL_HIGH_PRIORITY=1, or "
+        "Collectives begin late on a busy GPU",
+        why=f"{number} a step could begin earlier, by {duration(float(late.max()))} at most: all that was submitted "
+        "before is done, but kernels of other streams keep the GPU busy.",
+        do="Let collectives go first: TORCH_NCCL_HIGH_PRIORITY=1, or "
         "ProcessGroupNCCL.Options(is_high_priority_stream=True) for init_process_group.",
         where=Where(kernel=trace.names[trace.name_codes[rows[late.argmax()]]]),
         evidence=evidence(profile, rows),

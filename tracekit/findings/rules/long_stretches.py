@@ -42,8 +42,9 @@ def _finding(profile: Profile, story: Story, holes: list[Hole]) -> Finding:
     chosen[[each.piece for each in holes]] = True
     return Finding(
         story.id,
-        story.title(cases),
-        advice=story.advice(cases),
+        story.headline(cases),
+        why=story.why(cases),
+        do=story.advice(cases),
         where=cases.where,
         evidence=evidence(profile, np.unique(np.array(events, np.int64))),
         link=story.link,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tracekit.findings import Finding, Where, blamed_events, evidence, rule
-from tracekit.findings.culprits import by_name
+from tracekit.findings.culprits import by_name, plain
 from tracekit.profile import Profile
 from tracekit.units import duration
 
@@ -19,9 +19,9 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
         culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
         yield Finding(
             "cold_start",
-            f"The GPU idles for {duration(mean.parts['module_load'])} a step while its code is loaded, at the first "
-            "use of each kernel",
-            advice="Warm up before you measure or record; CUDA_MODULE_LOADING=EAGER loads everything at the start.",
+            f"GPU code is loaded at its first use{f' by {plain(culprits[0].name)}' if culprits else ''}",
+            why=f"The GPU idles for {duration(mean.parts['module_load'])} a step meanwhile.",
+            do="Warm up before you measure or record; CUDA_MODULE_LOADING=EAGER loads everything at the start.",
             where=Where(operator=culprits[0].name) if culprits else Where(),
             evidence=evidence(profile, culprits[0].rows) if culprits else (),
             link="https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading",
@@ -31,8 +31,9 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
         chosen = pieces.of("profiler")
         yield Finding(
             "profiler_overhead",
-            f"The GPU idles for {duration(mean.parts['profiler'])} a step because of the profiler itself",
-            advice="Record fewer steps, without stacks and shapes, and rely on the step time of a run that is not "
+            "The profiler itself delays the host",
+            why=f"The GPU idles for {duration(mean.parts['profiler'])} a step because of it.",
+            do="Record fewer steps, without stacks and shapes, and rely on the step time of a run that is not "
             "profiled.",
             evidence=evidence(profile, blamed_events(profile, chosen)),
             link="https://docs.pytorch.org/docs/stable/profiler.html",

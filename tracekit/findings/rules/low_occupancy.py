@@ -44,10 +44,11 @@ def low_occupancy(profile: Profile) -> Iterator[Finding]:
         rows,
         Finding(
             "low_occupancy",
-            f"{percent(share_of_work(profile, rows))} of the GPU's work is kernels that leave most of the GPU empty: "
-            f"they occupy {occupied} of it, and in each step {count(few)} of {count(number)} such kernels "
-            f"{'has' if few == 1 else 'have'} fewer blocks than the GPU has multiprocessors",
-            advice=_FEW_BLOCKS if few > number / 2 else _FEW_WARPS,
+            "Low occupancy",
+            why=f"Kernels that fill {occupied} of the GPU are {percent(share_of_work(profile, rows))} of its work. "
+            f"Of {count(number)} a step, {count(few)} {'has' if few == 1 else 'have'} fewer blocks than the GPU has "
+            "multiprocessors.",
+            do=_FEW_BLOCKS if few > number / 2 else _FEW_WARPS,
             link=_LINK,
             confidence="inferred",
         ),

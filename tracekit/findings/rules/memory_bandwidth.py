@@ -34,10 +34,10 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
         rows,
         Finding(
             "memory_bandwidth",
-            f"Large elementwise kernels move {size(rate)}/s, {percent(rate / reached.peak)} of the memory bandwidth of "
-            f"{reached.device}",
+            "Low memory bandwidth of elementwise kernels",
+            why=f"Large ones move {size(rate)}/s, {percent(rate / reached.peak)} of the peak of {reached.device}.",
             claim=Union.of(events.end_ns - gained, events.end_ns),
-            advice="Give them contiguous tensors of one memory format, whose rows are read in order; if torch.compile "
+            do="Give them contiguous tensors of one memory format, whose rows are read in order; if torch.compile "
             "fuses them, they move less to begin with.",
             link=_LINK,
             confidence="inferred",

@@ -34,17 +34,17 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
     if not trace.census.any(lambda roles: roles.host | roles.gpu) or not len(trace.steps):
         yield Finding(
             "empty",
-            "No event in the trace has a duration",
-            advice="Check that the profiler was recording while the steps ran: its schedule may still have been "
-            "waiting.",
+            "The trace is empty: no event has a duration",
+            do="Check that the profiler was recording while the steps ran: its schedule may still have been waiting.",
             link=_LINK,
         )
     elif trace.device == "gpu" and not _submits(trace):
         calls = "no call" if trace.threads.main is None else "no call of the training process"
         yield Finding(
             "host_side_missing",
-            f"The trace holds GPU work, but {calls} that submitted it",
-            advice="Record the training process with ProfilerActivity.CPU, too, and write the traces of different "
+            "The host side is missing: nothing says who submitted GPU work",
+            why=f"The trace holds GPU work, but {calls} that submitted it.",
+            do="Record the training process with ProfilerActivity.CPU, too, and write the traces of different "
             "processes to different files: without the calls of that process it cannot be known why the GPU idles.",
             evidence=evidence(profile, trace.where(lambda part: part.roles.gpu)),
             link=_LINK,
@@ -52,8 +52,9 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
     elif (submitted := device_side_missing(trace)) is not None:
         yield Finding(
             "gpu_side_missing",
-            f"{submitted.said}, but the trace shows nothing of what the device did",
-            advice="Record with ProfilerActivity.CUDA (or the activity of your device), and let the profiler warm up "
+            "The GPU side is missing: the device was not recorded",
+            why=f"{submitted.said}, but the trace shows nothing of what came of it.",
+            do="Record with ProfilerActivity.CUDA (or the activity of your device), and let the profiler warm up "
             "for a step. Until then it cannot be known what the device did, or whether it idled.",
             where=submitted.by,
             evidence=evidence(profile, trace.where(lambda part: submitted.ask(part.roles))),

@@ -40,9 +40,10 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
     moved = values(trace.events["bytes"])[copies[counted]].sum() / steps
     yield Finding(
         "h2d_pageable_copy",
-        f"Data is copied to the GPU from pageable memory{culprit.at}, {times(round(float(counted.sum()) / steps, 1))} "
-        f"a step ({size(moved)}): the calls hold up the host for {duration(blocked)}",
-        advice="Pin the host's memory (DataLoader(pin_memory=True), or tensor.pin_memory()) and copy with "
+        f"Host-to-device copies from pageable memory{culprit.at}",
+        why=f"Data is copied {times(round(float(counted.sum()) / steps, 1))} a step ({size(moved)}); the calls hold up "
+        f"the host for {duration(blocked)}.",
+        do="Pin the host's memory (DataLoader(pin_memory=True), or tensor.pin_memory()) and copy with "
         "non_blocking=True, so that copies run beside the kernels; or create the data on the GPU.",
         where=culprit,
         evidence=evidence(profile, calls[counted]),

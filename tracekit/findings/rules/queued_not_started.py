@@ -35,15 +35,15 @@ def queued_not_started(profile: Profile) -> Iterator[Finding]:
     where, named = _ended_by(profile, waits)
     longest = duration(int((waits.end - waits.start).max()))
     told, excluded = _clues(profile, waits)
-    suspects = " ".join(told) or (
-        "Nothing in this recording explains it: look for another process on the GPU (nvidia-smi), such as a display or "
-        "another job."
-    )
+    suspects = " ".join(told) or "Nothing in this recording explains it."
+    first = "Rule out what the recording names, then look" if told else "Look"
     yield Finding(
         "queued_not_started",
-        f"Queued work does not start: the GPU idles for {duration(waits.step_ns, like=mean.step_ns)} of "
-        f"{duration(mean.step_ns)} a step, in {many(len(waits.start), 'wait')} of up to {longest}{named}",
-        advice=f"{suspects}{' Ruled out: ' if excluded else ''}{'; '.join(excluded)}{'.' if excluded else ''}",
+        f"Queued work does not start{named}",
+        why=f"The GPU idles for {duration(waits.step_ns, like=mean.step_ns)} of {duration(mean.step_ns)} a step, in "
+        f"{many(len(waits.start), 'wait')} of up to {longest}. "
+        f"{suspects}{' Ruled out: ' if excluded else ''}{'; '.join(excluded)}{'.' if excluded else ''}",
+        do=f"{first} for another process on the GPU (nvidia-smi), such as a display or another job.",
         where=where,
         evidence=evidence(profile, waits.after[waits.after >= 0]),
         link=_LINK,

@@ -16,7 +16,7 @@ from tracekit.findings.verdict import HOST_BOUND
 from tracekit.findings.where import where_of_buckets
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
-from tracekit.units import count, duration, ratio
+from tracekit.units import duration, many, ratio
 
 _LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it
 _OF_A_LINE = 0.3  # of the time: a line with less is not the culprit
@@ -24,6 +24,8 @@ _MOSTLY = 0.5  # of the time
 _INFLATED = 1.1  # times as long as unprofiled: below, it is not worth a clause
 _GRAPHS = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+_TERMS = {"launch_bound": "Launch-bound", "dispatch_bound": "Dispatch-bound", "python_bound": "Python-bound"}
+_TOLD = 0.01  # of a step: shorter parts are not told
 _ADVICE = {
     "launch_bound": (
         'Submit whole steps at once: torch.compile(mode="reduce-overhead") or torch.cuda.graph, which save at most '
@@ -101,10 +103,11 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
     yield Finding(
         name,
-        f"The host is too slow{line_at}: the GPU idles for {duration(idle, like=mean.step_ns)} of "
-        f"{duration(mean.step_ns)} a step, waiting for {_parts(profile, chosen, mean.step_ns)}"
-        f"{_under(profile, culprits)}{_of_wrappers(profile, wrapped, idle)}; {_launches(profile)}",
-        advice=advice,
+        f"{_TERMS[name]}: the host is too slow{line_at}",
+        why=f"The GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step: "
+        f"{_parts(profile, chosen, mean.step_ns)}{_under(profile, culprits)}{_of_wrappers(profile, wrapped, idle)}. "
+        f"{_launches(profile)}.",
+        do=advice,
         where=culprit,
         evidence=evidence(profile, np.concatenate([each.rows for each in culprits[:3]] or [np.zeros(0, np.int64)])),
         link=link,
@@ -170,19 +173,20 @@ def _per_step(profile: Profile, chosen: Bools) -> float:
 def _parts(profile: Profile, chosen: Bools, like: float) -> str:
     pieces = profile.attribution.pieces
     times = {key: _per_step(profile, chosen & pieces.of(key)) for key in SUBMITTING}
-    largest = sorted((key for key in times if times[key] > 0), key=lambda key: -times[key])
-    return ", ".join(f"{duration(times[key], like=like)} of {BUCKETS[key].noun}" for key in largest)
+    largest = sorted((key for key in times if times[key] >= _TOLD * like), key=lambda key: -times[key])
+    return ", ".join(f"{duration(times[key], like=like)} {BUCKETS[key].noun}" for key in largest)
 
 
 def _launches(profile: Profile) -> str:
     """How long it takes to submit work, and how long that work then runs."""
     kernels, calls = _of_counted_steps(profile)
     if not len(calls):
-        return "no launch call is linked to a kernel"
+        return "No launch call is linked to a kernel"
     steps = profile.counted_steps
     return (
-        f"a launch call takes {duration(float(np.median(calls)))} ({count(round(len(calls) / steps))} a step), a "
-        f"kernel or copy {duration(float(np.median(kernels)))} ({count(round(len(kernels) / steps))} a step; medians)"
+        f"{many(round(len(calls) / steps), 'launch', 'launches')} a step take {duration(float(np.median(calls)))} each "
+        f"to submit, {many(round(len(kernels) / steps), 'kernel and copy', 'kernels and copies')} "
+        f"{duration(float(np.median(kernels)))} each to run (medians)"
     )
 
 

@@ -26,10 +26,11 @@ def start_up(profile: Profile) -> Iterator[Finding]:
     calls = trace.where(lambda part: part.roles.host & ~part.roles.annotation & part.lasting)
     yield Finding(
         "cold_start",
-        f"Start-up makes the first {'step' if len(cold) == 1 else f'{len(cold)} steps'} longer: {cold_said(profile)}",
+        f"One-time start-up makes the first {'step' if len(cold) == 1 else f'{len(cold)} steps'} longer",
         cost,
-        f"This happens once, so it matters only in a short run: its cost is spread over all {count(steps)} steps, "
-        "and no other figure contains it. Warm up first.",
+        "Warm up first: this happens once, so it matters only in a short run.",
+        f"Left out of the means: {cold_said(profile)}. The cost is spread over all {count(steps)} steps, and no other "
+        "figure contains it.",
         share=cost / float(view.step_ns[view.known].mean()),
         where=Where(operator=most.removeprefix(_FIRST)) if most.startswith(_FIRST) else Where(),
         evidence=evidence(profile, calls[np.isin(trace.steps.of(trace.ts_ns[calls]), of_cold)]),

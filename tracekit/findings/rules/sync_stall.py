@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracekit.findings import Finding, as_clause, evidence, rule
+from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around
 from tracekit.findings.evidence import MOST
@@ -182,9 +182,10 @@ def _for_sizes(profile: Profile, sized: list[Finding]) -> Finding:
     idle = duration(Steps.of(profile).mean(claim))
     return replace(
         sized[0],
-        title=f"{count(len(sized))} places count on the GPU, read the count back, and only then allocate and launch: "
-        f"the GPU idles for {idle} a step, mostly because {as_clause(sized[0].title)}",
-        advice=" ".join(dict.fromkeys(each.advice for each in sized)),
+        headline=f"{count(len(sized))} places wait for sizes, most of all {sized[0].headline}",
+        why="They count on the GPU, read the count back, and only then allocate and launch; the GPU idles for "
+        f"{idle} a step.",
+        do=" ".join(dict.fromkeys(each.do for each in sized)),
         claim=claim,
         evidence=tuple(sorted(events, key=lambda event: -event.dur_ns)[:MOST]),
     )
@@ -202,13 +203,14 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
     steps = trace.steps.of(trace.ts_ns[culprit.rows])
     number = float(profile.in_counted(steps).sum()) / profile.counted_steps
     waited = trace.dur_ns[culprit.rows].sum() / profile.counted_steps
-    who = f"{maker} ({call})" if maker else call
+    by = f" in {call}" if maker else ""
     location = where_of_event(profile, row, maker)
     finding = Finding(
         "sync_stall",
-        f"{who}{location.at} {reason.said}: the host waits {times(round(number, 1))} a step, {duration(waited)} in "
-        f"all, and the GPU then idles for {duration(culprit.step_ns)} a step",
-        advice=reason.advice,
+        f"{maker or call}{location.at} {reason.said}",
+        why=f"The host waits {times(round(number, 1))} a step{by}, {duration(waited)} together; the GPU then idles for "
+        f"{duration(culprit.step_ns)} a step.",
+        do=reason.advice,
         where=location,
         evidence=evidence(profile, culprit.rows),
         link=_LINK,

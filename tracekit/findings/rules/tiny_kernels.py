@@ -33,10 +33,11 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
         rows[trace.dur_ns[rows] < _TINY_NS],
         Finding(
             "tiny_kernels",
-            f"The GPU idles between kernels although the next one is queued: {count(round(len(rows) / steps))} "
-            f"kernels a step take only {duration(usual)} each (median)",
+            "Gaps between queued tiny kernels",
+            why=f"{count(round(len(rows) / steps))} kernels a step take only {duration(usual)} each (median), and the "
+            "GPU idles between them although the next is queued.",
             claim=pieces.union(between),
-            advice=f"Do more in each kernel: larger batches, {'' if is_compiled(profile) else 'torch.compile, '}an "
+            do=f"Do more in each kernel: larger batches, {'' if is_compiled(profile) else 'torch.compile, '}an "
             "optimizer with foreach=True or fused=True.",
             link=_LINK,
         ),

@@ -34,8 +34,9 @@ def unaligned_products(profile: Profile) -> Iterator[Finding]:
             rows,
             Finding(
                 "unaligned_products",
-                f"{share} of the GPU's work is matrix products whose operands are not aligned{sizes_of(profile, rows)}",
-                advice="Pad the inner sizes (features, vocabulary, sequence) to multiples of 8, or of 16 for one-byte "
+                "Matrix products with unaligned operands",
+                why=f"They are {share} of the GPU's work{sizes_of(profile, rows)}.",
+                do="Pad the inner sizes (features, vocabulary, sequence) to multiples of 8, or of 16 for one-byte "
                 "types, so that kernels that load whole vectors can be chosen.",
                 link=_LINK,
             ),

@@ -28,7 +28,7 @@ def unfused_attention(profile: Profile) -> Iterator[Finding]:
     inside = enclosing(trace, trace.links.launch(softmax), lambda part: part.roles.host & called[part.name_codes])
     by_torch = (inside >= 0).mean() > _MOSTLY
     number = many(round(len(softmax) / profile.counted_steps, 1), "softmax", "softmaxes")
-    fused = "scaled_dot_product_attention does not fuse it here" if by_torch else "not fused"
+    fused = ", which scaled_dot_product_attention does not fuse here" if by_torch else ""
     advice = (
         "Find out why no fused kernel fits: under `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)` "
         "the call warns what it cannot do (a mask, a type, a head size)."
@@ -41,9 +41,10 @@ def unfused_attention(profile: Profile) -> Iterator[Finding]:
         rows,
         Finding(
             "unfused_attention",
-            f"{percent(share_of_work(profile, rows))} of the GPU's work is attention, {fused}: {number} a step between "
-            f"batched products{sizes_of(profile, rows)}",
-            advice=advice,
+            "Attention is not fused",
+            why=f"{percent(share_of_work(profile, rows))} of the GPU's work is attention{fused}: {number} a step "
+            f"between batched products{sizes_of(profile, rows)}.",
+            do=advice,
             link=_LINK,
             confidence="inferred",
         ),

@@ -45,9 +45,10 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
         chains.shorter,
         Finding(
             "unfused_elementwise",
-            f"{count(round((len(chains.shorter) + chains.number) / steps))} elementwise kernels a step follow one "
-            f"another in {many(round(chains.number / steps), 'chain')}{_bytes_saved(profile, chains)}",
-            advice=f"Fuse them: {_COMPILED if is_compiled(profile) else _EAGER} one kernel is made of each chain, "
+            "Elementwise kernels follow one another unfused",
+            why=f"{count(round((len(chains.shorter) + chains.number) / steps))} a step, in "
+            f"{many(round(chains.number / steps), 'chain')}{_bytes_saved(profile, chains)}.",
+            do=f"Fuse them: {_COMPILED if is_compiled(profile) else _EAGER} one kernel is made of each chain, "
             "which reads and writes memory only once; fused=True or foreach=True does so for an optimizer.",
             link=_LINK,
             confidence="inferred",

@@ -38,9 +38,10 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
         rows,
         Finding(
             "without_tensor_cores",
-            f"{percent(share_of_work(profile, rows))} of the GPU's work is matrix products and convolutions in fp32 "
-            f"without tensor cores{sizes_of(profile, rows)}",
-            advice=_advice(major, others_are_half=bool(len(kernels(profile, named(profile, _in_half))))),
+            "fp32 without tensor cores",
+            why=f"Such matrix products and convolutions are {percent(share_of_work(profile, rows))} of the GPU's "
+            f"work{sizes_of(profile, rows)}.",
+            do=_advice(major, others_are_half=bool(len(kernels(profile, named(profile, _in_half))))),
             link=_LINK,
         ),
     )

@@ -1,6 +1,5 @@
 """What bounds the step, why is it slow, and what should be changed?"""
 
-import re
 from collections.abc import Iterator
 
 from tracekit.findings import BOUND_BY, Finding, as_clause, table
@@ -21,7 +20,7 @@ _AROUND = 2  # lines above and below the one that a finding names
 def findings(report: Report, profile: Profile) -> Contents:
     """The verdict and the findings of a variant, costliest first; the cheapest only where everything is requested."""
     diagnosis = report.diagnoses[profile.name]
-    sentences = tuple(map(_sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
+    sentences = tuple(map(sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
     blocks: tuple[Block, ...] = (Sentences(sentences),)
     if cheap := [each for each in diagnosis.all_findings if each not in diagnosis.findings]:
         blocks += (Table("findings", table(cheap).select(_OF_CHEAP_ONES), detail=True, exported=False),)
@@ -52,26 +51,25 @@ def _around(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
     return written[0], tuple(lines[written[0] - 1 : written[-1]])
 
 
-def _sentence(finding: Finding) -> str:
-    return f"{_located(finding, _costed(finding))}. {finding.advice}".strip()
+def sentence(finding: Finding) -> str:
+    """A finding as one paragraph: headline, cost, evidence, what to change."""
+    why = f"{finding.why} " if finding.why else ""
+    return f"{_located(finding)}{_cost(finding)}. {why}{finding.advice}".strip()
 
 
-def _costed(finding: Finding) -> str:
-    """The title with its cost and share of the step; if it states that cost already, the share is put beside it."""
-    title = finding.title.rstrip(".")
+def _cost(finding: Finding) -> str:
+    """Its cost and its share of the step, as the end of a clause; nothing if it has none."""
     if finding.cost_ns is None:
-        return title
-    cost = duration(finding.cost_ns)
+        return ""
     share = f" ({percent(finding.share)})" if finding.share is not None else ""
     if finding.then_bound_by is not None:
-        return f"{title} – cost: up to {cost} a step{share}; then {BOUND_BY[finding.then_bound_by]}"
-    if stated := re.search(rf"(?<![\d.,]){re.escape(cost)}(?: of [\d.,]+ \w+)? a step", title):
-        return f"{title[: stated.end()]}{share}{title[stated.end() :]}"
+        cost = duration(finding.cost_ns)
+        return f" – cost: up to {cost} a step{share}; then {BOUND_BY[finding.then_bound_by]}"
     at_most = "up to " if finding.confidence == "inferred" and finding.bound == "upper" else ""
-    return f"{title}{share}" if cost in title else f"{title} – cost: {at_most}{cost} a step{share}"
+    return f" – cost: {at_most}{duration(finding.cost_ns)} a step{share}"
 
 
-def _located(finding: Finding, title: str) -> str:
-    """The title with the user's line before it, unless it names that line itself."""
-    at = finding.where.at
-    return title if at in title else f"{at[1].upper()}{at[2:]}, {as_clause(title)}"
+def _located(finding: Finding) -> str:
+    """The headline with the user's line before it, unless it names that line itself."""
+    at, headline = finding.where.at, finding.headline.rstrip(".")
+    return headline if at in headline else f"{at[1].upper()}{at[2:]}, {as_clause(headline)}"

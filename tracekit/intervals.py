@@ -85,6 +85,10 @@ class Union:
         """The part of the union that the other covers, too."""
         return self.minus(self.minus(other))
 
+    def plus(self, other: "Union") -> "Union":
+        """What either of the two covers."""
+        return Union.of(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
+
     def overlapping(self, other: "Union") -> "Union":
         """The intervals between the other's first start and its last end."""
         if not len(other.starts):

@@ -20,15 +20,15 @@ def test_of_a_real_trace(name):
 
 @pytest.mark.parametrize("seed", range(0, 120, 3))
 def test_of_a_random_world(tmp_path, seed):
-    assert not contradictions(report(open_subject([world(seed).write(tmp_path / "trace.json")])))
+    assert not contradictions(report(open_subject([world(seed).write(tmp_path / "trace")])))
 
 
 def test_sentences_have_such_figures(tmp_path):
     """Otherwise, the tests above would check nothing."""
     asked = dict.fromkeys((PART_OF, COST, OF_BUCKET, PACE, BUSY, IDLES), 0)
     for path in (
-        world(6).write(tmp_path / "a.json"),
-        world(21).write(tmp_path / "b.json"),
+        world(3).write(tmp_path / "a"),
+        world(21).write(tmp_path / "b"),
         healthy(tmp_path / "c.json"),
     ):
         for _, sentence in said(report(open_subject([path]))):

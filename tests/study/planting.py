@@ -1,6 +1,7 @@
 """Studies with planted results: runs as a capture writes them, without capturing anything."""
 
 import math
+import random
 import statistics
 import time
 
@@ -14,7 +15,8 @@ MS = 1_000_000
 
 def measured(step_ms, *, compile_s=0.0, passes=6, spread=0.01):
     """Passes whose medians lie around `step_ms`, at intervals of `spread`."""
-    ns = [round(step_ms * MS * math.exp(spread * (k - (passes - 1) / 2) / passes)) for k in range(passes)]
+    ranks = random.Random(passes).sample(range(passes), passes)  # in a row, they would look like drift
+    ns = [round(step_ms * MS * math.exp(spread * (rank - (passes - 1) / 2) / passes)) for rank in ranks]
     now = time.time_ns()
     each = [Pass(round=k, started_ns=now + k, step_ns=value, step_all_ns=[value] * 9) for k, value in enumerate(ns)]
     return Measured(

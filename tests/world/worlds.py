@@ -139,7 +139,8 @@ class World:
         return DIALECTS[self.dialect].nanoseconds
 
     def write(self, folder: Path) -> Path:
-        """Write what the profiler records of it into an empty folder: a file for each rank."""
+        """Write what the profiler records of it into a new or empty folder: a file for each rank."""
+        folder.mkdir(exist_ok=True)
         ranks = self.ranks()
         dialect = DIALECTS[self.dialect]
         for rank, recording in enumerate(ranks):

@@ -8,6 +8,7 @@ from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import by_name
 from tracekit.findings.holes import is_hole
 from tracekit.findings.where import where_of_event
+from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.roles import bare
 from tracekit.units import duration, times
@@ -20,10 +21,8 @@ _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-
 def allocator(profile: Profile) -> Iterator[Finding]:
     """`allocator`: calls that allocate or free device memory in most steps, where a cache should serve it."""
     pieces = profile.attribution.pieces
-    chosen = pieces.of("alloc") & ~is_hole(pieces) & profile.counted[pieces.step]
+    chosen = _recurring(profile)
     steps = profile.counted_steps
-    if steps < 2 or len(np.unique(pieces.step[chosen])) < _OFTEN * steps:
-        return
     culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
     if not culprits:
         return
@@ -41,3 +40,22 @@ def allocator(profile: Profile) -> Iterator[Finding]:
         link=_LINK,
         claim=pieces.union(chosen),
     )
+
+
+def recurring_calls(profile: Profile) -> Ints:
+    """The calls that this rule is about, however long they are."""
+    rows = profile.attribution.pieces.event[_recurring(profile)].astype(np.int64)
+    return np.unique(rows[rows >= 0])
+
+
+def _recurring(profile: Profile) -> Bools:
+    """The pieces of counted steps in which memory is allocated or freed; long ones count only if most steps have one,
+    as do the others."""
+    pieces = profile.attribution.pieces
+    allocating = pieces.of("alloc") & profile.counted[pieces.step]
+    long = is_hole(pieces)
+    chosen = np.zeros(len(long), bool)
+    for kind in (allocating & long, allocating & ~long):
+        if len(np.unique(pieces.step[kind])) >= max(2, _OFTEN * profile.counted_steps):
+            chosen |= kind
+    return chosen

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.where import where_of_buckets
@@ -59,7 +61,8 @@ _HABITS = (
 
 @rule("habits")
 def habits(profile: Profile) -> Iterator[Finding]:
-    """`optimizer_loop`, `zero_grad`, `garbage_collection`: the time in them during which the GPU idles."""
+    """`optimizer_loop`, `zero_grad`, `garbage_collection`: the time in them during which the GPU idles, and that of the
+    kernels that a single one would replace."""
     if profile.means["wall"] is None or profile.trace.device != "gpu":
         return
     for habit in _HABITS:
@@ -79,6 +82,8 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     inside = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
     claim = inside.common(idle)
+    if habit.one_by_one:
+        claim = claim.plus(_running(profile, spans))
     line, _ = where_of_buckets(profile, "python")
     calls = f"{count(round(launches))} launches and " if habit.one_by_one else ""
     location = Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line
@@ -93,6 +98,19 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
         link=habit.link,
         claim=claim,
     )
+
+
+def _running(profile: Profile, spans: Ints) -> Union:
+    """From the first to the last kernel that is submitted inside each of those spans: one kernel would do instead."""
+    trace = profile.trace
+    activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
+    span = enclosing(trace, launches, lambda part: part.among(spans))
+    activities, span = activities[span >= 0], span[span >= 0]
+    found, which = np.unique(span, return_inverse=True)
+    starts, ends = np.full(len(found), np.iinfo(np.int64).max), np.zeros(len(found), np.int64)
+    np.minimum.at(starts, which, trace.ts_ns[activities])
+    np.maximum.at(ends, which, trace.ts_ns[activities] + trace.dur_ns[activities])
+    return Union.of(starts, ends)
 
 
 def _launches(profile: Profile, spans: Ints) -> int:

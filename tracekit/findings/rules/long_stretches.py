@@ -7,6 +7,7 @@ import numpy as np
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import plain
 from tracekit.findings.holes import Hole, Holes
+from tracekit.findings.rules.allocator import recurring_calls
 from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.stories import Cases, Story, story_of
@@ -21,7 +22,8 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     if profile.means["wall"] is None or device_side_missing(profile.trace) is not None:
         return
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
-    for hole in Holes(profile, pageable_calls(profile.trace)):
+    of_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
+    for hole in Holes(profile, of_other_rules):
         story = story_of(hole)
         if hole.outlier or (hole.unseen and story.id != "cold_start"):
             continue

@@ -10,6 +10,7 @@ from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around
 from tracekit.findings.evidence import MOST
+from tracekit.findings.kernels import time_of
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.size_reads import made_of_what_is_read
 from tracekit.findings.where import where_of_event
@@ -20,6 +21,7 @@ from tracekit.trace.own_waits import own_waits
 from tracekit.trace.roles import COPY, bare
 from tracekit.units import count, duration, times
 
+_TO_HOST = re.compile(r"Memcpy DtoH.*|CopyDeviceToHost.*", re.DOTALL)
 _MOST = 5  # places that get a finding each
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
 
@@ -205,18 +207,35 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
     waited = trace.dur_ns[culprit.rows].sum() / profile.counted_steps
     by = f" in {call}" if maker else ""
     location = where_of_event(profile, row, maker)
+    if location.file is None and maker is None:
+        location = replace(location, function=call)
+    idle, copied = profile.attribution.pieces.union(culprit.chosen), _copied_to_the_host(profile, culprit.rows)
+    copying = Steps.of(profile).mean(copied)
+    also = f", after it has only copied for {duration(copying)}" if copying > culprit.step_ns else ""
     finding = Finding(
         "sync_stall",
         f"{maker or call}{location.at} {reason.said}",
         why=f"The host waits {times(round(number, 1))} a step{by}, {duration(waited)} together; the GPU then idles for "
-        f"{duration(culprit.step_ns)} a step.",
+        f"{duration(culprit.step_ns)} a step{also}.",
         do=reason.advice,
         where=location,
         evidence=evidence(profile, culprit.rows),
         link=_LINK,
-        claim=profile.attribution.pieces.union(culprit.chosen),
+        claim=idle.plus(copied),
     )
     return finding, reason
+
+
+def _copied_to_the_host(profile: Profile, calls: Ints) -> Union:
+    """The time in which the GPU does nothing but copy to the host what these calls wait for: they submit the copy
+    themselves, or their operator does."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    copies, launches = trace.links.activities, trace.links.launches
+    to_host = trace.labels.fits(_TO_HOST)[trace.name_codes[copies]]
+    makers = trace.operators.of(calls)
+    awaited = np.isin(launches, calls) | np.isin(trace.operators.of(launches), makers[makers >= 0])
+    copied = time_of(profile, copies[to_host & awaited].astype(np.int64))
+    return copied.common(pieces.union(pieces.of("gpu_copy")))
 
 
 def _of_copy(reason: _Reason, trace: Trace, calls: Ints) -> _Reason:

@@ -4,6 +4,7 @@
 # make verify     runs the long proofs, before a release: real scripts and every recipe through real captures
 # make bench      compares reading and attribution with other tools, captures with plain runs; times timeline frames
 # make sample     captures the run in sample_traces again, on a quiet machine with Cora under data/
+# make house      prints how the package is cut and what its names are
 # make test-hta   compares HTA on our columns with HTA on its own parse, in a separate environment
 # make bench-tui  times the terminal UI; make screenshots writes the pictures of it in docs/images
 # make verify-cuda  tests CUDA's paths without a GPU, on libraries of our own (tests/fakecuda; downloads 0.9 GB once)
@@ -59,7 +60,7 @@ test-hta: .venv-hta/.made
 	.venv-hta/bin/python -m pip install --quiet -c constraints.txt -e '.[hta]' pytest hypothesis
 	touch $@
 
-.PHONY: test demo four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda gpu check format clean
+.PHONY: test demo house four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -87,6 +88,9 @@ sample: $(VENV)/.demo
 		-o out/sample/run.json
 	rm -rf sample_traces/run.json sample_traces/run-*
 	mv out/sample/* sample_traces
+
+house:
+	@$(PYTHON) -m tests.house
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --page docs/traces.md

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import warm
-from compiling import FORMS, USUAL
 
 from tests.capture.capturing import perform
+from tests.capture.compiling import FORMS, USUAL
 from tracekit import run as runs
 
 ROOT = Path(runs.__file__).parents[2]

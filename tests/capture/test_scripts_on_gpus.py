@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from test_emulated import perform
 
 from tests.capture.pretended_gpu import gpu
+from tests.capture.test_emulated import perform
 from tracekit.capture.child.steering import steered
 from tracekit.capture.child.timing import StepClock
 from tracekit.capture.job import Job

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from known import Known, call, copy, frame, kernel, launch, note, op, step, tool
+from tests.engine.known import Known, call, copy, frame, kernel, launch, note, op, step, tool
 
 HOST = [
     Known(

@@ -1,6 +1,6 @@
 """Known answers to what the GPU does, and what keeps it idle (§6), and to when steps begin and end (§7)."""
 
-from known import Known, call, copy, kernel, launch, op, step
+from tests.engine.known import Known, call, copy, kernel, launch, op, step
 
 WALL = [
     Known(

@@ -14,12 +14,12 @@ import pytest
 import twin
 from hypothesis import given
 from hypothesis import strategies as st
-from known import Event, Known
-from known_host import HOST
-from known_wall import WALL
 from real import trace_names, trace_path
 from strategies import as_json, traces
 
+from tests.engine.known import Event, Known
+from tests.engine.known_host import HOST
+from tests.engine.known_wall import WALL
 from tracekit.faces.shared.document import attribution
 
 STEP_KEYS = ("step", "start_ns", "wall_ns", "host_start_ns", "host_ns", "steady", "wall", "host")

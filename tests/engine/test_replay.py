@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from known import Event
 from real import trace_names, trace_path
-from replay_twin import Removed, twin
 from small import event, kernel, launch, op, step, write
 from strategies import as_json, traces
 
+from tests.engine.known import Event
+from tests.engine.replay_twin import Removed, twin
 from tracekit.engine import dependencies
 from tracekit.engine.dependencies import DRAINED, FULL, RETURN
 from tracekit.engine.replay import Removal, Replay, replay

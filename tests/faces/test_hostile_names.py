@@ -10,9 +10,9 @@ import openpyxl
 import pyarrow.parquet as pq
 import pytest
 from small import event, kernel, launch, op, step, write
-from test_html import Page
 
 from tests.faces.formats import TEXTS, written
+from tests.faces.test_html import Page
 from tests.faces.typesetting import typeset, with_pdflatex
 from tracekit.explain import explain
 from tracekit.faces.perfetto import export

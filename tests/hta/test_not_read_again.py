@@ -7,11 +7,11 @@ import hta.common.trace
 import hta.common.trace_parser
 import pyarrow.parquet as pq
 import pytest
-from both_ways import ANALYSES, ours
 from small import kernel, launch, op, step
-from test_same_as_hta import RANKS
 
 import tracekit
+from tests.hta.both_ways import ANALYSES, ours
+from tests.hta.test_same_as_hta import RANKS
 from tracekit.cli.hta import _NAMES
 from tracekit.cli.program import main
 from tracekit.errors import OutputError

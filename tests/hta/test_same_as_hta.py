@@ -1,11 +1,11 @@
 """Every analysis of HTA on our columns and on its own parse, with real traces: equal wherever HTA is right."""
 
 import pytest
-from both_ways import ANALYSES, ParsedTrace, TraceAnalysis, assert_alike, frames, ours, theirs
 from hta.trace_diff import TraceDiff
 from real import trace_path
 from small import event, launch, op, write
 
+from tests.hta.both_ways import ANALYSES, ParsedTrace, TraceAnalysis, assert_alike, frames, ours, theirs
 from tracekit.hta import trace_analysis
 from tracekit.profile import open_subject
 

@@ -5,10 +5,10 @@ import json
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from jobs import section_of
-from lateness_twin import Job, Planned, blame
 from small import event, kernel, launch, op, step
 
+from tests.ranks.jobs import section_of
+from tests.ranks.lateness_twin import Job, Planned, blame
 from tracekit.ranks import collectives, read_rank
 
 BUCKETS = ("python", "dataload", "dispatch", "gpu_copy")

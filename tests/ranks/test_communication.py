@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from jobs import WORLD, call, job_of_groups
 from small import step
 
+from tests.ranks.jobs import WORLD, call, job_of_groups
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives, rank_columns, read_rank
 from tracekit.ranks.communication import bus_factor, communication

@@ -6,9 +6,9 @@ Rank 2 is made late, so that a comparison of the remaining ranks must report it,
 import json
 
 import pytest
-from jobs import job
 from on_screen import ask, opened, texts
 
+from tests.ranks.jobs import job
 from tracekit.cli import main
 from tracekit.faces.shared.document import as_document
 from tracekit.fleet import open_ranks, readers

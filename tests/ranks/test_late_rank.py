@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from jobs import job, profile_of
 from small import event, op, step, write
 
+from tests.ranks.jobs import job, profile_of
 from tracekit.cli import main
 from tracekit.findings import diagnose
 from tracekit.findings.rules.exposed_comm import exposed_comm

@@ -7,9 +7,9 @@ import pickle
 from pathlib import Path
 
 import pytest
-from jobs import LATE_US, TRANSFER_US, compared, job, profile_of, section_of
 from small import event, op, step
 
+from tests.ranks.jobs import LATE_US, TRANSFER_US, compared, job, profile_of, section_of
 from tracekit.engine.buckets import WALL
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from jobs import job, job_of_groups, merged, profile_of
 
+from tests.ranks.jobs import job, job_of_groups, merged, profile_of
 from tracekit.faces.shared.document import as_document
 from tracekit.fleet.one_rank import read_one
 from tracekit.profile import open_subject

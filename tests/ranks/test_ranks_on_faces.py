@@ -1,8 +1,8 @@
 """Every face shows the ranks by drawing the same blocks."""
 
 import pyarrow.parquet as pq
-from jobs import job
 
+from tests.ranks.jobs import job
 from tracekit.cli import main
 from tracekit.profile import open_subject
 from tracekit.report import report

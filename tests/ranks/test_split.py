@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from jobs import compared, job, merged
 
+from tests.ranks.jobs import compared, job, merged
 from tracekit.engine.attribution import attribute
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject

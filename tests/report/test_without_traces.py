@@ -5,8 +5,8 @@ import json
 import on_screen
 import pytest
 from msgspec.structs import replace
-from test_unprofiled_report import measured, reported
 
+from tests.report.test_unprofiled_report import measured, reported
 from tracekit import load
 from tracekit import run as runs
 from tracekit.cli import main

@@ -1,10 +1,10 @@
 """A lane against its naive twin: coverage to the nanosecond, no event lost, rows on which nothing overlaps."""
 
-import lane_twin as twin
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.timeline import lane_twin as twin
 from tracekit.timeline import NONE, Lane
 from tracekit.timeline.lane import sublanes
 

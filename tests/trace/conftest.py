@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from cached_traces import made
 
+from tests.trace.cached_traces import made
 from tracekit.trace.storing import cache
 
 

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cached_traces import document, folder_of, litter, made
 
+from tests.trace.cached_traces import document, folder_of, litter, made
 from tracekit.trace import Trace
 from tracekit.trace.storing import cache
 

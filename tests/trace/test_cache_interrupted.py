@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from cached_traces import document, litter
 
+from tests.trace.cached_traces import document, litter
 from tracekit.trace.storing import cache
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_reader import fast, plain
 
+from tests.trace.plain_reader import fast, plain
 from tracekit.trace import Trace
 from tracekit.trace.reading import chunks, convert, exact
 

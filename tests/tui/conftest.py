@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import made_traces
 import pytest
+
+from tests.tui import made_traces
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pilots import key_of, press, said, started
 from real import trace_path
-from timelines import compiling, indexes
 
+from tests.tui.pilots import key_of, press, said, started
+from tests.tui.timelines import compiling, indexes
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.tui.model.on_timeline import on_timeline

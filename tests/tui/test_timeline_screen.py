@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import made_traces
 import numpy as np
 import pytest
 import small
-import timelines
 from rich.cells import cell_len
 
+from tests.tui import made_traces, timelines
 from tracekit.timeline import CATEGORIES, CATEGORY
 from tracekit.tui.timeline.canvas import fitted
 from tracekit.tui.timeline.frame import round_step

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import small
-import timelines
 
+from tests.tui import timelines
 from tracekit.tui.timeline import Event, Step, Stretch
 from tracekit.tui.timeline.detail import facts, surrounding, title
 from tracekit.tui.timeline.pointing import clicked

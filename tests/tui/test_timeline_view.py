@@ -2,10 +2,10 @@
 
 import pytest
 import small
-import timelines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tui import timelines
 from tracekit.timeline import Index
 from tracekit.tui.timeline.view import LEAST, View
 

@@ -5,13 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import made_traces
 import pytest
-import timelines
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
+from tests.tui import made_traces, timelines
 from tracekit.errors import TracekitError
 from tracekit.profile import Profile, open_subject
 from tracekit.timeline import Index

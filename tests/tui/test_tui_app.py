@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-import made_traces
 import pytest
-from pilots import focused, press, said, settled, started
 
+from tests.tui import made_traces
+from tests.tui.pilots import focused, press, said, settled, started
 from tracekit import cli
 from tracekit.trace.reading.convert import Seen
 from tracekit.tui.app import TracekitApp, build_app

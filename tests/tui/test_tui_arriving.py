@@ -3,11 +3,11 @@
 from pathlib import Path
 from threading import Event
 
-import made_traces
 import pytest
 from on_screen import texts
-from pilots import press, said
 
+from tests.tui import made_traces
+from tests.tui.pilots import press, said
 from tracekit.trace.reading.convert import Seen
 from tracekit.tui.app import TracekitApp, build_app
 from tracekit.tui.background import Done

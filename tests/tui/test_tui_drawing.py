@@ -2,7 +2,6 @@
 
 from itertools import combinations, pairwise
 
-import made_traces
 import numpy as np
 import on_screen
 import pytest
@@ -12,6 +11,7 @@ from on_screen import ask
 from rich.console import Console
 from rich.text import Text
 
+from tests.tui import made_traces
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
 from tracekit.report.blocks import Line
 from tracekit.tui.model.bars import PATTERNS, apportion, bars, pattern

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from pilots import press, said, started
 from small import event, kernel, launch, op, step, write
+
+from tests.tui.pilots import press, said, started
 
 LINE = "train.py(7): train"
 

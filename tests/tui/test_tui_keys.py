@@ -4,9 +4,9 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from pilots import focused, key_of, press, said, settled, started
 from textual.widgets import Input
 
+from tests.tui.pilots import focused, key_of, press, said, settled, started
 from tracekit.tui.app import TracekitApp
 from tracekit.tui.exporting import screen_text
 from tracekit.tui.keys import KEYS, keys_for

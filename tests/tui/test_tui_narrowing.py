@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-import made_traces
 import numpy as np
 import on_screen
 import pytest
 from on_screen import ask, rows, sheet, texts
 from real import trace_path
 
+from tests.tui import made_traces
 from tracekit.tui.model.panes.overview import breakdown_of
 from tracekit.tui.model.selection import Selection
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import made_traces
 import on_screen
 import pytest
 
+from tests.tui import made_traces
 from tracekit.tui.model.content import Content
 from tracekit.tui.model.navigation import Navigation
 from tracekit.tui.model.opened import Opened

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-import made_traces
 import numpy as np
 import on_screen
 import pytest
 from on_screen import ask, rows, sheet, texts
 
+from tests.tui import made_traces
 from tracekit.engine.buckets import BUCKETS
 from tracekit.faces.shared.document import as_document
 from tracekit.tui.model.content import Code, Lanes

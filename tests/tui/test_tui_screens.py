@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import made_traces
 import on_screen
 import pytest
-from pilots import key_of, press, said, settled, started
 from real import trace_path
 from small import event, write
 
+from tests.tui import made_traces
+from tests.tui.pilots import key_of, press, said, settled, started
 from tracekit.report import blocks
 from tracekit.tui.exporting import screen_text
 from tracekit.tui.model.panes import all_panes

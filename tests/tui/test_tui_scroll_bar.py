@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pilots import started
 from textual.app import App, ComposeResult
 
+from tests.tui.pilots import started
 from tracekit.trace.schema import column
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.grid import Grid

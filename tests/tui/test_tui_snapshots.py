@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import made_traces
 import pytest
-from pilots import press, settled
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from tests.tui import made_traces
+from tests.tui.pilots import press, settled
 from tracekit.tui.app import build_app
 from tracekit.tui.widgets.grid import Grid
 

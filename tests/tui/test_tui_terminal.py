@@ -5,10 +5,10 @@ import signal
 import time
 from pathlib import Path
 
-import made_traces
 import pytest
 
 from tests.terminal import terminal
+from tests.tui import made_traces
 
 _PATIENCE_S = 60  # on a busy machine
 

@@ -11,10 +11,11 @@ from tracekit.engine.buckets import SLOW_HOST
 from tracekit.engine.pieces import Pieces
 from tracekit.findings.culprits import plain
 from tracekit.findings.where import where_of_piece
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
 from tracekit.profile.first_uses import FirstUses
 from tracekit.trace.enclosing import enclosing
+from tracekit.trace.rereading.arguments import arguments
 from tracekit.trace.roles import OPERATOR
 from tracekit.trace.rows import Events
 
@@ -23,6 +24,7 @@ _ODD = 20  # times the median of its name: an event that long is out of the ordi
 OFTEN = 0.5  # of the steps: what occurs so often is a normal part of a step
 _FALLBACK = re.compile(r"fallback_function|TensorExpr.*", re.DOTALL)
 _NEAR = 1000  # events looked at for the operator before or after
+_SIZES_LOOKED_AT = 200  # operators of the same name
 _LOOKED_AT = 16  # starts of backward at which its line is looked up
 
 
@@ -41,8 +43,8 @@ class Hole:
     kind: int  # of `roles`: an operator, a runtime call, a Python function; −1 without an event
     name: str  # of that event; without one, the operators before and after
     near: tuple[int, ...]  # the operators before and after; of holes without an event
-    # The median of the other events of that name at that line; without an event, of the other times between two
-    # operators of these names. 0 where there is none.
+    # The median of the other events of that name at that line, of operators with inputs of the same sizes where these
+    # were recorded; without an event, of the other times between two operators of these names. 0 where there is none.
     usual_ns: float
     dur_ns: int  # of the hole itself: what is recorded inside the event is not part of it
     first: bool  # it is a first use, or fills the allocator's cache right after one
@@ -52,6 +54,7 @@ class Hole:
     line_known: bool  # a recording with stacks shows whose time it is
     unseen: bool  # what the GPU did meanwhile is unknown
     handover: bool  # backward passes from the calling thread to autograd's, or back
+    crowded: bool  # other threads of the process work most of the time
 
     @property
     def odd(self) -> bool:
@@ -106,6 +109,7 @@ class Holes:
                 line_known=row < 0 and where_of_piece(self._profile, piece).file is not None,
                 unseen=bool(unseen[k]),
                 handover=row < 0 and self._is_handover(piece),
+                crowded=0 < _ODD * usual <= pieces.dur[piece] and self._is_crowded(piece, row),
             )
 
     def _name(self, k: int) -> str:
@@ -157,8 +161,17 @@ class Holes:
         """The median duration of the other events of that name and `cat` at the same line, ns; 0 for none."""
         trace = self._profile.trace
         rows, owners = self._of_kind[int(trace.name_codes[row]), int(trace.cat_codes[row])]
-        others = trace.dur_ns[rows[(rows != row) & (owners == owners[rows == row])]]
-        return float(np.median(others)) if len(others) else 0.0
+        others = rows[(rows != row) & (owners == owners[rows == row])]
+        if not len(others):
+            return 0.0
+        usual = float(np.median(trace.dur_ns[others]))
+        if trace.labels.kinds[trace.cat_codes[row]] == OPERATOR and trace.dur_ns[row] >= _ODD * usual:
+            near = others[np.argsort(np.abs(others - row))[:_SIZES_LOOKED_AT]]
+            recorded = arguments(trace, np.append(near, row))
+            if row in recorded and (inputs := recorded[row].inputs) is not None:
+                alike = [trace.dur_ns[other] for other in near.tolist() if recorded[other].inputs == inputs]
+                return float(np.median(alike)) if alike else 0.0
+        return usual
 
     @cached_property
     def _of_kind(self) -> dict[tuple[int, int], tuple[Ints, Ints]]:
@@ -220,6 +233,28 @@ class Holes:
         before = np.flatnonzero(pieces.of("python") & np.isin(pieces.end, np.array([*starts], np.int64)))
         lines = (where_of_piece(self._profile, piece) for piece in before[:_LOOKED_AT].tolist())
         return {(line.file, line.line) for line in lines if line.file is not None}
+
+    def _is_crowded(self, piece: int, row: int) -> bool:
+        """Whether threads of the process that have no part in it run operators or call the runtime most of the time."""
+        trace, pieces, working = self._profile.trace, self._pieces, self._working
+        own = trace.threads.main if row < 0 else trace.track[row]
+        beside = working.track != own
+        busy = Union.of(working.ts_ns[beside], working.end_ns[beside])
+        start, end = pieces.start[piece : piece + 1], pieces.end[piece : piece + 1]
+        return bool(busy.within(start, end)[0] >= (end - start)[0] / 2)
+
+    @cached_property
+    def _working(self) -> Events:
+        """Operators and calls of threads other than the main one; a call that waits is no work."""
+        trace = self._profile.trace
+
+        def works(part: Events) -> Bools:
+            roles = part.roles
+            working: Bools = ((roles.kind == OPERATOR) & ~roles.annotation) | (roles.runtime & ~roles.sync_by_name)
+            elsewhere: Bools = working & part.process & (part.track != trace.threads.main)
+            return elsewhere
+
+        return trace.events_at(trace.where(works))
 
     def _around(self, k: int) -> tuple[int, int]:
         """The operators of the main thread before and after; −1 for none among the nearest events."""

@@ -6,11 +6,15 @@ The first story that fits applies. The holes of a story make one finding, or one
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from tracekit.findings.culprits import plain
 from tracekit.findings.finding import Where
 from tracekit.findings.holes import OFTEN, Hole
+from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.trace.roles import PYTHON
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
 from tracekit.units import count, duration, times
 
 _LAZY = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading"
@@ -70,6 +74,22 @@ class Cases:
         return duration(self.longest.lasts_ns)
 
     @property
+    def in_backward(self) -> bool:
+        """Whether the longest is in an operator of backward."""
+        return bool(enclosing(self.profile.trace, self._row, lambda part: part.roles.backward_node)[0] >= 0)
+
+    @property
+    def launches(self) -> bool:
+        """Whether the event that the longest is blamed on submits work to the GPU."""
+        trace = self.profile.trace
+        inside = enclosing(trace, trace.links.launches.astype(np.int64), lambda part: part.among(self._row))
+        return bool((inside >= 0).any())
+
+    @property
+    def _row(self) -> Ints:
+        return np.array([self.longest.row], np.int64)
+
+    @property
     def times(self) -> str:
         """How many there are."""
         return times(len(self.holes))
@@ -125,10 +145,37 @@ def _how_long(cases: Cases) -> str:
     return f"It takes {cases.per_step} a step, up to {cases.at_most} at a time."
 
 
-def _moving_it(cases: Cases) -> str:
-    """Only Python can be rewritten for a GPU, and only where there is one: operators and calls run where they must."""
-    to_gpu = cases.meanwhile and (cases.longest.row < 0 or cases.longest.kind == PYTHON)
-    return _MOVE_IT.format(gpu=", or on the GPU" if to_gpu else "")
+def _doing_it_elsewhere(cases: Cases) -> str:
+    """Only Python and operators that compute on the CPU can be moved, the latter to a GPU where there is one."""
+    hole = cases.longest
+    if hole.row < 0 or hole.kind == PYTHON:
+        return _MOVE_IT.format(gpu=", or on the GPU" if cases.meanwhile else "")
+    if hole.kind == RUNTIME:
+        return (
+            "Find out what the call waits for: the driver, another process on the GPU, or a lock. Nothing of the "
+            "program itself runs meanwhile."
+        )
+    if hole.kind == OPERATOR and not cases.in_backward and not cases.launches:
+        return (
+            "Let it work on the GPU (create its tensors with device=...), or do it ahead of the step, in a worker of "
+            "the data loader."
+        )
+    return (
+        "Run every size once before you measure, and look at what else the machine does: nothing that was recorded "
+        "inside the operator explains its time."
+    )
+
+
+def _why_it_stalls(cases: Cases) -> str:
+    if cases.longest.crowded:
+        return (
+            "Leave the thread a core: other threads of this process work at the same time. Use fewer of them "
+            "(torch.set_num_threads, data loader workers)."
+        )
+    return (
+        "Look at what else the machine does: more busy threads and jobs than cores, swapping, Python's garbage "
+        "collector. The recording does not show what kept the host; ignore it unless it recurs."
+    )
 
 
 def _always(advice: str) -> Callable[[Cases], str]:
@@ -181,17 +228,13 @@ STORIES = (
     ),
     Story(
         "host_freeze",
-        lambda hole: hole.odd and hole.usual_ns > 0 and not hole.often,
+        lambda hole: hole.odd and hole.usual_ns > 0 and not hole.often and hole.kind != PYTHON,
         lambda cases: (
             f"The host stalls in {cases.who if cases.longest.row >= 0 else f'the time {cases.longest.name}'}"
             f"{cases.where.at}"
         ),
         _stalls,
-        _always(
-            "Look for what kept the thread from running, which is the likeliest cause, since the same is far faster "
-            "elsewhere: more busy threads than cores (torch.set_num_threads, data loader workers, other "
-            "jobs), Python's garbage collector, or swapping."
-        ),
+        _why_it_stalls,
         _THREADS,
         together=True,
     ),
@@ -211,9 +254,14 @@ STORIES = (
         together=True,
     ),
     Story(
-        "python_bound", lambda hole: hole.row < 0 or hole.in_python, _busy("Python"), _how_long, _moving_it, _COMPILE
+        "python_bound",
+        lambda hole: hole.row < 0 or hole.in_python,
+        _busy("Python"),
+        _how_long,
+        _doing_it_elsewhere,
+        _COMPILE,
     ),
-    Story("dispatch_bound", lambda hole: True, _busy("the host"), _how_long, _moving_it, _COMPILE),
+    Story("dispatch_bound", lambda hole: True, _busy("the host"), _how_long, _doing_it_elsewhere, _COMPILE),
 )
 
 

@@ -58,6 +58,32 @@ def test_what_is_claimed_in_full_by_another_is_named_there(profile):
     assert [(each.id, each.overlaps) for each in listed.all_findings] == [("cold_start", ("gc",))]
 
 
+def test_a_part_belongs_to_the_finding_whose_time_it_shares_whatever_their_names(profile):
+    findings = [
+        Finding("python_bound", "A", claim=claim(0, 19)),
+        Finding("python_bound", "B", claim=claim(20, 50)),
+        Finding("gc", "C", claim=claim(2, 9)),
+    ]
+    listed = diagnosis(profile, findings)
+    assert [(each.headline, each.also) for each in listed.findings] == [
+        ("B", ()),
+        ("A", ("Part of this cost (7.00 µs): C. ",)),
+    ]
+
+
+def test_a_part_is_no_longer_than_the_time_in_common(profile):
+    findings = [
+        Finding("python_bound", "A", claim=claim(0, 16)),
+        Finding("sync_stall", "B", claim=claim(16, 40)),
+        Finding("gc", "C", claim=claim(10, 25), do="Call it less often."),
+    ]
+    listed = diagnosis(profile, findings)
+    assert [(each.headline, each.also) for each in listed.findings] == [
+        ("B", ("Part of this cost (9.00 µs): C. Call it less often.",)),
+        ("A", ()),
+    ]
+
+
 def test_costs_never_add_up_to_more_than_the_step(profile):
     findings = [
         Finding("sync_stall", "A", claim=claim(-500, 900)),

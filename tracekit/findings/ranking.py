@@ -75,15 +75,26 @@ def _alone(savings: Savings, finding: Finding) -> Saving:
 
 
 def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list[Finding]:
-    """A finding that only a costlier one keeps from being listed is mentioned in the advice of that one."""
+    """A finding that only costlier ones keep from being listed is mentioned in the advice of the one with which it has
+    most time in common."""
     listed: list[Finding] = []
     for finding, cost in zip(priced, alone, strict=True):
-        holder = next((k for k, each in enumerate(listed) if each.id in finding.overlaps), None)
-        if holder is not None and cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
-            part = f"Part of this cost ({duration(cost)}): {as_clause(finding.title)}. {finding.advice}"
-            listed[holder] = replace(listed[holder], also=(*listed[holder].also, part))
+        if cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
+            parts = [min(cost, _in_common(steps, finding, each)) for each in listed]
+            part = max(parts, default=0.0)
+            if part >= LEAST_SHARE * steps.length:
+                holder = parts.index(part)
+                said = f"Part of this cost ({duration(part)}): {as_clause(finding.title)}. {finding.advice}"
+                listed[holder] = replace(listed[holder], also=(*listed[holder].also, said))
         listed.append(finding)
     return listed
+
+
+def _in_common(steps: Steps, finding: Finding, other: Finding) -> float:
+    """How much of the other's cost may be the time that both claim, ns per step."""
+    if finding.claim is None or other.claim is None or not other.cost_ns:
+        return 0.0
+    return min(steps.mean(finding.claim.common(other.claim)), other.cost_ns)
 
 
 def _gross(steps: Steps, finding: Finding) -> float:

@@ -21,6 +21,7 @@ from tracekit.findings.cached import known_diagnosis
 from tracekit.findings.diagnosis import Diagnosis, diagnosis
 from tracekit.findings.evidence import blamed_events, evidence
 from tracekit.findings.finding import BOUND_BY, FINDINGS, Evidence, Finding, Where, as_clause, table
+from tracekit.findings.groups import Alike, alike
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
 from tracekit.registry import Registry
@@ -29,11 +30,13 @@ __all__ = [
     "BOUND_BY",
     "FINDINGS",
     "VERDICTS",
+    "Alike",
     "Diagnosis",
     "Evidence",
     "Finding",
     "Verdict",
     "Where",
+    "alike",
     "as_clause",
     "blamed_events",
     "diagnose",

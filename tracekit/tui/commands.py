@@ -8,7 +8,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from tracekit.sanitize import sanitize
 from tracekit.tui.keys import KEYS
-from tracekit.tui.model.panes.overview import findings_sheet
+from tracekit.tui.model.findings import findings_sheet
 from tracekit.tui.model.selection import Selection
 
 if TYPE_CHECKING:

@@ -37,12 +37,24 @@ def nowhere(_: int) -> None:
 
 
 @dataclass(frozen=True)
+class Card:
+    """A row that is drawn as paragraphs: figures line by line on their left, a title, and below it the other parts.
+
+    Where room is short, cards have less than all parts: the first parts of all cards come before the second of any.
+    """
+
+    figures: tuple[tuple[str, ...], ...]
+    title: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Sheet:
     """Rows of an Arrow table, whose fields give unit, meaning and role. Rows are numbered as in the table.
 
     `enter` says what a row leads to. Columns whose name begins with Δ are differences, sorted by their size whatever
     their sign, and zeros of quantities that add up are shown as dots. `marks` are signs before the first column and
-    their colours, by row.
+    their colours, by row. If there are `cards`, one for each row, these are drawn in place of the columns.
     """
 
     name: str
@@ -54,6 +66,7 @@ class Sheet:
     marks: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     sort_keys: Mapping[str, str] = field(default_factory=dict)  # columns of text → the columns by which they are sorted
     of: str = ""  # the variant that every row is of, if they have one in common
+    cards: tuple[Card, ...] = ()
     variants: tuple[str, ...] = ()  # whose names occur in titles: if room is short, what they share is left out
 
     @cached_property

@@ -18,6 +18,7 @@ from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.scroll_bar import WIDTH, Scrolled
 from tracekit.tui.widgets.table_lines import Styles, TableLines, Window
 
+LEAST = 6  # lines that a table gets at least, if it has that many
 _STRIDE = 16
 
 
@@ -83,6 +84,10 @@ class Grid(Scrolled, can_focus=True):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many lines as it takes to show all rows."""
         return len(self.sheet) + 1
+
+    def least(self, width: int) -> int:
+        """The lines without which it is of no use."""
+        return min(len(self.sheet) + 1, LEAST)
 
     def on_resize(self, event: events.Resize) -> None:
         """Scroll so that the row under the cursor is in the middle, the first time."""
@@ -234,12 +239,20 @@ class Grid(Scrolled, can_focus=True):
         if self.is_on_bar(event):
             return
         if event.y == 0:
-            column = self._drawn().rows.column_at(event.x + self.scroll_offset.x)
+            column = self._column_at(event.x + self.scroll_offset.x)
             if column is not None:
                 self.sort_by(column)
             return
-        row = event.y - 1 + self.scroll_offset.y
+        row = self._row_at(event.y - 1 + self.scroll_offset.y)
         if row < len(self.sheet):
             self.go(row)
             if event.chain > 1:
                 self.action_enter()
+
+    def _column_at(self, cell: int) -> int | None:
+        """The column to which a cell of the heading belongs."""
+        return self._drawn().rows.column_at(cell)
+
+    def _row_at(self, line: int) -> int:
+        """The row that is drawn on a line below the heading."""
+        return line

@@ -14,6 +14,7 @@ from tracekit.tui.model.content import Code, Content, Prose
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import StepStrip
 from tracekit.tui.widgets.bars import Bars
+from tracekit.tui.widgets.cards import Cards
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.shared_height import SharedHeight
 from tracekit.tui.widgets.steps import Steps
@@ -143,7 +144,7 @@ def _parts(content: Content) -> Iterator[tuple[Any, Any]]:
     for piece in content.pieces:
         match piece:
             case Sheet():
-                yield from ((Title, piece), (Grid, piece))
+                yield from ((Title, piece), (Cards if piece.cards else Grid, piece))
             case Code():
                 yield from ((Title, piece.sheet), (Grid, piece.sheet))
             case Prose():

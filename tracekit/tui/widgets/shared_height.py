@@ -5,9 +5,7 @@ from textual.layout import WidgetPlacement
 from textual.layouts.vertical import VerticalLayout
 from textual.widget import Widget
 
-from tracekit.tui.widgets.grid import Grid
-
-_LEAST = 6  # lines that a table gets at least, if it has that many
+from tracekit.tui.widgets.grid import LEAST, Grid
 
 
 class SharedHeight(VerticalLayout):
@@ -21,9 +19,11 @@ class SharedHeight(VerticalLayout):
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> list[WidgetPlacement]:
         """Give all widgets the heights that they need, then take from the tables what is too much."""
         placements = super().arrange(parent, children, size, greedy)
-        tables = [each.region.height for each in placements if isinstance(each.widget, Grid)]
+        grids = [(each.widget, each.region) for each in placements if isinstance(each.widget, Grid)]
+        tables = [region.height for _, region in grids]
+        least = [grid.least(region.width) for grid, region in grids]
         needed = max((each.region.bottom + each.margin.bottom for each in placements), default=0)
-        shares = iter(shared(tables, size.height - (needed - sum(tables))))
+        shares = iter(shared(tables, size.height - (needed - sum(tables)), least))
         arranged, taken = [], 0
         for each in placements:
             x, y, width, height = each.region
@@ -33,11 +33,10 @@ class SharedHeight(VerticalLayout):
         return arranged
 
 
-def shared(wanted: list[int], free: int) -> list[int]:
+def shared(wanted: list[int], free: int, least: list[int]) -> list[int]:
     """The lines for each: as many as wanted if they fit; otherwise those that want most are reduced first."""
-    most = max(free, _LEAST)  # for one table: otherwise millions of rows would be taken off one by one
+    most = max(free, LEAST)  # for one table: otherwise millions of rows would be taken off one by one
     shares = [min(want, most) for want in wanted]
-    least = [min(want, _LEAST) for want in wanted]
     while sum(shares) > free:
         able = [k for k, share in enumerate(shares) if share > least[k]]
         if not able:

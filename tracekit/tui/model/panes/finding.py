@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from tracekit.findings import Finding, Where
+from tracekit.findings import BOUND_BY, Finding, Where, alike
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.sanitize import sanitize
@@ -37,31 +37,43 @@ _CULPRIT = pa.schema(
 
 
 def finding(opened: Opened, selection: Selection) -> Content:
-    """The sentence, the advice, the culprit, and the longest of the events."""
+    """What it costs each variant that has it, what to change, why, the culprit, and the longest of the events."""
     chosen = selection.of("finding")
     if chosen is None:
         return Content((prose("No finding is selected: press Enter on one in the overview."),))
     name, index = chosen
     shown = opened.report.diagnoses[name].findings[index]
+    of = next(
+        {name: finding for name, (_, finding) in group.of.items()}
+        for group in alike(opened.narrowed(selection).report.diagnoses)
+        if group.of.get(name, (None,))[0] == index
+    )
     pieces: list[Piece] = [
-        prose(_cost(shown, name), tone="lead"),
-        prose(shown.title),
-        prose(*filter(None, (shown.advice, shown.link and f"Read more: {shown.link}")), title="What to change"),
+        prose(shown.headline, tone="lead"),
+        prose(*(_cost(finding, name) for name, finding in of.items())),
+        prose(
+            *filter(None, (shown.do, *shown.also, shown.link and f"Read more: {shown.link}")), title="What to change"
+        ),
     ]
+    whys = {finding.why: name for name, finding in reversed(of.items()) if finding.why}
+    said = [f"{name}: {why}" if len(of) > 1 else why for why, name in reversed(whys.items())]
     if shown.confidence == "inferred":
-        pieces.append(prose("This is inferred: the recording does not prove it."))
-    pieces.append(_evidence(opened.profile(name), shown, selection))
+        said.append("This is inferred: the recording does not prove it.")
+    if said:
+        pieces.append(prose(*said, title="Why"))
+    pieces += [_evidence(opened.profile(name), finding, selection, len(of) > 1) for name, finding in of.items()]
     if str(shown.where):
         pieces.append(_culprit(opened.profile(name), shown.where, selection))
     return Content(tuple(pieces))
 
 
 def _cost(shown: Finding, name: str) -> str:
-    said = f"{name}: {shown.id.replace('_', ' ')}"
-    if shown.cost_ns is not None:
-        bound = {"upper": "at most ", "lower": "at least ", "exact": ""}[shown.bound]
-        said += f", {bound}{duration(shown.cost_ns)} a step"
-    return f"{said} ({percent(shown.share)})" if shown.share is not None else said
+    if shown.cost_ns is None:
+        return name
+    bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[shown.bound]
+    share = f" ({percent(shown.share)})" if shown.share is not None else ""
+    then = f"; then {BOUND_BY[shown.then_bound_by]}" if shown.then_bound_by is not None else ""
+    return f"{name}: {bound}{duration(shown.cost_ns)} a step{share}{then}"
 
 
 def _culprit(profile: Profile, where: Where, selection: Selection) -> Sheet:
@@ -96,9 +108,10 @@ def _crumb(name: str | None) -> str:
     return sanitize(short_kernel(name or ""), 32)
 
 
-def _evidence(profile: Profile, shown: Finding, selection: Selection) -> Sheet | Piece:
+def _evidence(profile: Profile, shown: Finding, selection: Selection, is_named: bool) -> Sheet | Piece:
+    of = f" in {sanitize(profile.name)}" if is_named else ""
     if not shown.evidence:
-        return prose("No single event causes this.", tone="quiet")
+        return prose(f"No single event causes this{of}.", tone="quiet")
     rows = [
         {
             "step": each.step,
@@ -116,7 +129,7 @@ def _evidence(profile: Profile, shown: Finding, selection: Selection) -> Sheet |
         label = event_label(profile, each.event)
         return selection.narrowed("event", (profile.name, each.event), label, "timeline")
 
-    return Sheet("evidence", pa.Table.from_pylist(rows, schema=_EVIDENCE), "Its longest events", enter)
+    return Sheet("evidence", pa.Table.from_pylist(rows, schema=_EVIDENCE), f"Its longest events{of}", enter)
 
 
 FINDING = Pane(

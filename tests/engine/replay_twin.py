@@ -193,24 +193,28 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
 
     @cache
     def starts(row: int) -> int:
-        recorded, now, released = [], [], []
+        recorded, now, released, soonest = [], [], [], []
         if row in launch:
             lag = min(ts[row] - ts[launch[row]], latency)
             recorded.append(ts[launch[row]] + lag)
             now.append(launched(launch[row]) + lag)
+            soonest.append(launched(launch[row]) + min(lag, 0))
             released.append(ts[launch[row]])
         if row in previous:
             lag = min(ts[row] - end[previous[row]], gap)
             recorded.append(end[previous[row]] + lag)
             now += [ends(previous[row]) + lag, starts(previous[row])]
+            soonest.append(ends(previous[row]) + min(lag, 0))
             released.append(end[previous[row]])
         if row in other:
             recorded.append(end[other[row]])
             now.append(ends(other[row]))
+            soonest.append(ends(other[row]))
             released.append(end[other[row]])
         if not now:
             return ts[row]
-        return max(now) + ts[row] - max(recorded) - covered(removed.delays, max(released), ts[row])
+        delay = ts[row] - max(recorded) - covered(removed.delays, max(released), ts[row])
+        return max(now) + delay if delay >= 0 else max(max(now) + delay, *soonest)
 
     def ends(row: int) -> int:
         return starts(row) + end[row] - ts[row] - removed.device.get(row, 0)

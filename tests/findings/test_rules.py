@@ -237,7 +237,7 @@ def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
             for k in range(20):
                 t += python
                 ids = 1 + 20 * number + k
-                made += [op("aten::add", t, t + dispatch + call + 2), launch(t + dispatch, t + dispatch + call, ids)]
+                made += [op(f"aten::op{k}", t, t + dispatch + call + 2), launch(t + dispatch, t + dispatch + call, ids)]
                 t += dispatch + call + 2
                 made.append(kernel("k", t, t + 2, ids))
             made.append(step(number, begun, t))

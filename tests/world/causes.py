@@ -63,7 +63,7 @@ class SlowPython(Cause):
 class ManySmallOperators(Cause):
     """A loop over rows, where one operator would do."""
 
-    ids = (*HOST, "tiny_kernels", "unfused_elementwise")
+    ids = ("operator_loop", *HOST, "tiny_kernels", "unfused_elementwise")
     named = ("per_row", "aten::add_")
     plain = ("aten::add_",)
 

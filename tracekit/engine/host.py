@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tracekit.engine.buckets import CODES, DELAYED, among
 from tracekit.engine.states import ENGINE, PYTHON, HostRules, ThreadStates, thread_states
 from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, below, cuts, runs
-from tracekit.trace.roles import MODULE_LOAD
+from tracekit.trace.roles import MODULE_LOAD, OVERHEAD, RUNTIME
+from tracekit.trace.roles import PYTHON as PYTHON_FRAME
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -65,6 +66,22 @@ def driving_states(trace: "Trace", rules: HostRules, rows: Ints, low: int, high:
         if len(helper.work.starts):
             working |= helper.work.covers(points)
     return DrivingStates(edges, main, main_at, helpers, (state == PYTHON) | (state == ENGINE), working)
+
+
+def host_between(trace: "Trace", low: int, high: int) -> HostView:
+    """What the host does in `[low, high)`, as if nothing were known of the time before and after."""
+    until = int(np.searchsorted(trace.ts_ns, high))
+    driving = np.zeros(len(trace.tracks), bool)
+    driving[list(trace.threads.driving)] = True
+    overlapping = np.flatnonzero(trace.ts_ns[:until] + trace.dur_ns[:until] > low)
+    part = trace.events_at(overlapping)
+    kind = part.roles.kind
+    rows = overlapping[part.lasting & (kind >= RUNTIME) & (kind <= PYTHON_FRAME) & driving[part.track]]
+    rules = HostRules.of(trace, blame=True)
+    tools = overhead(trace, overlapping[part.lasting & (kind == OVERHEAD)], low, high)
+    threads = driving_states(trace, rules, rows, low, high, *(union.edges for union in tools))
+    between = first_to_last(threads.idle, threads.working, before=False, after=False)
+    return host_view(threads, between, rules, tools)
 
 
 def host_view(threads: DrivingStates, between: Bools, rules: HostRules, overhead: tuple[Union, Union]) -> HostView:

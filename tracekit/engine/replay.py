@@ -165,7 +165,10 @@ def _sweep(threads: int, *columns: list[int]) -> Times:
                 start, last = end[other], other
             if at[before] > start:  # kernels of a stream may overlap, but begin in order
                 start, last = at[before], before
-            start = start + delay if last >= 0 else delay
+            if delay < 0:  # a removed delay lets nothing start before what it waits for
+                start = max(start + delay, at[launch] + min(latency, 0), end[before] + min(gap, 0), end[other])
+            else:
+                start = start + delay if last >= 0 else delay
             at[node], end[node], after[node] = start, start + dur, last
             reach = max(reach, start + dur)
             continue

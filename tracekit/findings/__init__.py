@@ -9,7 +9,7 @@ While the GPU works, a piece blames no event: rules about certain kernels ask `k
 
 A rule registers itself when its module is imported, and every module in `rules` is imported. The rule says which time
 it blames (`claim`); `ranking` turns that into a cost per step, so that no time is counted twice, and `verdict` says in
-one sentence what bounds the step. Findings whose id is one of `VERDICTS` rank above all others.
+one sentence what bounds the step: a finding does, if its id is one of `VERDICTS`.
 """
 
 import pkgutil

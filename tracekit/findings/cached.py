@@ -31,5 +31,9 @@ def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable
     if (known := recall(entry, name, _Stored)) is not None:
         return Diagnosis(known.verdict, known.all_findings)
     made = work_out()
-    remember(entry, name, _Stored(made.verdict, [replace(each, claim=None, work=None) for each in made.all_findings]))
+    remember(
+        entry,
+        name,
+        _Stored(made.verdict, [replace(each, claim=None, work=None, host=None) for each in made.all_findings]),
+    )
     return made

@@ -49,15 +49,16 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
 
 def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     listed = ranked(profile, findings)
-    first = next(filter(worth_telling, listed), None)
-    if first is None:
+    told = [*filter(worth_telling, listed)]
+    if not told:
         return Diagnosis(verdict(profile), listed)
-    if first.id not in VERDICTS or _leaves_the_gpu(first, listed):
+    first = told[0]
+    if first.once or first.id not in VERDICTS or _leaves_the_gpu(first, listed):
         usual = verdict(profile)
         work = as_finding(profile, usual, listed)
         # Where the GPU works most of the time, and the host all of it, the GPU's work is free: the host sets the pace.
         paces = of_the_gpu(usual.id) and (usual.share or 0.0) > (_time(first) or 0.0)
-        if first.id not in VERDICTS or (paces and worth_telling(work)):
+        if first.once or first.id not in VERDICTS or (paces and worth_telling(work)):
             return Diagnosis(usual, [work, *listed])
     return Diagnosis(Verdict(first.id, first.title, _time(first), first.where), listed)
 

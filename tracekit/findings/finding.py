@@ -75,9 +75,13 @@ class Finding:
     claim: Union | None = field(default=None, compare=False, repr=False)
     # The GPU activities whose time is claimed, by row; None: those that run in it and give it its bucket.
     work: Ints | None = field(default=None, compare=False, repr=False)
+    # What the driving threads do because of the cause, beside a busy GPU, too; None: only what they do at some of the
+    # time claimed.
+    host: Union | None = field(default=None, compare=False, repr=False)
     # A cost of steps that the means leave out, such as compiling: where it counts, costs are spread over all steps.
     every_step: bool = False
     once: bool = False  # a cost of steps that the means leave out, and of no other: it takes nothing of a counted step
+    general: bool = False  # it names no single cause: one that explains half of it is to be told first
     claimed_ns: float | None = None  # per step: the time claimed that no costlier finding claims, too
     then_bound_by: Bound | None = None  # what bounds the step without the cause, where a replay tells
 

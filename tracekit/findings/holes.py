@@ -20,6 +20,7 @@ from tracekit.trace.roles import OPERATOR
 from tracekit.trace.rows import Events
 
 LEAST_NS = 1_000_000
+_SHORTER_NS = 100_000  # what is as short is no part of a hole's cause, whatever its name
 _ODD = 20  # times the median of its name: an event that long is out of the ordinary
 OFTEN = 0.5  # of the steps: what occurs so often is a normal part of a step
 _FALLBACK = re.compile(r"fallback_function|TensorExpr.*", re.DOTALL)
@@ -112,21 +113,73 @@ class Holes:
                 crowded=0 < _ODD * usual <= pieces.dur[piece] and self._is_crowded(piece, row),
             )
 
+    def shorter(self, hole: Hole) -> Bools:
+        """The pieces that are shorter than a hole only because the GPU has work for longer: the same event at the same
+        line, or the time between the same operators, where that usually takes as long as a hole."""
+        trace, pieces = self._profile.trace, self._pieces
+        if hole.usual_ns < LEAST_NS:
+            return np.zeros(len(pieces.dur), bool)
+        alike = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & ~is_hole(pieces)
+        alike &= self._profile.counted[pieces.step] & ((pieces.event >= 0) == (hole.row >= 0))
+        if hole.row >= 0:
+            rows = pieces.event[alike].astype(np.int64)
+            owners = self._profile.ownership.of_events(np.append(rows, hole.row))
+            same = (trace.name_codes[rows] == trace.name_codes[hole.row]) & (owners[:-1] == owners[-1])
+        else:
+            same = self._between(np.flatnonzero(alike)) == self._pair(hole.piece)
+        alike[alike] = same
+        return alike
+
+    def _between(self, indices: Ints) -> Ints:
+        """For each piece, a number for the names of the main thread's operators before and after it."""
+        trace, pieces, rows = self._profile.trace, self._pieces, self._gaps[0]
+        codes = np.concatenate(([-1], trace.name_codes[rows].astype(np.int64), [-1]))
+        starts = trace.ts_ns[rows]
+        before = codes[np.searchsorted(starts, pieces.start[indices])]
+        after = codes[np.searchsorted(starts, pieces.end[indices]) + 1]
+        numbers: Ints = (before + 1) * (len(trace.names) + 1) + after + 1
+        return numbers
+
+    def _pair(self, piece: int) -> int:
+        """That number for a hole; at the start of the recording, that of the longest time before the same operator."""
+        number, names = int(self._between(np.array([piece]))[0]), len(self._profile.trace.names) + 1
+        before, after = divmod(number, names)
+        if before:
+            return number
+        numbers = self._nameless[1]
+        pairs = numbers[(numbers % names == after) & (numbers >= names)]
+        return int(np.bincount(pairs).argmax()) if len(pairs) else number
+
+    @cached_property
+    def _nameless(self) -> tuple[Ints, Ints]:
+        """The pieces of a slow host that are blamed on no event, if they are not too short, and their numbers."""
+        pieces = self._pieces
+        chosen = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & (pieces.event < 0)
+        indices = np.flatnonzero(chosen & self._profile.counted[pieces.step])
+        return indices, self._between(indices)
+
     def _name(self, k: int) -> str:
         trace, row = self._profile.trace, int(self._rows[k])
         if row >= 0:
             return str(trace.names[trace.name_codes[row]])
+        codes = divmod(self._pair(int(self._indices[k])), len(trace.names) + 1)
         before, after = (
-            plain(trace.names[trace.name_codes[each]]) if each >= 0 else bound
-            for each, bound in zip(self._around(k), ("the start", "the end"), strict=True)
+            plain(trace.names[code - 1]) if code else bound
+            for code, bound in zip(codes, ("the start", "the end"), strict=True)
         )
         return f"between {before} and {after}"
 
     def _comes_often(self, names: list[str]) -> set[str]:
-        """The names that recur among the holes of most steps, and of more than one."""
+        """The names that recur in most steps, and in more than one; without an event, shorter ones count, too."""
         steps: dict[str, set[int]] = {}
         for name, step in zip(names, self._pieces.step[self._indices].tolist(), strict=True):
             steps.setdefault(name, set()).add(step)
+        for k in np.flatnonzero(self._rows < 0).tolist():
+            if self._usual_gap(k) < LEAST_NS:
+                continue
+            indices, numbers = self._nameless
+            alike = indices[numbers == self._pair(int(self._indices[k]))]
+            steps[names[k]] |= {*self._pieces.step[alike].tolist()}
         least = max(2, OFTEN * self._profile.counted_steps)
         return {name for name, numbers in steps.items() if len(numbers) >= least}
 
@@ -189,13 +242,11 @@ class Holes:
 
     def _usual_gap(self, k: int) -> float:
         """The median of the other times between two operators with the names of those around a hole, ns; 0 for none."""
-        trace, (before, after) = self._profile.trace, self._around(k)
-        if before < 0 or after < 0:
-            return 0.0
+        trace, own = self._profile.trace, self._around(k)[0]
+        before, after = divmod(self._pair(int(self._indices[k])), len(trace.names) + 1)
         rows, gaps = self._gaps
-        codes = trace.name_codes[rows]
-        alike = (codes[:-1] == trace.name_codes[before]) & (codes[1:] == trace.name_codes[after])
-        others = gaps[alike & (rows[:-1] != before)]
+        codes = trace.name_codes[rows] + 1
+        others = gaps[(codes[:-1] == before) & (codes[1:] == after) & (rows[:-1] != own)]
         return float(np.median(others)) if len(others) else 0.0
 
     @cached_property

@@ -1,26 +1,28 @@
 """What does each finding cost a step, so that no time is counted twice, and in which order do findings appear?
 
 A cost is what a step would save at most without the cause, by a replay: the GPU's work is free where the host sets the
-pace. It never exceeds the time that the finding claims.
+pace, and a host that gets ahead without the cause saves more of the GPU's idle time than the cause itself takes.
 """
 
 from dataclasses import replace
 from functools import reduce
 from itertools import combinations
 
+from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding, as_clause
 from tracekit.findings.saving import Saving, Savings
-from tracekit.findings.verdict import VERDICTS
 from tracekit.intervals import Union
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.units import duration
 
+_AHEAD = 1.1  # times the time claimed: a smaller difference is not explained
+_HALF = 0.5  # of a general finding: a cause that explains as much of it takes its time from it
 _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
 
 
 def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
-    """Doubts first, then findings whose id is one of `VERDICTS`, then the others; the costliest first.
+    """Doubts first, then what costs every step, then what happens once; the costliest first.
 
     A finding loses the time that a costlier one claims as well; a finding that is left with almost nothing is not
     listed itself, but named among the `overlaps` of the costlier one and mentioned in its advice. Where steps that the
@@ -32,17 +34,21 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     steps = _steps(profile, findings)
     savings = Savings(profile, steps)
     alone = {id(finding): _alone(savings, finding) for finding in findings}
-    gross = sorted(findings, key=lambda each: (-alone[id(each)].step_ns, -_gross(steps, each)))
+    gross = sorted(findings, key=lambda each: (-_weight(each, alone[id(each)]), -_gross(steps, each)))
     shared = _overlaps(gross)
     claims: list[Union] = []
-    left = steps.length
+    every = reduce(Union.plus, (each.claim for each in gross if each.claim is not None), _busy(profile))
+    unblamed, left = steps.length - steps.mean(every), steps.length
+    ahead = left  # how much may be saved beside the time claimed: for the costliest finding all, then what none claims
     priced = []
     for finding in gross:
         cost = claimed = finding.cost_ns
         saving = alone[id(finding)]
         if finding.claim is not None:
             claimed = steps.mean(reduce(Union.minus, claims, finding.claim))
-            cost = min(saving.step_ns, claimed)
+            cost = min(saving.step_ns * claimed / (_gross(steps, finding) or 1.0), claimed + ahead)
+            unblamed -= max(cost - claimed, 0.0) if claims else 0.0
+            ahead = unblamed
             claims.append(finding.claim)
         if cost is not None and not finding.once:
             cost = min(cost, left)
@@ -54,6 +60,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         priced.append(
             replace(
                 finding,
+                why=_and_ahead(finding.why, cost, claimed),
                 do=finding.do.replace("{saving}", duration(cost or 0.0)),
                 cost_ns=cost,
                 claimed_ns=claimed,
@@ -64,14 +71,35 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         )
     with_parts = _with_parts(steps, priced, [alone[id(finding)].step_ns for finding in gross])
     costly = [each for each in with_parts if each.cost_ns is None or each.cost_ns > 0]
-    return sorted(costly, key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.cost_ns or 0.0)))
+    return sorted(costly, key=order)
+
+
+def _busy(profile: Profile) -> Union:
+    """When the GPU works."""
+    pieces = profile.attribution.pieces
+    return pieces.union(pieces.of(*ON_THE_GPU))
+
+
+def _and_ahead(why: str, cost: float | None, claimed: float | None) -> str:
+    """The evidence, and why a finding costs more than the time that is blamed on it."""
+    ahead = (cost or 0.0) > _AHEAD * (claimed or 0.0)
+    return f"{why} Without it, the host would also be ahead later, where the GPU waits now." if ahead else why
+
+
+def order(finding: Finding) -> tuple[bool, bool, float]:
+    """What findings are sorted by."""
+    return finding.cost_ns is not None, finding.once, -(finding.cost_ns or 0.0)
+
+
+def _weight(finding: Finding, alone: Saving) -> float:
+    return alone.step_ns * (_HALF if finding.general else 1.0)
 
 
 def _alone(savings: Savings, finding: Finding) -> Saving:
     """What a step would save if only this cause were gone."""
     if finding.claim is None:
         return Saving(finding.cost_ns or 0.0)
-    return savings.of(finding.claim, finding.work)
+    return savings.of(finding.claim, finding.work, finding.host)
 
 
 def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list[Finding]:

@@ -1,14 +1,15 @@
 """What would a step save at most without a cause, and what would then bound it? By a replay of the steps without it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from tracekit.engine.buckets import CODES, ON_THE_GPU, WALL, Bound
+from tracekit.engine.host import HostView, host_between
 from tracekit.engine.replay import Removal, Replay, replay
 from tracekit.findings.counted import Steps
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.intervals import Bools, Ints, Union, runs, split
 from tracekit.profile import LEAST_SHARE, Profile
 
 _MOST = 20_000  # nodes that are replayed; of longer traces, those steps that the cause costs most
@@ -31,14 +32,14 @@ class Savings:
     def __init__(self, profile: Profile, steps: Steps) -> None:
         self._profile, self._steps = profile, steps
         self._every = Union.of(steps.low, steps.high)
-        self._replays: dict[tuple[int, int], Replay] = {}
+        self._replays: dict[tuple[int, int], tuple[Replay, Union]] = {}
         self._stretches: list[tuple[int, int]] = []
         if profile.attribution.answered_view.name == "wall" and len(profile.trace.links.activities) and len(steps.low):
             self._stretches = _stretches(profile, steps)
 
-    def of(self, claim: Union, work: Ints | None = None) -> Saving:
+    def of(self, claim: Union, work: Ints | None = None, host: Union | None = None) -> Saving:
         """The saving without the claimed time: of the time of the GPU, that of the activities `work`; of all, if it is
-        None."""
+        None. `host` is what the host does because of the cause, beside a busy GPU, too."""
         claimed = self._steps.mean(claim)
         if not claimed or not self._stretches:
             return Saving(claimed)
@@ -46,14 +47,17 @@ class Savings:
         per_stretch = claim.common(self._every).within(lows, highs)
         low, high = self._stretches[int(np.argmax(per_stretch >= _ALMOST * per_stretch.max()))]
         claim = claim.common(self._every).clip(low, high)
-        run = self._replay(low, high)
-        removal = _removal(self._profile, run, claim, work)
+        run, segments = self._replay(low, high)
+        removal = _removal(self._profile, run, segments, claim, work)
+        if host is not None:
+            removal = replace(removal, host=removal.host.plus(host.clip(low, high)))
         times = run.without(removal)
-        saved = claimed * min((run.recorded_end - run.end(times)) / claim.total(), 1.0)
+        saved = claimed * (run.recorded_end - run.end(times)) / claim.total()
         if removal.device is not None and not removal.device.any() and not self._gaps(claim):
-            # A claim on the host is only the part that keeps the GPU waiting. Without the cause, the host saves what it
-            # does beside a busy GPU as well, and is ahead by that: so at most, all that is claimed is saved.
-            saved = claimed
+            # What is claimed is only the part that keeps the GPU waiting. Without the cause, the host saves what it
+            # does beside a busy GPU as well, and is ahead by that.
+            saved = max(saved, claimed)
+        saved = min(saved, self._steps.length)
         return Saving(saved, run.bound(times) if saved >= LEAST_SHARE * self._steps.length else None)
 
     def _gaps(self, claim: Union) -> bool:
@@ -61,8 +65,9 @@ class Savings:
         pieces = self._profile.attribution.pieces
         return bool(claim.within(pieces.start, pieces.end)[pieces.of("gpu_gap")].any())
 
-    def _replay(self, low: int, high: int) -> Replay:
-        """What runs in the stretch; its host part ends with the last event of the last step's main thread."""
+    def _replay(self, low: int, high: int) -> tuple[Replay, Union]:
+        """What runs in the stretch, and what the host does in it, as adjoining segments; its host part ends with the
+        last event of the last step's main thread."""
         if (low, high) not in self._replays:
             trace = self._profile.trace
             returned = int(trace.steps.returned[trace.steps.done <= high].max(initial=low))
@@ -70,7 +75,10 @@ class Savings:
             near = trace.events_at(slice(*np.searchsorted(trace.ts_ns, (low, returned)).tolist()))
             ends = near.end_ns[(near.track == trace.threads.main) & near.roles.host & ~near.roles.annotation]
             returned = int(ends[ends <= returned].max(initial=low))
-            self._replays[low, high] = replay(trace, low, high, returned)
+            self._replays[low, high] = (
+                replay(trace, low, high, returned),
+                _segments(host_between(trace, low, high), self._every),
+            )
         return self._replays[low, high]
 
 
@@ -95,9 +103,19 @@ def _stretches(profile: Profile, steps: Steps) -> list[tuple[int, int]]:
     return stretches
 
 
-def _removal(profile: Profile, run: Replay, claim: Union, work: Ints | None) -> Removal:
-    """What is taken out: the host's work in the time claimed; the waits in its syncs, but not the work after them,
-    which only comes later because of them; delays; and the GPU's work."""
+def _segments(host: HostView, steps: Union) -> Union:
+    """What the host does, one entry for each time in which it does the same because of the same event; cut where there
+    is time between steps."""
+    edges, points = host.states.edges, host.states.edges[:-1]
+    first = runs(host.states.values.astype(np.int64) << 40 | (host.events.at(points) + 1))
+    starts, ends, _ = split(edges[first[:-1]], edges[first[1:]], steps.edges)
+    inside = steps.covers(starts)
+    return Union(starts[inside], ends[inside])
+
+
+def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work: Ints | None) -> Removal:
+    """What is taken out: all of what the host does at some of the time claimed, beside a busy GPU, too; the waits in
+    its syncs, but not the work after them, which only comes later because of them; delays; and the GPU's work."""
     pieces, trace, nodes = profile.attribution.pieces, profile.trace, run.nodes
     first, last = (
         np.searchsorted(pieces.end, claim.starts[:1], side="right"),
@@ -125,8 +143,10 @@ def _removal(profile: Profile, run: Replay, claim: Union, work: Ints | None) -> 
             busy = of(key)
             exposed = claim.common(Union.of(start[busy], end[busy]))
             shorter += np.where(run.buckets == CODES[key], exposed.within(at, ends), 0)
+    claimed = claim.common(Union.of(start[host], np.minimum(called, end)[host]))
+    whole = claimed.within(segments.starts, segments.ends) > 0
     return Removal(
-        host=claim.common(Union.of(start[host], np.minimum(called, end)[host])),
+        host=claimed.plus(Union.of(segments.starts[whole], segments.ends[whole])),
         delays=claim.common(Union.of(start[delays], end[delays])),
         device=shorter,
         returns=np.unique(event[stalled]).astype(np.int64),

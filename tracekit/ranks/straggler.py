@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from tracekit.engine.buckets import BUCKETS, Bound
 from tracekit.findings import VERDICTS, Diagnosis, Finding, Verdict, Where, as_clause, diagnose
+from tracekit.findings.ranking import order
 from tracekit.findings.rules.exposed_comm import as_all_ranks_show
 from tracekit.findings.where import where_of_buckets
 from tracekit.profile import LEAST_SHARE, Profile
@@ -107,9 +108,7 @@ def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -
         confidence="inferred",
     )
     others = [*_without(found.all_findings, taken, cost, step)]
-    listed = sorted(
-        [finding, *others], key=lambda each: (each.cost_ns is not None, each.id not in VERDICTS, -(each.share or 0.0))
-    )
+    listed = sorted([finding, *others], key=order)
     first = next(each for each in listed if each.id in VERDICTS)
     if first is not finding:
         return Diagnosis(found.verdict, listed)

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.one_by_one import one_by_one
 from tracekit.findings.where import where_of_buckets
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
@@ -29,6 +28,7 @@ class _Habit:
     one_by_one: bool  # a fault only where each parameter launches by itself
 
 
+ONE_BY_ONE = re.compile(r"Optimizer\.(?:step|zero_grad)#.*", re.DOTALL)
 GARBAGE = re.compile(r"Python GC|<built-in (?:function|method) collect\b.*", re.DOTALL)
 _HABITS = (
     _Habit(
@@ -81,9 +81,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     events = trace.events_at(spans)
     inside = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
-    claim = inside.common(idle)
-    if habit.one_by_one:
-        claim = claim.plus(_running(profile, spans))
+    claim = one_by_one(profile, inside) if habit.one_by_one else inside.common(idle)
     line, _ = where_of_buckets(profile, "python")
     calls = f"{count(round(launches))} launches and " if habit.one_by_one else ""
     location = Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line
@@ -97,20 +95,8 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
         evidence=evidence(profile, spans),
         link=habit.link,
         claim=claim,
+        host=inside,
     )
-
-
-def _running(profile: Profile, spans: Ints) -> Union:
-    """From the first to the last kernel that is submitted inside each of those spans: one kernel would do instead."""
-    trace = profile.trace
-    activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
-    span = enclosing(trace, launches, lambda part: part.among(spans))
-    activities, span = activities[span >= 0], span[span >= 0]
-    found, which = np.unique(span, return_inverse=True)
-    starts, ends = np.full(len(found), np.iinfo(np.int64).max), np.zeros(len(found), np.int64)
-    np.minimum.at(starts, which, trace.ts_ns[activities])
-    np.maximum.at(ends, which, trace.ts_ns[activities] + trace.dur_ns[activities])
-    return Union.of(starts, ends)
 
 
 def _launches(profile: Profile, spans: Ints) -> int:

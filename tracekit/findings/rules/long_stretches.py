@@ -23,7 +23,8 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
         return
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
     of_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
-    for hole in Holes(profile, of_other_rules):
+    every = Holes(profile, of_other_rules)
+    for hole in every:
         story = story_of(hole)
         if hole.outlier or (hole.unseen and story.id != "cold_start"):
             continue
@@ -31,10 +32,10 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
         _, holes = groups.setdefault((story.id, "" if story.together else whose), (story, []))
         holes.append(hole)
     for story, holes in groups.values():
-        yield _finding(profile, story, holes)
+        yield _finding(profile, story, holes, every)
 
 
-def _finding(profile: Profile, story: Story, holes: list[Hole]) -> Finding:
+def _finding(profile: Profile, story: Story, holes: list[Hole], every: Holes) -> Finding:
     pieces = profile.attribution.pieces
     holes = sorted(holes, key=lambda each: -each.lasts_ns)
     longest = holes[0]
@@ -42,6 +43,8 @@ def _finding(profile: Profile, story: Story, holes: list[Hole]) -> Finding:
     events = [row for each in holes for row in ([each.row] if each.row >= 0 else each.near)]
     chosen = np.zeros(len(pieces.start), bool)
     chosen[[each.piece for each in holes]] = True
+    if longest.often:
+        chosen |= every.shorter(longest)
     return Finding(
         story.id,
         story.headline(cases),

@@ -113,6 +113,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         link=link,
         confidence="measured" if name != "python_bound" or profile.trace.has_stacks else "inferred",
         claim=pieces.union(chosen),
+        general=True,
     )
 
 

@@ -100,4 +100,46 @@ def test_many_short_ones_should_travel_together(tmp_path):
     for k in range(40):
         events += [launch(20 * k, 20 * k + 5, k + 1), kernel("rcclKernel(int)", 10 + 25 * k, 35 + 25 * k, k + 1)]
     (finding,) = exposed_comm(open_subject([write(tmp_path / "a.json", *events)]).profiles[0])
-    assert "bucket" in finding.advice
+    assert finding.do == "Combine small collectives: use one flattened tensor for many."
+
+
+def started(path, collective, *, backward=False, frame=None):
+    """Two steps, each with a collective that nothing overlaps, which the main thread or autograd's starts."""
+    events, tid = [], 2 if backward else 1
+    for k, at in enumerate((0.0, 1000.0)):
+        events += [
+            step(k, at, at + 910),
+            event("cpu_op", "aten::mm", at + 1, at + 8),
+            launch(at + 2, at + 4, 2 * k + 1),
+            kernel(GEMM, at + 10, at + 110, 2 * k + 1),
+            event("user_annotation", f"nccl:{collective}", at + 26, at + 30, tid=tid),
+            launch(at + 27, at + 29, 2 * k + 2) | {"tid": tid},
+            kernel(f"ncclDevKernel_{collective}(int)", at + 110, at + 900, 2 * k + 2) | {"tid": 9},
+            launch(at + 60, at + 905, 0, "cudaDeviceSynchronize"),
+        ]
+        if frame is not None:
+            events.append(event("user_annotation", frame, at + 0.5, at + 8.5))
+        if backward:
+            node = "autograd::engine::evaluate_function: AddmmBackward0"
+            events.append(event("cpu_op", node, at + 20, at + 50, tid=tid))
+    return open_subject([write(path, *events)]).profiles[0]
+
+
+DDP, FSDP = "DistributedDataParallel.forward", "FullyShardedDataParallel.forward"
+
+
+@pytest.mark.parametrize(
+    ("collective", "frame", "backward", "said", "unsaid"),
+    [
+        ("all_reduce", DDP, True, "bucket_cap_mb", "async_op"),
+        ("all_reduce", None, True, "Start it earlier in the backward pass", "no_sync"),
+        ("all_reduce", DDP, False, "async_op=True", "bucket"),  # no gradients: DDP has no part in it
+        ("_all_gather_base", FSDP, False, "forward_prefetch", "bucket"),
+        ("_all_gather_base", None, False, "async_op=True", "FSDP"),
+        ("all_to_all", DDP, False, "async_op=True", "bucket"),
+    ],
+)
+def test_advice_fits_who_communicates(tmp_path, collective, frame, backward, said, unsaid):
+    (finding,) = exposed_comm(started(tmp_path / "a.json", collective, backward=backward, frame=frame))
+    assert said in finding.do
+    assert unsaid not in finding.do

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.collective_advice import advice, as_ranks_wait
 from tracekit.findings.counted import Steps
 from tracekit.findings.kernels import kernels, time_of
 from tracekit.findings.where import where_of_piece
@@ -16,6 +17,7 @@ from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.profile.collective_waits import BACKEND_SPAN
 from tracekit.trace.collective_arguments import collective_arguments
+from tracekit.trace.collective_kinds import kind_of
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import USER
 from tracekit.units import duration, many, percent
@@ -23,17 +25,8 @@ from tracekit.units import duration, many, percent
 _DDP = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
 _BACKEND = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|hccl|xccl):.*", re.DOTALL)  # annotations of torch.distributed
 _FASTEST = 0.1  # of equal collectives: how long the transfer takes; the rest of the others is waiting
-_MANY, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that should travel together
-_EQUAL_WORK = (
-    "Give the ranks equal work: most of this time is spent waiting for the last rank to arrive. Its trace shows what "
-    "delays it."
-)
-_EARLIER = (
-    "Start communicating earlier, while the backward pass computes (DDP's buckets, FSDP's prefetch), or send less: "
-    "synchronise less often (no_sync), or use a communication hook that compresses or sends half precision."
-)
+_ESTIMATE = re.compile(r"(?:How much of this|No waiting for|At least).*(?:are equal|collectives show|equal ones\))\.")
 _TOLD = 0.001  # of their time: less is not told
-_LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
 
 
 @rule("exposed_comm")
@@ -54,7 +47,8 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
     steps = Steps.of(profile)
     low, high = steps.low, steps.high
     exposed, running = (float(union.within(low, high).mean()) for union in (claim, time_of(profile, rows)))
-    per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds, profile.trace.links.launch(rows))
+    started = profile.trace.links.launch(rows)
+    per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds, started)
     yield Finding(
         "exposed_comm",
         f"Exposed communication, most of all {_called(collectives[worst])}",
@@ -64,7 +58,7 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
         claim=claim,
         where=collectives[worst],
         evidence=evidence(profile, rows[kinds == worst]),
-        do=_advice(waiting, per_step, float(np.median(profile.trace.dur_ns[rows]))),
+        do=advice(profile, kind_of(_name(collectives[worst])), rows, started[kinds == worst], waiting),
         link=_DDP,
     )
 
@@ -92,7 +86,7 @@ def _on_a_cpu(profile: Profile) -> Iterator[Finding]:
         claim=claim,
         where=where,
         evidence=evidence(profile, rows[kinds == worst]),
-        do=_advice(waiting, per_step, float(np.median(trace.dur_ns[rows]))),
+        do=advice(profile, kind_of(_name(where)), rows, rows[kinds == worst], waiting),
         link=_DDP,
         confidence="inferred",
     )
@@ -117,8 +111,11 @@ def _kinds(profile: Profile, rows: Ints) -> tuple[Ints, list[Where]]:
 
 
 def _called(where: Where) -> str:
-    name = where.operator or short_kernel(where.kernel or "")
-    return f"{name} in {where.module}" if where.module else name
+    return f"{_name(where)} in {where.module}" if where.module else _name(where)
+
+
+def _name(where: Where) -> str:
+    return where.operator or short_kernel(where.kernel or "")
 
 
 def _waiting(profile: Profile, rows: Ints, kinds: Ints, started: Ints) -> float | None:
@@ -156,15 +153,5 @@ def _said(waiting: float | None) -> str:
 
 def as_all_ranks_show(finding: Finding, waiting: float) -> Finding:
     """The finding with the share of the collectives' time that is waiting, which one rank can only estimate."""
-    about = finding.why.rpartition(". ")[0]
-    other, fitting = (_EARLIER, _EQUAL_WORK) if waiting > _LATE else (_EQUAL_WORK, _EARLIER)
-    why = f"{about}. {percent(waiting)} of the collectives' time is waiting for other ranks."
-    return replace(finding, why=why, do=finding.do.replace(other, fitting))
-
-
-def _advice(waiting: float | None, per_step: float, median_ns: float) -> str:
-    if per_step >= _MANY and median_ns < _SHORT_NS:
-        return "Combine small collectives: use larger buckets (bucket_cap_mb), or one flattened tensor."
-    if waiting is not None and waiting > _LATE:
-        return _EQUAL_WORK
-    return _EARLIER
+    known = f"{percent(waiting)} of the collectives' time is waiting for other ranks."
+    return replace(finding, why=_ESTIMATE.sub(known, finding.why), do=as_ranks_wait(finding.do, waiting))

@@ -80,6 +80,64 @@ def test_a_kernel_leads_to_its_longest_instance_in_the_steps_that_count() -> Non
         assert facet.value[1] in alike
 
 
+def test_every_row_of_every_pane_leads_on(tmp_path: Path) -> None:
+    """Also rows of ranks, collectives, phases, stages and compilations; what a run is told to be has no events."""
+    facts = {"conditions", "variants", "run_facts", "memory_devices"}
+    runs = [
+        [trace_path(f"param_dlrm_v100_rank{rank}") for rank in range(4)],
+        [Path(__file__).parent.parent.parent / "sample_traces" / "run.json"],
+        [trace_path("tracelens_owlv2_h100_dataloader")],
+    ]
+    led = set()
+    for paths in runs:
+        of = opened(*paths)
+        for pane in all_panes(of):
+            now = Selection(pane.name)
+            for sheet in pane.query(of, now).sheets if pane.is_listed else ():
+                for index in range(min(len(sheet), 5)) if sheet.name not in facts and pane.name != "source" else ():
+                    assert sheet.destination(index) is not None, (sheet.name, index)
+                    shown = on_timeline(of, now, sheet, index)
+                    assert getattr(shown, "pane", None) == "timeline", (sheet.name, index)
+                    led.add(sheet.name)
+    assert {"ranks", "stragglers", "collectives", "communication", "phases", "stages", "memory_phases"} <= led
+    assert {"launches", "lines", "libraries", "compiles", "regions", "buckets"} <= led
+
+
+def test_a_late_rank_leads_to_what_makes_it_late_in_its_own_recording() -> None:
+    of = opened(*(trace_path(f"param_dlrm_v100_rank{rank}") for rank in range(4)))
+    now, sheet = sheets(of)["ranks"]
+    late = max(range(len(sheet)), key=lambda index: sheet.table["late_ns"][sheet.row_at(index)].as_py())
+    assert sheet.table["because"][sheet.row_at(late)].as_py() == "data loading"
+    name, moment = on_timeline(of, now, sheet, late).of("moment")
+    assert name == "param_dlrm_v100 rank 2"
+    pieces = of.profile(name).attribution.pieces
+    waits = pieces.of("dataload")
+    longest = int(np.argmax(np.where(waits, pieces.dur, 0)))
+    assert pieces.start[longest] < moment < pieces.end[longest]
+    lanes = next(pane for pane in all_panes(of) if pane.name == "timeline").query(of, on_timeline(of, now, sheet, late))
+    assert [profile.name for profile in lanes.pieces[0].profiles] == ["param_dlrm_v100", name]
+
+
+def test_a_collective_leads_to_its_call_on_its_rank() -> None:
+    of = opened(*(trace_path(f"param_dlrm_v100_rank{rank}") for rank in range(4)))
+    now, sheet = sheets(of)["collectives"]
+    for index in range(8):
+        row = {name: sheet.table[name][sheet.row_at(index)].as_py() for name in ("rank", "transfer_ns", "wait_ns")}
+        name, event = on_timeline(of, now, sheet, index).of("event")
+        trace = of.profile(name).trace
+        assert trace.dur_ns[event] == row["transfer_ns"] + row["wait_ns"]
+        assert name == "param_dlrm_v100" + f" rank {row['rank']}" * (row["rank"] > 0)
+
+
+def test_a_compilation_of_the_first_steps_is_shown_in_their_recording() -> None:
+    of = opened(Path(__file__).parent.parent.parent / "sample_traces" / "run.json")
+    now, sheet = sheets(of)["compiles"]
+    row = next(k for k in range(len(sheet)) if sheet.table["trace"][sheet.row_at(k)].as_py() == "cold")
+    name, event = on_timeline(of, now, sheet, row).of("event")
+    assert name == "compiled, cold"
+    assert of.profile(name).trace.dur_ns[event] == sheet.table["dur_ns"][sheet.row_at(row)].as_py()
+
+
 def test_a_gap_is_selected_as_such(tmp_path: Path) -> None:
     (index,) = indexes(compiling(tmp_path / "trace.json"))
     idle = next(group for group in index.groups if group.family == "idle")

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-import made_traces
 import pyarrow as pa
 import pytest
-from pilots import press, started
 from textual.geometry import Size
 
+from tests.tui import made_traces
+from tests.tui.pilots import press, started
 from tracekit.trace.schema import column
 from tracekit.tui.exporting import screen_text
 from tracekit.tui.model.sheet import Card, Sheet

@@ -32,6 +32,8 @@ SUMMARY = pa.schema(
 _BY_WORKERS = 0.1  # of the waiting that operators fill: with less, other processes make the batches
 _WAITED = "waiting for batches that other processes make"
 _MADE = "sampling and collating"
+_COPYING, _TRAINING = "copying", "training"
+BUCKET_OF_STAGE = {_COPYING: "gpu_copy", _TRAINING: "gpu_compute"}  # of the others, it is waiting for data
 _FLOATS = ("float", "double", "c10::Half", "c10::BFloat16")
 
 
@@ -51,14 +53,14 @@ def answer(profile: Profile) -> Answer:
     rows = _loading_operators(profile)
     fetching = _covered(profile, rows[_fetches(profile, rows)])
     making = _WAITED if _is_made_elsewhere(profile, rows, loading) else _MADE
-    stages = {making: loading - fetching, "fetching features": fetching, "copying": mean.parts.get("gpu_copy", 0.0)}
-    stages["training"] = mean.step_ns - sum(stages.values())
+    stages = {making: loading - fetching, "fetching features": fetching, _COPYING: mean.parts.get("gpu_copy", 0.0)}
+    stages[_TRAINING] = mean.step_ns - sum(stages.values())
     spent = {stage: ns for stage, ns in stages.items() if ns}
     shares = {stage: ns / mean.step_ns for stage, ns in spent.items()}
     shown = table(SUMMARY, {"stage": [*spent], "step_ns": [*spent.values()], "share": [*shares.values()]})
     listed = ", ".join(f"{stage} {percent(share)}" for stage, share in shares.items())
     sentence = f"Shares of a step: {listed}."
-    return Answer("stages", "From sampling to training", sentence, shown, worth=1 - shares["training"])
+    return Answer("stages", "From sampling to training", sentence, shown, worth=1 - shares[_TRAINING])
 
 
 def _is_made_elsewhere(profile: Profile, rows: Ints, loading: float) -> bool:

@@ -1,5 +1,7 @@
 """The screen from top to bottom: the selection, the panes' chips, the pane, details of its row, the keys."""
 
+from dataclasses import dataclass
+
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 from textual.widgets import Static
@@ -28,6 +30,13 @@ from tracekit.tui.widgets.stage import Stage
 from tracekit.tui.widgets.status import Status
 from tracekit.tui.widgets.steps import Steps
 from tracekit.units import duration
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """That no event belongs to a row, and where to go nevertheless."""
+
+    otherwise: Selection
 
 
 class Browser(Container):
@@ -111,7 +120,7 @@ class Browser(Container):
         opened, selection, grid = self.navigation.opened, self.navigation.now, self.grid
         if opened is not None and grid is not None:
             sheet, cursor = grid.sheet, grid.cursor
-            ask = lambda: on_timeline(opened, selection, sheet, cursor) or otherwise or selection  # noqa: E731
+            ask = lambda: on_timeline(opened, selection, sheet, cursor) or Nothing(otherwise or selection)  # noqa: E731
             self._background.ask((opened, selection), ask)
         elif otherwise is not None:
             self.go(otherwise)
@@ -162,6 +171,10 @@ class Browser(Container):
         elif isinstance(result, Selection):
             if message.ticket == (self.navigation.opened, self.navigation.now):
                 self.go(result)
+        elif isinstance(result, Nothing):
+            if message.ticket == (self.navigation.opened, self.navigation.now):
+                self.app.notify("No event on the timeline belongs to this row.")
+                self.go(result.otherwise)
         elif isinstance(result, About):
             self._tell(result)
         elif message.ticket == (self.navigation.opened, self.navigation.now):

@@ -181,6 +181,8 @@ def records(rows: pa.Table) -> pa.Table:
     """Transpose a table of few rows and many columns: a row for each column, a column for each row."""
     first, *fields = readable(rows)
     names = texts(rows[first.name].to_pylist(), first, None)
+    numbers = [names[:k].count(name) for k, name in enumerate(names)]
+    names = [f"{name} ({number + 1})" if number else name for name, number in zip(names, numbers, strict=True)]
     columns: Sequence[list[str]] = [[heading(each) for each in fields]]
     values = [texts(rows[each.name].to_pylist(), each, None) for each in fields]
     columns = [*columns, *([row[k] for row in values] for k in range(len(names)))]

@@ -8,7 +8,7 @@ from tracekit.tui.model.panes.instances import event_label, place_of
 from tracekit.tui.model.panes.overview import VIEWS
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.panes.source import code_at
-from tracekit.tui.model.selection import History, Selection
+from tracekit.tui.model.selection import NO_LINE, History, Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.timeline import Stretch
 
@@ -134,7 +134,7 @@ class Navigation:
         place = place_in(sheet, row) if sheet is not None else None
         if place is not None or self.opened is None:
             return place
-        if (line := self.now.of("line")) is not None:
+        if (line := self.now.of("line")) is not None and line != NO_LINE:
             return Place(*line)
         event = self.now.of("event")
         return place_of(self.opened.profile(event[0]), event[1]) if event is not None else None

@@ -1,4 +1,4 @@
-"""What stands for a row on the timeline: its gap, its step, or its longest event."""
+"""What stands for a row on the timeline: its gap, its step, or its longest event, on its rank and in its recording."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -7,30 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.engine.buckets import ON_THE_GPU
+from tracekit.analyses.stages import BUCKET_OF_STAGE
+from tracekit.engine.buckets import BUCKETS, CODES, ON_THE_GPU
 from tracekit.errors import TracekitError
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
+from tracekit.ranks import rank_columns
+from tracekit.report.sections.libraries import NONE as NO_LIBRARY
 from tracekit.sanitize import sanitize
 from tracekit.timeline.categories import FRAMES, Kinds
 from tracekit.trace.steps import in_steps
 from tracekit.tui.model.content import place_in, to_source
 from tracekit.tui.model.opened import Opened, steps_of
 from tracekit.tui.model.panes.instances import event_label
-from tracekit.tui.model.panes.names import name_code, of_owner, work_chosen
+from tracekit.tui.model.panes.names import OWNING, name_code, of_owner, owned_by, work_chosen
 from tracekit.tui.model.selection import Kind, Selection
 from tracekit.tui.model.sheet import ON_TIMELINE, Destination, Sheet
 from tracekit.units import duration
 
-_NARROWS: tuple[Kind, ...] = ("kernel", "operator", "module", "line", "bucket")
+_NARROWS: tuple[Kind, ...] = ("kernel", "operator", "bucket", *OWNING)
 _NAMES = ("call", "operator", "host")  # columns that name events, the most precise first
 
 
 def on_timeline(opened: Opened, now: Selection, sheet: Sheet, index: int) -> Selection | None:
     """The timeline at what stands for the row at this position; None if nothing of the recording does.
 
-    A row that names something by itself is of its variant: of a column of that name, of the sheet's, or of any. Else it
-    stands for the events to which Enter narrows, or for those of the line that it names.
+    A row that names something by itself is of its variant: of a column of that name, of the sheet's, or of any; and of
+    the rank that it names, or of the recording of the first steps. Else it stands for the events to which Enter
+    narrows, or for those of the line that it names.
     """
     if not 0 <= index < len(sheet):
         return None
@@ -40,11 +44,12 @@ def on_timeline(opened: Opened, now: Selection, sheet: Sheet, index: int) -> Sel
         return target
     values = {name: sheet.table[name][row].as_py() for name in sheet.table.column_names}
     variant = values.get("variant") or sheet.of
-    profiles = [profile for profile in opened.chosen(now) if variant in ("", profile.name)]
+    profiles = _recordings(opened, [each for each in opened.chosen(now) if variant in ("", each.name)], values)
     try:
-        shown = _by_itself(now, profiles, values) if not _is_cold(sheet, row) else None
-        if shown is None and isinstance(target, Selection):
-            shown = _longest_of(opened, now, target, profiles)
+        shown = _by_itself(opened, now, profiles, values)
+        for narrowed in (target, _narrower(now, values)):
+            if shown is None and isinstance(narrowed, Selection):
+                shown = _longest_of(opened, now, narrowed, profiles)
         if shown is None and (place := place_in(sheet, index)) is not None:
             narrowed = now.narrowed("line", (place.file, place.line), f"{PurePath(place.file).name}:{place.line}")
             shown = _longest_of(opened, now, narrowed, profiles)
@@ -54,24 +59,47 @@ def on_timeline(opened: Opened, now: Selection, sheet: Sheet, index: int) -> Sel
 
 
 def leading_on(sheet: Sheet, selection: Selection) -> Sheet:
-    """The sheet, in which Enter leads to the line of a row, or else to what the row names on the timeline."""
-    to_line = to_source(sheet, selection).enter
-    named = [name for name in ("gap_ns", "event", "step", *_NAMES) if name in sheet.table.column_names]
+    """The sheet, in which Enter leads to what a row is about: its line, the lines of its phase or library, or else to
+    what it names on the timeline.
+    """
+    to_line, columns = to_source(sheet, selection).enter, {*sheet.table.column_names}
+    named = [name for name in ("gap_ns", "event", "step", "rank", "kind", "phase", *_NAMES) if name in columns]
+    is_of_owner = bool(sheet.fields) and sheet.fields[0].name in ("phase", "library", "stage")
 
     def enter(row: int) -> Destination:
-        is_named = any(sheet.table[name][row].is_valid for name in named) and not _is_cold(sheet, row)
-        return to_line(row) or (ON_TIMELINE if is_named else None)
+        if is_of_owner:
+            return _narrower(selection, {sheet.fields[0].name: sheet.table[sheet.fields[0].name][row].as_py()})
+        return to_line(row) or (ON_TIMELINE if any(sheet.table[name][row].is_valid for name in named) else None)
 
     return replace(sheet, enter=enter)
 
 
-def _is_cold(sheet: Sheet, row: int) -> bool:
-    """Whether a row is of the recording of the first steps, which the timeline does not show."""
-    return "trace" in sheet.table.column_names and sheet.table["trace"][row].as_py() == "cold"
+def _recordings(opened: Opened, profiles: list[Profile], values: Mapping[str, Any]) -> list[Profile]:
+    """The recordings that a row is of: those of the variants, of the rank that it names, or of the first steps."""
+    found: list[Profile | None] = [*profiles]
+    if isinstance(rank := values.get("rank"), int):
+        found = [opened.of_rank(profile, rank) for profile in profiles]
+    if values.get("trace") == "cold":
+        found = [opened.cold(profile) for profile in profiles]
+    return [each for each in found if each is not None]
 
 
-def _by_itself(now: Selection, profiles: list[Profile], values: Mapping[str, Any]) -> Selection | None:
-    """The timeline at the gap, the event, the longest of the named events, or the step that a row names."""
+def _narrower(now: Selection, values: Mapping[str, Any]) -> Selection | None:
+    """What the row of a phase, a library or a stage is made of."""
+    if phase := values.get("phase"):
+        return now.narrowed("phase", phase, phase, "lines")
+    if library := values.get("library"):
+        return now.narrowed("library", "" if library == NO_LIBRARY else library, sanitize(library, 32), "lines")
+    if stage := values.get("stage"):
+        bucket = BUCKETS[BUCKET_OF_STAGE.get(stage, "dataload")]
+        return now.narrowed("bucket", bucket.key, stage, "kernels" if bucket.key in ON_THE_GPU else "operators")
+    return None
+
+
+def _by_itself(opened: Opened, now: Selection, profiles: list[Profile], values: Mapping[str, Any]) -> Selection | None:
+    """The timeline at the gap, the event, the collective, the longest of the named events, or the step that a row
+    names; for a rank, at what makes it late.
+    """
     if not profiles:
         return None
     if values.get("gap_ns") is not None:
@@ -79,11 +107,40 @@ def _by_itself(now: Selection, profiles: list[Profile], values: Mapping[str, Any
         return _at_moment(now, profiles[0].name, middle, f"gap of {duration(values['gap_ns'])}")
     if isinstance(values.get("event"), int):
         return _at_event(now, profiles[0], values["event"])
+    if isinstance(values.get("rank"), int) or ("kind" in values and "ranks" in values):
+        return _late(opened, now, profiles, values) or _longest(
+            now, ((profile, _collectives(profile, values)) for profile in profiles)
+        )
     if any(values.get(name) for name in _NAMES):
         return _longest(now, ((profile, _named(profile, now, values)) for profile in profiles))
     if isinstance(step := values.get("step"), int):
         return now.without("event", "moment").narrowed("steps", (step, step), f"step {step}", "timeline")
     return None
+
+
+def _late(opened: Opened, now: Selection, profiles: list[Profile], values: Mapping[str, Any]) -> Selection | None:
+    """The timeline at the longest stretch of the bucket that makes a rank late."""
+    bucket = next((each for each in BUCKETS.values() if values.get("because") in (each.key, each.label)), None)
+    if bucket is None:
+        return None
+    narrowed = now.narrowed("bucket", bucket.key, bucket.label)
+    if isinstance(step := values.get("step"), int):
+        narrowed = narrowed.narrowed("steps", (step, step), f"step {step}")
+    return _longest_stretch(opened, now, replace(narrowed, view="wall"), profiles)
+
+
+def _collectives(profile: Profile, values: Mapping[str, Any]) -> Ints:
+    """The collectives of a rank that a row means, as far as it says which."""
+    calls = rank_columns(profile, profile.captures[0].rank).calls
+    chosen = np.ones(len(calls), bool)
+    for name in ("kind", "group", "ranks", "step", "seq", "bytes"):
+        if values.get(name) is not None:
+            fits = chosen & np.array([each == values[name] for each in calls[name].to_pylist()], bool)
+            chosen = fits if fits.any() else chosen
+    base, trace = profile.trace.base_ns, profile.trace
+    start, end = (calls[name].to_numpy()[chosen] - base for name in ("start_ns", "end_ns"))
+    rows = np.flatnonzero(np.isin(trace.ts_ns, start))
+    return rows[np.isin(trace.ts_ns[rows] + trace.dur_ns[rows], end)]
 
 
 def _named(profile: Profile, now: Selection, values: Mapping[str, Any]) -> Ints:
@@ -148,23 +205,37 @@ def _longest(now: Selection, events: Iterable[tuple[Profile, Ints]]) -> Selectio
 
 
 def _longest_stretch(opened: Opened, now: Selection, narrowed: Selection, profiles: list[Profile]) -> Selection | None:
-    """The timeline at the longest stretch of the selected bucket, module or line in the steps that count."""
-    longest, bucket = (0, "", 0), narrowed.of("bucket")
+    """The timeline at the longest stretch of the selected bucket or owner in the steps that count."""
+    longest = (0, "", 0)
     for profile in profiles:
-        pieces = opened.pieces(profile, narrowed.view)
-        chosen = in_steps(steps_of(profile, narrowed), pieces.step) & of_owner(profile, pieces.event, narrowed)
-        if bucket is not None:
-            chosen &= pieces.of(bucket)
-        rows = np.flatnonzero(chosen)
+        start, end = _stretches(opened, profile, narrowed)
+        pieces, middle = opened.pieces(profile, narrowed.view), (start + end) // 2
+        step = pieces.step[np.searchsorted(pieces.start, middle, side="right") - 1] if len(pieces.start) else middle
+        rows = np.flatnonzero(in_steps(steps_of(profile, narrowed), step))
         if len(rows):
-            row = int(rows[np.argmax(pieces.dur[rows])])
-            moment = int(pieces.start[row] + pieces.dur[row] // 2)
-            longest = max(longest, (int(pieces.dur[row]), profile.name, moment))
+            row = int(rows[np.argmax((end - start)[rows])])
+            longest = max(longest, (int(end[row] - start[row]), profile.name, int(middle[row])))
     length, name, moment = longest
     if not length:
         return None
-    facet = narrowed.facets[-1]
-    return _at_moment(now, name, moment, f"{sanitize(facet.label, 24)} {duration(length)}")
+    return _at_moment(now, name, moment, f"{sanitize(narrowed.facets[-1].label, 24)} {duration(length)}")
+
+
+def _stretches(opened: Opened, profile: Profile, narrowed: Selection) -> tuple[Ints, Ints]:
+    """Where the stretches of the selected bucket and owner begin and end."""
+    bucket = narrowed.of("bucket")
+    if all(narrowed.of(kind) is None for kind in OWNING):
+        pieces = opened.pieces(profile, narrowed.view)
+        chosen = pieces.of(bucket)
+        return pieces.start[chosen], pieces.end[chosen]
+    blame = profile.ownership.blame.get(narrowed.view)
+    if blame is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    wanted = blame.known & owned_by(profile.ownership.owners, narrowed)[blame.owner]
+    if bucket is not None:
+        wanted &= blame.bucket == CODES[bucket]
+    bounds = np.flatnonzero(np.diff(wanted[: len(blame.edges) - 1].astype(np.int8), prepend=0, append=0))
+    return blame.edges[bounds[::2]], blame.edges[bounds[1::2]]
 
 
 def _at_moment(now: Selection, variant: str, at_ns: int, label: str) -> Selection:

@@ -33,6 +33,7 @@ class Opened:
     _means_of_steps: dict[tuple[str, tuple[int, int]], OwnerMeans] = field(default_factory=dict)  # by variant and steps
     _works: dict[str, Work] = field(default_factory=dict)  # by variant
     _pieces: dict[tuple[str, str], Pieces] = field(default_factory=dict)  # by variant and view
+    _recordings: dict[str, Profile] = field(default_factory=dict)  # of other ranks, and of first steps
 
     @property
     def variants(self) -> list[str]:
@@ -98,8 +99,25 @@ class Opened:
         return self._pieces[key]
 
     def profile(self, name: str) -> Profile:
-        """The variant of that name."""
-        return next(profile for profile in self.report.profiles if profile.name == name)
+        """The variant of that name, or the other recording that was asked for before."""
+        return (
+            next((profile for profile in self.report.profiles if profile.name == name), None) or self._recordings[name]
+        )
+
+    def of_rank(self, profile: Profile, rank: int) -> Profile | None:
+        """What was recorded on a rank, as a variant of its own; None if its events are not here."""
+        if rank == profile.captures[0].rank:
+            return profile
+        theirs = profile.per_rank.get(rank)
+        return self._recordings.setdefault(theirs.name, theirs) if theirs is not None else None
+
+    def cold(self, profile: Profile) -> Profile | None:
+        """The recording of a variant's first steps, as a variant of its own."""
+        capture = profile.capture("cold")
+        if capture is None or capture.attribution is None:
+            return None
+        first = replace(profile, name=f"{profile.name}, cold", captures=(replace(capture, window="steady"),))
+        return self._recordings.setdefault(first.name, first)
 
     def chosen(self, selection: Selection) -> list[Profile]:
         """The variants to show: all of them, or one and its baseline."""

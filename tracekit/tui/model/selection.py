@@ -4,9 +4,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Kind = Literal[
-    "variant", "steps", "bucket", "finding", "kernel", "operator", "module", "line", "event", "moment", "window"
+    "variant",
+    "steps",
+    "bucket",
+    "finding",
+    "kernel",
+    "operator",
+    "module",
+    "line",
+    "phase",
+    "library",
+    "event",
+    "moment",
+    "window",
 ]
 HOME = "overview"
+NO_LINE = ("", 0)
 
 
 @dataclass(frozen=True)
@@ -14,8 +27,9 @@ class Facet:
     """One narrowing. `value` is what queries compare, `label` what the breadcrumb says, `since` the pane it began in.
 
     The value depends on the kind: a variant's name; the first and the last step (both included); a bucket's key; a
-    variant and an index into its list of findings; a name; a chain of modules; file and line; a variant and a row of
-    its events table; a variant and one moment, or two, on its clock, in ns.
+    variant and an index into its list of findings; a name; a chain of modules, empty for none; file and line, or
+    `NO_LINE`; a phase; a library, empty for none; a variant and a row of its events table; a variant and one moment, or
+    two, on its clock, in ns.
     """
 
     kind: Kind

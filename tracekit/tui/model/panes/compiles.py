@@ -9,7 +9,7 @@ from tracekit.profile import Profile
 from tracekit.run import Break, Compile
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
-from tracekit.tui.model.content import Content, Piece, of_all_steps, prose, to_source
+from tracekit.tui.model.content import Content, Piece, of_all_steps, prose
 from tracekit.tui.model.on_timeline import leading_on
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.pane import Pane
@@ -23,6 +23,8 @@ _TREE = pa.schema(
         column("breaks", pa.int64(), "compilations whose graph broke there"),
         column("file", pa.string(), "file", role="source"),
         column("line", pa.int64(), "line number in the file", role="source"),
+        column("trace", pa.string(), "which recording shows the compilation", role="plumbing"),
+        column("event", pa.int64(), "row of that recording's events table", role="plumbing"),
     ]
 )
 
@@ -36,24 +38,26 @@ def compiles(opened: Opened, selection: Selection) -> Content:
             continue
         pieces.append(prose(answer.sentence, title=name if len(profiles) > 1 else ""))
         pieces.append(leading_on(Sheet("compiles", answer.table, sort=("dur_ns", True), of=name), selection))
+    tables = {p.name: answer.table for p, answer in opened.report.answers if answer.analysis == "compiles"}
     for profile in profiles:
-        tree = _tree(profile)
+        tree = _tree(profile, tables[profile.name])
         if tree.num_rows:
             title = f"{sanitize(profile.name)}: compiled regions, and where their graphs break"
-            pieces.append(to_source(Sheet("regions", tree, title), selection))
+            pieces.append(leading_on(Sheet("regions", tree, title, of=profile.name), selection))
     nothing = [prose("Nothing was compiled in the selection.")]
     return Content(tuple(pieces if any(isinstance(each, Sheet) for each in pieces) else nothing))
 
 
-def _tree(profile: Profile) -> pa.Table:
+def _tree(profile: Profile, compilations: pa.Table) -> pa.Table:
     """A region for each first compilation, and below it the lines at which its graph breaks."""
     ledger = profile.variant.ledger if profile.variant is not None else None
     rows: list[dict[str, object]] = []
+    shown = {row["id"]: {"trace": row["trace"], "event": row["event"]} for row in compilations.to_pylist()}
     if ledger is not None and ledger.breaks:
         first = [each for each in ledger.compiles if each.kind == "first"]
         for region in first:
             broken = [each for each in ledger.breaks if each.compile.split("_")[0] == region.id.split("_")[0]]
-            rows += _region(region, broken)
+            rows += [row | shown.get(region.id, {}) for row in _region(region, broken)]
     return pa.Table.from_pylist(rows, schema=_TREE)
 
 

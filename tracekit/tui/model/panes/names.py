@@ -9,6 +9,7 @@ from tracekit.engine.buckets import BUCKETS, ON_THE_GPU
 from tracekit.findings.culprits import NOTHING
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
+from tracekit.lines.owners import PHASES, OwnerNumbers, Owners
 from tracekit.names import short
 from tracekit.profile import Profile
 from tracekit.sanitize import sanitize
@@ -17,12 +18,13 @@ from tracekit.tui.model.content import Content, Prose, prose, words
 from tracekit.tui.model.joined import deltas, joined
 from tracekit.tui.model.opened import Opened, steps_of
 from tracekit.tui.model.panes.pane import Pane
-from tracekit.tui.model.selection import Kind, Selection
+from tracekit.tui.model.selection import NO_LINE, Kind, Selection
 from tracekit.tui.model.sheet import DELTA, Sheet
 from tracekit.tui.model.work import Work
 from tracekit.units import duration
 
-_NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "line", "module", "window")
+OWNING: tuple[Kind, ...] = ("line", "module", "phase", "library")
+_NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "window", *OWNING)
 _CRUMB = 32
 _NAMED = 12  # characters of a variant's name in a title
 
@@ -93,19 +95,30 @@ def name_code(profile: Profile, name: str) -> int:
 
 
 def of_owner(profile: Profile, events: Ints | Rows, selection: Selection) -> Bools:
-    """The events that belong to the selected line and module; −1, which is none, belongs to no line."""
-    line, chain = selection.of("line"), selection.of("module")
-    if line is None and chain is None:
+    """The events that belong to the selected line, module, phase and library; −1, which is none, belongs to none."""
+    if all(selection.of(kind) is None for kind in OWNING):
         return np.ones(len(events), bool)
     ownership = profile.ownership
     numbers = ownership.of_events(np.asarray(events, np.int64))
-    matches = [
-        (line is None or any((each.file, each.line) == line for each in ownership.owners.groups[row.group]))
-        and (chain is None or ownership.owners.modules[row.module][: len(chain)] == chain)
-        for row in ownership.owners.rows
-    ]
-    belongs: Bools = np.array(matches, bool)[numbers]
+    belongs: Bools = owned_by(ownership.owners, selection)[numbers]
     return belongs
+
+
+def owned_by(owners: Owners, selection: Selection) -> Bools:
+    """Which of the owners are of the selected line, module, phase and library."""
+    line, chain = selection.of("line"), selection.of("module")
+    phase, library = selection.of("phase"), selection.of("library")
+
+    def fits(row: OwnerNumbers) -> bool:
+        group, module = owners.groups[row.group], owners.modules[row.module]
+        return (
+            (line is None or (any((each.file, each.line) == line for each in group) if line != NO_LINE else not group))
+            and (chain is None or (module[: len(chain)] == chain if chain else not module))
+            and (phase is None or PHASES[row.phase] == phase)
+            and (library is None or owners.libraries[row.library] == library)
+        )
+
+    return np.array([fits(row) for row in owners.rows], bool)
 
 
 def _by_kernel(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:

@@ -45,11 +45,13 @@ def breakdown_of(opened: Opened, selection: Selection) -> BucketTable:
     return of_steps(opened.report, selection.view, *steps)
 
 
-def _of_bucket(numbers: BucketTable, row: int, selection: Selection) -> Selection | None:
-    """Where Enter on a bucket leads: to its kernels, or to the events on the host that are to blame for it."""
+def _of_bucket(numbers: BucketTable, row: int, selection: Selection) -> Selection:
+    """Where Enter on a bucket leads: to its kernels, or to the events on the host that are to blame for it; on the
+    total, to the whole of a step.
+    """
     line = numbers.lines[row]
     if not line.key:
-        return None
+        return selection.at("timeline")
     return selection.narrowed("bucket", line.key, line.label, "kernels" if line.key in ON_THE_GPU else "operators")
 
 

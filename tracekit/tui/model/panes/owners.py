@@ -15,7 +15,7 @@ from tracekit.tui.model.content import Content, Piece, prose, words
 from tracekit.tui.model.joined import deltas
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.pane import Pane
-from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.selection import NO_LINE, Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.units import duration
 
@@ -34,9 +34,9 @@ def modules(opened: Opened, selection: Selection) -> Content:
     names = [f"{'  ' * max(len(chain) - 1, 0)}{chain[-1]}" if chain else NONE for chain in order]
     table = inclusive.table([(_MODULE, names)], order)
 
-    def enter(row: int) -> Selection | None:
+    def enter(row: int) -> Selection:
         chain = order[row]
-        return selection.narrowed("module", chain, chain[-1], "lines") if chain else None
+        return selection.narrowed("module", chain, chain[-1] if chain else NONE, "lines")
 
     sheet = Sheet(
         "modules",
@@ -56,9 +56,11 @@ def lines(opened: Opened, selection: Selection) -> Content:
     side_by_side = SideBySide(variants, opened.report.baselines)
     table = side_by_side.table()
 
-    def enter(row: int) -> Selection | None:
+    behind = "kernels" if any(profile.trace.device == "gpu" for profile in opened.chosen(selection)) else "operators"
+
+    def enter(row: int) -> Selection:
         if not side_by_side.order[row]:
-            return None
+            return selection.narrowed("line", NO_LINE, str(table["line"][row]), behind)
         line = side_by_side.order[row][0]  # of lines that were fused, the first
         label = f"{line.file.rsplit('/', 1)[-1]}:{line.line}"
         return selection.narrowed("line", (line.file, line.line), label, "source")
@@ -82,16 +84,24 @@ def _content(sheet: Sheet, selection: Selection, said: tuple[Piece, ...]) -> Con
 
 
 def _chosen(opened: Opened, selection: Selection) -> list[VariantOwners]:
-    """The owners of the shown variants in the selected steps, restricted to the selected bucket and module."""
+    """The owners of the shown variants in the selected steps, restricted to the selected bucket, module, phase and
+    library.
+    """
     names = {profile.name for profile in opened.chosen(selection)}
     bucket, chain = selection.of("bucket"), selection.of("module")
+    phase, library = selection.of("phase"), selection.of("library")
 
     def wanted(means: OwnerMeans, mean: OwnerMean) -> bool:
-        inside = chain is None or means.owners[mean.owner].module[: len(chain)] == chain
-        return inside and (bucket is None or mean.bucket == bucket)
+        owner = means.owners[mean.owner]
+        return (
+            (chain is None or (owner.module[: len(chain)] == chain if chain else not owner.module))
+            and (bucket is None or mean.bucket == bucket)
+            and (phase is None or owner.phase == phase)
+            and (library is None or owner.library == library)
+        )
 
     chosen = [each for each in opened.owners_over(selection) if each.name in names]
-    if bucket is None and chain is None:
+    if all(each is None for each in (bucket, chain, phase, library)):
         return chosen
     return [_with(each, [mean for mean in each.means.means if wanted(each.means, mean)]) for each in chosen]
 

@@ -11,7 +11,7 @@ from tracekit.trace.schema import column
 from tracekit.tui.model.content import Code, Content, Place, prose
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.pane import Pane
-from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.selection import NO_LINE, Selection
 from tracekit.tui.model.sheet import Sheet
 
 _MOST_BYTES = 4 << 20  # of a file that is read because it was not captured
@@ -22,7 +22,7 @@ _NO_FILE = "{} is neither in the recording nor found on this machine. Start trac
 def source(opened: Opened, selection: Selection) -> Content:
     """The file of the selected line, or else that of the costliest line."""
     chosen = selection.of("line")
-    place = Place(*chosen) if chosen is not None else _costliest(opened)
+    place = Place(*chosen) if chosen not in (None, NO_LINE) else _costliest(opened)
     if place is None:
         return Content((prose("No line is selected, and no recording shows which lines cost most."),))
     code = code_at(opened, place, selection)

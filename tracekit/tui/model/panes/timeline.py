@@ -11,7 +11,11 @@ from tracekit.tui.timeline import Event, Moment, Step, Stretch, Target
 
 def timeline(opened: Opened, selection: Selection) -> Content:
     """The lanes of the variants, and which part of them to show."""
-    profiles = tuple(profile for profile in opened.chosen(selection) if len(profile.trace.steps))
+    shown = opened.chosen(selection)
+    facets = (facet for facet in selection.facets if facet.kind in ("event", "moment", "window"))
+    named = [opened.profile(facet.value[0]) for facet in facets]
+    shown = [*shown, *(each for each in named if each.name not in {profile.name for profile in shown})]
+    profiles = tuple(profile for profile in shown if len(profile.trace.steps))
     if not profiles:
         return Content((prose("No event has a duration: there is nothing to draw."),))
     return Content((Lanes(profiles, _target(opened, selection)),))

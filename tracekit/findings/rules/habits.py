@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.one_by_one import one_by_one
+from tracekit.findings.optimizers import at_once, setting
 from tracekit.findings.where import where_of_buckets
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
@@ -23,6 +26,7 @@ class _Habit:
     id: str
     name: re.Pattern[str]
     said: str
+    partly: str  # the same where most launches are not one by one
     advice: str
     link: str
     one_by_one: bool  # a fault only where each parameter launches by itself
@@ -35,7 +39,8 @@ _HABITS = (
         "optimizer_loop",
         re.compile(r"Optimizer\.step#.*", re.DOTALL),
         "The optimizer updates parameters one by one",
-        "Construct it with foreach=True or fused=True, which update all parameters in a few kernels.",
+        "The optimizer updates some parameters one by one",
+        "",
         "https://docs.pytorch.org/docs/stable/optim.html",
         True,
     ),
@@ -43,6 +48,7 @@ _HABITS = (
         "zero_grad",
         re.compile(r"Optimizer\.zero_grad#.*", re.DOTALL),
         "Gradients are set to zero one by one",
+        "Some gradients are set to zero one by one",
         "Call zero_grad(set_to_none=True), the default since torch 2.0, which launches nothing.",
         "https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",
         True,
@@ -51,6 +57,7 @@ _HABITS = (
         "garbage_collection",
         GARBAGE,
         "Python collects garbage inside steps",
+        "",
         "Turn it off in the loop (gc.disable(), gc.freeze()) and collect between epochs, so that it never runs while "
         "the GPU waits.",
         "https://docs.python.org/3/library/gc.html",
@@ -74,23 +81,27 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     if not trace.census.any(lambda roles: roles.host & roles.named(habit.name)):
         return
     spans = trace.where(lambda part: part.process & part.roles.named(habit.name) & part.lasting)
-    launches = _launches(profile, spans) / profile.counted_steps if habit.one_by_one else 0
+    single, every = _launches(profile, spans) if habit.one_by_one else (0, 0)
     spans = spans[_in_counted_steps(profile, spans)]
-    if not len(spans) or (habit.one_by_one and launches < _LEAST_LAUNCHES):
+    if not len(spans) or (habit.one_by_one and single < _LEAST_LAUNCHES * profile.counted_steps):
         return
     events = trace.events_at(spans)
     inside = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
     claim = one_by_one(profile, inside) if habit.one_by_one else inside.common(idle)
     line, _ = where_of_buckets(profile, "python")
-    calls = f"{count(round(launches))} launches and " if habit.one_by_one else ""
+    took = duration(trace.dur_ns[spans].sum() / profile.counted_steps)
+    why = f"That is {took} of the host's time per step."
+    if habit.one_by_one:
+        number, of_all = (count(round(part / profile.counted_steps)) for part in (single, every))
+        part = "all are" if single == every else f"{number} are"
+        why = f"Of its {of_all} launches a step, {part} for a single tensor each; it takes the host {took} a step."
     location = Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line
-    took = trace.dur_ns[spans].sum() / profile.counted_steps
     yield Finding(
         habit.id,
-        f"{habit.said}{location.at}",
-        why=f"That is {calls}{duration(took)} of the host's time per step.",
-        do=habit.advice,
+        f"{habit.said if 2 * single >= every else habit.partly}{location.at}",
+        why=why,
+        do=habit.advice or _updating_at_once(profile),
         where=location,
         evidence=evidence(profile, spans),
         link=habit.link,
@@ -99,12 +110,24 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     )
 
 
-def _launches(profile: Profile, spans: Ints) -> int:
-    """How many launch calls of counted steps are made inside those spans."""
+def _updating_at_once(profile: Profile) -> str:
+    if found := setting(profile):
+        return f"Construct the optimizer with {found}: it then updates many parameters in each kernel."
+    return (
+        "Fuse the updates: compile the optimizer's step (torch.compile(optimizer.step)), or use an optimizer that has "
+        "foreach=True."
+    )
+
+
+def _launches(profile: Profile, spans: Ints) -> tuple[int, int]:
+    """How many launch calls of counted steps inside those spans are for a single tensor, and how many there are."""
     trace = profile.trace
-    calls = trace.where(lambda part: part.roles.launch & part.process)
-    calls = calls[_in_counted_steps(profile, calls)]
-    return int((enclosing(trace, calls, lambda part: part.among(spans)) >= 0).sum())
+    activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
+    inside = enclosing(trace, launches, lambda part: part.among(spans)) >= 0
+    inside[inside] = _in_counted_steps(profile, launches[inside])
+    activities, launches = activities[inside], launches[inside]
+    single = launches[~at_once(profile, activities, launches)]
+    return len(np.unique(single)), len(np.unique(launches))
 
 
 def _in_counted_steps(profile: Profile, rows: Ints) -> Bools:

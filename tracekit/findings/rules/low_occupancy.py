@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, rule
+from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import alike, blaming, classes, share_of_work
 from tracekit.profile import Profile
 from tracekit.units import count, percent
@@ -16,11 +17,11 @@ _FEW = 0.5  # blocks for each multiprocessor: half of the GPU has nothing to do
 _NEEDS_FEW = ("matmul", "convolution", "attention", "recurrent")
 _LINK = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#occupancy"
 _FEW_BLOCKS = (
-    "Give each launch more to do: use larger batches, solve many small problems as one (bmm, foreach, segmented "
+    "Give each launch more to do: use larger batches, solve many small problems as one (bmm, segmented "
     "operators), or split a sum over a long dimension into two."
 )
 _FEW_WARPS = (
-    "Registers or shared memory limit the number of blocks that fit: let torch.compile choose the kernel "
+    "Registers or shared memory limit the number of blocks that fit: let {compiler} choose the kernel "
     '(mode="max-autotune"), or give each block less to hold.'
 )
 
@@ -39,6 +40,7 @@ def low_occupancy(profile: Profile) -> Iterator[Finding]:
     rows = rows[trace.dur_ns[rows] >= _LEAST_NS]
     few, number = int((blocks[empty] < 1).sum()), int(empty.sum())
     occupied = percent(float(np.average(occupancy[empty], weights=dur[empty])))
+    compiler = "the compiler" if is_compiled(profile) else "torch.compile"
     yield blaming(
         profile,
         rows,
@@ -48,7 +50,7 @@ def low_occupancy(profile: Profile) -> Iterator[Finding]:
             why=f"Kernels that fill {occupied} of the GPU are {percent(share_of_work(profile, rows))} of its work. "
             f"Of {count(number)} a step, {count(few)} {'has' if few == 1 else 'have'} fewer blocks than the GPU has "
             "multiprocessors.",
-            do=_FEW_BLOCKS if few > number / 2 else _FEW_WARPS,
+            do=_FEW_BLOCKS if few > number / 2 else _FEW_WARPS.format(compiler=compiler),
             link=_LINK,
             confidence="inferred",
         ),

@@ -7,6 +7,7 @@ import numpy as np
 from tracekit.findings import Finding, rule
 from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import blaming, kernels
+from tracekit.findings.optimizers import setting
 from tracekit.profile import Profile
 from tracekit.units import count, duration
 
@@ -28,6 +29,8 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     usual = float(np.median(trace.dur_ns[rows]))
     if usual >= _TINY_NS or len(rows) < _MANY * steps:
         return
+    cures = ["larger batches", *([] if is_compiled(profile) else ["torch.compile"])]
+    cures += [f"an optimizer with {found}"] if (found := setting(profile)) else []
     yield blaming(
         profile,
         rows[trace.dur_ns[rows] < _TINY_NS],
@@ -37,8 +40,7 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
             why=f"{count(round(len(rows) / steps))} kernels a step take only {duration(usual)} each (median), and the "
             "GPU idles between them although the next is queued.",
             claim=pieces.union(between),
-            do=f"Do more in each kernel: larger batches, {'' if is_compiled(profile) else 'torch.compile, '}an "
-            "optimizer with foreach=True or fused=True.",
+            do=f"Do more in each kernel: {', or '.join(cures)}.",
             link=_LINK,
         ),
     )

@@ -8,6 +8,7 @@ import numpy as np
 from tracekit.findings import Finding, rule
 from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import blaming, kernels, of_classes
+from tracekit.findings.optimizers import setting
 from tracekit.findings.traffic import ELEMENTWISE, moved
 from tracekit.intervals import Bools, Ints, runs
 from tracekit.profile import Profile
@@ -39,7 +40,8 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     chains = _chains(profile, rows, _is_fusible(profile, rows))
     if not chains.number:
         return
-    steps = profile.counted_steps
+    steps, found = profile.counted_steps, setting(profile)
+    of_optimizer = f"; {found} does so for the optimizer" if found else ""
     yield blaming(
         profile,
         chains.shorter,
@@ -49,7 +51,7 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
             why=f"{count(round((len(chains.shorter) + chains.number) / steps))} a step, in "
             f"{many(round(chains.number / steps), 'chain')}{_bytes_saved(profile, chains)}.",
             do=f"Fuse them: {_COMPILED if is_compiled(profile) else _EAGER} one kernel is made of each chain, "
-            "which reads and writes memory only once; fused=True or foreach=True does so for an optimizer.",
+            f"which reads and writes memory only once{of_optimizer}.",
             link=_LINK,
             confidence="inferred",
         ),

@@ -1,10 +1,13 @@
 """A GPU that sets the pace: by which kind of work, and by which kernel."""
 
+import numpy as np
 import pytest
 from small import event, kernel, launch, op, step, write
 
-from tracekit.findings import diagnose
+from tracekit.findings import Finding, diagnose
 from tracekit.findings.gpu_bound.phases import phases
+from tracekit.findings.verdict import as_finding, verdict
+from tracekit.intervals import Union
 from tracekit.profile import open_subject
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"
@@ -43,6 +46,18 @@ def test_the_kind_that_takes_most(tmp_path, work, verdict, operator, costliest):
     assert diagnosis.verdict.id == verdict
     assert (diagnosis.verdict.where.operator, diagnosis.verdict.where.kernel) == (operator, costliest)
     assert diagnosis.verdict.share > 0.95
+
+
+def test_the_advice_begins_with_what_can_be_saved(tmp_path):
+    """That is what other findings say of the GPU's work, and otherwise its largest kernel."""
+    busy(tmp_path / "busy.json", ("aten::mm", GEMM, 900, "kernel"))
+    profile = open_subject([tmp_path / "busy.json"]).profiles[0]
+    alone = as_finding(profile, verdict(profile), [])
+    assert alone.do.startswith("Make the GPU's work cheaper, beginning with bf16_s16816gemm bf16 128x64 tn (ampere)")
+    for low, words in ((20_000, "Begin with the other findings"), (2_000, "Make the GPU's work cheaper")):
+        claim = Union.of(np.array([low]), np.array([low + 5_000]))
+        beside = as_finding(profile, verdict(profile), [Finding("x", "X", claim=claim)])
+        assert beside.do.startswith(words)
 
 
 def test_graphs_that_keep_the_gpu_supplied_are_said(tmp_path):

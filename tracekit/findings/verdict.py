@@ -11,6 +11,8 @@ from tracekit.findings.gpu_bound import gpu_bound
 from tracekit.findings.kernels import kernels, named
 from tracekit.findings.queue_waits import queue_waits
 from tracekit.findings.saving import Savings
+from tracekit.intervals import Union
+from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.units import duration, percent
 
@@ -152,7 +154,7 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     saving, claimed = Savings(profile, steps).of(claim), steps.mean(claim)
     left = max(steps.length - sum(each.cost_ns or 0.0 for each in findings if not each.once), 0.0)
     headline, _, why = usual.sentence.partition(": ")
-    advice = "Do less of this work or make it cheaper: nothing else takes as much of the step."
+    advice = _making_cheaper(profile, usual, claim, findings)
     if saving.bound == "host" and saving.step_ns < _MOSTLY * claimed:
         why += f" Without any of this work, a step would be only {duration(saving.step_ns)} shorter."
         advice = "Make the host faster first: it needs the rest of the time, too."
@@ -173,6 +175,22 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
         claimed_ns=claimed,
         then_bound_by=saving.bound,
     )
+
+
+def _making_cheaper(profile: Profile, usual: Verdict, claim: Union, findings: list[Finding]) -> str:
+    if not of_the_gpu(usual.id) or usual.where.kernel is None:
+        return "Do less of this, or make it cheaper."
+    pieces = profile.attribution.pieces
+    work = pieces.union(pieces.of(*ON_THE_GPU)).common(claim)
+    if any(
+        finding.claim is not None and not finding.once and finding.claim.common(work).total() for finding in findings
+    ):
+        return (
+            "Begin with the other findings about the GPU's work, which say what of it can be saved; beyond that, only "
+            "fewer or smaller operations make the step shorter."
+        )
+    largest = f"{short_kernel(usual.where.kernel)}{usual.where.at}"
+    return f"Make the GPU's work cheaper, beginning with {largest}: only fewer or smaller operations make the step shorter."
 
 
 def _time(parts: dict[str, float], buckets: tuple[str, ...]) -> float:

@@ -190,7 +190,7 @@ def _making_cheaper(profile: Profile, usual: Verdict, claim: Union, findings: li
             "fewer or smaller operations make the step shorter."
         )
     largest = f"{short_kernel(usual.where.kernel)}{usual.where.at}"
-    return f"Make the GPU's work cheaper, beginning with {largest}: only fewer or smaller operations make the step shorter."
+    return f"Make the GPU's work cheaper, beginning with {largest}: fewer or smaller operations."
 
 
 def _time(parts: dict[str, float], buckets: tuple[str, ...]) -> float:

@@ -44,8 +44,8 @@ def said(app: TracekitApp, selector: str) -> str:
 
 
 def key_of(app: TracekitApp, pane: str) -> str:
-    """The digit that leads to a pane."""
-    return str([listed.name for listed in app.navigation.listed].index(pane) + 1)
+    """The key that leads to a pane."""
+    return next(key for key, listed in app.navigation.keys.items() if listed.name == pane)
 
 
 def focused(app: TracekitApp) -> Grid:

@@ -102,7 +102,7 @@ async def test_keys_move_through_time_steps_and_instances(tmp_path: Path) -> Non
         assert isinstance(ranged, RangeChosen)
         assert (ranged.stretch.start_ns, ranged.stretch.end_ns) == (170_000, 260_000)
         assert "├" in app.lines()[0]
-        await pilot.press("escape", "escape", "C")
+        await pilot.press("escape", "escape", "alt+c")
         assert timeline.state.stretch == (110_000, 150_000)
 
 

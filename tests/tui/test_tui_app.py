@@ -24,7 +24,7 @@ async def test_narrow_widen_back_and_forth(pair: list[Path]) -> None:
         assert said(app, "#crumbs") == "eager.json  compiled.json"
         assert said(app, "#state") == "wall time, against eager"
         assert focused(app).sheet.name == "findings"
-        await press(pilot, "2")
+        await press(pilot, "K")
         assert focused(app).sheet.name == "kernels"
         await press(pilot, "down", "enter")
         name = app.now.of("kernel")
@@ -54,11 +54,11 @@ async def test_panes_by_digit_bracket_and_click(pair: list[Path]) -> None:
     async with started(pair, size=(60, 24)) as (app, pilot):
         names = [pane.name for pane in app.navigation.listed]
         assert names[:3] == ["overview", "kernels", "operators"]
-        for key, name in (("3", names[2]), ("]", names[3]), ("[", names[2]), ("1", names[0]), ("[", names[-1])):
+        for key, name in (("O", names[2]), ("]", names[3]), ("[", names[2]), ("V", names[0]), ("[", names[-1])):
             await press(pilot, key)
             assert app.now.pane == name
         assert names[-1] in [name for name, _ in app.query_one(Chips).in_sight]
-        await press(pilot, "1")
+        await press(pilot, "V")
         await pilot.click(Chips, offset=(len(app.query_one(Chips).in_sight[0][1]) + 2, 0))
         await settled(pilot)
         assert app.now.pane == names[1]
@@ -70,7 +70,7 @@ async def test_steps_are_selected_on_the_strip(pair: list[Path]) -> None:
         await press(pilot, "right", "right", "shift+right", "enter")
         assert app.now.of("steps") == (2, 3)
         assert said(app, "#crumbs").endswith("▸ steps 2–3")
-        await press(pilot, "2")
+        await press(pilot, "K")
         assert "eager 90.0 µs" in said(app, "PaneView .title")
         await press(pilot, "escape")
         assert app.now.of("steps") is None
@@ -90,7 +90,7 @@ async def test_arrows_walk_through_a_pane_and_headings_sort(pair: list[Path]) ->
         heights = []
         for size in ((160, 50), (40, 10), (1, 1), (80, 24)):
             await pilot.resize_terminal(*size)
-            await press(pilot, "2", "1")
+            await press(pilot, "K", "V")
             heights.append(app.query_one(Below).size.height)
         assert heights[0] > heights[-1] == 3
         assert len(app.query(Grid)) == 2
@@ -112,7 +112,7 @@ async def test_leaving_while_reading_and_help_without_anything_open(
         assert {key for key, each in app.active_bindings.items() if each.binding.show} == {
             "q", "escape", "ctrl+p", "question_mark"
         }  # fmt: skip
-        await pilot.press("w", "b", "2", "slash", "escape")
+        await pilot.press("w", "b", "K", "slash", "escape")
         await pilot.pause()
         assert app.return_code == 0
     done.set()
@@ -123,7 +123,7 @@ async def test_a_broken_file_is_one_sentence(tmp_path: Path) -> None:
     path.write_text("{}")
     async with started([path]) as (app, pilot):
         assert "[red]broken.json is not a PyTorch profiler trace" in said(app, "#failure")
-        await press(pilot, "w", "2", "ctrl+c")
+        await press(pilot, "w", "K", "ctrl+c")
         assert app.return_code == 1
 
 
@@ -142,7 +142,7 @@ async def test_hostile_names_are_no_markup(tmp_path: Path) -> None:
     path = made_traces.eager(tmp_path / "[bold]x[@click=app.quit].json", kernel=made_traces.HOSTILE)
     async with started([path], size=(160, 50)) as (app, pilot):
         assert "[bold]x[@click=app.quit]" in said(app, "#crumbs")
-        await press(pilot, "2")
+        await press(pilot, "K")
         grid = focused(app)
         assert grid.sheet.cells(0, 1)[0][0].startswith("[red]\\x1b")
         assert "[red]\\x1b" in said(app, "#row")

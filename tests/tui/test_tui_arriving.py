@@ -90,7 +90,7 @@ async def test_the_first_variant_is_looked_at_while_the_second_is_read(tmp_path:
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.opened is not None and app.opened.variants == ["eager"])
         await until(pilot, lambda: app.navigation.is_shown)
-        await press(pilot, "2", "down", "enter", whole=False)
+        await press(pilot, "K", "down", "enter", whole=False)
         assert (app.now.pane, app.arrivals.is_reading) == ("instances", True)
         assert "b" not in app.active_bindings
         await until(pilot, lambda: said(app, "#state") == "reading third.json, 25 %")

@@ -32,7 +32,7 @@ def work(start: float, length: float, name: str = "gemm"):
 
 
 # Where the keys lead: to a finding and its evidence, or to the kernels, the slowest of them first.
-WALKS = {"kernel": ("2",)}
+WALKS = {"kernel": ("K",)}
 CAUSES = {
     "sync": [
         work(100, 2_000),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
+from tests.tui import made_traces
 from tests.tui.pilots import focused, key_of, press, said, settled, started
 from tracekit.tui.app import TracekitApp
 from tracekit.tui.exporting import screen_text
@@ -34,10 +35,10 @@ async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeyp
             if said(app, "#state") == "wall time, against compiled":
                 break
         assert said(app, "#state") == "wall time, against compiled"
-        await press(pilot, "2", "o")
+        await press(pilot, "K", "o")
         before = focused(app).sheet.sort
         assert before is not None
-        await press(pilot, "O")
+        await press(pilot, "R")
         assert focused(app).sheet.sort == (before[0], not before[1])
         await press(pilot, "slash", *"gemm_1", "enter")
         assert [row[0] for row in focused(app).sheet.cells(0, 9)] == ["gemm_1"]
@@ -54,7 +55,7 @@ async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeyp
         assert "gemm_1" in (tmp_path / "tracekit-kernels.txt").read_text()
         await press(pilot, "g")
         assert isinstance(app.screen, ChoiceScreen)
-        await press(pilot, "a")
+        await press(pilot, "V")
         assert app.now.pane == "overview"
         await press(pilot, "question_mark")
         assert isinstance(app.screen, HelpScreen)
@@ -75,7 +76,7 @@ async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeyp
 
 async def test_the_filter_takes_every_letter(pair: list[Path]) -> None:
     async with started(pair) as (app, pilot):
-        await press(pilot, "2", "slash", *"qwx1")
+        await press(pilot, "K", "slash", *"qwx1")
         assert app.query_one("#filter", Input).value == "qwx1"
         assert app.now.pane == "kernels"
         await press(pilot, "escape")
@@ -105,8 +106,8 @@ async def test_with_help_open_the_keys_are_those_of_the_help(pair) -> None:
 async def test_the_help_speaks_of_the_pane_on_screen_the_timeline_too(pair) -> None:
     async with started(pair, size=(120, 60)) as (app, pilot):
         for key, words in (
-            ("1", "How long a step takes"),
-            ("2", "How much of a step each kernel"),
+            ("V", "How long a step takes"),
+            ("K", "How much of a step each kernel"),
             ("t", "Every event over time"),
         ):
             await press(pilot, key)
@@ -123,9 +124,23 @@ def test_the_help_names_digits_for_as_many_panes_as_there_are(panes: int, displa
     assert len(keys) == len(KEYS)
 
 
+async def test_a_letter_leads_to_the_same_pane_in_every_report(pair: list[Path], tmp_path: Path) -> None:
+    """Also where others are missing: nothing is compiled in the second run, and it has other chapters."""
+    kept = {}
+    for paths in (pair, [made_traces.eager(tmp_path / "alone.json")]):
+        async with started(paths) as (app, pilot):
+            for key, pane in app.navigation.keys.items():
+                await press(pilot, key)
+                assert app.now.pane == pane.name
+                assert f" {key} " in screen_text(app).splitlines()[1]
+                assert kept.setdefault(key, pane.name) == pane.name or key.isdigit()
+    assert {key for key in kept if key.isalpha()} == set("VKOTC")
+    assert "1" in kept
+
+
 async def test_every_key_of_a_table(pair) -> None:
     async with started(pair, size=(60, 24)) as (app, pilot):
-        await press(pilot, "2")
+        await press(pilot, "K")
         grid = app.grid
         assert grid is not None
         places = []
@@ -142,7 +157,7 @@ async def test_every_key_of_a_table(pair) -> None:
         by = grid.sheet.sort
         assert by is not None
         assert by[0] in titles
-        await press(pilot, "O")
+        await press(pilot, "R")
         assert grid.sheet.sort == (by[0], not by[1])
         await press(pilot, "enter")
         assert app.now.pane == "instances"
@@ -196,11 +211,11 @@ async def test_a_pane_is_laid_out_and_drawn_once(pair: list[Path], monkeypatch: 
     """A pane is drawn once, in widgets that are reused: if the answer is known, a key costs one drawing."""
     laid_out: list[None] = []
     async with started(pair, size=(80, 24)) as (app, pilot):
-        await press(pilot, "2", "enter", "escape", "3", "1")
+        await press(pilot, "K", "enter", "escape", "O", "V")
         await pilot.pause(0.2)
         app.screen.screen_layout_refresh_signal.subscribe(app.browser, lambda _: laid_out.append(None))
         widgets = {*app.query("PaneView > *")}
-        for key in ("2", "enter", "escape", "3", "1"):
+        for key in ("K", "enter", "escape", "O", "V"):
             laid_out.clear()
             await press(pilot, key)
             await pilot.pause(0.2)
@@ -210,7 +225,7 @@ async def test_a_pane_is_laid_out_and_drawn_once(pair: list[Path], monkeypatch: 
 
 async def test_on_a_small_screen_the_help_is_among_the_keys(pair: list[Path]) -> None:
     async with started(pair, size=(80, 24)) as (app, pilot):
-        for key in "2t":
+        for key in "Kt":
             await press(pilot, key)
             assert "? Help" in screen_text(app).splitlines()[-1]
 
@@ -233,7 +248,7 @@ async def test_the_footer_has_only_keys_that_do_something(pair: list[Path]) -> N
         before = app.now
         await press(pilot, "enter")
         assert app.now == before
-        await press(pilot, "1")
+        await press(pilot, "V")
         app.browser.grids[1].focus()
         await press(pilot, "slash", *"gpu", "enter")
         assert {"Narrow", "Widen"} <= shown_keys(app)

@@ -36,7 +36,7 @@ async def still(pilot) -> str:
     return texts[-1]
 
 
-@pytest.mark.parametrize("key", ["1", "2"])
+@pytest.mark.parametrize("key", ["V", "K"])
 async def test_resizing_ends_where_starting_at_that_size_does(pair, key) -> None:
     async with started(pair, size=(160, 45)) as (_, pilot):
         await press(pilot, key)
@@ -58,8 +58,8 @@ async def test_resizing_ends_where_starting_at_that_size_does(pair, key) -> None
 async def test_three_variants_stand_side_by_side_without_scrolling(pair, tmp_path: Path) -> None:
     third = made_traces.eager(tmp_path / "third.json", steps=5)
     async with started([*pair, third], size=(160, 45)) as (app, pilot):
-        for number in "123":
-            await press(pilot, number)
+        for key in "VKO":
+            await press(pilot, key)
             await still(pilot)
             assert [grid.max_scroll_x for grid in app.query(Grid)] == [0] * len(app.query(Grid))
 
@@ -67,8 +67,8 @@ async def test_three_variants_stand_side_by_side_without_scrolling(pair, tmp_pat
 async def test_a_small_screen_has_one_scroll_bar_at_most(pair) -> None:
     """The page itself does not scroll around tables that do."""
     async with started(pair, size=(80, 24)) as (app, pilot):
-        for number in "1234":
-            await press(pilot, number)
+        for key in "VKOT":
+            await press(pilot, key)
             await still(pilot)
             scrolled = [each.max_scroll_y > 0 for each in (*app.query(PaneView), *app.query(Grid))]
             assert sum(scrolled) <= 1
@@ -156,7 +156,7 @@ async def test_what_takes_long_is_said_to_be_worked_out(pair, monkeypatch: pytes
         query = kernels.query
         object.__setattr__(kernels, "query", lambda *given: (may_go_on.wait(60), query(*given))[1])
         try:
-            await pilot.press("2")
+            await pilot.press("K")
             for _ in range(500):
                 await pilot.pause(0.02)
                 if said(app, "#state") == "working …":
@@ -172,7 +172,7 @@ async def test_what_takes_long_is_said_to_be_worked_out(pair, monkeypatch: pytes
 
 async def test_below_a_timeline_there_is_no_row_of_the_pane_before(pair) -> None:
     async with started(pair) as (app, pilot):
-        await press(pilot, "2")
+        await press(pilot, "K")
         assert "triton_fused" in said(app, "#row")
         await press(pilot, key_of(app, "timeline"))
         await still(pilot)

@@ -52,9 +52,9 @@ def pressing(*keys: str) -> Any:
         ((), LARGE),
         ((), HUGE),
         (("enter",), SMALL),
-        (("2",), SMALL),
-        (("2",), LARGE),
-        (("2", "enter", "enter", "t"), LARGE),
+        (("K",), SMALL),
+        (("K",), LARGE),
+        (("K", "enter", "enter", "t"), LARGE),
         (("w", "tab", "tab", "right", "shift+right"), LARGE),
         (("question_mark",), SMALL),
     ],
@@ -66,7 +66,7 @@ def test_screens(snap_compare: Any, pair: list[Path], size: tuple[int, int], key
 
 def test_hostile_names(snap_compare: Any, pair: list[Path]) -> None:
     path = made_traces.eager(Path("[bold]x[@click=app.quit].json"), kernel=made_traces.HOSTILE)
-    assert snap_compare(build_app([*pair, path]), run_before=pressing("2"), terminal_size=LARGE)
+    assert snap_compare(build_app([*pair, path]), run_before=pressing("K"), terminal_size=LARGE)
 
 
 def test_a_broken_file(snap_compare: Any, pair: list[Path]) -> None:

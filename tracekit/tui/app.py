@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from string import ascii_lowercase
 from typing import ClassVar
 
 from textual.app import App, ComposeResult, SystemCommand
@@ -23,7 +24,7 @@ from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.overview import VIEWS
 from tracekit.tui.model.panes.source import on_this_machine
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.screens.choice import LETTERS, ChoiceScreen
+from tracekit.tui.screens.choice import ChoiceScreen
 from tracekit.tui.screens.help import explaining
 from tracekit.tui.widgets.filter_line import FilterLine
 from tracekit.tui.widgets.grid import Grid
@@ -152,10 +153,10 @@ class TracekitApp(App[None]):
         if self.opened is not None:
             self.browser.set_baseline(self.opened.next_baseline())
 
-    def action_pane(self, number: int) -> None:
-        """Go to the pane of that number."""
-        if number < len(self.navigation.listed):
-            self.browser.go(self.now.at(self.navigation.listed[number].name))
+    def action_pane(self, key: str) -> None:
+        """Go to the pane of that key."""
+        if (pane := self.navigation.keys.get(key)) is not None:
+            self.browser.go(self.now.at(pane.name))
 
     def action_turn(self, way: int) -> None:
         """Go to the next or the previous pane, wrapping around at the ends."""
@@ -169,16 +170,18 @@ class TracekitApp(App[None]):
             self.browser.go(self.now.at("event"))
 
     def action_jump(self) -> None:
-        """Choose a pane by a letter."""
+        """Choose a pane by its key, or by a letter if it has none."""
 
         def chosen(selection: Selection | None) -> None:
             if selection is not None:
                 self.browser.go(selection)
 
-        named = zip(LETTERS, self.navigation.listed, strict=False)
-        self.push_screen(
-            ChoiceScreen("Go to", [(key, pane.title, self.now.at(pane.name)) for key, pane in named]), chosen
-        )
+        keys = {pane.name: key for key, pane in self.navigation.keys.items()}
+        others = iter(ascii_lowercase.replace("q", ""))  # which closes the list
+        choices = [
+            (keys.get(pane.name) or next(others), pane.title, self.now.at(pane.name)) for pane in self.navigation.listed
+        ]
+        self.push_screen(ChoiceScreen("Go to", choices), chosen)
 
     def action_filter(self) -> None:
         """Ask for the words that rows must contain."""
@@ -208,7 +211,9 @@ class TracekitApp(App[None]):
         """Explain the pane, the widget with the focus, the keys and the words."""
         pane = self.navigation.pane if self.navigation.shown is not None else None
         sheets = [grid.sheet for grid in self.browser.grids]
-        self.push_screen(explaining(pane, self.focused, sheets, keys_for(len(self.navigation.listed))))
+        self.push_screen(
+            explaining(pane, self.focused, sheets, keys_for(sum(not pane.key for pane in self.navigation.listed)))
+        )
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Leave out Textual's commands: the palette has those of this app."""

@@ -269,8 +269,9 @@ class Browser(Container):
 
     def _show_panes(self) -> None:
         self.query_one(Status).show()
-        pane, listed = self.navigation.pane, self.navigation.listed
-        self.query_one(Chips).show([(each.name, each.title) for each in listed], pane.name if pane.is_listed else "")
+        pane, keys = self.navigation.pane, {each.name: key for key, each in self.navigation.keys.items()}
+        chips = [(keys.get(each.name, ""), each.name, each.title) for each in self.navigation.listed]
+        self.query_one(Chips).show(chips, pane.name if pane.is_listed else "")
 
     def _state(self) -> tuple[str, bool]:
         """Which view is shown; and while that is so, that more is being read, or that an answer is in preparation."""

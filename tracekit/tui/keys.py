@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from textual.binding import Binding
 
+from tracekit.tui.model.panes import FIXED
+
 NEED_CONTENT = {
     "view",
     "pane",
@@ -40,8 +42,19 @@ _FILTER = Binding(
     tooltip="Show only the rows that contain the words you type",
 )
 _DIGITS = [
-    Binding("1", "pane(0)", id="pane-1", show=False, key_display="1–9 0", tooltip="Go to the pane with that number"),
-    *(Binding(str((k + 1) % 10), f"pane({k})", id=f"pane-{k + 1}", show=False) for k in range(1, 10)),
+    Binding("1", "pane('1')", id="pane-1", show=False, key_display="1–9 0", tooltip="Go to the pane with that number"),
+    *(Binding(digit, f"pane('{digit}')", id=f"pane-{digit}", show=False) for digit in "234567890"),
+]
+_LETTERS = [
+    Binding(
+        pane.key,
+        f"pane('{pane.key}')",
+        id=f"to-{pane.name}",
+        show=False,
+        key_display=" ".join(each.key for each in FIXED),
+        tooltip="Go to the pane with that letter" * (pane is FIXED[0]),  # one line of the help for all of them
+    )
+    for pane in FIXED
 ]
 _BEFORE = Binding(
     "[", "turn(-1)", id="previous", show=False, key_display="[ ]", tooltip="Go to the previous or next pane"
@@ -73,7 +86,7 @@ KEYS = [
     Binding("e", "edit", "Editor", id="edit", tooltip="Open the line in $EDITOR"),
     Binding("y", "copy", "Copy", id="copy", tooltip="Copy name, row or table to the clipboard (OSC 52)"),
     Binding("x", "export", "Export", id="export", tooltip="Write what is on screen as SVG, text or Parquet"),
-    Binding("g", "jump", "Go", id="jump", tooltip="Go to any pane by a letter"),
+    Binding("g", "jump", "Go", id="jump", tooltip="Go to any pane by its key"),
     Binding(
         "ctrl+p",
         "command_palette",
@@ -82,6 +95,7 @@ KEYS = [
         id="palette",
         tooltip="Find any pane, variant, step or action by name",
     ),
+    *_LETTERS,
     *_DIGITS,
     _BEFORE,
     _AFTER,
@@ -101,6 +115,6 @@ STUDY_KEYS = [
 
 
 def keys_for(panes: int) -> list[Binding]:
-    """The keys as the help lists them, with only as many digits as there are panes."""
+    """The keys as the help lists them, with only as many digits as there are panes without a letter."""
     digits = "1" if panes < 2 else f"1–{min(panes, 9)}" + (" 0" if panes > 9 else "")
     return [replace(key, key_display=digits) if key.id == "pane-1" else key for key in KEYS]

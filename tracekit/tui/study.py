@@ -100,8 +100,9 @@ class StudyApp(App[None]):
         """Go to the page that was clicked."""
         self._go(next(k for k, page in enumerate(self._pages.pages) if page.name == message.name))
 
-    def action_pane(self, number: int) -> None:
-        """Go to the page of that number."""
+    def action_pane(self, key: str) -> None:
+        """Go to the page of that digit."""
+        number = "1234567890".index(key)
         if number < len(self._pages.pages):
             self._go(number)
 
@@ -124,7 +125,8 @@ class StudyApp(App[None]):
             self._show_chips()
 
     def _show_chips(self) -> None:
-        chips = [(page.name, page.title) for page in self._pages.pages]
+        digits = [*"1234567890"] + [""] * len(self._pages.pages)
+        chips = [(digit, page.name, page.title) for digit, page in zip(digits, self._pages.pages, strict=False)]
         self.query_one(Chips).show(chips, self.page.name)
 
 

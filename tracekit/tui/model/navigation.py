@@ -52,6 +52,13 @@ class Navigation:
         """The panes that have a chip."""
         return [pane for pane in self.panes if pane.is_listed]
 
+    @property
+    def keys(self) -> dict[str, Pane]:
+        """The listed panes by the keys that lead there: letters, and digits for those without a letter."""
+        digits = (digit for digit in "1234567890")
+        keys = [(pane.key or next(digits, ""), pane) for pane in self.listed]
+        return {key: pane for key, pane in keys if key}
+
     def beside(self, way: int) -> Selection:
         """The same selection in the next or the previous listed pane, wrapping around at the ends."""
         names = [pane.name for pane in self.listed]

@@ -13,8 +13,6 @@ from textual.widgets import Static
 
 from tracekit.tui.screens.over import Over
 
-LETTERS = "abcdefghijklmnoprstuvwxyz"
-
 
 class ChoiceScreen(Over[Any]):
     """Returns the value of the key that was pressed, or None for Esc."""

@@ -10,13 +10,12 @@ from textual.widget import Widget
 
 from tracekit.sanitize import sanitize
 
-_KEYS = "1234567890"
 _TITLE = 16  # cells of a title
 _MORE = "…"
 
 
 class Chips(Widget):
-    """Titles with the digits that lead to them; a click on one goes to its pane."""
+    """Titles with the keys that lead to them; a click on one goes to its pane."""
 
     COMPONENT_CLASSES = {"chips--here", "chips--other"}  # noqa: RUF012 - as Textual declares it
 
@@ -32,13 +31,10 @@ class Chips(Widget):
         self._panes: list[tuple[str, str]] = []  # name and title
         self._here = ""
 
-    def show(self, panes: list[tuple[str, str]], here: str) -> None:
-        """Show these panes, each a name and a title."""
-        keys = [f"{_KEYS[k]} " if k < len(_KEYS) else "" for k in range(len(panes))]
+    def show(self, panes: list[tuple[str, str, str]], here: str) -> None:
+        """Show these panes, each a key, a name and a title."""
         before = self._panes, self._here
-        self._panes = [
-            (name, f" {key}{sanitize(title, _TITLE)} ") for key, (name, title) in zip(keys, panes, strict=True)
-        ]
+        self._panes = [(name, f" {key} {sanitize(title, _TITLE)} ".replace("  ", " ")) for key, name, title in panes]
         self._here = here
         if before != (self._panes, self._here):
             self.refresh()

@@ -26,7 +26,7 @@ class Grid(Scrolled, can_focus=True):
     """Rows of a sheet below a heading; one is under the cursor. An arrow key beyond the first or last row leaves it."""
 
     HELP = (
-        "Arrows move; Enter narrows to the row; / filters, o sorts by the next column, O reverses the order; y copies."
+        "Arrows move; Enter narrows to the row; / filters, o sorts by the next column, R reverses the order; y copies."
     )
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "grid--head",
@@ -49,7 +49,7 @@ class Grid(Scrolled, can_focus=True):
         Binding(
             "o", "sort", "Sort", id="grid.sort", tooltip="Sort by the next column; a click on a heading sorts by it"
         ),
-        Binding("O", "turn", id="grid.turn", show=False, tooltip="Reverse the order"),
+        Binding("R", "turn", id="grid.turn", show=False, tooltip="Reverse the order"),
     ]
 
     class Moved(Message):

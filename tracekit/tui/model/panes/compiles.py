@@ -99,4 +99,5 @@ COMPILES = Pane(
     compiles,
     _are_there,
     chapters=frozenset({"compiles", "graph_breaks"}),
+    key="C",
 )

@@ -186,6 +186,7 @@ KERNELS = Pane(
     kernels,
     lambda opened: any(profile.trace.device == "gpu" for profile in opened.report.profiles),
     chapters=frozenset({"kernels", "joined_kernels"}),
+    key="K",
 )
 OPERATORS = Pane(
     "operators",
@@ -194,4 +195,5 @@ OPERATORS = Pane(
     "is selected, the events to blame for it, which add up to the bucket. Enter shows what is behind a name.",
     operators,
     chapters=frozenset({"operators"}),
+    key="O",
 )

@@ -64,4 +64,5 @@ OVERVIEW = Pane(
     "an outlier; Enter selects a step, Shift with the arrow keys several.",
     overview,
     chapters=frozenset({"headline", "findings", "wall", "host", "step_series"}),
+    key="V",
 )

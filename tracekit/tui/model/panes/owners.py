@@ -140,6 +140,7 @@ MODULES = Pane(
     modules,
     lambda opened: any(each.share(lambda owner: bool(owner.module)) for each in opened.owners),
     chapters=frozenset({"modules"}),
+    key="M",
 )
 LINES = Pane(
     "lines",
@@ -149,4 +150,5 @@ LINES = Pane(
     lines,
     are_known,
     chapters=frozenset({"lines"}),
+    key="L",
 )

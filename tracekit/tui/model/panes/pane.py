@@ -18,4 +18,5 @@ class Pane:
     query: Callable[[Opened, Selection], Content]
     applies: Callable[[Opened], bool] = lambda opened: True
     is_listed: bool = True  # if not, only Enter leads there
+    key: str = ""  # that leads there, the same in every report; a pane without one gets a digit
     chapters: frozenset[str] = frozenset()  # those of the report that it shows; they get no separate pane

@@ -137,4 +137,5 @@ SOURCE = Pane(
     "opens it in $EDITOR.",
     source,
     lambda opened: bool(sources(opened.owners)),
+    key="S",
 )

@@ -45,4 +45,5 @@ TIMELINE = Pane(
     "Every event over time: what the GPU did and what kept it idle, streams, threads, compilations. The selected event "
     "is described below; t shows what encloses its launch. A range (r) narrows kernels and operators to it.",
     timeline,
+    key="T",
 )

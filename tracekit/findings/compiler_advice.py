@@ -3,12 +3,13 @@
 import re
 
 from tracekit.code_owner import may_be_the_users
+from tracekit.findings import optimizers
 from tracekit.profile import Profile
 from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break
 from tracekit.run.backends import BACKENDS, DEFAULT
 from tracekit.sanitize import sanitize
-from tracekit.trace.roles import COMPILED_REGION
+from tracekit.trace.roles import COMPILED_REGION, GUARDS
 
 SIZE = "size mismatch at index"
 _RATE = re.compile(r"\['lr'\] ==|\.lr ==")
@@ -39,14 +40,24 @@ NORMS = {  # that take a batch_size, by the module of their forward
     "layer_norm": "LayerNorm",
     "pair_norm": "PairNorm",
 }
+_GENERATED = re.compile(r"triton_(?:poi|red|per|tem|mm|for)_.*|(?:graph_\d+_)?cpp_fused_.*", re.DOTALL)  # by Inductor
 _LAYER = re.compile(r".*torch_geometric[/\\]nn[/\\](aggr|norm)[/\\](\w+)\.py", re.DOTALL)
 _WRAPPER = re.compile(r".*torch_geometric[/\\](?:experimental|deprecation)\.py", re.DOTALL)  # only passes a call on
 
 
 def is_compiled(profile: Profile) -> bool:
-    """Whether torch.compile is at work already: it was asked for, or what it made is in the trace."""
+    """Whether torch.compile is at work already: it was asked for, or it, its guards or its work is in the trace."""
     requested = profile.variant is not None and profile.variant.requested.compile
-    return requested or profile.trace.census.any(lambda roles: roles.named(COMPILED_REGION))
+    return requested or profile.trace.census.any(
+        lambda roles: roles.named(COMPILED_REGION) | roles.named(_GENERATED) | roles.named(GUARDS) | roles.compile_span
+    )
+
+
+def into_graphs(profile: Profile) -> str:
+    """How more of a step comes into CUDA graphs, as the end of a sentence: what keeps it out depends on the run."""
+    breaks = "graph breaks, " if is_compiled(profile) else ""
+    optimizer = ", and capture the optimizer, too (capturable=True)" if optimizers.steps(profile) else ""
+    return f"remove {breaks}work on the CPU and sizes that vary in between{optimizer}"
 
 
 def backend_without_fusion(profile: Profile) -> str | None:

@@ -7,6 +7,7 @@ import numpy as np
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
+from tracekit.trace.roles import OPTIMIZER_STEP
 
 _STEP = re.compile(r"Optimizer\.step#(\w+)\.step")
 # Optimizers of torch.optim that have `foreach`, and those of them that have `fused` on a GPU.
@@ -29,6 +30,11 @@ def at_once(profile: Profile, activities: Ints, launches: Ints) -> Bools:
     lists = (operators >= 0) & trace.labels.fits(_LISTS)[trace.name_codes[np.maximum(operators, 0)]]
     together: Bools = lists | trace.labels.fits(_OF_MANY)[trace.name_codes[activities]]
     return together
+
+
+def steps(profile: Profile) -> bool:
+    """Whether an optimizer steps in the recording."""
+    return bool(profile.trace.labels.fits(OPTIMIZER_STEP).any())
 
 
 def setting(profile: Profile) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.culprits import plain
 from tracekit.findings.finding import Where
 from tracekit.findings.holes import OFTEN, Hole
@@ -192,9 +193,10 @@ STORIES = (
         lambda hole: hole.fused,
         lambda cases: f"TorchScript's fuser compiles inside steps: fallback_function{cases.where.at}",
         lambda cases: f"{cases.times.capitalize()}, for at most {cases.at_most} each; nothing is launched meanwhile.",
-        _always(
-            "Warm the scripted function up with every shape before you measure, turn its fuser off "
-            "(torch._C._jit_set_texpr_fuser_enabled(False)), or switch to torch.compile."
+        lambda cases: (
+            "Warm the scripted function up with every shape before you measure, or turn its fuser off "
+            "(torch._C._jit_set_texpr_fuser_enabled(False))"
+            + ("." if is_compiled(cases.profile) else "; or switch to torch.compile.")
         ),
         _COMPILE,
         together=True,

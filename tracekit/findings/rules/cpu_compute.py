@@ -49,7 +49,11 @@ _AUTOCAST = re.compile(r".*autocast_mode\.py\(\d+\): __enter__", re.DOTALL)
 _PRODUCTS = ("matmul", "convolution")
 _HALF = {"c10::BFloat16", "c10::Half"}
 _SAMPLED = 64  # products whose types are looked up
-_MANY = "Give each operator more to do, with larger batches, or fuse them (torch.compile): none of them stands out."
+_MANY = {
+    False: "Give each operator more to do, with larger batches, or fuse them (torch.compile): none of them stands out.",
+    True: "Give each operator more to do, with larger batches, or bring more of them into the compiled graphs, without "
+    "graph breaks: none of them stands out.",
+}
 _RECURRENT = re.compile(r".*(?:rnn|lstm|gru)_.*", re.DOTALL)
 _STEP_BY_STEP = (
     "Use larger batches or shorter sequences: the time steps of a recurrent layer wait for each other. A GPU may help; "
@@ -94,7 +98,9 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         "cpu_compute",
         f"CPU-bound: {plain(first.name)}{location.at}",
         why=f"Operators compute on the CPU: {', '.join(shares)}. {most}".strip(),
-        do=_advice(profile, first.name) if first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"] else _MANY,
+        do=_advice(profile, first.name)
+        if first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]
+        else _MANY[is_compiled(profile)],
         where=location,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,

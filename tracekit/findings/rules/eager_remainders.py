@@ -6,6 +6,7 @@ import numpy as np
 
 from tracekit.engine.buckets import SUBMITTING
 from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.compiler_advice import into_graphs
 from tracekit.findings.culprits import outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.where import where_of_event
@@ -39,9 +40,8 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
         why=f"Besides replaying graphs {times(round(replays.sum() / steps))} a step, the host makes "
         f"{many(round(len(eager) / steps), 'separate call')}, and the GPU idles for {duration(idle)} a step waiting "
         "for them.",
-        do="Move the work between the replays into the graphs: remove graph breaks, work on the CPU and sizes that "
-        "vary in between, capture the optimizer too (capturable=True), and use a single graph for the step where "
-        "possible.",
+        do=f"Move the work between the replays into the graphs: {into_graphs(profile)}. Use a single graph for the "
+        "step where possible.",
         where=location,
         evidence=evidence(profile, eager),
         link=_LINK,

@@ -6,6 +6,7 @@ import numpy as np
 
 from tracekit.findings import Finding, rule
 from tracekit.findings.bandwidth import achieved
+from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import alike, blaming
 from tracekit.intervals import Union
 from tracekit.profile import Profile
@@ -37,8 +38,9 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
             "Low memory bandwidth of elementwise kernels",
             why=f"Large ones move {size(rate)}/s, {percent(rate / reached.peak)} of the peak of {reached.device}.",
             claim=Union.of(events.end_ns - gained, events.end_ns),
-            do="Give them contiguous tensors of one memory format, whose rows are read in order; if torch.compile "
-            "fuses them, they move less to begin with.",
+            do="Give them contiguous tensors of one memory format, whose rows are read in order; fused "
+            f"{'inside of the compiled function' if is_compiled(profile) else 'by torch.compile'}, they move less to "
+            "begin with.",
             link=_LINK,
             confidence="inferred",
         ),

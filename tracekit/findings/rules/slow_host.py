@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.engine.buckets import BUCKETS, SUBMITTING
-from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.compiler_advice import is_compiled
+from tracekit.findings import Finding, Where, evidence, optimizers, rule
+from tracekit.findings.compiler_advice import into_graphs, is_compiled
 from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.habits import GARBAGE
@@ -16,7 +16,7 @@ from tracekit.findings.verdict import HOST_BOUND
 from tracekit.findings.where import where_of_buckets
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
-from tracekit.units import duration, many, ratio
+from tracekit.units import count, duration, many, ratio
 
 _LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it
 _OF_A_LINE = 0.3  # of the time: a line with less is not the culprit
@@ -51,8 +51,8 @@ _ADVICE_COMPILED = {
         _GRAPHS,
     ),
     "dispatch_bound": (
-        "Leave less outside of compiled graphs (graph breaks, losses, the optimizer), or skip the dispatch with CUDA "
-        'graphs (mode="reduce-overhead"): this saves at most {saving} a step; larger batches hide the overhead.',
+        "Leave less outside of compiled graphs ({outside}), or skip the dispatch with CUDA graphs "
+        '(mode="reduce-overhead"): this saves at most {saving} a step; larger batches hide the overhead.',
         _GRAPHS,
     ),
     "python_bound": (
@@ -62,16 +62,18 @@ _ADVICE_COMPILED = {
     ),
 }
 # Where most of it passes in what Inductor generated to call its kernels.
+_REGION = re.compile(r"Torch-Compiled Region.*", re.DOTALL)
+_MANY_REGIONS = 3  # a step: forward and a loss may well be compiled apart
 _WRAPPER = re.compile(r"## Call CompiledFxGraph .*")
 _ADVICE_WRAPPERS = (
     'Skip the generated wrappers: CUDA graphs (mode="reduce-overhead") replay all launches of a graph at once; where '
     'sizes vary, options={"cpp_wrapper": True} makes the wrappers C++. This saves at most {saving} a step.'
 )
+_ADVICE_REGIONS = " Compile fewer and larger regions: a step enters {number} of them."
 # Where CUDA graphs are replayed already.
 _ADVICE_GRAPHS = (
-    "Bring more of the step into the CUDA graphs: remove graph breaks, work on the CPU and sizes that vary between "
-    "them, and capture the optimizer (capturable=True). This saves at most {saving} a step; larger batches hide the "
-    "overhead."
+    "Bring more of the step into the CUDA graphs: {into_graphs}. This saves at most {saving} a step; larger batches "
+    "hide the overhead."
 )
 
 
@@ -101,6 +103,10 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         advice = _ADVICE_GRAPHS
     elif wrapped >= _MOSTLY * idle and not replays:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
+    outside = "graph breaks, losses, the optimizer" if optimizers.steps(profile) else "graph breaks, losses"
+    advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
+    if (regions := round(_regions(profile))) >= _MANY_REGIONS:
+        advice += _ADVICE_REGIONS.format(number=count(regions))
     yield Finding(
         name,
         f"{_TERMS[name]}: the host is too slow{line_at}",
@@ -115,6 +121,14 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         claim=pieces.union(chosen),
         general=True,
     )
+
+
+def _regions(profile: Profile) -> float:
+    """How many compiled regions a counted step enters."""
+    trace = profile.trace
+    entered = trace.labels.fits(_REGION)
+    rows = trace.where(lambda part: part.roles.host & entered[part.name_codes])
+    return float(profile.in_counted(trace.steps.of(trace.ts_ns[rows])).sum()) / profile.counted_steps
 
 
 def _in_wrappers(profile: Profile, chosen: Bools) -> float:

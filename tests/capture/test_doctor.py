@@ -11,6 +11,7 @@ import pytest
 from tracekit import run as runs
 from tracekit.capture import doctor, environment, probes
 from tracekit.capture.doctor import CHECKS, Check, Found, as_json, as_text, can_capture, examine
+from tracekit.installed import install_command
 
 ROOT = Path(runs.__file__).parents[2]
 
@@ -95,7 +96,7 @@ def test_without_torch_it_says_so(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
-    assert "pip install 'tracekit[capture]'" in done.stdout
+    assert install_command("capture") in done.stdout
     assert "Nothing can be captured here: PyTorch, CPU profiler missing." in done.stdout
 
 

@@ -5,8 +5,9 @@ import pytest
 from tracekit.cli.program import main
 from tracekit.errors import NeedsPackageError
 from tracekit.hta import needed
+from tracekit.installed import install_command
 
-SENTENCE = "tracekit: HTA needs traceinsight, which is not installed: pip install 'tracekit[hta]'\n"
+SENTENCE = f"tracekit: HTA needs traceinsight, which is not installed: {install_command('hta')}\n"
 
 
 @pytest.mark.parametrize("arguments", [["report", "--hta", "nowhere.json"], ["hta", "nowhere.json", "queue-length"]])

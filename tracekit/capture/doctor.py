@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from tracekit.capture import environment, gpu_state, probes
+from tracekit.installed import install_command
 from tracekit.units import size
 
 Level = Literal["needed", "for a GPU", "for inductor", "for inductor on a GPU", "optional"]
@@ -123,7 +124,7 @@ def _disk() -> Found:
 
 CHECKS = (
     Check("Python", _python, "Install Python 3.11 or later.", "needed"),
-    Check("PyTorch", _torch, "Install 2.6 or later: pip install 'tracekit[capture]'", "needed"),
+    Check("PyTorch", _torch, f"Install 2.6 or later: {install_command('capture')}", "needed"),
     Check("CPU profiler", _profiler, "Install a PyTorch built with Kineto, from pytorch.org.", "needed", "PyTorch"),
     Check("disk space", _disk, "Capture elsewhere: -o /a/larger/disk/run.json"),
     Check("torch-geometric", _geometric, "The recipes need it: pip install torch-geometric"),

@@ -1,6 +1,7 @@
 """Failures of capturing and auditing: recipes, scripts, parameters, devices."""
 
 from tracekit.errors.base import TracekitError, named
+from tracekit.installed import install_command
 
 
 class NoSuchRecipeError(TracekitError):
@@ -159,7 +160,7 @@ class NoTorchError(TracekitError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Capturing needs PyTorch, which is not installed here. Install it: pip install 'tracekit[capture]'"
+            f"Capturing needs PyTorch, which is not installed here. Install it: {install_command('capture')}"
         )
 
 

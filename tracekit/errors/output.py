@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tracekit.errors.base import TracekitError, named
+from tracekit.installed import install_command
 
 
 class OutputError(TracekitError):
@@ -55,7 +56,7 @@ class NeedsPackageError(TracekitError):
     """A format or a verb without the package that it needs."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        super().__init__(f"{what} needs {package}, which is not installed: pip install 'tracekit[{extra}]'")
+        super().__init__(f"{what} needs {package}, which is not installed: {install_command(extra)}")
 
 
 class NoTerminalError(TracekitError):

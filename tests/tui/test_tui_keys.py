@@ -1,9 +1,12 @@
 """Every key and every click does what its label says, and the help lists all of them."""
 
+import csv
+import json
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from textual.command import CommandList
 from textual.widgets import Input
 
 from tests.tui import made_traces
@@ -17,6 +20,8 @@ from tracekit.tui.timeline.widget import Timeline
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.key_bar import KeyBar
 from tracekit.tui.widgets.steps import Steps
+
+SAMPLE = Path(__file__).parent.parent.parent / "sample_traces" / "run.json"
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -49,10 +54,22 @@ async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeyp
         assert app.clipboard == focused(app).sheet.row_in_full(0)[0][1]
         await press(pilot, "y", "t")
         assert app.clipboard.startswith("name\tclass\t")
-        for key, ending in (("s", "svg"), ("t", "txt"), ("p", "parquet")):
-            await press(pilot, "x", key)
+        for key, ending in (("s", "svg"), ("t", "txt"), ("c", "csv"), ("j", "json"), ("p", "parquet")):
+            await press(pilot, "x", key, "enter")
             assert (tmp_path / f"tracekit-kernels.{ending}").stat().st_size > 100
         assert "gemm_1" in (tmp_path / "tracekit-kernels.txt").read_text()
+        picture = (tmp_path / "tracekit-kernels.svg").read_text().replace("&#160;", " ")
+        assert "gemm_1" in picture
+        assert not any(text in picture for text in ("Palette", "Wrote", "Copied"))  # keys and messages
+        with (tmp_path / "tracekit-kernels.csv").open(newline="") as file:
+            assert [row["name"] for row in csv.DictReader(file)] == focused(app).sheet.shown["name"].to_pylist()
+        records = json.loads((tmp_path / "tracekit-kernels.json").read_text())
+        assert records == focused(app).sheet.shown.to_pylist()
+        await press(pilot, "x", "c", *["backspace"] * len("tracekit-kernels-2.csv"), *"mine.csv", "enter")
+        assert (tmp_path / "mine.csv").read_text() == (tmp_path / "tracekit-kernels.csv").read_text()
+        (tmp_path / "mine.csv").write_text("kept")
+        await press(pilot, "x", "c", *["backspace"] * len("tracekit-kernels-2.csv"), *"mine.csv", "enter")
+        assert (tmp_path / "mine.csv").read_text() == "kept"
         await press(pilot, "g")
         assert isinstance(app.screen, ChoiceScreen)
         await press(pilot, "V")
@@ -122,6 +139,33 @@ def test_the_help_names_digits_for_as_many_panes_as_there_are(panes: int, displa
     keys = {key.id: key for key in keys_for(panes)}
     assert keys["pane-1"].key_display == display
     assert len(keys) == len(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "pane", "kind"),
+    [
+        ("mm_3", "instances", "kernel"),
+        ("to longest", "gaps", None),
+        ("cora.py:68", "source", "line"),
+        ("noulli oper", "instances", "operator"),
+    ],
+)
+async def test_the_palette_finds_parts_of_names(pair: list[Path], typed: str, pane: str, kind: str | None) -> None:
+    paths = pair if pane == "gaps" or kind == "kernel" else [SAMPLE]
+    async with started(paths) as (app, pilot):
+        await press(pilot, "ctrl+p", *["space" if letter == " " else letter for letter in typed])
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if app.screen.query_one(CommandList).option_count == 1:
+                break
+        assert app.screen.query_one(CommandList).option_count == 1
+        await press(pilot, "enter")
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if app.now.pane == pane:
+                break
+        assert app.now.pane == pane
+        assert kind is None or app.now.of(kind) is not None
 
 
 async def test_a_letter_leads_to_the_same_pane_in_every_report(pair: list[Path], tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 import on_screen
 import pytest
 from real import trace_path
+from rich.color import ColorSystem
 from small import event, write
 
 from tests.tui import made_traces
 from tests.tui.pilots import key_of, press, said, settled, started
 from tracekit.report import blocks
 from tracekit.tui.exporting import screen_text
+from tracekit.tui.model.bars import PATTERNS
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.overview import breakdown_of
 from tracekit.tui.model.selection import Selection
@@ -145,6 +147,19 @@ async def test_the_row_under_the_cursor_shows_without_colours(pair, monkeypatch,
         grid = app.grid
         assert grid is not None
         assert bool(grid.get_component_rich_style("grid--cursor").reverse) == no_color
+
+
+@pytest.mark.parametrize("no_color", [True, False])
+async def test_bars_are_hatched_only_where_colours_are_missing(pair, monkeypatch, no_color: bool) -> None:
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    else:
+        monkeypatch.delenv("NO_COLOR", raising=False)
+    async with started(pair) as (app, _):
+        app.console._color_system = ColorSystem.TRUECOLOR
+        drawn = "".join(line.plain for line in app.query_one(Bars).lines(100))
+        assert any(sign in drawn for sign in PATTERNS.strip(" ·-")) == no_color
+        assert "dispatch" in drawn
 
 
 async def test_what_takes_long_is_said_to_be_worked_out(pair, monkeypatch: pytest.MonkeyPatch) -> None:

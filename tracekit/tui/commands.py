@@ -1,15 +1,19 @@
-"""The command palette: every action, pane, variant, step, finding and theme by its name."""
+"""The command palette: every action, pane, variant, finding, kernel, operator, line, step and theme by its name."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
+from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 
+from tracekit.kernel_names import short_kernel
 from tracekit.sanitize import sanitize
 from tracekit.tui.keys import KEYS
 from tracekit.tui.model.findings import findings_sheet
-from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.selection import Kind, Selection
 
 if TYPE_CHECKING:
     from tracekit.tui.app import TracekitApp
@@ -27,12 +31,17 @@ class Commands(Provider):
             yield DiscoveryHit(title, act, help=about)
 
     async def search(self, query: str) -> Hits:
-        """The commands that match the query."""
-        matcher = self.matcher(query)
+        """The commands whose titles contain every word of the query, those in which they come earliest first.
+
+        Textual's own search finds letters scattered over a title, of which the names of kernels have all.
+        """
+        words = query.lower().split()
         for title, about, act in self._commands():
-            score = matcher.match(title)
-            if score > 0:
-                yield Hit(score, matcher.highlight(title), act, help=about)
+            places = [title.lower().find(word) for word in words]
+            if min(places, default=-1) >= 0:
+                shown = Text(title)
+                shown.highlight_words(words, "bold underline", case_sensitive=False)
+                yield Hit(1 / (1 + sum(places)), Content.from_rich_text(shown), act, help=about)
 
     def _commands(self) -> Iterator[_Command]:
         app = cast("TracekitApp", self.app)
@@ -68,7 +77,25 @@ class Commands(Provider):
             target = findings.destination(index)
             if isinstance(target, Selection):
                 yield f"Finding {said['finding']}", said.get("variant", ""), partial(app.browser.go, target)
+        yield from Commands._of_names(app)
         numbers = sorted({number for profile in opened.report.profiles for number in profile.trace.steps.number})
         for number in numbers[:_STEPS]:
             selection = now.narrowed("steps", (number, number), f"step {number}")
             yield f"Step {number}", "Narrow everything to it", partial(app.browser.go, selection)
+
+    @staticmethod
+    def _of_names(app: "TracekitApp") -> Iterator[_Command]:
+        """Kernels, operators and lines, which lead to where Enter on them does."""
+        opened, now = app.opened, app.now
+        assert opened is not None
+        behind = "kernels" if any(profile.trace.device == "gpu" for profile in opened.report.profiles) else "instances"
+        for kind, pane in (("kernel", "instances"), ("operator", behind)):
+            tables = opened.tables(f"{kind}s", opened.report.profiles).values()
+            for name in dict.fromkeys(name for table in tables for name in table["name"].to_pylist() if name):
+                shown = short_kernel(name) if kind == "kernel" else name
+                target = now.narrowed(cast("Kind", kind), name, sanitize(shown, 32), pane)
+                yield f"{kind.capitalize()} {sanitize(name, 200)}", sanitize(shown, 80), partial(app.browser.go, target)
+        lines = (line for each in opened.owners for owner in each.means.owners for line in owner.lines)
+        for file, number in dict.fromkeys((line.file, line.line) for line in lines):
+            target = now.narrowed("line", (file, number), f"{PurePath(file).name}:{number}", "source")
+            yield f"Line {sanitize(file, 200)}:{number}", "Your source", partial(app.browser.go, target)

@@ -1,59 +1,92 @@
 """Writing what is on screen: a picture, text, or the table under the cursor."""
 
+from io import StringIO
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.text import Text
 from textual.app import App
+from textual.strip import Strip
 
+from tracekit.errors import TracekitError
+from tracekit.output_files import Overwriting, write_content
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.screens.choice import ChoiceScreen
+from tracekit.tui.screens.file_name import FileNameScreen
 
-_FORMATS = {
-    "s": ("svg", "SVG, a picture of the screen"),
-    "t": ("txt", "text, as it is on the screen"),
-    "p": ("parquet", "Parquet, the table that has the cursor: all columns of the rows shown"),
+_PICTURES = {"s": ("svg", "SVG, a picture of the screen"), "t": ("txt", "text, as it is on the screen")}
+_TABLES = {
+    "c": ("csv", "CSV, the table that has the cursor: all columns of the rows shown, times in ns"),
+    "j": ("json", "JSON, the same"),
+    "p": ("parquet", "Parquet, the same"),
 }
 
 
 def export(app: App[Any], name: str, sheet: Sheet | None) -> None:
-    """Ask for a format, and write it."""
+    """Ask for a format and for the name of the file, and write it."""
 
     def chosen(kind: str | None) -> None:
         if kind is not None:
-            app.notify(sanitize(_write(app, kind, name, sheet)))
+            app.push_screen(FileNameScreen(_free(name, kind)), lambda path: named(kind, path))
 
-    choices = [(key, text, kind) for key, (kind, text) in _FORMATS.items()]
+    def named(kind: str, path: str | None) -> None:
+        if path:
+            app.clear_notifications()  # which a picture would show
+            app.call_after_refresh(lambda: app.notify(sanitize(_write(app, kind, Path(path).expanduser(), sheet))))
+
+    formats = _PICTURES | (_TABLES if sheet is not None else {})
+    choices = [(key, text, kind) for key, (kind, text) in formats.items()]
     app.push_screen(ChoiceScreen("Write what is on screen", choices), chosen)
 
 
-def _write(app: App[Any], kind: str, name: str, sheet: Sheet | None) -> str:
-    """Write a file into the current folder, beside any that is there, and say so, or say what went wrong."""
-    if kind == "parquet" and sheet is None:
-        return "There is no table on screen."
-    path = _free(name, kind)
+def _write(app: App[Any], kind: str, path: Path, sheet: Sheet | None) -> str:
+    """Write a file where there is none, and say so, or say what went wrong."""
+    if path.exists():
+        return f"{path}: is there already. Nothing was written."
     try:
-        if kind == "parquet" and sheet is not None:
-            import pyarrow.parquet as pq  # here, so that its tenth of a second does not delay the start
-
-            pq.write_table(sheet.shown, path)
-        else:
-            path.write_text(app.export_screenshot() if kind == "svg" else screen_text(app), "utf-8")
-    except OSError as error:
-        return f"{path}: {error.strerror or error}"
+        write_content(path, _content(app, kind, sheet), Overwriting())
+    except TracekitError as error:
+        return str(error)
     return f"Wrote {path.resolve()}"
+
+
+def _content(app: App[Any], kind: str, sheet: Sheet | None) -> str | bytes:
+    if kind == "svg":
+        return picture(app)
+    if kind == "txt" or sheet is None:
+        return "".join(screen_text(app).splitlines(keepends=True)[:-1])
+    from tracekit.faces.shared.one_table import drawn  # imports what would delay the start
+
+    return drawn(sheet.shown, kind)
+
+
+def picture(app: App[Any]) -> str:
+    """The screen as SVG, without the line of keys, which is the last."""
+    lines = _lines(app)[:-1]
+    console = Console(
+        width=app.size.width, height=len(lines), file=StringIO(), force_terminal=True, color_system="truecolor",
+        record=True, legacy_windows=False, safe_box=False,
+    )  # fmt: skip
+    for line in lines:
+        console.print(Text.assemble(*((segment.text, segment.style or "") for segment in line)), no_wrap=True)
+    return console.export_svg(title=app.title)
 
 
 def screen_text(app: App[Any]) -> str:
     """The screen, line by line."""
+    return "\n".join("".join(segment.text for segment in line).rstrip() for line in _lines(app)) + "\n"
+
+
+def _lines(app: App[Any]) -> list[Strip]:
     width, height = app.size
     strips = app.screen._compositor.render_strips()  # Textual has no other way to its text
-    lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
-    return "\n".join(line[:width] for line in lines[:height]) + "\n"
+    return [strip.crop(0, width) for strip in strips[:height]]
 
 
-def _free(name: str, kind: str) -> Path:
-    """A name that no file has yet."""
-    names = (Path(f"tracekit-{name}{'' if number == 1 else f'-{number}'}.{kind}") for number in count(1))
-    return next(path for path in names if not path.exists())
+def _free(name: str, kind: str) -> str:
+    """A name that no file in the current folder has yet."""
+    names = (f"tracekit-{name}{'' if number == 1 else f'-{number}'}.{kind}" for number in count(1))
+    return next(path for path in names if not Path(path).exists())

@@ -85,7 +85,13 @@ KEYS = [
     Binding("b", "baseline", "Baseline", id="baseline", tooltip="Make the next variant the baseline"),
     Binding("e", "edit", "Editor", id="edit", tooltip="Open the line in $EDITOR"),
     Binding("y", "copy", "Copy", id="copy", tooltip="Copy name, row or table to the clipboard (OSC 52)"),
-    Binding("x", "export", "Export", id="export", tooltip="Write what is on screen as SVG, text or Parquet"),
+    Binding(
+        "x",
+        "export",
+        "Export",
+        id="export",
+        tooltip="Write what is on screen: a picture, or the table as CSV, JSON or Parquet",
+    ),
     Binding("g", "jump", "Go", id="jump", tooltip="Go to any pane by its key"),
     Binding(
         "ctrl+p",

@@ -20,9 +20,13 @@ class Segment:
 
     @property
     def text(self) -> str:
-        """Text exactly as wide as the segment: the label if it fits, or else the mark, then the pattern."""
-        shown = f" {self.line.label} " if len(self.line.label) + 2 <= self.cells else self.line.mark
-        return shown + self.pattern[len(shown) :]
+        """Text exactly as wide as the segment: its label, then the pattern."""
+        return self.label + self.pattern[len(self.label) :]
+
+    @property
+    def label(self) -> str:
+        """The bucket's label if it fits, or else its mark."""
+        return f" {self.line.label} " if len(self.line.label) + 2 <= self.cells else self.line.mark
 
     @property
     def pattern(self) -> str:

@@ -1,4 +1,4 @@
-"""What the pages take from elsewhere as they are built: whole files from the top, the help of every verb."""
+"""What the pages take from elsewhere as they are built: whole files from the top, the help of every verb and key."""
 
 import argparse
 import os
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from tracekit.cli.program import VERBS
+from tracekit.tui.keys import KEYS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -16,7 +17,7 @@ _PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "extend.md", "recipes/READ
 def on_page_markdown(markdown: str, **_: object) -> str:
     """The page with what its comments ask for."""
     markdown = re.sub(r"<!-- file: (.*?) -->", lambda match: whole(match[1]), markdown)
-    return relinked(markdown.replace("<!-- verbs -->", verbs()))
+    return relinked(markdown.replace("<!-- verbs -->", verbs()).replace("<!-- keys -->", keys()))
 
 
 def whole(name: str) -> str:
@@ -33,6 +34,12 @@ def verbs() -> str:
         verb.arguments(parser)
         pages.append(f"## tracekit {verb.name}\n\n```text\n{parser.format_help()}```\n")
     return "\n".join(pages)
+
+
+def keys() -> str:
+    """A row for each key of the terminal UI, with what its tooltip says."""
+    rows = [f"| `{key.key_display or key.key}` | {key.tooltip} |" for key in KEYS if key.tooltip]
+    return "\n".join(["| key | what it does |", "|---|---|", *rows])
 
 
 def relinked(text: str) -> str:

@@ -1,23 +1,28 @@
-"""Everything that the README and the pages of docs name exists, and the README's table has the whole package."""
+"""Everything that the README and the pages of docs name exists, and CONTRIBUTING's table has the whole package."""
 
+import argparse
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 
+from tracekit.cli.program import VERBS
+from tracekit.tui.keys import KEYS
+
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+README, HOUSE = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
+PAGES = [README, HOUSE, *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_the_picture_has_every_package() -> None:
     packages = {file.parent.name for file in ROOT.glob("tracekit/*/__init__.py")}
-    assert packages == set(re.findall(r"^\| `tracekit/(\w+)/`", README.read_text(), re.MULTILINE))
+    assert packages == set(re.findall(r"^\| `tracekit/(\w+)/`", HOUSE.read_text(), re.MULTILINE))
 
 
 def test_the_picture_has_every_module() -> None:
     modules = {file.name for file in ROOT.glob("tracekit/*.py") if not file.name.startswith("__")}
-    rows = re.findall(r"^\| (`tracekit/.*?) \|", README.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (`tracekit/.*?) \|", HOUSE.read_text(), re.MULTILINE)
     assert modules == {name for row in rows for name in re.findall(r"(\w+\.py)", row)}
 
 
@@ -46,3 +51,24 @@ def test_links_to_sections_lead_to_one(page: Path) -> None:
 def test_every_page_is_in_the_menu_of_the_site() -> None:
     menu = re.findall(r"^  - .*: ([\w.]+)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert sorted(menu) == sorted(page.name for page in PAGES if page.parent.name == "docs")
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len(README.read_text().splitlines()) <= 150
+
+
+def test_the_verbs_and_options_of_the_tasks_exist() -> None:
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    commands = re.findall(r"^\$ (?:\w+=\S+ )?tracekit ([^#\n]*)", page, re.MULTILINE)
+    verbs = {verb.name: verb for verb in VERBS}
+    assert len(commands) >= 8
+    for words in map(str.split, commands):
+        parser = argparse.ArgumentParser()
+        verbs[words[0]].arguments(parser)
+        assert parser.parse_known_args(words[1:])[1] == []
+
+
+def test_the_page_on_the_terminal_has_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    page = importlib.import_module("hooks").on_page_markdown((ROOT / "docs" / "tui.md").read_text())
+    assert [key.id for key in KEYS if key.tooltip and f"| {key.tooltip} |" not in page] == []

@@ -8,6 +8,7 @@ import pytest
 from real import trace_path
 from small import kernel, launch, op, step, training, write
 
+from tracekit.analyses.compiles import spans_of
 from tracekit.cli import main
 from tracekit.engine.buckets import BUCKETS
 from tracekit.faces.perfetto import export
@@ -91,8 +92,13 @@ def test_our_tracks_of_a_known_trace(tmp_path):
     assert sum(round((end - start) * 1000) for _, start, end, _ in wall) == int(pieces.dur.sum()) == 100_000
     assert {name for name, *_ in wall} <= {bucket.label for bucket in BUCKETS.values()}
     assert [(start, end) for _, start, end, _ in named["compilations of thread 1"]] == [(50.0, 80.0)]
-    findings = {name.removeprefix("finding: ") for name in named if name.startswith("finding")}
-    assert findings == {finding.id for finding in report.diagnoses["t"].findings}
+    findings = report.diagnoses["t"].findings
+    assert findings
+    for finding in findings:  # in words, not by the name of the rule
+        (track,) = (name for name in named if name.endswith(finding.headline))
+        assert finding.id not in track
+        assert finding.cost_ns is None or track.startswith("up to ")
+        assert {args["what to change"] for *_, args in named[track]} == {finding.advice}
     (counter,) = (each for each in events if each["ph"] == "C")
     assert (counter["ts"], counter["args"]) == (12.5, {"allocated": 512, "reserved": 1024})
 
@@ -104,7 +110,13 @@ def test_a_real_trace_comes_back_as_it_was(tmp_path, name):
     original = gzip.decompress(path.read_bytes())
     head = content.index(b'{"ph":"M","name":"process_name","pid":900000001')
     assert content[:head] + content[len(content) - len(original) + head :] == original
-    nested(ours(content))
+    profile = report.profiles[0]
+    expected = int((profile.attribution.answered_view.known & (profile.attribution.answered_view.step_ns > 0)).sum())
+    expected += len(profile.attribution.pieces.start) + len(spans_of(profile))
+    slices = nested(ours(content))
+    findings = len(report.diagnoses[profile.name].findings)
+    assert sum(len(slices[tid]) for tid in sorted(slices)[:-findings]) == expected
+    assert all(start <= end for track in slices.values() for _, start, end, _ in track)
     one, other = (plain_events(each.profiles[0].trace) for each in (report, again))
     assert one.equals(other)
     assert without_paths(report) == without_paths(again)

@@ -61,14 +61,17 @@ def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Itera
         if not len(where.starts):  # the finding is about no particular event, so about all steps
             low, high = profile.trace.steps.window
             where = Union(np.array([low]), np.array([high]))
+        cost = f"up to {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
         said = {
-            "cost": f"{duration(finding.cost_ns)} a step",
+            "cost": cost,
+            "why": sanitize(finding.why, 4 * _NAME),
+            "what to change": sanitize(finding.advice, 4 * _NAME),
             "where": sanitize(str(finding.where), _NAME),
-            "advice": sanitize(finding.advice, 4 * _NAME),
             "confidence": finding.confidence,
         }
-        title = sanitize(finding.title, _NAME)
-        yield f"finding: {finding.id}", [_alike(where.starts, where.ends, title, said)]
+        headline = sanitize(finding.headline, _NAME)
+        shown = {key: text for key, text in said.items() if text}
+        yield f"{cost}: {headline}" if cost else headline, [_alike(where.starts, where.ends, headline, shown)]
 
 
 def _alike(starts: Ints, ends: Ints, name: str, args: Mapping[str, Any]) -> Slices:

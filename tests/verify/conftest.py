@@ -1,5 +1,7 @@
 """The long proofs print their results as a table, whichever worker ran them."""
 
+from typing import Any
+
 import pytest
 
 _HEAD = ("script", "variant", "steps", "plain", "captured", "pace", "clock", "losses", "files")
@@ -12,6 +14,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     measured = {tuple(value) for report in every for name, value in report.user_properties if name == "ranks"}
     for what, figure in sorted(measured):
         terminalreporter.write_line(f"{what}: {figure}")
+    _tell_tables(terminalreporter, [value for each in every for name, value in each.user_properties if name == "table"])
     rows = {tuple(value) for report in every for name, value in report.user_properties if name == "verified"}
     if not rows:
         return
@@ -19,3 +22,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}")
     for row in sorted(rows):
         terminalreporter.write_line(f"| {' | '.join(row)} |")
+
+
+def _tell_tables(reporter: pytest.TerminalReporter, rows: list[list[Any]]) -> None:
+    """Each row is the title of its table, and its cells by their columns."""
+    for title in dict.fromkeys(title for title, _ in rows):
+        cells = [row for of, row in rows if of == title]
+        reporter.section(title)
+        reporter.write_line(f"| {' | '.join(cells[0])} |\n|{'---|' * len(cells[0])}")
+        for row in cells:
+            reporter.write_line(f"| {' | '.join(map(str, row.values()))} |")

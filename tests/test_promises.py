@@ -4,6 +4,7 @@ and their processes differ for as long as they live."""
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ from simulated import (
     MACHINES,
     apart,
     captured,
+    disturbed,
     heavy_tailed,
     joined_half_way,
+    measured,
+    one_pass,
     persistent,
     run_on,
     steady,
@@ -23,8 +27,9 @@ from simulated import (
 )
 
 from tracekit.capture.rounds import detectable
+from tracekit.compare import Difference, by_pairs
 from tracekit.gate import Demand, against
-from tracekit.profile import Subject, open_subject
+from tracekit.profile import Mean, Subject, open_subject
 from tracekit.uncertainty import half_width_of_difference, persistence
 
 SAMPLE = Path(__file__).parents[1] / "sample_traces" / "run.json"
@@ -99,6 +104,55 @@ def test_a_check_sees_what_its_captures_promise(monkeypatch, machine, sees, memb
             seen.append(row.outcome == "fail")
     assert len(seen) >= 30
     assert sum(seen) >= stats.binom.ppf(0.01, len(seen), 0.95)
+
+
+BUCKETS_MS = {"python": 20.0, "cpu_compute": 6.0, "idle": 1.5, "dataloader": 0.0}
+
+
+def side(rng, levels):
+    """What `compare` reads of a variant: the means of traces of processes with these levels. Each bucket scatters by
+    itself as well, and now and then one step of four takes twice as long."""
+    means = []
+    for level in levels:
+        parts = {
+            key: 1e6 * ms * math.exp(level + 0.03 * rng.standard_normal()) * (1.25 if rng.random() < 0.05 else 1)
+            for key, ms in BUCKETS_MS.items()
+        }
+        means.append({"wall": Mean(sum(parts.values()), parts)})
+    made = measured(*(one_pass(k, round(each["wall"].step_ns), 10 * k) for k, each in enumerate(means)))
+    return SimpleNamespace(
+        means=means[0], means_of_turns=dict(enumerate(means[1:], 1)), variant=SimpleNamespace(measured=made)
+    )
+
+
+@pytest.mark.parametrize("machine", [persistent, walking, heavy_tailed, disturbed])
+@pytest.mark.parametrize("turns", [2, 3, 7])
+def test_buckets_of_the_same_code_do_not_differ(machine, turns):
+    rng, claims = np.random.default_rng(20_261_128), dict.fromkeys(BUCKETS_MS, 0)
+    claims["total"] = 0
+    for _ in range(200):
+        levels = machine(rng, 2 * (turns + 1))
+        ours, theirs = side(rng, levels[::2]), side(rng, levels[1::2])
+        nothing = Difference(0.0, dict.fromkeys(BUCKETS_MS, 0.0), None, {})
+        difference = by_pairs(nothing, "wall", ours, theirs)
+        for key in BUCKETS_MS:
+            claims[key] += not difference.is_noise(key)
+        claims["total"] += not difference.is_noise()
+    assert difference.pairs == (turns if turns > 3 else turns + 1)
+    assert max(claims.values()) <= stats.binom.ppf(0.99, 200, 0.05), claims
+
+
+def test_buckets_that_differ_by_a_tenth_of_the_step_are_found():
+    rng, found = np.random.default_rng(20_261_129), 0
+    for _ in range(100):
+        levels = persistent(rng, 16)
+        ours, theirs = side(rng, levels[::2]), side(rng, levels[1::2])
+        for means in ours.means_of_turns.values():
+            means["wall"].parts["python"] += 0.15 * 27.5e6
+        difference = by_pairs(Difference(0.0, dict.fromkeys(BUCKETS_MS, 0.0), None, {}), "wall", ours, theirs)
+        low, _ = difference.intervals["python"]
+        found += low > 0
+    assert found >= 90, found
 
 
 def test_passes_that_drift_count_for_fewer():

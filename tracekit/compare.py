@@ -1,6 +1,7 @@
 """Differences between two variants, bucket by bucket: they add up, and each has a confidence interval."""
 
-from dataclasses import dataclass
+import statistics
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
 from tracekit.profile import Member, Profile
-from tracekit.uncertainty import CONFIDENCE, Interval
+from tracekit.uncertainty import CONFIDENCE, CONFIDENCE_WHERE_STOPPED, Interval, Prior, half_width_of_mean
+from tracekit.unprofiled import prior_of_pairs
 
 _RESAMPLES = 2000
 _CELLS = 8_000_000  # resamples × steps in memory at once
@@ -16,6 +18,11 @@ _SEED = 20_240_517  # any fixed number, so that the same traces always give the 
 
 # Each side has one profiled pass, and the steps of one pass cannot show how much passes differ from each other.
 COVERS = "the steps of one trace each; they do not cover differences between passes"
+COVERS_PAIRS = (
+    "pairs of traces, each of a separate process; the variants took all of them, or all but one pair, in turns"
+)
+_LEAST_PAIRS = 3  # fewer agree by chance
+_ENOUGH_PAIRS = 4  # with fewer, the traces of which the means are told, which were not taken in turns, are a pair, too
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,12 @@ class Difference:
     parts: dict[str, float]
     delta_interval: Interval | None
     intervals: dict[str, Interval | None]  # None where either side has fewer than two steps
+    pairs: int = 0  # of traces that the intervals rest on; 0 if they rest on the steps of one trace each
+
+    @property
+    def covers(self) -> str:
+        """What the intervals cover."""
+        return COVERS_PAIRS if self.pairs else COVERS
 
     def is_noise(self, key: str | None = None) -> bool:
         """Whether the difference is within noise: its interval contains 0, or there is no interval."""
@@ -50,13 +63,47 @@ class Comparison:
 
 def compare(member: Member, baseline: Member) -> Comparison:
     """The mean over the counted steps of `member` minus that of `baseline`, bucket by bucket; None without traces."""
-    sides = [side for side in (member, baseline) if isinstance(side, Profile)]
-    traced = len(sides) == 2
-    return Comparison(
-        variant=member.name,
-        baseline=baseline.name,
-        wall=_difference(WALL, *(side.attribution.wall[side.answered["wall"]] for side in sides)) if traced else None,
-        host=_difference(HOST, *(side.attribution.host[side.answered["host"]] for side in sides)) if traced else None,
+    if not isinstance(member, Profile) or not isinstance(baseline, Profile):
+        return Comparison(member.name, baseline.name, None, None)
+    ours, theirs = member.attribution, baseline.attribution
+    wall = _difference(WALL, ours.wall[member.answered["wall"]], theirs.wall[baseline.answered["wall"]])
+    host = _difference(HOST, ours.host[member.answered["host"]], theirs.host[baseline.answered["host"]])
+    views = {"wall": wall, "host": host}
+    paired = {name: each and by_pairs(each, name, member, baseline) for name, each in views.items()}
+    return Comparison(member.name, baseline.name, **paired)
+
+
+def by_pairs(difference: Difference, view: str, member: Profile, baseline: Profile) -> Difference:
+    """The difference with intervals over the pairs of short traces that were taken in turns, if there are enough.
+
+    What is expected of pairs of passes beforehand is expected of each bucket as well: a standard deviation of that
+    share of its time.
+    """
+    ours, theirs = member.means_of_turns, baseline.means_of_turns
+    rounds = [(ours[number][view], theirs[number][view]) for number in sorted({*ours} & {*theirs})]
+    if len(rounds) < _ENOUGH_PAIRS:
+        rounds.append((member.means[view], baseline.means[view]))
+    pairs = [(one, other) for one, other in rounds if one is not None and other is not None]
+    if len(pairs) < _LEAST_PAIRS:
+        return difference
+    sides = [each.variant.measured for each in (member, baseline) if each.variant and each.variant.measured]
+    prior = prior_of_pairs(*sides)
+
+    def interval(ours_ns: list[float], theirs_ns: list[float]) -> Interval:
+        changes = [one - other for one, other in zip(ours_ns, theirs_ns, strict=True)]
+        expected = prior.deviation * statistics.fmean([*ours_ns, *theirs_ns])
+        middle = statistics.fmean(changes)
+        half = half_width_of_mean(changes, CONFIDENCE_WHERE_STOPPED, Prior(expected, prior.freedom))
+        return middle - half, middle + half
+
+    return replace(
+        difference,
+        delta_interval=interval(*([side.step_ns for side in each] for each in zip(*pairs, strict=True))),
+        intervals={
+            key: interval(*([side.parts[key] for side in each] for each in zip(*pairs, strict=True)))
+            for key in difference.parts
+        },
+        pairs=len(pairs),
     )
 
 

@@ -11,7 +11,7 @@ from tracekit.errors import FewTokensError
 from tracekit.faces.shared.cells import heading, lines, readable
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
-from tracekit.faces.shared.wording import doubt, label, note_text
+from tracekit.faces.shared.wording import doubt, label, note_text, rests_on
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
@@ -111,7 +111,10 @@ def _(block: Breakdown) -> Iterator[str]:
             for key in block.keys
             if block.deltas[key][name]
         ]
-        yield f"{name} against {block.baselines[name]}, {block.unit}, from one trace each: {', '.join(changes)}"
+        yield (
+            f"{name} against {block.baselines[name]}, {block.unit}, from {rests_on(block, name)} each: "
+            f"{', '.join(changes)}"
+        )
     for name, reason in block.unanswered.items():
         yield f"{block.title}, {name}: cannot be answered: {reason}"
 

@@ -19,6 +19,7 @@ from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.wall_clock import line_that_reads_it
 from tracekit.run import Memory, Requested, Variant
+from tracekit.trace import Trace
 from tracekit.unprofiled import contrast
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has views, and pipes with names like these")
@@ -113,6 +114,23 @@ def test_one_at_a_time_takes_steps_in_an_order_that_changes(taken):
             {first, second} == {"first", "second"} for first, second in zip(*[iter(orders[-1])] * 2, strict=True)
         )
     assert len({tuple(order[:12]) for order in orders}) > 1
+
+
+def test_each_process_ends_with_a_short_trace(taken):
+    """Of as many steps as were requested, four at most, one process after the other."""
+    folder, run, _ = taken
+    bounds = {}
+    for variant in run.variants:
+        paths = run.turn_paths(folder / "run.json", variant)
+        assert sorted(paths) == [1, 2, 3]
+        assert not set(paths.values()) & {run.trace_path(folder / "run.json", variant)}
+        for number, path in paths.items():
+            trace = Trace.load(path)
+            assert len(trace.steps) == 2
+            steps = (trace.base_ns + ns for ns in (trace.steps.begin[0], trace.steps.done[-1]))
+            bounds.setdefault(number, []).append(tuple(steps))
+    for (_, first_ends), (second_begins, _) in map(sorted, bounds.values()):
+        assert first_ends < second_begins
 
 
 def test_the_passes_of_a_round_are_a_pair(taken):

@@ -103,7 +103,7 @@ class LiveProcess:
             self.wait()
 
     def end(self) -> None:
-        """Let its pass end; the wait for that is over within a moment."""
+        """Let its pass take its short trace and end, and wait until it has."""
         if self.is_waiting:
             os.write(self._turns, message(0))
             self.wait()

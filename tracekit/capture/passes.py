@@ -223,6 +223,7 @@ def _as_pass(
         graphs=result.graphs,
         turns=result.turns,
         parent=parent,
+        trace=relative(result.traces, Path(job.folder)).steady,
     )
     return replace(measured, passes=[one])
 

@@ -10,10 +10,10 @@ of a few rounds, if it has one thread and touched no device, before any step: it
 themselves. They share a layout of memory, so every few rounds a new process is started.
 
 A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns, or
-0, which ends it; to one that can be forked, any other number means to do so. To another pipe, `waiting`, it writes
-whenever it waits: how long a step took in its last turn, ns; one that can be forked writes -1, less the status of the
-fork that has ended. Results are files, as those of every pass: `so_far.json` is replaced after each turn, `result.json`
-is written when a pass ends. All of them die with the capture.
+0, upon which it takes a short trace, while the others still wait, and ends; to one that can be forked, any other number
+means to do so. To another pipe, `waiting`, it writes whenever it waits: how long a step took in its last turn, ns; one
+that can be forked writes -1, less the status of the fork that has ended. Results are files, as those of every pass:
+`so_far.json` is replaced after each turn, `result.json` is written when a pass ends. All of them die with the capture.
 
 Where this is not possible, a NoTurnsError says why, and whole passes take turns instead.
 """
@@ -125,7 +125,7 @@ class Turns:
             for each in order.sample(live, len(live)):
                 each.take_turn(TURN_NS)
             logs.append([math.log(max(1, each.step_ns)) for each in live])
-        for each in live:
+        for each in order.sample(live, len(live)):
             each.end()
 
 

@@ -11,7 +11,7 @@ from tracekit.faces.shared.latex_tables import Column, listing, tables
 from tracekit.faces.shared.latex_text import escape, prose
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
-from tracekit.faces.shared.wording import ONE_TRACE, doubt, label, note_text, share
+from tracekit.faces.shared.wording import certainty, label, note_text, rests_on, share
 from tracekit.names import short
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Line, Notes, Sentences, Series, Table
@@ -170,8 +170,8 @@ def _parts(block: Breakdown, page: Page, variants: list[str], compared: list[str
         columns += [Column(name, taken, figure=True), Column("%", shares, figure=True, joined=True)]
     for name in compared:
         changes = [thousandths(block.deltas[key][name], signed=True) for key in block.keys]
-        doubts = [doubt(block, key, name).replace("~", "∼") for key in block.keys]
-        columns += [Column(f"Δ {name}", changes, figure=True), Column(ONE_TRACE, doubts, joined=True)]
+        doubts = [certainty(block, key, name).replace("~", "∼") for key in block.keys]
+        columns += [Column(f"Δ {name}", changes, figure=True), Column(rests_on(block, name), doubts, joined=True)]
     yield from tables(page.caption, columns, total=True)
 
 

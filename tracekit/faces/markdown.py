@@ -10,7 +10,7 @@ from tracekit.faces import Options, face
 from tracekit.faces.shared.grid import grid
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import glyphs, legend
-from tracekit.faces.shared.wording import ONE_TRACE, doubt, label, note_text, share
+from tracekit.faces.shared.wording import certainty, label, note_text, rests_on, share
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table, is_detail
 from tracekit.report.breakdown import TOTAL, Breakdown
@@ -155,12 +155,12 @@ def _(block: Table, page: Page) -> Iterator[str]:
 def _(block: Breakdown, page: Page) -> Iterator[str]:
     names, others = block.variants, block.compared
     head = ["bucket", *(f"{name} {block.unit}" for name in names), *(f"Δ {name} {block.unit}" for name in others)]
-    head += [f"{ONE_TRACE}: {name}" for name in others]
+    head += [f"{rests_on(block, name)}: {name}" for name in others]
     lines = []
     for key in block.keys:
         line = [label(block, key), *(_with_share(block, key, name) for name in names)]
         line += [thousandths(block.deltas[key][name], signed=True) for name in others]
-        lines.append(line + [doubt(block, key, name) for name in others])
+        lines.append(line + [certainty(block, key, name) for name in others])
     yield from _table(head, [False, *([True] * (len(head) - 1))], lines)
 
 

@@ -130,7 +130,8 @@ def _of_variant(
         taken = tuple(_capture(each, window, captures) for window, each in paths.items() if each is not None)
     except TracekitError as error:
         return Untraced(variant.name, "error", str(error), variant, run, name)
-    return Profile(variant.name, (*taken, *_other_ranks(path, run, variant, captures)), variant, run, name)
+    captured = (*taken, *_other_ranks(path, run, variant, captures))
+    return Profile(variant.name, captured, variant, run, name, turns=run.turn_paths(path, variant))
 
 
 def _other_ranks(

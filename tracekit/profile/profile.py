@@ -1,7 +1,8 @@
 """One variant, read and attributed: the input of every analysis."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.cached import known_attribution
 from tracekit.engine.views import StepView
+from tracekit.errors import TracekitError
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
@@ -50,6 +52,7 @@ class Profile:
     run_name: str = ""  # empty for a bare trace: variants of one run are compared with each other
     graphs: tuple[Graph, ...] = ()  # compiled ones of a bare trace, with their lines, where a compile log has them
     mine: tuple[str, ...] = ()  # packages that are the user's, where nothing recorded says so
+    turns: Mapping[int, Path] = field(default_factory=dict)  # by round, short traces that were taken in turns
 
     def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
         """The capture of that window: that of the first rank, unless another one is named."""
@@ -193,6 +196,18 @@ class Profile:
     def means(self) -> dict[str, Mean | None]:
         """For each view, what a step takes; None where that cannot be answered."""
         return {name: _mean(view, self.answered[name]) for name, view in self.views.items()}
+
+    @cached_property
+    def means_of_turns(self) -> dict[int, dict[str, Mean | None]]:
+        """The same for each of the short traces that were taken in turns, by round; one that cannot be read is left
+        out."""
+        means = {}
+        for number, path in self.turns.items():
+            with suppress(TracekitError):
+                attribution = known_attribution(Trace.load(path))
+                turn = replace(self, captures=(Capture(path, attribution),), turns={})
+                means[number] = turn.means
+        return means
 
     @property
     def mean(self) -> Mean | None:

@@ -82,7 +82,7 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
             return f"{text} Where the difference comes from is unknown."
         return (
             f"{text} Under the profiler{_inflation(member)}, a step changes by {duration(wall.delta_ns, signed=True)} "
-            f"compared with {other} (one trace each): {_changes(wall)}."
+            f"compared with {other} (one trace each{_over_pairs(wall)}): {_changes(wall)}."
             f"{_SAID[contradiction(contrast, wall)]}"
         )
     if wall is None or ours is None or theirs is None:
@@ -182,6 +182,15 @@ def _measured(member: Member) -> float | None:
 def _unprofiled(member: Member) -> str:
     measured = _measured(member)
     return f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
+
+
+def _over_pairs(wall: Difference) -> str:
+    """`; −31.9 ms … −26.9 ms over 5 pairs of traces`."""
+    if not wall.pairs or wall.delta_interval is None:
+        return ""
+    like = max(map(abs, wall.delta_interval))
+    ends = " … ".join(duration(end, signed=True, like=like) for end in wall.delta_interval)
+    return f"; {ends} over {wall.pairs} pairs of traces"
 
 
 def _inflation(member: Member) -> str:

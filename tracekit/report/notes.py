@@ -96,8 +96,14 @@ def _of_comparisons(report: "Report") -> Iterator[Note]:
 def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
     contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
     contradicted = contradiction(contrast, entry.wall) if entry.wall is not None else ""
+    rests = _ONE_TRACE
+    if entry.wall is not None and entry.wall.pairs:
+        rests = (
+            f"the intervals of its differences are over {entry.wall.pairs} pairs of traces, each of a separate "
+            "process; the differences themselves are from the longest trace each."
+        )
     if contradicted == "opposite":
-        return f"{_ONE_TRACE} Unprofiled, it differs in the opposite direction: trust that."
+        return f"{rests} Unprofiled, it differs in the opposite direction: trust that."
     if contradicted == "unsure" and contrast is not None:
-        return f"{_ONE_TRACE} Unprofiled, its difference from {entry.baseline} is not significant: {contrast.doubt}."
-    return _ONE_TRACE
+        return f"{rests} Unprofiled, its difference from {entry.baseline} is not significant: {contrast.doubt}."
+    return rests

@@ -96,6 +96,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     # The round in which the process was started that this pass was forked from, whose layout of memory it shares; None
     # if it was not forked.
     parent: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    trace: _TracePath | None = None  # of a few steps after the last turn, under the profiler; relative, as all traces
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,10 +222,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """The path of that trace, given the path of the run file; None if it was not captured."""
         others = {each.rank: each.traces for each in variant.ranks}
         named = (others.get(rank, Traces()) if rank else variant.traces).of(window)
-        if named is None:
-            return None
-        folder = Path(run_file).resolve().parent
-        path = (folder / named).resolve()
-        if not path.is_relative_to(folder):
-            raise BadRunError(run_file, f"the trace {named} of {variant.name} is outside the run's folder")
-        return path
+        return _below(run_file, variant, named) if named is not None else None
+
+    def turn_paths(self, run_file: str | Path, variant: Variant) -> dict[int, Path]:
+        """By round, the path of the trace that was taken after the last turn of its pass, where one was."""
+        passes = variant.measured.passes if variant.measured is not None else []
+        return {each.round: _below(run_file, variant, each.trace) for each in passes if each.trace is not None}
+
+
+def _below(run_file: str | Path, variant: Variant, named: str) -> Path:
+    folder = Path(run_file).resolve().parent
+    path = (folder / named).resolve()
+    if not path.is_relative_to(folder):
+        raise BadRunError(run_file, f"the trace {named} of {variant.name} is outside the run's folder")
+    return path

@@ -16,7 +16,7 @@ from tracekit.capture.child.exporting import export
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
 from tracekit.capture.child.line_samples import LineSampler
-from tracekit.capture.child.windows import COLD, STACKS, PlannedWindow, planned_windows
+from tracekit.capture.child.windows import COLD, STACKS, STEADY_WARMUP, PlannedWindow, planned_windows
 from tracekit.capture.compiler.effective_mode import effective
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.environment import versions
@@ -46,6 +46,13 @@ def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.S
     with contextlib.suppress(timing.EndedError):
         yield from taken.trace(PlannedWindow("steady", _ENDLESS, 0, STACKS if stacks else {}))
     return taken.result()
+
+
+def short_trace(job: Job, recorder: CompileRecorder, steps: int) -> timing.Steps[str]:
+    """The name of a trace of so many steps of a training that is warm already; its folder has one of each round."""
+    name = f"turn-{sum(1 for _ in Path(job.folder).glob('turn-*')) + 1}.json.gz"
+    yield from _Taking(job, recorder, GraphLog()).trace(PlannedWindow("steady", steps, STEADY_WARMUP, {}), name)
+    return name
 
 
 class _Taking:
@@ -96,9 +103,9 @@ class _Taking:
         self.starts.append(StepStart(time.time_ns(), len(self.starts), self.during))
         yield
 
-    def trace(self, window: PlannedWindow) -> timing.Steps[None]:
+    def trace(self, window: PlannedWindow, name: str = "") -> timing.Steps[None]:
         """Record a window."""
-        name = f"{window.name}.json.gz"
+        name = name or f"{window.name}.json.gz"
         first = len(self.starts) + window.warmup
         last = first + window.steps - 1
         write = self._writing(window, Path(self.job.folder) / name, last)

@@ -9,18 +9,23 @@ import statistics
 import time
 from pathlib import Path
 
+import msgspec
+
 from tracekit.capture.child import so_far, timing
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.measure import ramp_ns
 from tracekit.capture.child.memory import MemoryMeter
+from tracekit.capture.child.traces import short_trace
 from tracekit.capture.child.unstoppable import why_not_stopped
 from tracekit.capture.compiler.recorder import CompileRecorder
 from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message
-from tracekit.run import Measured, Turn
+from tracekit.run import Measured, Traces, Turn
 from tracekit.typical_step import typical_step
 from tracekit.units import percent
 
 _MOST_STEPS = 100  # of a turn: all their durations are kept
+# Of the trace after the last turn: processes differ more than steps do, so few steps of many processes tell most.
+_TRACED_STEPS, _MOST_TRACED = 4, 12
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
 _SPARED_NS = 20_000_000  # of that work: what waiting itself takes
 
@@ -32,6 +37,7 @@ class TurnPipes:
         self._turns = os.open(Path(scratch, TURNS), os.O_RDONLY)
         self._waiting = os.open(Path(scratch, WAITING), os.O_WRONLY)
         self._waited_ns = self._worked_ns = 0
+        self.is_alone = False  # nobody says anything any more, because the capture is gone
 
     def next_turn_ns(self, step_ns: int) -> int:
         """Say how long a step took in the last turn, wait for the next one, and return how long that is to be; 0 if
@@ -41,7 +47,8 @@ class TurnPipes:
         said = os.read(self._turns, MESSAGE_BYTES)
         self._waited_ns += time.perf_counter_ns() - began_ns
         self._worked_ns += time.process_time_ns() - worked_ns
-        return int(said or 0)  # nothing is said any more once the capture is gone
+        self.is_alone = not said
+        return int(said or 0)
 
     @property
     def why_not(self) -> str:
@@ -54,7 +61,8 @@ class TurnPipes:
 
 
 def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: TurnPipes) -> timing.Steps[PassResult]:
-    """Warm up as a measured pass does, then take blocks of steps, each when it is told to."""
+    """Warm up as a measured pass does, then take blocks of steps, each when it is told to, and a short trace at the
+    end."""
     memory = MemoryMeter(job.device)
     warmup = yield from timing.settle(recorder, job.warmup, at_least_ns=ramp_ns(job))
     gc.collect()
@@ -94,4 +102,8 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
         so_far.store(job, result)
         if why := pipes.why_not:
             return PassResult(no_turns=why)
-    return result
+    if not turns or pipes.is_alone:
+        return result
+    period = typical_step(times).period
+    traced = min(_TRACED_STEPS, job.steps) if period == 1 else min(period, _MOST_TRACED)
+    return msgspec.structs.replace(result, traces=Traces(steady=(yield from short_trace(job, recorder, traced))))

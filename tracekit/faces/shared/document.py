@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from tracekit.analyses import Answer
-from tracekit.compare import COVERS, Comparison
+from tracekit.compare import Comparison
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import WALL
 from tracekit.engine.views import StepView
@@ -247,7 +247,8 @@ def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
         "host_delta_ns": host.delta_ns if host is not None else None,
         "host": host.parts if host is not None else None,
         "host_interval": host.intervals if host is not None else None,
-        "interval_covers": COVERS,
+        "interval_covers": next((view.covers for view in (wall, host) if view is not None), None),
+        "pairs": wall.pairs if wall is not None else 0,
         "unprofiled": contrast.document() if contrast is not None else None,
     }
 

@@ -28,8 +28,18 @@ _BREAKDOWN = pa.schema(
         column("mean_ns", pa.float64(), "mean per counted step", "ns"),
         column("baseline", pa.string(), "variant that it is compared with", role="name"),
         column("delta_ns", pa.float64(), "difference from the baseline", "ns"),
-        column("delta_low_ns", pa.float64(), "lower end of its 95 % interval over the steps of one trace each", "ns"),
-        column("delta_high_ns", pa.float64(), "upper end of its 95 % interval over the steps of one trace each", "ns"),
+        column(
+            "delta_low_ns",
+            pa.float64(),
+            "lower end of its 95 % interval, over pairs of traces, or else over the steps of one trace each",
+            "ns",
+        ),
+        column(
+            "delta_high_ns",
+            pa.float64(),
+            "upper end of its 95 % interval, over pairs of traces, or else over the steps of one trace each",
+            "ns",
+        ),
         column("noise", pa.bool_(), "whether the scatter of the steps alone explains the difference"),
     ]
 )

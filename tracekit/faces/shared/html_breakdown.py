@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tracekit.faces.shared.html_drawings import escape, stacked_bar, waterfall
 from tracekit.faces.shared.html_tables import folded, head, number
-from tracekit.faces.shared.wording import ONE_TRACE, doubt, label, share
+from tracekit.faces.shared.wording import certainty, doubt, label, rests_on, share
 from tracekit.names import short
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.units import thousandths
@@ -49,7 +49,7 @@ def _table(block: Breakdown) -> Iterator[str]:
         against = f"{name} against {block.baselines[name]}"
         heads += [
             (f"Δ {called[name]}", True, against),
-            (ONE_TRACE, False, "what speaks against a difference, which rests on one trace each"),
+            (rests_on(block, name), False, "what the difference rests on, and its interval or what speaks against it"),
         ]
     yield head(heads)
     for key in block.keys:
@@ -73,4 +73,4 @@ def _cells(block: Breakdown, key: str) -> Iterator[str]:
         doubted, difference = doubt(block, key, name), block.differences.get(name)
         exact_delta = None if difference is None else difference.delta_ns if key == TOTAL else difference.parts[key]
         yield number(thousandths(block.deltas[key][name], signed=True), exact_delta, " noise" if doubted else "")
-        yield f'<td class="quiet">{escape(doubted)}</td>'
+        yield f'<td class="quiet">{escape(certainty(block, key, name))}</td>'

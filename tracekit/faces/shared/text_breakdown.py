@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.faces.shared.text_tables import HEAD, width_of
-from tracekit.faces.shared.wording import ONE_TRACE, doubt, label, share
+from tracekit.faces.shared.wording import certainty, doubt, label, rests_on, share
 from tracekit.names import aligned, short
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
@@ -77,7 +77,7 @@ def _fitting(block: Breakdown, width: int) -> list[list[str]]:
 
 def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:
     if columns.others and not columns.doubts:
-        title = f"{title}, Δ from {ONE_TRACE} each"
+        title = f"{title}, Δ from {' and '.join(dict.fromkeys(rests_on(block, name) for name in columns.others))} each"
     table = RichTable(
         title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1)
     )
@@ -86,11 +86,11 @@ def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:
         table.add_column(Text(shown), justify="right", overflow="ellipsis")
         if columns.shares:
             table.add_column("", justify="right", no_wrap=True, style="dim")
-    for shown in aligned(columns.others, columns.head):
+    for name, shown in zip(columns.others, aligned(columns.others, columns.head), strict=True):
         head = "Δ" if columns.names and len(columns.others) == 1 else f"Δ {shown.strip()}"
         table.add_column(Text(head), justify="right", overflow="ellipsis")
         if columns.doubts:
-            table.add_column(ONE_TRACE, style="dim", no_wrap=True)
+            table.add_column(rests_on(block, name), style="dim", no_wrap=True)
     for key in block.keys:
         table.add_row(*_row(block, key, columns), style="bold" if key == TOTAL else "")
     return table
@@ -109,4 +109,4 @@ def _row(block: Breakdown, key: str, columns: Columns) -> Iterator[RenderableTyp
         delta = thousandths(block.deltas[key][name], signed=True)
         yield Text(delta if columns.doubts or not doubted else f"{delta} ~", style="dim" if doubted else "")
         if columns.doubts:
-            yield doubted
+            yield certainty(block, key, name)

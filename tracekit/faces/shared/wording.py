@@ -2,22 +2,41 @@
 
 from tracekit.report.blocks import Note
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.units import percent
+from tracekit.units import percent, thousandths
 
 NOISE = "~ noise"
-ONE_TRACE = "one trace"  # heads what is said of differences, which claims nothing about other traces
+_ONE_TRACE = "one trace"
+
+
+def rests_on(numbers: Breakdown, name: str) -> str:
+    """What heads what is said of differences: `5 pairs` of traces, or `one trace` each, which claims
+    nothing about other traces."""
+    difference = numbers.differences.get(name)
+    return f"{difference.pairs} pairs" if difference is not None and difference.pairs else _ONE_TRACE
+
+
+def certainty(numbers: Breakdown, key: str, name: str) -> str:
+    """What stands beside a difference: what speaks against it or, where it rests on pairs, its interval."""
+    difference = numbers.differences.get(name)
+    said = doubt(numbers, key, name)
+    if said or difference is None or not difference.pairs or not numbers.deltas[key][name]:
+        return said
+    ends = difference.intervals[key] if key != TOTAL else difference.delta_interval
+    if ends is None:
+        return ""
+    return " … ".join(thousandths(round(end * 1000 / numbers.scale_ns), signed=True) for end in ends)
 
 
 def is_noise(numbers: Breakdown, key: str, name: str) -> bool:
-    """Whether the scatter of the steps alone explains a difference that is shown."""
+    """Whether the scatter of pairs, or of the steps, alone explains a difference that is shown."""
     difference = numbers.differences.get(name)
     bounds = difference and (difference.intervals[key] if key != TOTAL else difference.delta_interval)
     return bool(bounds and any(bounds) and bounds[0] <= 0 <= bounds[1])
 
 
 def doubt(numbers: Breakdown, key: str, name: str) -> str:
-    """What speaks against a difference besides its being from one trace each: the scatter of the steps, or, for the
-    whole, the unprofiled passes."""
+    """What speaks against a difference besides its being from one trace each: the scatter of pairs or of steps, or,
+    for the whole, the unprofiled passes."""
     if key == TOTAL and name in numbers.contradicted:
         return f"unprofiled: {numbers.contradicted[name]}"
     return NOISE if is_noise(numbers, key, name) else ""

@@ -1,12 +1,13 @@
 """Where the time of a step goes, bucket by bucket: the report's table, and the bars that show it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from string import ascii_lowercase, ascii_uppercase
 
 import numpy as np
 import pyarrow as pa
 
-from tracekit.faces.shared.wording import ONE_TRACE, doubt, is_noise, label, share
+from tracekit.faces.shared.wording import certainty, is_noise, label, rests_on, share
 from tracekit.report import Report
 from tracekit.report.breakdown import Breakdown, breakdown
 from tracekit.report.sections.breakdowns import TITLES, every_part, of_view
@@ -33,7 +34,7 @@ class Change:
 
     thousandths: int
     value: str
-    doubt: str
+    certainty: str  # its interval, or what speaks against it
     noise: bool
 
 
@@ -64,6 +65,7 @@ class BucketTable:
     baseline: str
     lines: list[BucketLine]
     unanswered: dict[str, str]
+    rests_on: Mapping[str, str] = field(default_factory=dict)  # by variant: what its differences rest on
 
     @property
     def total(self) -> BucketLine | None:
@@ -123,12 +125,14 @@ def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
         values = [change.thousandths for change in changes]
         add(
             f"{DELTA} {name}",
-            f"against {numbers.baseline}, from one trace each",
+            f"against {numbers.baseline}, from {numbers.rests_on[name]} each",
             [change.value for change in changes],
             values,
         )
-        title = ONE_TRACE if len(compared) == 1 else f"{name}, {ONE_TRACE}"
-        add(title, "what speaks against the difference", [change.doubt for change in changes], values, around)
+        rests = numbers.rests_on[name]
+        title = rests if len(compared) == 1 else f"{name}, {rests}"
+        meaning = "its interval over the pairs, or what speaks against the difference"
+        add(title, meaning, [change.certainty for change in changes], values, around)
     fields = [*columns, *keys]
     arrays = [pa.array(values, each.type) for each, values in (columns | keys).items()]
     return Sheet(
@@ -151,6 +155,7 @@ def shown(numbers: Breakdown) -> BucketTable:
         baseline=next((base for base in numbers.baselines.values()), ""),
         lines=[_line(numbers, key, mark) for key, mark in zip(numbers.keys, _MARKS, strict=False)],
         unanswered={name: sanitize(why) for name, why in numbers.unanswered.items()},
+        rests_on={name: rests_on(numbers, name) for name in numbers.compared},
     )
 
 
@@ -174,4 +179,4 @@ def _share(numbers: Breakdown, key: str, name: str) -> Share:
 
 def _change(numbers: Breakdown, key: str, name: str) -> Change:
     delta = numbers.deltas[key][name]
-    return Change(delta, thousandths(delta, signed=True), doubt(numbers, key, name), is_noise(numbers, key, name))
+    return Change(delta, thousandths(delta, signed=True), certainty(numbers, key, name), is_noise(numbers, key, name))

@@ -122,7 +122,8 @@ def test_each_process_ends_with_a_short_trace(taken):
     bounds = {}
     for variant in run.variants:
         paths = run.turn_paths(folder / "run.json", variant)
-        assert sorted(paths) == [1, 2, 3]
+        assert sorted(paths) == [each.round for each in variant.measured.passes if each.turns]
+        assert len({*paths.values()}) == len(paths) >= 3
         assert not set(paths.values()) & {run.trace_path(folder / "run.json", variant)}
         for number, path in paths.items():
             trace = Trace.load(path)
@@ -290,7 +291,7 @@ def test_one_that_dies_in_its_turn_costs_only_its_own(write_recipe, tmp_path, sh
     monkeypatch.chdir(tmp_path)
     text = NOTING.replace(
         "        return loss.detach()",
-        f"        if ctx.raises and len(losses) > 60 and os.path.exists({str(shared)!r}): os.abort()\n"
+        f"        if ctx.raises and len(losses) > 8 and os.path.exists({str(shared)!r}): os.abort()\n"
         "        return loss.detach()",
     ).replace('"second": {"compile": False}', '"second": {"compile": False, "raises": True}')
     said = []

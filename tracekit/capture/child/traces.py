@@ -49,10 +49,13 @@ def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.S
 
 
 def short_trace(job: Job, recorder: CompileRecorder, steps: int) -> timing.Steps[str]:
-    """The name of a trace of so many steps of a training that is warm already; its folder has one of each round."""
+    """The name of a trace of so many steps of a training that is warm already, or of fewer if it ends; empty if none
+    was left. Its folder has one of each round."""
     name = f"turn-{sum(1 for _ in Path(job.folder).glob('turn-*')) + 1}.json.gz"
-    yield from _Taking(job, recorder, GraphLog()).trace(PlannedWindow("steady", steps, STEADY_WARMUP, {}), name)
-    return name
+    taken = _Taking(job, recorder, GraphLog())
+    with contextlib.suppress(timing.EndedError):
+        yield from taken.trace(PlannedWindow("steady", steps, STEADY_WARMUP, {}), name)
+    return taken.names.get("steady", "")
 
 
 class _Taking:

@@ -48,14 +48,14 @@ def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.S
     return taken.result()
 
 
-def short_trace(job: Job, recorder: CompileRecorder, steps: int) -> timing.Steps[str]:
-    """The name of a trace of so many steps of a training that is warm already, or of fewer if it ends; empty if none
+def short_trace(job: Job, recorder: CompileRecorder, steps: int) -> timing.Steps[str | None]:
+    """The name of a trace of so many steps of a training that is warm already, or of fewer if it ends; None if none
     was left. Its folder has one of each round."""
     name = f"turn-{sum(1 for _ in Path(job.folder).glob('turn-*')) + 1}.json.gz"
     taken = _Taking(job, recorder, GraphLog())
     with contextlib.suppress(timing.EndedError):
         yield from taken.trace(PlannedWindow("steady", steps, STEADY_WARMUP, {}), name)
-    return taken.names.get("steady", "")
+    return taken.names.get("steady")
 
 
 class _Taking:

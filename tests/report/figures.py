@@ -14,7 +14,7 @@ import numpy as np
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Profile
 from tracekit.report import Report
-from tracekit.report.blocks import Sentences
+from tracekit.report.blocks import Cards, Sentences
 
 _UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
@@ -145,6 +145,8 @@ def said(report: Report) -> Iterator[tuple[Profile, str]]:
         for block in section.blocks:
             if isinstance(block, Sentences):
                 yield from ((profile, line) for line in block.lines)
+            if isinstance(block, Cards):
+                yield from ((profile, cost) for card in block.cards for _, cost in card.costs)
     diagnosis = report.diagnoses[profile.name]
     yield profile, diagnosis.verdict.sentence
     for finding in diagnosis.all_findings:

@@ -16,7 +16,7 @@ from tracekit.faces.shared.sparks import legend
 from tracekit.faces.shared.timeline_svg import typical_step_svg
 from tracekit.faces.shared.wording import note_text
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, outline
 
@@ -130,6 +130,19 @@ def _(block: Sentences, page: Page) -> Iterator[str]:
     of = f'<span class="of">{escape(page.of)}</span>: ' if page.of else ""
     for line in block.lines:
         yield f'<p class="{block.tone}">{of}{escape(line)}</p>'
+
+
+@drawn.register
+def _(block: Cards, page: Page) -> Iterator[str]:
+    yield '<ol class="cards">'
+    for card in block.cards:
+        yield f"<li><header><strong>{escape(card.headline)}</strong>"
+        yield f"<span>{escape('; '.join(card.said_costs(block.several)))}</span></header>"
+        for kind, text in [("place", card.place), ("", card.why), ("do", card.do), *(("quiet", p) for p in card.also)]:
+            if text:
+                yield f'<p class="{kind}">{escape(text)}</p>'
+        yield "</li>"
+    yield "</ol>"
 
 
 @drawn.register

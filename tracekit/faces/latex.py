@@ -14,7 +14,7 @@ from tracekit.faces.shared.sparks import legend
 from tracekit.faces.shared.wording import certainty, label, note_text, rests_on, share
 from tracekit.names import short
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Excerpt, Line, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Cards, Excerpt, Line, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
 from tracekit.units import thousandths
@@ -86,6 +86,21 @@ def _(block: Sentences, page: Page) -> Iterator[str]:
     of = rf"\textbf{{{prose(page.of)}}}: " if page.of else ""
     for line in block.lines:
         yield rf"{{\sloppy {of}{prose(line)}\par}}"
+
+
+@written.register
+def _(block: Cards, page: Page) -> Iterator[str]:
+    yield r"\begin{enumerate}\sloppy"
+    for card in block.cards:
+        cost = "; ".join(card.said_costs(block.several))
+        yield rf"  \item \textbf{{{prose(card.headline)}}}" + (f": {prose(cost)}." if cost else ".")
+        for text in (card.place and f"{card.place}.", card.why):
+            if text:
+                yield f"    {prose(text)}"
+        if card.do:
+            yield rf"    \emph{{{prose(card.do)}}}"
+        yield from (f"    {prose(part)}" for part in card.also)
+    yield r"\end{enumerate}"
 
 
 @written.register

@@ -12,7 +12,7 @@ from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.wording import certainty, label, note_text, rests_on, share
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table, is_detail
+from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Series, Table, is_detail
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
 from tracekit.sanitize import sanitize
@@ -111,6 +111,20 @@ def _(block: Sentences, page: Page) -> Iterator[str]:
     for line in block.lines:
         text = f"**{escape(line)}**" if block.tone == "lead" else escape(line)
         yield f"**{escape(page.of)}**: {text}  " if page.of else f"{text}  "
+
+
+@written.register
+def _(block: Cards, page: Page) -> Iterator[str]:
+    for number, card in enumerate(block.cards, 1):
+        cost = "; ".join(card.said_costs(block.several))
+        yield f"{number}. **{escape(card.headline)}**" + (f" – {escape(cost)}" if cost else "") + "  "
+        for text in (card.place, card.why):
+            if text:
+                yield f"   {escape(text)}  "
+        if card.do:
+            yield f"   **{escape(card.do)}**"
+        for part in card.also:
+            yield f"   - {escape(part)}"
 
 
 @written.register

@@ -8,7 +8,10 @@ from io import StringIO
 from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
+from rich.constrain import Constrain
+from rich.table import Column as RichColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -21,12 +24,14 @@ from tracekit.faces.shared.text_tables import Column, fitting_tables
 from tracekit.faces.shared.wording import note_text
 from tracekit.names import aligned
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Card, Cards, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, Entry, outline
 from tracekit.sanitize import sanitize
 
 _PIPED_WIDTH = 160  # of a report that does not go to a terminal
+_PROSE = 100  # columns: longer lines are hard to read
+_APART = 2  # columns between a headline and its cost
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 
 
@@ -108,6 +113,35 @@ def _(block: Sentences, page: Page) -> Iterator[RenderableType]:
     for line in block.lines:
         said = Text(sanitize(line), style=_STYLES[block.tone])
         yield Text.assemble((sanitize(page.of), "cyan"), ": ", said) if page.of else said
+
+
+@drawn.register
+def _(block: Cards, page: Page) -> Iterator[RenderableType]:
+    width = min(page.width, _PROSE)
+    for number, card in enumerate(block.cards, 1):
+        if number > 1 and card.why:
+            yield ""
+        marks = len(str(len(block.cards))) + 2
+        table = RichTable.grid(RichColumn(width=marks), RichColumn())
+        table.add_row(str(number), _headline(card, block.several, width - marks))
+        for mark, text, style in [
+            ("", card.place, "cyan"),
+            ("", card.why, ""),
+            ("→", card.do, ""),
+            *(("+", part, "") for part in card.also),
+        ]:
+            if text:
+                table.add_row(mark, Text(sanitize(text), style))
+        yield Constrain(table, width)
+
+
+def _headline(card: Card, named: bool, width: int) -> Text:
+    """The headline, and what it costs: at the right where there is room for both, and otherwise in lines of its own."""
+    headline, costs = Text(sanitize(card.headline), "bold"), [*map(sanitize, card.said_costs(named))]
+    room = width - headline.cell_len - sum(map(cell_len, costs))
+    if len(costs) == 1 and room >= _APART:
+        return Text.assemble(headline, " " * room, costs[0])
+    return Text("\n").join([headline, *map(Text, costs)])
 
 
 @drawn.register

@@ -110,11 +110,11 @@ _PLAIN = (
 
 # What bounds a step without a cause, as the end of a sentence.
 BOUND_BY: dict[Bound, str] = {
-    "gpu": "the GPU's work bounds it",
-    "communication": "communication bounds it",
-    "copies": "copies bound it",
-    "gaps": "gaps between queued work bound it",
-    "host": "the host bounds it",
+    "gpu": "the GPU's work bounds the step",
+    "communication": "communication bounds the step",
+    "copies": "copies bound the step",
+    "gaps": "gaps between queued work bound the step",
+    "host": "the host bounds the step",
 }
 
 _NAMES = ("Python",)  # capitals that a sentence keeps wherever they are

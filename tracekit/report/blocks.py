@@ -1,4 +1,4 @@
-"""The six kinds of block that a section is made of. All are data; a face has one renderer for each kind.
+"""The kinds of block that a section is made of. All are data; a face has one renderer for each kind.
 
 Show something new with these kinds. A new kind is a last resort, because every face must learn to draw it.
 """
@@ -23,6 +23,30 @@ class Sentences:
     kind: ClassVar[str] = "sentences"
     lines: tuple[str, ...]
     tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A finding as people read it; any part may be empty."""
+
+    headline: str
+    costs: tuple[tuple[str, str], ...]  # what it costs each variant that has it
+    place: str = ""  # the user's line and function
+    why: str = ""
+    do: str = ""
+    also: tuple[str, ...] = ()  # smaller findings that are part of it
+
+    def said_costs(self, named: bool) -> list[str]:
+        """What it costs each variant, with the names of the variants or without."""
+        return [": ".join(filter(None, (name if named else "", cost))) for name, cost in self.costs if named or cost]
+
+
+@dataclass(frozen=True)
+class Cards(Sentences):
+    """Findings, the costliest first, and the paragraph that each of them is where a face has no cards."""
+
+    cards: tuple[Card, ...] = ()
+    several: bool = False  # variants: costs need their names
 
 
 @dataclass(frozen=True)
@@ -128,6 +152,9 @@ _WHOLE = {"per_step": ("title", "number"), "step_ns": ("title", "time"), "step":
 
 def of_the_recording_in(block: Block) -> Block:
     """The block as it is said of a recording without steps."""
+    if isinstance(block, Cards):
+        cards = (replace(card, costs=tuple((n, of_the_recording(c)) for n, c in card.costs)) for card in block.cards)
+        return replace(block, lines=tuple(map(of_the_recording, block.lines)), cards=(*cards,))
     if isinstance(block, Sentences):
         return replace(block, lines=tuple(map(of_the_recording, block.lines)))
     if isinstance(block, Breakdown):

@@ -1,16 +1,18 @@
 """What people read of a report: without repetition, ordered by worth, and short unless everything is requested."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tracekit.profile import LEAST_SHARE
-from tracekit.report.blocks import Block, Notes, Sentences, Table, is_detail
+from tracekit.report.blocks import Block, Card, Cards, Notes, Sentences, Table, is_detail
+from tracekit.report.cards import cards
 from tracekit.report.model import Report
 from tracekit.report.room import SCREENS, TITLE, Wish, granted, height
 from tracekit.report.section import Section
 
 ROWS = 3  # rows of a table, unless more are requested
-_LEAST = 14  # lines for the sections that are ordered by worth, even where the others are long
+CARDS = 3  # findings that are told in full
+_LEAST = 10  # lines for the sections that are ordered by worth, even where the others are long
 FOLDED = 10  # where the remaining rows are one click away
 OF_CELLS = 24  # rows of a table of cells or settings, even where everything is requested
 _LONGEST = 2000  # letters of a sentence: a name in it may have millions
@@ -123,6 +125,7 @@ def outline(report: Report, rows: int | None = None, full: bool = False, fold: b
             absent.append(title)
     left_out: list[str] = []
     if reading.fits_two_screens:
+        chapters = [replace(chapter, entries=tuple(map(_with_few_cards, chapter.entries))) for chapter in chapters]
         chapters, left_out = _on_two_screens(chapters)
     in_part = full and rows is None and not fold
     shortened = in_part and any(_is_shortened(entry) for chapter in chapters for entry in chapter.entries)
@@ -139,6 +142,17 @@ def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
     return [chapter for chapter in cut if chapter.entries], [
         before.title for before, after in zip(chapters, cut, strict=True) if not after.entries
     ]
+
+
+def _with_few_cards(entry: Entry) -> Entry:
+    """The entry with the costliest findings in full; of the others only what is slow, and what it costs."""
+    few = (
+        replace(block, cards=(*block.cards[:CARDS], *(Card(card.headline, card.costs) for card in block.cards[CARDS:])))
+        if isinstance(block, Cards)
+        else block
+        for block in entry.blocks
+    )
+    return replace(entry, blocks=tuple(few))
 
 
 def _height(chapter: Chapter) -> int:
@@ -196,7 +210,8 @@ def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
 def _readable(block: Block) -> Block:
     """The block, with sentences cut in the middle where they are too long to be read."""
     if isinstance(block, Sentences) and any(len(line) > _LONGEST for line in block.lines):
-        return replace(block, lines=tuple(map(_cut_short, block.lines)))
+        block = replace(block, lines=tuple(map(_cut_short, block.lines)))
+        return replace(block, cards=tuple(map(_card_cut_short, block.cards))) if isinstance(block, Cards) else block
     if isinstance(block, Notes) and any(len(note.text) > _LONGEST for note in block.notes):
         return replace(block, notes=tuple(replace(note, text=_cut_short(note.text)) for note in block.notes))
     return block
@@ -209,6 +224,7 @@ def _cut_short(text: str) -> str:
 
 def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     """Variants whose sections are equal, and have only sentences, share an entry."""
+    entries = [*_one_list(entries, report)]
     merged: list[Entry] = []
     names = [profile.name for profile in report.profiles]
     for entry in entries:
@@ -219,6 +235,28 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
             merged.append(entry)
     everyone = ", ".join(names)
     return [replace(entry, of="") if entry.of == everyone and len(names) > 1 else entry for entry in merged]
+
+
+def _card_cut_short(card: Card) -> Card:
+    texts = {name: _cut_short(getattr(card, name)) for name in ("headline", "place", "why", "do")}
+    costs = tuple((_cut_short(name), cost) for name, cost in card.costs)
+    return replace(card, **texts, costs=costs, also=tuple(map(_cut_short, card.also)))
+
+
+def _one_list(entries: Iterable[Entry], report: Report) -> Iterator[Entry]:
+    """The entries, with the findings of several variants in one list at their beginning."""
+    with_cards: list[Entry] = []
+    others: list[Entry] = []
+    for entry in entries:
+        (with_cards if isinstance(entry.blocks[0], Cards) else others).append(entry)
+    if len(with_cards) <= 1:
+        yield from (*with_cards, *others)
+        return
+    first, names = with_cards[0], [entry.section.variant or "" for entry in with_cards]
+    listed = _readable(cards({name: report.diagnoses[name] for name in names}))
+    yield replace(first, of="", blocks=(listed,))
+    yield from (replace(entry, blocks=entry.blocks[1:]) for entry in with_cards if len(entry.blocks) > 1)
+    yield from others
 
 
 def _only_sentences(entry: Entry) -> bool:

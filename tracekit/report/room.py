@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
-from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 
 SCREENS = 2 * 45 - 12  # lines; the rest of two screens is for lines that wrap and for the closing sentences
-_LINE = 120  # characters
+_LINE, _PROSE = 120, 96  # characters; cards are narrower than lines may be
 _HEAD = 2  # the headings and the rule below them
 TITLE = 2  # a chapter's title and the empty line before it
 
@@ -64,6 +64,13 @@ def _(block: Sentences, rows: int | None) -> int:
 
 
 @height.register
+def _(block: Cards, rows: int | None) -> int:
+    parts = ((card.place, card.why, card.do, *card.also) for card in block.cards)
+    costs = sum(len(card.costs) for card in block.cards)
+    return len(block.cards) + costs + sum(_wrapped(text, _PROSE) for texts in parts for text in texts if text)
+
+
+@height.register
 def _(block: Notes, rows: int | None) -> int:
     return sum(_wrapped(note.text) for note in block.notes)
 
@@ -91,5 +98,5 @@ def _(block: Excerpt, rows: int | None) -> int:
     return 1 + _HEAD + len(block.lines)
 
 
-def _wrapped(text: str) -> int:
-    return max(1, -(-len(text) // _LINE))
+def _wrapped(text: str, width: int = _LINE) -> int:
+    return max(1, -(-len(text) // width))

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.compare import Difference
-from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.section import Section
 from tracekit.trace.schema import metadata
@@ -52,6 +52,22 @@ def as_data(block: Block) -> dict[str, Any]:
 @as_data.register
 def _(block: Sentences) -> dict[str, Any]:
     return {"tone": block.tone, "lines": list(block.lines)}
+
+
+@as_data.register
+def _(block: Cards) -> dict[str, Any]:
+    cards = [
+        {
+            "headline": card.headline,
+            "costs": dict(card.costs),
+            "place": card.place,
+            "why": card.why,
+            "do": card.do,
+            "also": list(card.also),
+        }
+        for card in block.cards
+    ]
+    return {"tone": block.tone, "lines": list(block.lines), "cards": cards}
 
 
 @as_data.register

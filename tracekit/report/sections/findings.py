@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from tracekit.findings import BOUND_BY, Finding, as_clause, table
+from tracekit.findings import Finding, table
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
+from tracekit.report.cards import cards
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
 from tracekit.report.registry import of_variant
 from tracekit.report.section import Contents
 from tracekit.report.source_costs import source_costs
-from tracekit.units import duration, percent
 
 _OF_CHEAP_ONES = ["title", "cost_ns", "share"]
 _AROUND = 2  # lines above and below the one that a finding names
@@ -20,8 +20,9 @@ _AROUND = 2  # lines above and below the one that a finding names
 def findings(report: Report, profile: Profile) -> Contents:
     """The verdict and the findings of a variant, costliest first; the cheapest only where everything is requested."""
     diagnosis = report.diagnoses[profile.name]
-    sentences = tuple(map(sentence, diagnosis.findings)) or (diagnosis.verdict.sentence,)
-    blocks: tuple[Block, ...] = (Sentences(sentences),)
+    blocks: tuple[Block, ...] = (cards({profile.name: diagnosis}),)
+    if not diagnosis.findings:
+        blocks = (Sentences((diagnosis.verdict.sentence,)),)
     if cheap := [each for each in diagnosis.all_findings if each not in diagnosis.findings]:
         blocks += (Table("findings", table(cheap).select(_OF_CHEAP_ONES), detail=True, exported=False),)
     blocks += tuple(_excerpts(report, profile, diagnosis.findings))
@@ -49,27 +50,3 @@ def _around(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
     shown = [k for k in range(max(line - _AROUND, 1), line + _AROUND + 1) if k <= len(lines)]
     written = [k for k in shown if lines[k - 1].strip()] or [line]
     return written[0], tuple(lines[written[0] - 1 : written[-1]])
-
-
-def sentence(finding: Finding) -> str:
-    """A finding as one paragraph: headline, cost, evidence, what to change."""
-    why = f"{finding.why} " if finding.why else ""
-    return f"{_located(finding)}{_cost(finding)}. {why}{finding.advice}".strip()
-
-
-def _cost(finding: Finding) -> str:
-    """Its cost and its share of the step, as the end of a clause; nothing if it has none."""
-    if finding.cost_ns is None:
-        return ""
-    share = f" ({percent(finding.share)})" if finding.share is not None else ""
-    if finding.then_bound_by is not None:
-        cost = duration(finding.cost_ns)
-        return f" – cost: up to {cost} a step{share}; then {BOUND_BY[finding.then_bound_by]}"
-    at_most = "up to " if finding.confidence == "inferred" and finding.bound == "upper" else ""
-    return f" – cost: {at_most}{duration(finding.cost_ns)} a step{share}"
-
-
-def _located(finding: Finding) -> str:
-    """The headline with the user's line before it, unless it names that line itself."""
-    at, headline = finding.where.at, finding.headline.rstrip(".")
-    return headline if at in headline else f"{at[1].upper()}{at[2:]}, {as_clause(headline)}"

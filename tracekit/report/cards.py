@@ -1,0 +1,63 @@
+"""Findings as people read them: what is slow, what it costs, at which line, why, and what to do."""
+
+from collections.abc import Mapping
+
+from tracekit.findings import BOUND_BY, Diagnosis, Finding, alike, as_clause
+from tracekit.report.blocks import Card, Cards
+from tracekit.units import duration, percent
+
+
+def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
+    """The findings of these variants that are worth telling; those that are equal are one card."""
+    groups = [{name: finding for name, (_, finding) in group.of.items()} for group in alike(diagnoses)]
+    return Cards(
+        tuple(sentence(next(iter(of.values()))) for of in groups),
+        cards=tuple(map(_card, groups)),
+        several=len(diagnoses) > 1,
+    )
+
+
+def _card(of: dict[str, Finding]) -> Card:
+    name, finding = next(iter(of.items()))
+    whose = f"{name}: " if len({each.why for each in of.values()}) > 1 else ""
+    then = f" Then {BOUND_BY[finding.then_bound_by]}." if finding.then_bound_by is not None else ""
+    return Card(
+        finding.headline,
+        tuple((name, cost(finding)) for name, finding in of.items()),
+        _place(finding),
+        f"{whose}{finding.why}{then}".strip(),
+        finding.do,
+        finding.also,
+    )
+
+
+def _place(finding: Finding) -> str:
+    """The user's line and function; empty where the headline names the line."""
+    where = finding.where
+    if where.file is None or where.at in finding.headline:
+        return ""
+    place = where.at.removeprefix(" at ").removeprefix(" in ")
+    return f"{place} {where.function}" if where.function is not None else place
+
+
+def cost(finding: Finding) -> str:
+    """What it costs a step and how much of it that is, as `up to 1.50 ms of 2.58 ms a step (58.3 %)`; empty if it has
+    no cost."""
+    if finding.cost_ns is None:
+        return ""
+    bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[finding.bound]
+    if not finding.share:
+        return f"{bound}{duration(finding.cost_ns)} a step"
+    step = duration(finding.cost_ns / finding.share)
+    return f"{bound}{duration(finding.cost_ns)} of {step} a step ({percent(finding.share)})"
+
+
+def sentence(finding: Finding) -> str:
+    """A finding as one paragraph: headline, cost, evidence, what to change."""
+    at, headline = finding.where.at, finding.headline.rstrip(".")
+    located = headline if at in headline else f"{at[1].upper()}{at[2:]}, {as_clause(headline)}"
+    share = f" ({percent(finding.share)})" if finding.share is not None else ""
+    said = f" – cost: up to {duration(finding.cost_ns)} a step{share}" if finding.cost_ns is not None else ""
+    then = f"; then {BOUND_BY[finding.then_bound_by]}" if finding.then_bound_by is not None else ""
+    why = f"{finding.why} " if finding.why else ""
+    return f"{located}{said}{then}. {why}{finding.advice}".strip()

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -97,12 +98,50 @@ def test_a_browser_runs_its_script_and_nothing_else(page, tmp_path):
     assert "<title>obeyed" not in shown
 
 
+# Clicks the middle of the first event of the first stream, then zooms in there, four times; then clicks the first gap.
+CLICKS = """
+const errors = [], told = [], canvas = document.querySelector("canvas"), detail = document.querySelector(".detail");
+addEventListener("error", event => errors.push(event.message));
+const {lanes} = JSON.parse(document.querySelector("svg.timeline").dataset.events);
+const span = Number(document.querySelector("svg.timeline").dataset.ns);
+let from = 0, shown = span;
+const click = (lane, kind) => {
+  const box = canvas.getBoundingClientRect(), at = (lane.start[0] + lane.dur[0] / 2 - from) / shown;
+  for (const name of kind)
+    canvas.dispatchEvent(new MouseEvent(name, {
+      bubbles: true, clientX: box.left + at * box.width, clientY: box.top + (lane.y + lane.high / 2) * box.width / 870,
+    }));
+  told.push(detail.textContent);
+};
+const stream = lanes.find(lane => lane.family === "gpu");
+for (let level = 0; level < 4; level++) {
+  click(stream, ["pointerdown", "pointerup", "click"]);
+  const at = stream.start[0] + stream.dur[0] / 2;
+  canvas.dispatchEvent(new MouseEvent("dblclick", {clientX: canvas.getBoundingClientRect().left
+    + (at - from) / shown * canvas.getBoundingClientRect().width}));
+  from = Math.min(Math.max(at - (at - from) / 2, 0), span - shown / 2);
+  shown /= 2;
+}
+[...document.querySelectorAll(".zoom button")].at(-1).click();
+[from, shown] = [0, span];
+click(lanes.find(lane => lane.family === "idle"), ["pointerdown", "pointerup", "click"]);
+document.body.dataset.told = JSON.stringify({told, errors, painted: canvas.getContext("2d").getImageData(
+  0, 0, canvas.width, canvas.height).data.some(value => value)});
+"""
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")
-def test_the_typical_steps_are_zoomed_together(page, tmp_path):
+def test_a_click_on_the_timeline_names_the_event_at_every_zoom(page, tmp_path):
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", render(page))
-    clicks = "<script>document.querySelector('.zoom button').click()</script>"
-    (tmp_path / "page.html").write_text(text.replace("</body>", f"{clicks}</body>"))
+    (tmp_path / "page.html").write_text(text.replace("</body>", f"<script>{CLICKS}</script></body>"))
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", str(tmp_path / "page.html")]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-    (whole,) = re.findall(r'class="lanes"[^>]*viewBox="0 0 870 (\d+)"', text)
-    assert f'viewBox="217.5 0 435 {whole}"' in shown
+    (body,) = (of for tag, of in Page(shown).tags if tag == "body")
+    found = json.loads(body["data-told"])
+    assert found["errors"] == []
+    assert found["painted"]
+    *kernels, gap = found["told"]
+    assert len(kernels) == 4
+    assert {*kernels} == {kernels[0]}
+    assert re.match(r"\w+ \(GPU compute\): [\d.]+ µs, at \+[\d.]+ µs, stream 7, slow, step \d", kernels[0])
+    assert re.match(r"GPU idle: [\d.]+ µs, at \+\d+ ns, slow, step \d+; longest cause: ", gap)

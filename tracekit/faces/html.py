@@ -99,7 +99,8 @@ def _timeline(report: Report) -> Iterator[str]:
     short_enough = [profile for profile in report.profiles if len(profile.trace.ts_ns) <= _TIMELINE]
     picture = typical_step_svg(short_enough)
     if picture:
-        yield f'<section id="timeline"><h2>One step of each variant</h2><div class="scroll">{picture}</div>'
+        yield '<section id="timeline"><h2>One step of each variant</h2>'
+        yield f'<div class="scroll"><div class="zoomed">{picture}</div></div>'
         for profile in report.profiles:
             if profile not in short_enough:
                 yield f'<p class="quiet">{escape(profile.name)}: too many events to draw here; the TUI shows them.</p>'

@@ -12,13 +12,14 @@ from tracekit.intervals import Ints, runs
 from tracekit.timeline.index import Family, Group, Index
 from tracekit.timeline.labels import labels
 from tracekit.timeline.lane import NONE, Columns
+from tracekit.timeline.step_events import StepEvents, step_events
 
 COLUMNS = 600
 _LEVELS = 8  # of coverage of a column
 _WIDE = 4  # columns: a wider event is named
 _DEPTH = 6  # lanes of a thread
 _THREADS = 2
-_SHOWN: tuple[Family, ...] = ("wall", "gpu", "compile", "host")
+_SHOWN: tuple[Family, ...] = ("wall", "gpu", "idle", "compile", "host")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class StillLane:
     category: Ints
     level: Ints
     named: tuple[Named, ...]
+    events: StepEvents
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,9 @@ def _lane(index: Index, group: Group, depth: int, columns: Columns, title: str) 
     busy = np.flatnonzero(category[bounds[:-1]] != NONE)
     first = bounds[:-1][busy].astype(np.int64)
     named = tuple(_named(index, group, depth, columns, level))
-    return StillLane(
-        title, group.family, first, bounds[1:][busy].astype(np.int64), category[first], level[first], named
-    )
+    beyond = bounds[1:][busy].astype(np.int64)
+    events = step_events(index, group, depth, int(columns.edges[0]), int(columns.edges[-1]))
+    return StillLane(title, group.family, first, beyond, category[first], level[first], named, events)
 
 
 def _named(index: Index, group: Group, depth: int, columns: Columns, level: Ints) -> Iterator[Named]:

@@ -1,7 +1,12 @@
 """The timeline of one typical step of each variant as a picture, with words for those who cannot see it."""
 
+import html
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from tracekit.faces.shared.html_drawings import escape
 from tracekit.profile import Profile
@@ -15,12 +20,15 @@ from tracekit.units import duration, tick
 _COLUMNS = 1500  # more than a screen has, so that zooming in shows more
 _GUTTER, _PLOT = 130, 870  # units: for the titles, and for the lanes
 _WIDTH = _GUTTER + _PLOT
-_HEIGHTS = {"wall": 22, "gpu": 16, "compile": 10, "host": 10}
+_HEIGHTS = {"wall": 22, "gpu": 16, "idle": 14, "compile": 14, "host": 14}
 _LOW = 12  # units of height: too low for a name
 _HEAD, _GAP, _SCALE = 22, 2, 18
 _LETTER = 6.6  # units of a letter of a name
+_SHORT = 80  # letters of a name that is drawn
 _HINT = 200  # letters of a name that is shown under the pointer
 _MARKS = 8  # of the scale, at most
+_MOST_EVENTS = 50_000  # of all variants together: of more, the page holds the longest
+_MOST_BYTES = 1_500_000  # of the page that they may take
 
 
 def typical_step_svg(profiles: Sequence[Profile]) -> str:
@@ -31,11 +39,12 @@ def typical_step_svg(profiles: Sequence[Profile]) -> str:
 def svg(steps: TypicalSteps) -> str:
     """The steps below one another, on one scale.
 
-    Everything that zooming stretches is in an `svg` of its own, so that the page's script zooms all variants together
-    by one viewBox; names and marks, which must not be stretched, are above it, and the script repositions them.
+    Lanes are in an `svg` of their own, with names and marks above it. In their place the page's script draws the events
+    of all variants, at any zoom; without it the picture shows the whole steps.
     """
     drawn = _Drawn()
     at = 0
+    data = _data(steps)
     for still in steps.stills:
         _still(still, steps, at, drawn)
         at += _height(still)
@@ -50,8 +59,64 @@ def svg(steps: TypicalSteps) -> str:
     ]
     return (
         f'<svg class="timeline" viewBox="0 0 {_WIDTH} {at + 2 * _SCALE}" role="img" data-ns="{steps.span_ns}" '
-        f'aria-label="{escape(said)}">{"".join(pieces)}</svg>'
+        f'aria-label="{escape(said)}" data-events="{data}">{"".join(pieces)}</svg>'
     )
+
+
+def _data(steps: TypicalSteps) -> str:
+    """The events for the page's script, as JSON that is escaped for an attribute: the longest for which there is room.
+
+    A lane has its position, and each event's start (as the distance from the start before it) and duration in ns, and
+    its kind; a kind has a label, a name and an index into the colours.
+    """
+    durs = np.concatenate([lane.events.dur_ns for still in steps.stills for lane in still.lanes] or [np.zeros(0, int)])
+    longest_first = np.sort(durs)[::-1]
+    most = _MOST_EVENTS
+    while True:
+        least = int(longest_first[most]) if most < len(durs) else -1
+        document = _document(steps, least, len(durs))
+        text = html.escape(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+        if len(text.encode()) <= _MOST_BYTES or most == 0:
+            return text
+        most //= 2
+
+
+def _document(steps: TypicalSteps, least: int, total: int) -> dict[str, Any]:
+    """What is drawn of the events that take longer than `least` ns."""
+    kinds: dict[tuple[str, str, int], int] = {}
+    lanes = []
+    shown = at = 0
+    for number, still in enumerate(steps.stills):
+        top = at + _HEAD
+        title = ""
+        for lane in still.lanes:
+            title = lane.title or title
+            kept = lane.events.dur_ns > least
+            called = np.array(
+                [
+                    kinds.setdefault((sanitize(of.label, _SHORT), sanitize(of.name, _HINT), of.category), len(kinds))
+                    for of in lane.events.kinds
+                ],
+                np.int64,
+            )
+            lanes.append(
+                {
+                    "of": number,
+                    "family": lane.family,
+                    "title": sanitize(title, _HINT),
+                    "y": top,
+                    "high": _HEIGHTS[lane.family],
+                    "start": np.diff(lane.events.start_ns[kept], prepend=0).tolist(),
+                    "dur": lane.events.dur_ns[kept].tolist(),
+                    "kind": called[lane.events.kind[kept]].tolist(),
+                }
+            )
+            shown += int(kept.sum())
+            top += _HEIGHTS[lane.family] + _GAP
+        at += _height(still)
+    colours = [(each.colour, readable_on(each.colour), each.label) for each in CATEGORIES]
+    steps_of = [f"{sanitize(still.variant)}, step {still.step}" for still in steps.stills]
+    return {"colours": colours, "kinds": [*kinds], "steps": steps_of, "shown": shown, "all": total, "lanes": lanes}
 
 
 @dataclass

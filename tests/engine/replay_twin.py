@@ -13,8 +13,10 @@ from functools import cache
 from itertools import pairwise
 
 from tracekit.trace import Trace
+from tracekit.trace.roles import bare
 
 RETURN, DRAINED, FULL, HANDOVER = range(4)
+FREES = {"cudaFree", "cudaFreeHost", "hipFree", "hipFreeHost"}
 LONG_AGO = -(1 << 62)
 
 
@@ -84,7 +86,11 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
     calls: list[Call] = []
     syncs = []
     for row in inside:
-        blocks = roles.sync_by_name[row] or trace.links.is_blocking(trace.ts_ns[row : row + 1].astype(int) * 0 + row)[0]
+        blocks = (
+            roles.sync_by_name[row]
+            or bare(names[row]) in FREES
+            or trace.links.is_blocking(trace.ts_ns[row : row + 1].astype(int) * 0 + row)[0]
+        )
         if roles.host[row] and process[track[row]] and blocks and ts[row] < end[row] <= high:
             syncs.append(row)
 
@@ -102,7 +108,11 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
             skewed = awaited(row, 3000)
             found = skewed if skewed is not None else found
         before = [end[one] for one in gpu if ts[one] < end[row]]
-        whole = found is not None and ("Device" in names[row] or "Ctx" in names[row]) and max(before) == end[found]
+        whole = (
+            found is not None
+            and ("Device" in names[row] or "Ctx" in names[row] or bare(names[row]) in FREES)
+            and max(before) == end[found]
+        )
         (drained if whole else calls).append(
             Call(end[row], DRAINED if whole else RETURN, track[row], ts[row], row, found)
         )

@@ -119,11 +119,13 @@ class ReadBack(Cause):
     plain = ("aten::item", "aten::_local_scalar_dense")
 
     def at(self, site: Site, script: Script) -> Nodes:
+        return self.read(site, script) * self._reads(site, script)
+
+    def _reads(self, site: Site, script: Script) -> int:
         layers = script.layers if self.times > 1 else 1
         if site.place != ("forward" if self.times > 1 else "loss"):
-            return ()
-        reads = self.times // layers + (site.layer < self.times % layers)
-        return self.read(site, script) * reads
+            return 0
+        return self.times // layers + (site.layer < self.times % layers)
 
     def read(self, site: Site, script: Script) -> Nodes:
         """One of the reads."""
@@ -314,7 +316,7 @@ class HostComputing(Cause):
 
 @dataclass(frozen=True)
 class CountRows(ReadBack):
-    """A boolean mask selects rows, so the host reads back how many there are."""
+    """A boolean mask selects rows, so the host reads back how many there are; the cure keeps the shape."""
 
     named = ("aten::nonzero", "aten::index", "select_nodes")
     plain = ("aten::nonzero", "aten::index")
@@ -329,6 +331,12 @@ class CountRows(ReadBack):
         nonzero = Span("cpu_op", "aten::nonzero", (*body, Busy(2_000, "dispatch"), selecting))
         indexed = Span("cpu_op", "aten::index", (Busy(2_000, "dispatch"), nonzero))
         return (frame(f"{MODEL}(64): select_nodes", Busy(800), indexed),)
+
+    def without(self, site: Site, script: Script) -> Nodes:
+        """The shape is kept: `torch.where` writes all rows, and nothing is counted."""
+        rows = kernel("void at::native::elementwise_kernel<128, 2, at::native::where_kernel>", 4_000)
+        kept = script.operator("aten::where", rows, None, "where", site)
+        return (frame(f"{MODEL}(64): select_nodes", Busy(800), kept),) * self._reads(site, script)
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,10 @@ class Recording:
         begun = max([self.begun[first], *self.done[:first]])
         return (max(self.done) - begun) / (len(self.begun) - first)
 
+    def seen_ns(self) -> float:
+        """The time from the GPU's first work to the end of all."""
+        return max(self.done) - min(each.start for each in self.events if each.cat in ("kernel", "gpu_memcpy"))
+
 
 def run(
     ranks: Sequence[Sequence[Nodes]], hardware: Sequence[Hardware], free: Collection[str] = (), start: int = 1_000_000

@@ -21,9 +21,14 @@ _CLOSE = 0.10  # of the best saving: as good as the best
 _UPPER = 1.25  # times the saving: what a finding may promise
 _STARTS = 0.25  # of a step: a first step that start-up prolongs by more is no step like the others
 _DECIDES = 0.25  # of a step: a cause that saves as much may be said to bind the step, whatever the rest of it does
+_GPU_BOUND = ("gpu_bound", "cuda_graph_ok_gpu_bound")
+_LOOPS = ("optimizer_loop", "zero_grad", "operator_loop")  # these take time of the host and of the GPU
 _BINDS = {
-    "gpu": ("gpu_bound_gemm", "gpu_bound_memory_bound", "gpu_bound_other", "cuda_graph_ok_gpu_bound"),
-    "host": ("launch_bound", "dispatch_bound", "python_bound", "host_freeze", "cpu_compute", "allocator"),
+    "gpu": ("gpu_bound_gemm", "gpu_bound_memory_bound", "gpu_bound_other", "cuda_graph_ok_gpu_bound", *_LOOPS),
+    "host": (
+        *("launch_bound", "dispatch_bound", "python_bound", "host_freeze", "cpu_compute", "allocator"),
+        *("garbage_collection", *_LOOPS),
+    ),
     "sync": ("sync_stall",),
     "data": ("dataloader_bound",),
     "copy": ("h2d_pageable_copy",),
@@ -66,8 +71,11 @@ def score(world: World, diagnosis: Diagnosis) -> Score:
     step, savings, account = world.step_ns, world.savings, world.account
     best = max(savings.values(), default=0.0)
     cause = max(savings, key=lambda each: savings[each], default=None)
-    every_step = (each for each in diagnosis.findings if not each.once)  # start-up is asked for apart
-    first = next((each for each in every_step if not _restates(diagnosis, each, cause)), None)
+    every_step = [each for each in diagnosis.findings if not each.once]  # start-up is asked for apart
+    every_step = [each for each in every_step if not _restates(diagnosis, each, cause)]
+    first = next(iter(every_step), None)
+    if first is not None and first.id.startswith(_GPU_BOUND):  # a finding about the kernel itself says more
+        first = next((each for each in every_step[1:2] if cause is not None and each.id in cause.ids), first)
     binding = max(account.values())
     right = any(
         diagnosis.verdict.id in _BINDS[name] for name, saved in account.items() if saved >= binding * (1 - _CLOSE)
@@ -92,14 +100,14 @@ def score(world: World, diagnosis: Diagnosis) -> Score:
 def _speaks_of(finding: Finding, cause: Cause) -> bool:
     """Whether the finding is one of this cause; that the GPU's work takes its time is one of a kernel that it names."""
     return finding.id in cause.ids or (
-        finding.id in _BINDS["gpu"] and any(n in str(finding.where) for n in cause.kernels)
+        finding.id.startswith(_GPU_BOUND) and any(n in str(finding.where) for n in cause.kernels)
     )
 
 
 def _restates(diagnosis: Diagnosis, finding: Finding, cause: Cause | None) -> bool:
     """Whether the finding only says again, as the verdict does, that the GPU's work takes its time: no cause that could
     be removed, unless it names a kernel that is at fault."""
-    restates = finding.id == diagnosis.verdict.id in _BINDS["gpu"]
+    restates = finding.id == diagnosis.verdict.id and finding.id.startswith(_GPU_BOUND)
     return restates and not (cause is not None and _speaks_of(finding, cause))
 
 

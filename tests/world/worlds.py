@@ -101,11 +101,14 @@ class World:
 
     @cached_property
     def step_ns(self) -> float:
-        """The mean length of a steady step."""
+        """The mean length of a steady step. Without marks, nobody can tell when the first one began: it is counted from
+        the GPU's first work."""
         return self._length(self.recording)
 
     def _length(self, recording: Recording) -> float:
-        return recording.step_ns(1 if any(cause.once for cause in self.causes) else 0)
+        if any(cause.once for cause in self.causes):
+            return recording.step_ns(1)
+        return recording.step_ns() if self.switches.marks else recording.seen_ns() / self.steps
 
     @cached_property
     def savings(self) -> dict[Cause, float]:

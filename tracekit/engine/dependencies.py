@@ -3,7 +3,8 @@
 The nodes of a stretch of time, in an order in which everything comes after what it depends on. Read from the file are
 the call that submitted an activity, the order of each stream, and the order of each host thread. Inferred are:
 
-- what a sync waited for: the last activity to end before the call returned, of those submitted before it;
+- what a sync waited for, or a call that frees memory: the last activity to end before the call returned, of those
+  submitted before it;
 - a full launch queue: a call returns only after the call `depth` launches before it has started on the stream;
 - a wait for another stream: an activity that starts later than its stream and its launch explain waited for the last
   activity that had ended by then;
@@ -80,7 +81,7 @@ def dependencies(trace: "Trace", low: int, high: int, returned: int) -> Dependen
     blocking = np.zeros(len(roles.kind), bool)
     calls = part.rows(roles.runtime & part.process)
     blocking[calls[trace.links.is_blocking(calls)] - first] = True
-    blocking |= roles.sync_by_name & part.process
+    blocking |= (roles.sync_by_name | roles.frees) & part.process
     syncs = part.rows(blocking & part.lasting & (part.end_ns <= high))
     tracks = _threads(trace, np.concatenate((launches[launches >= 0], syncs)))
     build = _Builder(trace, tracks, activities)
@@ -181,7 +182,7 @@ class _Builder:
         reach = np.append(np.maximum.accumulate(np.concatenate(([NEVER], end))), NEVER)
         latest = reach[np.searchsorted(start, returned, side="left")]
         names = np.fromiter(("Device" in name or "Ctx" in name for name in trace.names), bool, len(trace.names))
-        whole = names[trace.name_codes[syncs]] & (awaited >= 0)
+        whole = (names[trace.name_codes[syncs]] | trace.events_at(syncs).roles.frees) & (awaited >= 0)
         whole[whole] = latest[whole] == end[awaited[whole]]
         for kind, chosen in ((RETURN, ~whole), (DRAINED, whole)):
             self.mark(

@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass, replace
 
+from tracekit.engine.buckets import ON_THE_GPU
+from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding
 from tracekit.findings.ranking import ranked, worth_telling
+from tracekit.findings.saving import Savings
 from tracekit.findings.verdict import VERDICTS, Verdict, as_finding, of_the_gpu, verdict
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import in_words
 
-_DECIDES = 0.25  # of a step: what costs so much bounds it, however busy the GPU is the rest of the time
+_CLEARLY = 0.05  # of a step: what costs so much more than the GPU's work bounds the step, and not the GPU
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,9 @@ class Diagnosis:
 def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     """The diagnosis that the findings of all rules, in any order, add up to.
 
-    The first finding says what bounds the step. If the GPU sets the pace although no rule says so and no finding costs
-    much, or if the id of the first finding is not one of `VERDICTS`, a finding that says what bounds the step is put
-    before it. All of it is said of steps, or of the recording where it has none.
+    The first finding says what bounds the step. If the GPU sets the pace although no rule says so, or if the id of the
+    first finding is not one of `VERDICTS`, a finding that says what bounds the step is put before it. All of it is said
+    of steps, or of the recording where it has none.
     """
     made = _diagnosis(profile, findings)
     return Diagnosis(
@@ -53,20 +56,22 @@ def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     if not told:
         return Diagnosis(verdict(profile), listed)
     first = told[0]
-    if first.once or first.id not in VERDICTS or _leaves_the_gpu(first, listed):
+    if first.once or first.id not in VERDICTS or _leaves_the_gpu(profile, first, listed):
         usual = verdict(profile)
-        work = as_finding(profile, usual, listed)
-        # Where the GPU works most of the time, and the host all of it, the GPU's work is free: the host sets the pace.
-        paces = of_the_gpu(usual.id) and (usual.share or 0.0) > (_time(first) or 0.0)
-        if first.once or first.id not in VERDICTS or (paces and worth_telling(work)):
-            return Diagnosis(usual, [work, *listed])
+        if first.once or first.id not in VERDICTS or of_the_gpu(usual.id):
+            return Diagnosis(usual, [as_finding(profile, usual, listed), *listed])
     return Diagnosis(Verdict(first.id, first.title, _time(first), first.where), listed)
 
 
-def _leaves_the_gpu(first: Finding, listed: list[Finding]) -> bool:
-    """Whether the GPU may set the pace nevertheless."""
-    share = _time(first)
-    return share is not None and share < _DECIDES and not any(of_the_gpu(each.id) for each in listed)
+def _leaves_the_gpu(profile: Profile, first: Finding, listed: list[Finding]) -> bool:
+    """Whether the GPU sets the pace nevertheless: where its work, but for what the finding claims, were free, the step
+    would save about as much. Where the host works all the time, too, it saves nothing."""
+    if not first.cost_ns or first.claim is None or any(of_the_gpu(each.id) for each in listed):
+        return False
+    pieces = profile.attribution.pieces
+    work = pieces.union(pieces.of(*ON_THE_GPU)).minus(first.claim)
+    steps = Steps.of(profile)
+    return Savings(profile, steps).of(work).step_ns + _CLEARLY * steps.length > first.cost_ns
 
 
 def _time(first: Finding) -> float | None:

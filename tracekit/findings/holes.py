@@ -116,18 +116,23 @@ class Holes:
     def shorter(self, hole: Hole) -> Bools:
         """The pieces that are shorter than a hole only because the GPU has work for longer: the same event at the same
         line, or the time between the same operators, where that usually takes as long as a hole."""
-        trace, pieces = self._profile.trace, self._pieces
         if hole.usual_ns < LEAST_NS:
-            return np.zeros(len(pieces.dur), bool)
-        alike = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & ~is_hole(pieces)
-        alike &= self._profile.counted[pieces.step] & ((pieces.event >= 0) == (hole.row >= 0))
-        if hole.row >= 0:
-            rows = pieces.event[alike].astype(np.int64)
-            owners = self._profile.ownership.of_events(np.append(rows, hole.row))
-            same = (trace.name_codes[rows] == trace.name_codes[hole.row]) & (owners[:-1] == owners[-1])
+            return np.zeros(len(self._pieces.dur), bool)
+        shorter: Bools = self._alike(hole.row, hole.piece) & ~is_hole(self._pieces)
+        return shorter
+
+    def _alike(self, row: int, piece: int) -> Bools:
+        """The pieces of counted steps that are blamed on the same event, by name and line, or lie between the same
+        operators, unless they are too short to tell."""
+        trace, pieces = self._profile.trace, self._pieces
+        alike: Bools = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & ((pieces.event >= 0) == (row >= 0))
+        alike &= self._profile.counted[pieces.step]
+        if row >= 0:
+            alike[alike] = trace.name_codes[pieces.event[alike]] == trace.name_codes[row]
+            owners = self._profile.ownership.of_events(np.append(pieces.event[alike].astype(np.int64), row))
+            alike[alike] = owners[:-1] == owners[-1]
         else:
-            same = self._between(np.flatnonzero(alike)) == self._pair(hole.piece)
-        alike[alike] = same
+            alike[alike] = self._between(np.flatnonzero(alike)) == self._pair(piece)
         return alike
 
     def _between(self, indices: Ints) -> Ints:
@@ -146,17 +151,16 @@ class Holes:
         before, after = divmod(number, names)
         if before:
             return number
-        numbers = self._nameless[1]
+        numbers = self._nameless
         pairs = numbers[(numbers % names == after) & (numbers >= names)]
         return int(np.bincount(pairs).argmax()) if len(pairs) else number
 
     @cached_property
-    def _nameless(self) -> tuple[Ints, Ints]:
-        """The pieces of a slow host that are blamed on no event, if they are not too short, and their numbers."""
+    def _nameless(self) -> Ints:
+        """The numbers of the pieces of a slow host that are blamed on no event, if they are not too short."""
         pieces = self._pieces
         chosen = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & (pieces.event < 0)
-        indices = np.flatnonzero(chosen & self._profile.counted[pieces.step])
-        return indices, self._between(indices)
+        return self._between(np.flatnonzero(chosen & self._profile.counted[pieces.step]))
 
     def _name(self, k: int) -> str:
         trace, row = self._profile.trace, int(self._rows[k])
@@ -174,12 +178,10 @@ class Holes:
         steps: dict[str, set[int]] = {}
         for name, step in zip(names, self._pieces.step[self._indices].tolist(), strict=True):
             steps.setdefault(name, set()).add(step)
-        for k in np.flatnonzero(self._rows < 0).tolist():
-            if self._usual_gap(k) < LEAST_NS:
-                continue
-            indices, numbers = self._nameless
-            alike = indices[numbers == self._pair(int(self._indices[k]))]
-            steps[names[k]] |= {*self._pieces.step[alike].tolist()}
+        for k in {name: k for k, name in enumerate(names)}.values():  # one of each name
+            row, piece = int(self._rows[k]), int(self._indices[k])
+            if (self._usual(row) if row >= 0 else self._usual_gap(k)) >= LEAST_NS:
+                steps[names[k]] |= {*self._pieces.step[self._alike(row, piece)].tolist()}
         least = max(2, OFTEN * self._profile.counted_steps)
         return {name for name, numbers in steps.items() if len(numbers) >= least}
 

@@ -132,7 +132,7 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
     called = np.where(launching, trace.events_at(np.maximum(event, 0)).end_ns, end)
     host = of(*_HOST) | launching
     delays = of("gpu_gap", "kernel_launch", "sync_stall")  # a copy that blocks starts late in its own call
-    stalled = of("sync_stall")
+    stalled = of("sync_stall", "alloc")  # a call that frees memory waits for the GPU, too
     stalled[stalled] = claim.within(start[stalled], end[stalled]) > 0
     activities, at, ends = run.activities, nodes.at[run.activities], nodes.end[run.activities]
     if work is not None:

@@ -37,6 +37,7 @@ SYNC = re.compile(
     r"|hipMemcpy(?:HtoD|DtoH|DtoD|WithStream)"
     r"|cu(?:Stream|Ctx|Event)Synchronize|cuMemcpy(?:HtoD|DtoH|DtoD|2D|3D|Peer)?"
 )
+FREE = re.compile(r"(?:cuda|hip)Free(?:Host)?")
 ALLOC = re.compile(
     r"(?:cuda|hip)(?:Malloc(?:Async|Managed|Host|FromPoolAsync)?|Free(?:Async|Host)?|Host(?:Alloc|Register|Unregister))"
     r"|cuMem(?:Alloc|Free|Create|Map|Unmap|Release|SetAccess|Address).*",
@@ -124,6 +125,11 @@ class Roles:
     def sync_by_name(self) -> Bools:
         """Runtime calls that always block; copies that turn out to block are added in `links`."""
         return self.runtime & self.named(SYNC, runtime=True)
+
+    @cached_property
+    def frees(self) -> Bools:
+        """Runtime calls that free memory, for which they wait until the GPU has done all of its work."""
+        return self.runtime & self.named(FREE, runtime=True)
 
     @cached_property
     def alloc(self) -> Bools:

@@ -82,7 +82,8 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
         return
     spans = trace.where(lambda part: part.process & part.roles.named(habit.name) & part.lasting)
     single, every = _launches(profile, spans) if habit.one_by_one else (0, 0)
-    spans = spans[_in_counted_steps(profile, spans)]
+    # A step that was inferred may begin with the first operator inside of a span.
+    spans = spans[profile.in_counted(trace.steps.of(trace.events_at(spans).end_ns - 1))]
     if not len(spans) or (habit.one_by_one and single < _LEAST_LAUNCHES * profile.counted_steps):
         return
     events = trace.events_at(spans)

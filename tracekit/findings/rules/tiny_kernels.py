@@ -7,12 +7,11 @@ import numpy as np
 from tracekit.findings import Finding, rule
 from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import blaming, kernels
+from tracekit.findings.one_by_one import BETWEEN_NS, TINY_NS
 from tracekit.findings.optimizers import setting
 from tracekit.profile import Profile
 from tracekit.units import count, duration
 
-_TINY_NS = 5_000  # a shorter kernel is over before the next is set up
-_BETWEEN_NS = 10_000  # a longer gap is not the usual price of a kernel
 _MANY = 50  # a step
 _LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 
@@ -21,19 +20,19 @@ _LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     """`tiny_kernels`, which is not one of `VERDICTS`: the gaps between queued kernels, most of which take a few µs."""
     pieces, trace = profile.attribution.pieces, profile.trace
-    between = pieces.of("gpu_gap") & (pieces.dur < _BETWEEN_NS)
+    between = pieces.of("gpu_gap") & (pieces.dur < BETWEEN_NS)
     if profile.means["wall"] is None or not (between & profile.counted[pieces.step]).any():
         return
     rows = kernels(profile, lambda events: ~events.roles.communication)
     steps = profile.counted_steps
     usual = float(np.median(trace.dur_ns[rows]))
-    if usual >= _TINY_NS or len(rows) < _MANY * steps:
+    if usual >= TINY_NS or len(rows) < _MANY * steps:
         return
     cures = ["larger batches", *([] if is_compiled(profile) else ["torch.compile"])]
     cures += [f"an optimizer with {found}"] if (found := setting(profile)) else []
     yield blaming(
         profile,
-        rows[trace.dur_ns[rows] < _TINY_NS],
+        rows[trace.dur_ns[rows] < TINY_NS],
         Finding(
             "tiny_kernels",
             "Gaps between queued tiny kernels",

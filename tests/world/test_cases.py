@@ -39,7 +39,7 @@ SCRIPT = Script(seed=1, kernel_ns=100_000)  # a step of 1.4 ms, nearly all of it
 @pytest.mark.parametrize("stacks", [True, False])
 def test_a_single_cause_is_found_and_priced(cause: Cause, stacks: bool) -> None:
     score = judge(World(SCRIPT, (cause,), switches=Switches(stacks=stacks)))
-    assert score.first and score.cost and score.culprit is not False, score.said
+    assert (score.first, score.cost, score.culprit is not False) == (True, True, True), score.said
 
 
 def test_a_wait_outside_of_any_operator_is_named_after_its_call() -> None:

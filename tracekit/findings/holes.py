@@ -114,25 +114,28 @@ class Holes:
             )
 
     def shorter(self, hole: Hole) -> Bools:
-        """The pieces that are shorter than a hole only because the GPU has work for longer: the same event at the same
-        line, or the time between the same operators, where that usually takes as long as a hole."""
-        if hole.usual_ns < LEAST_NS:
-            return np.zeros(len(self._pieces.dur), bool)
+        """The pieces that are shorter than a hole only because the GPU has work for longer."""
         shorter: Bools = self._alike(hole.row, hole.piece) & ~is_hole(self._pieces)
         return shorter
 
     def _alike(self, row: int, piece: int) -> Bools:
-        """The pieces of counted steps that are blamed on the same event, by name and line, or lie between the same
-        operators, unless they are too short to tell."""
+        """The pieces of counted steps in which the host is as long at the same: an event of the same name and line, or
+        what lies between the same operators. How much of it the GPU waits for differs."""
         trace, pieces = self._profile.trace, self._pieces
         alike: Bools = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & ((pieces.event >= 0) == (row >= 0))
-        alike &= self._profile.counted[pieces.step]
+        indices = np.flatnonzero(alike & self._profile.counted[pieces.step])
         if row >= 0:
-            alike[alike] = trace.name_codes[pieces.event[alike]] == trace.name_codes[row]
-            owners = self._profile.ownership.of_events(np.append(pieces.event[alike].astype(np.int64), row))
-            alike[alike] = owners[:-1] == owners[-1]
+            events = pieces.event[indices].astype(np.int64)
+            owners = self._profile.ownership.of_events(np.append(events, row))
+            same = (trace.name_codes[events] == trace.name_codes[row]) & (owners[:-1] == owners[-1])
+            same &= trace.dur_ns[events] >= LEAST_NS
         else:
-            alike[alike] = self._between(np.flatnonzero(alike)) == self._pair(piece)
+            rows, gaps = self._gaps
+            gap = np.searchsorted(trace.ts_ns[rows], pieces.start[indices]) - 1
+            same = self._between(indices) == self._pair(piece)
+            same &= np.append(gaps, 0)[gap] >= LEAST_NS
+        alike = np.zeros(len(pieces.dur), bool)
+        alike[indices[same]] = True
         return alike
 
     def _between(self, indices: Ints) -> Ints:
@@ -178,10 +181,9 @@ class Holes:
         steps: dict[str, set[int]] = {}
         for name, step in zip(names, self._pieces.step[self._indices].tolist(), strict=True):
             steps.setdefault(name, set()).add(step)
-        for k in {name: k for k, name in enumerate(names)}.values():  # one of each name
-            row, piece = int(self._rows[k]), int(self._indices[k])
-            if (self._usual(row) if row >= 0 else self._usual_gap(k)) >= LEAST_NS:
-                steps[names[k]] |= {*self._pieces.step[self._alike(row, piece)].tolist()}
+        for name, k in {name: k for k, name in enumerate(names)}.items():
+            alike = self._alike(int(self._rows[k]), int(self._indices[k]))
+            steps[name] |= {*self._pieces.step[alike].tolist()}
         least = max(2, OFTEN * self._profile.counted_steps)
         return {name for name, numbers in steps.items() if len(numbers) >= least}
 

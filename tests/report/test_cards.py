@@ -99,6 +99,17 @@ def test_only_the_costliest_are_told_in_full_where_room_is_short(tmp_path):
         assert f"→  Mend {k}." in all_of_them
 
 
+def test_of_several_traces_a_card_names_whose_it_is(tmp_path):
+    paths = [training(tmp_path / f"{name}.json", steps=4, python=us) for name, us in (("slow", 600), ("fast", 1))]
+    made = report(open_subject(paths))
+    made.diagnoses["slow"], made.diagnoses["fast"] = diagnosed(finding()), diagnosed()
+    console = Console(file=io.StringIO(), width=100)
+    with console.capture() as captured:
+        show(made, console, Options())
+    text = captured.get()
+    assert "slow: up to 1.50 ms of 3.00 ms a step (50.0 %)" in text
+
+
 def test_names_in_cards_are_hostile(tmp_path):
     hostile = Cards(("",), cards=(Card("<b>*x*</b> [red]y", (("v", "1 ms"),), do="\x1b[31mrun\u202e"),))
     text = as_markdown([hostile])

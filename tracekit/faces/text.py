@@ -92,14 +92,16 @@ def _chapter(chapter: Chapter, page: Page) -> Iterator[RenderableType]:
     if not chapter.leads and not isinstance(chapter.entries[0].blocks[0], Breakdown):
         yield Text(sanitize(chapter.title), style="bold")
     for entry in chapter.entries:
-        yield from _entry(entry, page)
+        yield from _entry(entry, page, last=entry is chapter.entries[-1])
 
 
-def _entry(entry: Entry, page: Page) -> Iterator[RenderableType]:
+def _entry(entry: Entry, page: Page, last: bool) -> Iterator[RenderableType]:
     if entry.of and not isinstance(entry.blocks[0], Sentences):
         yield Text(sanitize(entry.of), style="cyan")
     for index, block in enumerate(entry.blocks):
         yield from drawn(block, Page(page.width, page.full, entry.rows, entry.of if index == 0 else ""))
+    if isinstance(entry.blocks[0], Cards) and not last:
+        yield ""
 
 
 @singledispatch

@@ -249,12 +249,12 @@ def _one_list(entries: Iterable[Entry], report: Report) -> Iterator[Entry]:
     others: list[Entry] = []
     for entry in entries:
         (with_cards if isinstance(entry.blocks[0], Cards) else others).append(entry)
-    if len(with_cards) <= 1:
+    if not with_cards or not with_cards[0].of:  # of several traces only
         yield from (*with_cards, *others)
         return
-    first, names = with_cards[0], [entry.section.variant or "" for entry in with_cards]
-    listed = _readable(cards({name: report.diagnoses[name] for name in names}))
-    yield replace(first, of="", blocks=(listed,))
+    names = [entry.section.variant or "" for entry in with_cards]
+    listed = replace(cards({name: report.diagnoses[name] for name in names}), several=True)
+    yield replace(with_cards[0], of="", blocks=(_readable(listed),))
     yield from (replace(entry, blocks=entry.blocks[1:]) for entry in with_cards if len(entry.blocks) > 1)
     yield from others
 

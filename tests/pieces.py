@@ -59,11 +59,12 @@ def blocks(traces: Path, rnd: random.Random, each: int) -> list[bytes]:
     return stretches
 
 
-def decoded(chunk: bytes, piece_bytes: int) -> dict[str, Any]:
-    """All that a decoder makes of a chunk that it cuts into pieces of about that size."""
+def decoded(chunk: bytes, piece_bytes: int, communicates: bool = False) -> dict[str, Any]:
+    """All that a decoder makes of a chunk that it cuts into pieces of about that size, and whether or not it has read
+    events about communication before."""
     size, decode.PIECE_BYTES = decode.PIECE_BYTES, piece_bytes
     try:
-        decoder = decode.Decoder()
+        decoder = decode.Decoder(communicates=communicates)
         batch = decoder.batch(chunk)
     finally:
         decode.PIECE_BYTES = size

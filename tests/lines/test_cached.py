@@ -6,7 +6,8 @@ from tests.lines.recorded import recorded, recorded_run
 from tracekit.lines import cached
 from tracekit.lines_file import lines_path
 from tracekit.profile import open_subject
-from tracekit.trace.storing import cache
+from tracekit.report import report
+from tracekit.trace.storing import cache, results
 
 
 @pytest.fixture
@@ -20,6 +21,15 @@ def detail(tmp_path, monkeypatch):
 
 def means(run):
     return open_subject([run]).profiles[0].owner_means
+
+
+def test_no_name_is_worked_out_for_what_is_not_kept(detail, monkeypatch):
+    run = recorded_run(detail)
+    monkeypatch.setattr(results, "code_version", lambda *_: pytest.fail("it takes 20 ms"))
+    monkeypatch.setenv("TRACEKIT_NO_CACHE", "1")
+    subject = open_subject([run])
+    assert report(subject).sections
+    assert subject.profiles[0].owner_means.means
 
 
 def test_a_second_report_asks_no_recording(detail, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 from tests.trace.cached_traces import document, folder_of, litter, made
 from tracekit.trace import Trace
+from tracekit.trace.reading import kineto
 from tracekit.trace.storing import cache
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,19 @@ def test_small_traces_are_not_kept(home: Path, tmp_path: Path) -> None:
     )
     document(path)
     assert cache.entries() == []
+
+
+def test_few_events_are_written_only_where_they_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(tmp_path / "some.json.gz", 1)
+    unkept = kineto.read(path, folder=tmp_path, tables=tmp_path)
+    assert unkept.file is None
+    monkeypatch.setattr(cache, "WORTH_BYTES", unkept.bytes_read)
+    kept = kineto.read(path, folder=tmp_path, tables=tmp_path)
+    assert kept.file is not None
+    assert kept.events.equals(unkept.events)
+    monkeypatch.setattr(kineto, "_SMALL", len(kept.events) - 1)
+    monkeypatch.setattr(cache, "WORTH_BYTES", unkept.bytes_read + 1)
+    assert kineto.read(path, folder=tmp_path, tables=tmp_path).file is not None
 
 
 def test_the_content_is_the_key(home: Path, big: Path, tmp_path: Path) -> None:

@@ -25,14 +25,14 @@ def test_the_first_chunk_of_every_real_trace(shared_traces: Path) -> None:
     for path in sorted(shared_traces.glob("*.json.gz")):
         with Source(path) as source:
             chunk = bytes(next(iter(Chunks(source))))
-        assert decoded(chunk, 5000) == decoded(chunk, WHOLE), path.name
+        assert decoded(chunk, 5000) == decoded(chunk, WHOLE) == decoded(chunk, WHOLE, communicates=True), path.name
 
 
 @settings(max_examples=60)
 @given(events=traces(), piece=st.sampled_from(PIECES))
 def test_any_events(events: list[dict[str, object]], piece: int) -> None:
     chunk = as_json(events, bare=True).strip()
-    assert decoded(chunk, piece) == decoded(chunk, WHOLE)
+    assert decoded(chunk, piece) == decoded(chunk, WHOLE) == decoded(chunk, WHOLE, communicates=True)
 
 
 @pytest.mark.traces
@@ -40,7 +40,15 @@ def test_any_events(events: list[dict[str, object]], piece: int) -> None:
 def test_damaged_events(seed: int, damaged_blocks: list[bytes]) -> None:
     rnd = random.Random(seed)
     chunk = b"[%b]" % mutated(rnd.choice(damaged_blocks), rnd)
-    assert decoded(chunk, rnd.choice(PIECES)) == decoded(chunk, WHOLE)
+    assert decoded(chunk, rnd.choice(PIECES)) == decoded(chunk, WHOLE) == decoded(chunk, WHOLE, communicates=True)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_only_what_json_calls_white_space_separates_events(piece: int) -> None:
+    texts = [ORDINARY % k for k in range(12)]
+    chunk = f"[{','.join(texts[:6])},\v{','.join(texts[6:])}]".encode()
+    assert decoded(chunk, piece) == decoded(chunk, WHOLE)
+    assert decoded(chunk, piece)["lost"] == 1
 
 
 @pytest.fixture(scope="module")
@@ -82,5 +90,5 @@ def test_an_odd_event_among_ordinary_ones(odd: str, piece: int) -> None:
     for separator in (",", ",\n  ", " , "):
         chunk = f"[{separator.join(events)}]".encode("utf-8", "surrogateescape")
         pieces = decoded(chunk, piece)
-        assert pieces == decoded(chunk, WHOLE)
+        assert pieces == decoded(chunk, WHOLE) == decoded(chunk, WHOLE, communicates=True)
         assert len(json.loads(pieces["ts_ns"])) + pieces["lost"] in (12, 13)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.trace.plain_reader import fast, plain
 from tracekit.trace import Trace
@@ -85,6 +87,22 @@ def test_times_are_exact(text: str, ns: int) -> None:
     assert times[:3].tolist() == [ns] * 3
     assert known.tolist() == [True, True, True, False]
     assert int((Decimal(text) * 1000).quantize(Decimal(1))) == ns
+
+
+TIMES = st.one_of(
+    st.integers(0, 10**18).map(lambda ns: f"{ns // 1000}.{ns % 1000:03}"),
+    st.from_regex(r"-?[0-9]{1,20}(\.[0-9]{0,4})?(e[0-9])?", fullmatch=True),
+    st.sampled_from(["null", "NaN", '"5"', '"1,23"', ",", "1,2", "9999999999999999.999", "."]),
+)
+
+
+@given(texts=st.lists(TIMES, max_size=6), times=st.integers(1, 3))
+def test_many_times_are_what_each_is(texts: list[str], times: int) -> None:
+    """Also where texts that hold commas are as long together as others are."""
+    found, known = exact.from_texts([text.encode() for text in texts * times])
+    one_by_one = [exact.from_text(text.encode()) for text in texts * times]
+    assert known.tolist() == [ns is not None for ns in one_by_one]
+    assert found[known].tolist() == [ns for ns in one_by_one if ns is not None]
 
 
 def big(path: Path, mega: int) -> Path:

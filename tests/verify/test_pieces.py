@@ -18,4 +18,5 @@ def test_pieces_of_damaged_chunks() -> None:
     whole = blocks(TRACES, rnd, 12)
     for number in range(_COUNT):
         chunk = b"[%b]" % mutated(rnd.choice(whole), rnd)
-        assert decoded(chunk, rnd.choice(PIECES)) == decoded(chunk, 1 << 30), number
+        pieces = decoded(chunk, rnd.choice(PIECES))
+        assert pieces == decoded(chunk, 1 << 30) == decoded(chunk, 1 << 30, communicates=True), number

@@ -11,11 +11,12 @@ from tracekit.trace.storing.results import recall, remember, result_name
 
 def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     """What each owner costs in a counted step of each view."""
-    name = result_name("lines", __name__, causes=_causes(ownership, counted))
     entry = entry_of(ownership)
-    if (means := recall(entry, name, OwnerMeans)) is None:
-        means = owner_means(ownership, counted)
-        remember(entry or entry_of(ownership), name, means)  # reading the recording for the first time made an entry
+    if entry is not None and (means := recall(entry, _name(ownership, counted), OwnerMeans)) is not None:
+        return means
+    means = owner_means(ownership, counted)
+    if entry := entry or entry_of(ownership):  # reading the recording for the first time made an entry
+        remember(entry, _name(ownership, counted), means)
     return means
 
 
@@ -27,10 +28,11 @@ def entry_of(ownership: Ownership) -> Entry | None:
     return cache.find(content) if content is not None else None
 
 
-def _causes(ownership: Ownership, counted: dict[str, Bools]) -> object:
-    """Everything that the means depend on, wherever they are stored."""
+def _name(ownership: Ownership, counted: dict[str, Bools]) -> str:
+    """It holds everything that the means depend on, wherever they are stored."""
     trace = ownership.attribution.trace
     path = ownership.detail or trace.path
     states = [file_state(file) for file in (trace.path, path, lines_path(path))]
     steps = [each.tobytes() for each in (trace.steps.issued, trace.steps.returned, *counted.values())]
-    return states, sorted(ownership.mine), ownership.graphs, [*counted], steps
+    causes = states, sorted(ownership.mine), ownership.graphs, [*counted], steps
+    return result_name("lines", __name__, causes=causes)

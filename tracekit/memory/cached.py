@@ -16,8 +16,7 @@ def known_use(profile: Profile) -> MemoryUse | None:
     if path is None and not (profile.trace.meta.get("profile_memory") and len(profile.trace.ts_ns) <= MOST_EVENTS):
         return None
     entry = entry_of(profile.ownership)
-    name = result_name("memory", __name__, causes=_causes(profile))
-    if (known := recall(entry, name, MemoryUse)) is not None:
+    if entry is not None and (known := recall(entry, _name(profile), MemoryUse)) is not None:
         return known
     try:
         recording = profile.recording
@@ -26,12 +25,14 @@ def known_use(profile: Profile) -> MemoryUse | None:
     if not recording.trace.meta.get("profile_memory"):
         return None
     use = memory_use(recording.trace, recording.ownership)
-    remember(entry or entry_of(profile.ownership), name, use)
+    if entry := entry or entry_of(profile.ownership):  # reading the recording for the first time made an entry
+        remember(entry, _name(profile), use)
     return use
 
 
-def _causes(profile: Profile) -> object:
-    """Everything that the result depends on, wherever it is stored."""
+def _name(profile: Profile) -> str:
+    """It holds everything that the result depends on, wherever it is stored."""
     recordings = [each for each in (profile.trace.path, profile.detail_path) if each is not None]
     states = [file_state(file) for each in recordings for file in (each, lines_path(each))]
-    return states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps
+    causes = states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps
+    return result_name("memory", __name__, causes=causes)

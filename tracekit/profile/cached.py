@@ -42,7 +42,7 @@ def known_cold_steps(profile: Profile) -> list[ColdStep]:
     if not may_be_cold(profile.attribution):
         return []
     entry = profile.trace.entry
-    name = result_name("cold-steps", __name__, "tracekit.profile.start_up")
+    name = result_name("cold-steps", __name__, "tracekit.profile.start_up") if entry is not None else ""
     if (found := recall(entry, name, list[ColdStep])) is None:
         found = cold_steps(profile.attribution)
         remember(entry, name, found)
@@ -52,7 +52,7 @@ def known_cold_steps(profile: Profile) -> list[ColdStep]:
 def known_unseen(profile: Profile) -> Union:
     """The time at either end of the recording of which it is unknown what the GPU did."""
     entry = profile.trace.entry
-    name = result_name("unseen", __name__, "tracekit.profile.unseen")
+    name = result_name("unseen", __name__, "tracekit.profile.unseen") if entry is not None else ""
     if (found := recall(entry, name, list[tuple[int, int]])) is None:
         union = unseen(profile)
         found = [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)]

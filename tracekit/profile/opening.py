@@ -11,7 +11,6 @@ from tracekit.engine.cached import known_attribution
 from tracekit.errors import NoTraceInRunError, StudyAmongOthersError, TracekitError
 from tracekit.profile.capture import Capture
 from tracekit.profile.names import distinct, run_names, stem
-from tracekit.profile.of_study import study_subject
 from tracekit.profile.profile import Profile
 from tracekit.profile.ranks import together
 from tracekit.profile.subject import Member, Subject, Untraced, why_none
@@ -47,6 +46,8 @@ def open_subject(
     if studies := [path for path in paths if not is_address(path) and is_study(path)]:
         if len(paths) > 1:
             raise StudyAmongOthersError(studies[0])
+        from tracekit.profile.of_study import study_subject
+
         return study_subject(read_study(studies[0]))
 
     def load(path: Path) -> Trace:

@@ -1,4 +1,5 @@
-"""The report's sections, one question per file. A new file here is found without being registered elsewhere."""
+"""The report's sections, one question per file. A new file here is found without being registered elsewhere; one whose
+name begins with `study` only where a study is reported."""
 
 import pkgutil
 from dataclasses import replace
@@ -18,9 +19,11 @@ def all_sections(report: Report) -> list[Section]:
 
     Raises ValueError where a section and an analysis, or two sections, have one name: they would appear as one.
     """
+    of_study = report.subject.study is not None
     for module in pkgutil.iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
-    makers = producers(of_study=report.subject.study is not None)
+        if of_study or not module.name.startswith("study_"):
+            import_module(f"{__name__}.{module.name}")
+    makers = producers(of_study)
     sections = [_said(report, section) for make in makers for section in make(report)]
     worth: dict[str, float] = {}
     titles: dict[str, str] = {}

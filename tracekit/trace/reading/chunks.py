@@ -16,7 +16,7 @@ _KEPT = 16 << 20  # bytes of the text before and after the events that are store
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _OVERLAP = 4096  # a separator with more white space than this is not recognised
 _KEY = rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|s|bp)"\s*:'
-SEPARATOR = re.compile(rb"\}\s*,\s*(?=" + _KEY + rb")")
+SEPARATOR = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*(?=" + _KEY + rb")")
 _OPENS = re.compile(_KEY)
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"

@@ -38,7 +38,6 @@ COMMUNICATIONS = pa.schema(
     ]
 )
 _BACKENDS = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
-_SIGN = b'"Collective name"'
 _SIZES = {
     **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>", "complexfloat"), 8),
     **dict.fromkeys(("float", "int"), 4),
@@ -68,11 +67,6 @@ class CommunicationEvent(Event, gc=False):
     """An event with the arguments of communication."""
 
     args: _Args | None = None
-
-
-def mentions(chunk: bytes) -> bool:
-    """Whether an event in the text may say which collective it is part of; few do, and this check is cheap."""
-    return _SIGN in chunk
 
 
 def is_of_backend(name: Scalar) -> bool:

@@ -41,20 +41,21 @@ def from_decimal(text: str | int | float) -> int | None:
 def from_texts(texts: Sequence[Any]) -> tuple[Ints, Bools]:
     """Nanoseconds of many JSON numbers, given as objects that hold bytes, and which of them are times.
 
-    Texts of equal length with the decimal point in the same place are read together, digit by digit: 20 ns each instead
+    Texts of equal length with the decimal point in the same place are read together, digit by digit: 30 ns each instead
     of 700.
     """
-    data = np.frombuffer(b"".join(texts), np.uint8)
-    if len(widths := set(map(len, texts))) == 1 and 0 < (width := widths.pop()) <= _DIGITS + 1:  # nearly always
-        ns, valid = _alike(data.reshape(-1, width))
-    else:
-        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        ns, valid = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
-        starts = np.cumsum(lengths) - lengths
-        for length in np.flatnonzero(np.bincount(lengths)).tolist():
-            if 0 < length <= _DIGITS + 1:
-                rows = np.flatnonzero(lengths == length)
-                ns[rows], valid[rows] = _alike(data[starts[rows, None] + np.arange(length)])
+    together = np.frombuffer(b",".join([*texts, b""]), np.uint8)
+    if len(texts) and len(together) % len(texts) == 0:  # nearly always: all have the same length
+        ns, valid = _alike(together.reshape(len(texts), -1))
+        if valid.all():
+            return ns, valid
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    ns, valid = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
+    starts = np.cumsum(lengths + 1) - lengths - 1
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
+        if 0 < length <= _DIGITS + 1:
+            rows = np.flatnonzero(lengths == length)
+            ns[rows], valid[rows] = _alike(together[starts[rows, None] + np.arange(length + 1)])
     for row in np.flatnonzero(~valid).tolist():
         exactly = from_text(bytes(texts[row]))
         if exactly is not None:
@@ -63,22 +64,28 @@ def from_texts(texts: Sequence[Any]) -> tuple[Ints, Bools]:
 
 
 def _alike(texts: NDArray[np.uint8]) -> tuple[Ints, Bools]:
-    """The texts, one per row, that are digits with the point where the first row has it and at most three decimals."""
+    """The texts, each a row that ends in a comma, that are digits with the point where the first row has it and at most
+    three decimals."""
+    characters = np.ascontiguousarray(texts.T)  # the first of each text, the second of each text …
+    end = len(characters) - 1
     points = np.flatnonzero(texts[0] == ord("."))
-    point = int(points[0]) if len(points) else texts.shape[1]
-    decimals = max(texts.shape[1] - point - 1, 0)
-    digits = np.delete(texts, point, axis=1) if len(points) else texts
-    digits = digits - np.uint8(ord("0"))  # anything but a digit wraps to more than 9
-    valid = (digits <= 9).all(axis=1)
-    if len(points):
-        valid &= texts[:, point] == ord(".")
-    scaled = digits.shape[1] + 3 - decimals
+    point = int(points[0]) if len(points) else end
+    decimals = max(end - point - 1, 0)
+    scaled = point + 3
+    ns = np.zeros(len(texts), np.int64)
     if decimals > 3 or point == 0 or len(points) > 1 or scaled > _DIGITS:
-        return np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
-    powers = 10 ** np.arange(digits.shape[1] - 1, -1, -1, dtype=np.int64) * 10 ** (3 - decimals)
-    ns: Ints = digits.astype(np.int64) @ powers
+        return ns, np.zeros(len(texts), bool)
+    valid = characters[end] == ord(",")
+    if point < end:
+        valid &= characters[point] == ord(".")
+    digits = characters - np.uint8(ord("0"))  # anything but a digit wraps to more than 9
+    for place in (place for place in range(end) if place != point):
+        valid &= digits[place] <= 9
+        ns *= 10
+        ns += digits[place]
+    ns *= 10 ** (3 - decimals)
     if scaled == _DIGITS:
-        valid &= digits[:, 0] < 9
+        valid &= digits[0] < 9
     return ns, valid & (ns < _LIMIT_NS)
 
 

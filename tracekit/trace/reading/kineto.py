@@ -17,9 +17,11 @@ from tracekit.trace.reading import communications, gpu_notes
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
 from tracekit.trace.reading.in_order import in_order, joined
 from tracekit.trace.schema import EVENTS, TRACKS, category
+from tracekit.trace.storing import cache
 from tracekit.trace.storing.column_file import ColumnFile, Piece, in_memory
 
 EVENTS_FILE = "events.columns"
+_SMALL = 1 << 14  # rows that are not worth a file: 1.5 MB
 
 
 @dataclass(frozen=True)
@@ -133,11 +135,11 @@ def _known(column: pa.Array) -> Bools | None:
 def _stored(
     pieces: Iterator[list[Piece]], dictionaries: list[pa.Array], converted: Converted, folder: Path | None
 ) -> tuple[pa.Table, Path | None]:
-    """The events; in a file, if there are many and there is a folder for it."""
+    """The events; in a file, if they are many or worth keeping and there is a folder for it."""
     rows = sum(len(converted.batch(k)) for k in range(len(converted.order)))
     if not rows:  # only events of other kinds
         return EVENTS.empty_table(), None
-    if folder is not None and len(converted.order) > 1:
+    if folder is not None and (rows > _SMALL or converted.bytes_read >= cache.WORTH_BYTES):
         file = folder / EVENTS_FILE
         try:
             columns = ColumnFile(file, EVENTS, rows)

@@ -41,8 +41,9 @@ def begin(paths: Iterable[Path]) -> None:
 
 
 def _digest(path: Path) -> str:
-    digest, block = hashlib.sha256(), memoryview(bytearray(_BLOCK_BYTES))
+    digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
+        block = memoryview(bytearray(min(os.fstat(file.fileno()).st_size, _BLOCK_BYTES)))
         while count := file.readinto(block):
             digest.update(block[:count])
     return digest.hexdigest()[:32]

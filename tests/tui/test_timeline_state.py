@@ -77,6 +77,50 @@ def test_jumps(state: State) -> None:
     assert "no further gap" in gap.jump(1, "gap").jump(1, "gap").jump(1, "gap").note
 
 
+def test_a_search_goes_from_match_to_match_and_round(state: State) -> None:
+    first = state.fit().fit().sought("SYNCHRO cuda")
+    assert (name(first), first.stretch, first.place) == (
+        "cudaStreamSynchronize",
+        (30_000, 60_000),
+        "1 of 3 “SYNCHRO cuda”",
+    )
+    second, third = first.match(1), first.match(1).match(1)
+    assert [each.stretch for each in (second, third, third.match(1))] == [
+        (180_000, 210_000),
+        (240_000, 260_000),
+        (30_000, 60_000),
+    ]
+    assert first.match(-1).stretch == third.stretch
+    assert third.place == "3 of 3 “SYNCHRO cuda”"
+    assert first.sought("relu").place == "1 of 2 “relu”"  # as more is typed, it goes on from there
+    nothing = first.sought("no such kernel")
+    assert nothing.note == "no event is called “no such kernel”"
+    assert nothing.cleared().pattern == ""
+
+
+def test_python_frames_that_span_the_screen_are_no_matches(tmp_path: Path) -> None:
+    whole = small.event("python_function", "train.py(1): gemm_loop", 0, 400, **{"Python id": 1})
+    inner = small.event("python_function", "model.py(9): gemm", 20, 30, **{"Python id": 2, "Python parent id": 1})
+    path = small.write(tmp_path / "t.json", whole, inner, small.step(0, 10, 100), small.op("aten::gemm", 25, 45))
+    state = State(View.of(timelines.indexes(path)))
+    found = state.sought("gemm")
+    assert [name(each) for each in (found, found.match(1), found.match(2))][:2] == ["model.py(9): gemm", "aten::gemm"]
+    assert name(found.match(-1)) == "aten::gemm"
+
+
+def test_the_thread_of_the_backward_pass_is_named(tmp_path: Path) -> None:
+    node = small.op("autograd::engine::evaluate_function: MmBackward0", 50, 80)
+    forward = (
+        small.step(0, 0, 100),
+        small.op("aten::mm", 10, 30),
+        small.launch(15, 20, 1),
+        small.kernel("a", 30, 40, 1),
+    )
+    backward = ({**node, "tid": 77}, {**small.launch(60, 65, 2), "tid": 77}, small.kernel("b", 70, 90, 2))
+    (index,) = timelines.indexes(small.write(tmp_path / "t.json", *forward, *backward))
+    assert [group.title for group in index.groups if group.family == "host"] == ["main thread", "autograd 77"]
+
+
 def test_a_range_reaches_from_one_stretch_to_another(state: State) -> None:
     assert state.ranged().note.startswith("select an event first")
     begun = state.lane(1).ranged()

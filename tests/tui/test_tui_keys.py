@@ -299,5 +299,15 @@ async def test_the_footer_has_only_keys_that_do_something(pair: list[Path]) -> N
         await press(pilot, "escape", key_of(app, "timeline"))
         assert "Widen" in shown_keys(app)
         assert not {"Filter", "Copy", "Timeline"} & shown_keys(app)
-        await press(pilot, "slash")
+        await press(pilot, "slash", *"gemm", "enter")
         assert not app.query_one("#filter", Input).display
+        timeline = app.query_one(Timeline)
+        assert timeline.has_focus
+        first = timeline.state.stretch
+        assert " of 30 “gemm”" in timeline.state.place  # five kernels in each of six steps
+        await press(pilot, "n")
+        assert timeline.state.stretch != first
+        await press(pilot, "N")
+        assert timeline.state.stretch == first
+        await press(pilot, "escape")
+        assert (timeline.pattern, app.now.pane) == ("", "timeline")

@@ -149,11 +149,17 @@ def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
 
 
 def _thread(trace: Trace, track: int) -> str:
-    """`main thread`; another one by its name, if that differs from the name of its process, else by its number."""
+    """`main thread`; another one by its name, if that differs from the name of its process, else by what it
+    does and its number."""
     if track == trace.threads.main:
         return "main thread"
     name, process = (trace.tracks[column][track].as_py() for column in ("thread", "process"))
     own_name = re.fullmatch(r"thread -?\d+ \((.+)\)", str(name))
     if own_name and own_name[1] != process:
         return own_name[1]
+    if (
+        track in trace.threads.helpers
+        and trace.census.by_track(lambda roles: roles.backward_node, len(trace.tracks))[track]
+    ):
+        return f"autograd {trace.tracks['tid'][track].as_py()}"
     return f"thread {trace.tracks['tid'][track].as_py()}"

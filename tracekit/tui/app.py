@@ -115,7 +115,7 @@ class TracekitApp(App[None]):
             case "edit":
                 return self.browser.place is not None
             case "filter":
-                return self.grid is not None and not isinstance(self.focused, FilterLine)
+                return self.browser.searched is not None and not isinstance(self.focused, FilterLine)
             case "copy":
                 return self.grid is not None and len(self.grid.sheet) > 0
             case "timeline":

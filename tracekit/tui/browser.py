@@ -22,9 +22,10 @@ from tracekit.tui.timeline.messages import Chosen, Cleared, RangeChosen
 from tracekit.tui.widgets.below import LOW, Below
 from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.crumbs import Crumbs
-from tracekit.tui.widgets.filter_line import FilterLine
+from tracekit.tui.widgets.filter_line import FilterLine, Searched
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.key_bar import KeyBar
+from tracekit.tui.widgets.lanes import LanesView
 from tracekit.tui.widgets.reading import Progress
 from tracekit.tui.widgets.stage import Stage
 from tracekit.tui.widgets.status import Status
@@ -91,9 +92,15 @@ class Browser(Container):
         grid = self.grid
         return self.navigation.place(grid.sheet, grid.cursor) if grid is not None else self.navigation.place(None, 0)
 
+    @property
+    def searched(self) -> Searched | None:
+        """The table or the timeline that can be searched."""
+        focused = self.screen.focused
+        return focused if isinstance(focused, LanesView) else self.grid
+
     def filter(self) -> None:
-        """Ask for the words that rows must contain."""
-        self.query_one(FilterLine).ask(self.grid)
+        """Ask for the words that rows, or names of events, must contain."""
+        self.query_one(FilterLine).ask(self.searched)
 
     def show_all_rows(self) -> bool:
         """Drop the filter; False if there is none."""

@@ -34,7 +34,8 @@ def _selected(state: State, width: int, inkwell: Inkwell) -> list[Run]:
     name = fitted(title(state.index, state.chosen), max(width // 3, 10))
     line.write(name, 1, width - 2, inkwell.plain(palette.accent, bold=True))
     at = cell_len(name) + 3
-    line.write(" · ".join(facts(state.index, state.chosen)), at, width - at - 1, inkwell.plain(palette.foreground))
+    said = " · ".join(filter(None, (state.place, *facts(state.index, state.chosen))))
+    line.write(said, at, width - at - 1, inkwell.plain(palette.foreground))
     return line.runs()
 
 

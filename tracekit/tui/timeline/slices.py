@@ -69,6 +69,14 @@ def next_alike(index: Index, chosen: Slice, way: int) -> Slice | None:
     return Slice(chosen.group, chosen.lane, int(positions[position])) if 0 <= position < len(positions) else None
 
 
+def matching(index: Index, pattern: str) -> Ints:
+    """The rows of the events on lanes whose names contain every word of a pattern, ignoring case, in order of time."""
+    words = pattern.lower().split()
+    fits = np.array([all(word in name.lower() for word in words) for name in index.profile.trace.names], bool)
+    rows: Ints = np.flatnonzero(fits[index.profile.trace.name_codes] & (index.kinds.lanes != NONE))
+    return rows
+
+
 def beside(index: Index, chosen: Slice, way: int) -> Slice | None:
     """The next or previous stretch of the same lane."""
     position = chosen.position + way

@@ -1,11 +1,26 @@
 """What is on the screen, what is selected on it, and what each key does from there. No Textual here."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
+
+from tracekit.intervals import Ints
 from tracekit.timeline import NONE, Index
-from tracekit.tui.timeline.slices import JUMPS, Slice, beside, bounds, find, longest_gap, nearest, next_alike
+from tracekit.timeline.categories import FRAMES
+from tracekit.tui.timeline.slices import (
+    JUMPS,
+    Slice,
+    beside,
+    bounds,
+    event,
+    find,
+    longest_gap,
+    matching,
+    nearest,
+    next_alike,
+)
 from tracekit.tui.timeline.view import View
 from tracekit.units import duration
 
@@ -20,7 +35,7 @@ class State:
     """A view, the lane with the cursor, and the selected stretch: `chosen.position` is NONE if nothing is selected.
 
     `range` lies between two offsets of the view; while it is `extended`, it reaches from its start to the selection.
-    `note` is shown once.
+    `note` is shown once; `pattern` are the words by which events were searched.
     """
 
     view: View
@@ -29,6 +44,8 @@ class State:
     range: tuple[int, int] | None = None
     extended: tuple[int, int] | None = None
     note: str = ""
+    pattern: str = ""
+    found: Mapping[int, Ints] = field(default_factory=dict, compare=False)  # by variant, the rows that the pattern fits
 
     @property
     def index(self) -> Index:
@@ -144,6 +161,50 @@ class State:
         following = next_alike(self.index, self.chosen, way)
         return self.selected(self.variant, following, f"no {_FURTHER[way]} instance")
 
+    def sought(self, pattern: str) -> "State":
+        """Select the first event from the moment on the screen on whose name contains every word of the pattern."""
+        found = {number: matching(each, pattern) for number, each in enumerate(self.view.variants)} if pattern else {}
+        state = replace(self, pattern=pattern, found=found, note="")
+        with_any = [number for number in (self.variant, *found) if len(found.get(number, ()))]
+        if not with_any:
+            return replace(state, note=f"no event is called “{pattern}”" if pattern else "")
+        if with_any[0] != self.variant:
+            state = replace(state, variant=with_any[0], chosen=FIRST_LANE)
+        return state._matched(state.moment if state.is_selected else state.view.window(state.variant)[0], 1)
+
+    def match(self, way: int) -> "State":
+        """Select the next or the previous event that was searched for; after the last one, the first."""
+        start = self.stretch[0] if self.is_selected else self.moment
+        return self._matched(start, way, besides=event(self.index, self.chosen) if self.is_selected else NONE)
+
+    def _matched(self, moment: int, way: int, besides: int = NONE) -> "State":
+        """The first match from a moment on, or after an event of that moment; Python frames that span the screen are
+        skipped, as they say nothing about what is on it.
+        """
+        trace, rows = self.index.profile.trace, self.found.get(self.variant, np.zeros(0, np.int64))
+        low, high = self.view.window(self.variant)
+        spanning = (self.index.kinds.lanes[rows] == FRAMES) & (trace.ts_ns[rows] <= low)
+        rows = rows[~(spanning & (trace.ts_ns[rows] + trace.dur_ns[rows] >= high))]
+        if not len(rows):
+            return replace(self, note=f"no event is called “{self.pattern}”")
+        if besides in rows:
+            at = int(np.flatnonzero(rows == besides)[0]) + way
+        else:
+            at = int(np.searchsorted(trace.ts_ns[rows], moment)) - (way < 0)
+        row = int(rows[at % len(rows)])
+        chosen = find(self.index, row)
+        return self.to_moment(self.variant, int(trace.ts_ns[row])).selected(self.variant, chosen).nearer()
+
+    @property
+    def place(self) -> str:
+        """Which of the events that were searched for is selected, and of how many."""
+        rows = self.found.get(self.variant, ())
+        if not self.pattern or not self.is_selected:
+            return ""
+        at = np.flatnonzero(rows == event(self.index, self.chosen)) + 1
+        number = f"{int(at[0]):,} of " if len(at) else ""
+        return f"{number}{len(rows):,} “{self.pattern}”"
+
     def jump(self, way: int, kind: str) -> "State":
         """Select the next or the previous gap, sync or compilation."""
         low, high = self.view.window(self.variant)
@@ -222,10 +283,10 @@ class State:
         return replace(self, range=(start, end), extended=(start, end), note="")
 
     def cleared(self) -> "State":
-        """Drop the range, or the selection if there is no range."""
+        """Drop the range, or the selection and the search if there is no range."""
         if self.range is not None:
             return replace(self, range=None, extended=None, note="")
-        return replace(self, chosen=replace(self.chosen, position=NONE), note="")
+        return replace(self, chosen=replace(self.chosen, position=NONE), note="", pattern="", found={})
 
     def toggled_lock(self) -> "State":
         """Lock the variants by share of the step instead of by time, or vice versa."""
@@ -239,6 +300,7 @@ MOVES: dict[str, Callable[..., State]] = {  # each takes a distance or a directi
     "lane": State.lane,
     "beside": State.beside,
     "alike": State.alike,
+    "onward": lambda state, way: state.match(way) if state.pattern else state.step(way),
     **{kind: partial(State.jump, kind=kind) for kind in JUMPS},
 }
 ACTS: dict[str, Callable[[State], State]] = {

@@ -37,6 +37,7 @@ class Timeline(Widget, can_focus=True):
     Posts `Chosen` if a stretch is selected or entered, and `RangeChosen` if a range is.
     """
 
+    SEARCH = "words that the name of an event must contain; Enter keeps, then n and N go on; Esc drops the search"
     DEFAULT_CSS = "Timeline { height: 1fr; min-height: 6; }"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
 
@@ -142,6 +143,16 @@ class Timeline(Widget, can_focus=True):
             return Strip.blank(self.size.width)
         return Strip([Segment(text, _style(ink)) for text, ink in lines[y]], self.size.width)
 
+    @property
+    def pattern(self) -> str:
+        """The words that events are searched by."""
+        return self.state.pattern if self.state is not None else ""
+
+    def search(self, pattern: str) -> None:
+        """Go to the next event whose name contains these words."""
+        if self.state is not None:
+            self._become(self.state.sought(pattern))
+
     def action_move(self, name: str, by: float) -> None:
         """Make one of the `MOVES`."""
         if self.state is not None:
@@ -159,7 +170,8 @@ class Timeline(Widget, can_focus=True):
             return self._is_event
         if parameters == ("lock",):
             return self.state is not None and len(self.state.view.variants) > 1
-        return parameters != ("clear",) or selected or (self.state is not None and self.state.range is not None)
+        holds = self.state is not None and (self.state.range is not None or bool(self.state.pattern))
+        return parameters != ("clear",) or selected or holds
 
     @property
     def _is_event(self) -> bool:

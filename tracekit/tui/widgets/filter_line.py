@@ -1,15 +1,29 @@
-"""The words that rows of a table must contain, typed into a line that is visible only while it has the focus."""
+"""The words to search for, typed into a line that is visible only while it has the focus."""
 
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from tracekit.tui.widgets.grid import Grid
+
+class Searched(Protocol):
+    """A widget whose rows or events can be searched; `SEARCH` says for what."""
+
+    SEARCH: str
+
+    @property
+    def pattern(self) -> str:
+        """The words it is searched by."""
+
+    def search(self, pattern: str) -> None:
+        """Search by these words."""
+
+    def focus(self, scroll_visible: bool = True) -> object:
+        """Give it the focus."""
 
 
 class FilterLine(Input):
-    """Filters a table while the user types; Enter keeps the filter."""
+    """Filters a table, or searches a timeline, while the user types; Enter keeps what was typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Keep", key_display="⏎", id="filter.keep", tooltip="Keep the filter"),
@@ -17,23 +31,24 @@ class FilterLine(Input):
     ]
 
     def __init__(self) -> None:
-        super().__init__(placeholder="words that a row must contain; Enter keeps, Esc shows all", id="filter")
-        self._grid: Grid | None = None
+        super().__init__(id="filter")
+        self._searched: Searched | None = None
 
-    def ask(self, grid: Grid | None) -> None:
-        """Ask for the words by which to filter this table."""
-        self._grid = grid
-        self.value = grid.sheet.pattern if grid is not None else ""
+    def ask(self, searched: Searched | None) -> None:
+        """Ask for the words by which to search this."""
+        self._searched = searched
+        self.value = searched.pattern if searched is not None else ""
+        self.placeholder = searched.SEARCH if searched is not None else ""
         self.display = True
         self.focus()
 
-    def drop(self, grid: Grid | None) -> bool:
-        """Show all rows of the table that is being filtered, or else of this one; False if it shows them already."""
-        grid = self._grid if self.display else grid
-        if not self.display and (grid is None or not grid.sheet.pattern):
+    def drop(self, searched: Searched | None) -> bool:
+        """Show everything of what is being searched, or else of this; False if it is shown already."""
+        searched = self._searched if self.display else searched
+        if not self.display and (searched is None or not searched.pattern):
             return False
-        self._grid = grid
-        self._filter("")
+        self._searched = searched
+        self._search("")
         self._close()
         return True
 
@@ -42,26 +57,26 @@ class FilterLine(Input):
         self.drop(None)
 
     def forget(self) -> None:
-        """Forget the table, which is no longer on screen."""
-        self._grid, self.display = None, False
+        """Forget what was searched, which is no longer on screen."""
+        self._searched, self.display = None, False
 
     def on_input_changed(self, message: Input.Changed) -> None:
-        """Filter."""
+        """Search."""
         message.stop()
         if self.display:
-            self._filter(message.value)
+            self._search(message.value)
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Keep the filter."""
         message.stop()
         self._close()
 
-    def _filter(self, pattern: str) -> None:
-        if self._grid is not None and self._grid.sheet.pattern != pattern:
-            self._grid.change(self._grid.sheet.filtered(pattern))
+    def _search(self, pattern: str) -> None:
+        if self._searched is not None and self._searched.pattern != pattern:
+            self._searched.search(pattern)
 
     def _close(self) -> None:
-        """Give the focus back to the table."""
+        """Give the focus back."""
         self.display = False
-        if self._grid is not None:
-            self._grid.focus()
+        if self._searched is not None:
+            self._searched.focus()

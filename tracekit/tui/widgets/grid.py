@@ -28,6 +28,7 @@ class Grid(Scrolled, can_focus=True):
     HELP = (
         "Arrows move; Enter narrows to the row; / filters, o sorts by the next column, R reverses the order; y copies."
     )
+    SEARCH = "words that a row must contain; Enter keeps, Esc shows all"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "grid--head",
         "grid--cursor",
@@ -110,6 +111,15 @@ class Grid(Scrolled, can_focus=True):
 
     def _centre(self, height: int) -> None:
         self.scroll_to(x=0, y=max(self.cursor - height // 2, 0), animate=False, force=True)
+
+    @property
+    def pattern(self) -> str:
+        """The words that all rows contain."""
+        return self.sheet.pattern
+
+    def search(self, pattern: str) -> None:
+        """Show only the rows that contain these words."""
+        self.change(self.sheet.filtered(pattern))
 
     def change(self, sheet: Sheet) -> None:
         """Show other rows of the sheet, or the same rows in another order, starting at the first."""

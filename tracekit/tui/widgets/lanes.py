@@ -14,7 +14,8 @@ class LanesView(Timeline):
     HELP = (
         "Arrows move through time and lanes, + and - zoom, f fits the step, z zooms to the selection; , and . go to "
         "the previous and next event of the same name, n and p to the next and previous step, i, s and c to the next "
-        "gap, sync and compilation; r begins and ends a range, to which the panes of kernels and operators are "
+        "gap, sync and compilation; / searches events by name, then n and N go on and back; "
+        "r begins and ends a range, to which the panes of kernels and operators are "
         "narrowed; l locks variants by time or by share of the step."
     )
 

@@ -178,6 +178,26 @@ def test_a_process_with_threads_is_not_forked(write_recipe, tmp_path, monkeypatc
         assert each.parent is None
 
 
+def test_with_a_pool_of_threads_each_fork_sets_up_by_itself(write_recipe, tmp_path, shared, monkeypatch):
+    """The pool starts where the recipe computes first, here in setup; what it imports stands before that."""
+    monkeypatch.chdir(tmp_path)
+    begin = "import os, torch\ntorch.get_num_threads = lambda: 2\nimporter = os.getpid()"  # tests have one thread
+    text = NOTING.replace("import os, torch", begin)
+    text = text.replace(
+        "    losses = []", "    losses = []\n    torch.set_num_threads(2)\n    torch.ones(1 << 20).sin()"
+    )
+    noted = "{os.getpid()} {importer} {len(os.listdir('/proc/self/task'))} "
+    text = text.replace("{os.getpid()} {len(losses)} ", noted)
+    run = captured(write_recipe(text), tmp_path / "run.json", "first", passes=5, params={"noted": str(shared)})
+    assert [each.parent for each in run.variants[0].measured.passes] == [None, 1, 1, 1, 4]
+    forks = {}
+    for process, importer, threads, _ in map(str.split, shared.read_text().splitlines()):
+        assert int(threads) >= 2
+        if process != importer:
+            forks.setdefault(importer, set()).add(process)
+    assert sorted(map(len, forks.values())) == [1, 3]
+
+
 # The same training as a script, which also overwrites a file of the user's.
 TRAINING = """
 import os, sys, torch

@@ -56,19 +56,22 @@ class Rounds:
     options: Options
     turns: Turns | None = None  # block by block of steps; without, whole passes take turns
     lost: set[str] = field(default_factory=set)  # variants of which a pass failed
+    # How long the last round took, by whether it started new processes; forks of old ones take a fraction of that.
+    _seconds: dict[bool, float] = field(default_factory=dict)
 
     def each(self, run: Run) -> Iterator[Run]:
         """Yield the run after each round, and after one that is interrupted if every variant was measured in it."""
         ends = time.monotonic() + budget(run, self.options)
-        expected = _expected_seconds(run)
+        self._seconds = {True: _expected_seconds(run)}
         for number in range(1, self.options.passes):
             began = time.monotonic()
             variants = self._turns(number, run)
-            spent = began + expected > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
+            spent = began + self._expected(number) > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
             if not variants or (number >= RESERVED_ROUNDS and spent):
                 return
             if number > 1:
-                self.options.tell(messages.so_far(number, run, self._seconds_left(number, run, expected, ends - began)))
+                self.options.tell(messages.so_far(number, run, self._seconds_left(number, run, ends - began)))
+            starts = self._starts(number)
             if self.turns is not None:
                 try:
                     results = self.turns.take(number, variants)
@@ -78,31 +81,45 @@ class Rounds:
                 except NoTurnsError as error:
                     self.turns.close()
                     self.turns, run = None, replace(run, why_no_turns=str(error))
+                    began = time.monotonic()  # the passes in its place take shorter
                     self.options.tell(messages.no_turns(str(error)))
                 else:
                     run = self._with(results, number, run)
             if self.turns is None:
                 for variant in variants:
                     run = self._with({variant.name: self._measured_again(number, variant)}, number, run)
-            expected = time.monotonic() - began
+            self._seconds[starts] = time.monotonic() - began
             yield run
+
+    def _starts(self, number: int) -> bool:
+        """Whether a round starts new processes, as far as is known now."""
+        return self.turns is None or self.turns.starts(number)
+
+    def _expected(self, number: int) -> float:
+        return self._seconds.get(self._starts(number), self._seconds[True])
 
     def _suffices(self, run: Run) -> bool:
         if self.options.min_detectable is not None:
             return detectable(run) <= self.options.min_detectable
         return is_narrow(run, self.options.precision or NARROW)
 
-    def _seconds_left(self, number: int, run: Run, seconds_a_round: float, budget_left: float) -> float:
+    def _seconds_left(self, number: int, run: Run, budget_left: float) -> float:
         """How long the rounds to come will take: until the intervals are narrow, if the passes go on to scatter as
         they do, but no more rounds than are allowed, and none that the budget has no time for."""
-        rounds = min(self.options.passes - number, int(budget_left / seconds_a_round))
+        rounds = self.options.passes - number
         if self.options.min_detectable is None:
             precision, most = self.options.precision or NARROW, self.options.passes
             first, *others = _all_measured(run)
             counted = [passes_needed(each, first, precision, most) for each in others]
             enough = max(counted or [passes_needed(first, None, precision, most)])
             rounds = min(rounds, max(enough, ENOUGH_ROUNDS) + 1 - number)  # the first round is not counted
-        return max(rounds, RESERVED_ROUNDS - number, 1) * seconds_a_round
+        seconds = 0.0
+        for coming in range(number, number + max(rounds, 1)):
+            more = seconds + self._expected(coming)
+            if coming > number and coming >= RESERVED_ROUNDS and more > budget_left:
+                break
+            seconds = more
+        return seconds
 
     def _turns(self, number: int, run: Run) -> list[PlannedVariant]:
         able = {variant.name for variant in run.variants if variant.outcome == "ok"} - self.lost

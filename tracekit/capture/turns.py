@@ -7,7 +7,8 @@ round are a pair. The next round has new processes, because those of the same co
 
 A process that has imported everything, loaded its data and set up has taken most of its time. So it is forked for each
 of a few rounds, if it has one thread and touched no device, before any step: its forks compile, warm up and allocate by
-themselves. They share a layout of memory, so every few rounds a new process is started.
+themselves. Where steps take several threads, it is forked once it has imported everything, because setting up may start
+a pool of them. Forks share a layout of memory, so every few rounds a new process is started.
 
 A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns, or
 0, upon which it takes a short trace, while the others still wait, and ends; to one that can be forked, any other number
@@ -68,6 +69,10 @@ class Turns:
         """End all processes."""
         for name in [*self._processes]:
             self._processes.pop(name).stack.close()
+
+    def starts(self, number: int) -> bool:
+        """Whether that round starts new processes, as far as is known now."""
+        return all((number - process.since) % FORKS == 0 for process in self._processes.values())
 
     def take(self, number: int, variants: Sequence[PlannedVariant]) -> dict[str, PassResult]:
         """The result of each variant in that round.

@@ -1,7 +1,8 @@
-"""Forks passes from a process that has imported everything, loaded its data and set up: each starts at once.
+"""Forks passes from a process that has imported everything: each starts at once.
 
-No step has been taken then, so each fork allocates, compiles and trains by itself. The forks of one parent share where
-libraries and data lie in memory, which is why a capture takes several parents.
+With one thread, the process has also loaded its data and set up by then; with more, setting up may start a pool of
+threads, so each fork does that by itself. No step has been taken: each fork allocates, compiles and trains by itself.
+The forks of one parent share where libraries and data lie in memory, which is why a capture takes several parents.
 """
 
 import ctypes
@@ -17,12 +18,22 @@ _SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and star
 _ENDED = -1  # less the status of the fork, as os.waitpid gives it
 
 
-def is_in_a_fork(pipes: TurnPipes) -> bool:
-    """Fork whenever a turn is given, and return True in each fork; False once no more are wanted, or where forking is
-    not proven to be safe.
+def set_up_may_start_threads() -> bool:
+    """Whether computing takes more than one thread."""
+    import torch
+
+    threads: int = torch.get_num_threads()
+    return threads > 1
+
+
+def is_parent(pipes: TurnPipes) -> bool:
+    """Fork whenever a turn is given, and return True once no more are wanted; False in each fork, and at once where
+    forking is not proven to be safe.
 
     The parent waits for the end of each fork, and then says how it ended.
     """
+    if why_not():
+        return False
     status = 0
     while pipes.next_turn_ns(_ENDED - status):
         parent = os.getpid()
@@ -31,9 +42,9 @@ def is_in_a_fork(pipes: TurnPipes) -> bool:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:  # it was killed earlier
                 os._exit(1)
-            return True
+            return False
         status = os.waitpid(child, 0)[1]
-    return False
+    return True
 
 
 def why_not() -> str:

@@ -5,6 +5,7 @@ import faulthandler
 import gc
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -129,9 +130,13 @@ def _live(job: Job, notes: list[str]) -> PassResult:
         pipes = TurnPipes(job.scratch)
         if job.is_script:
             return script.run(job, lambda graphs: take_turns(job, recorder, graphs, pipes), recorder)
-        feed = _feed(job, notes)
-        if job.forks and not forks.why_not() and not forks.is_in_a_fork(pipes):
-            return PassResult()  # of the parent, which is wanted no more
+        module = recipe.load(job.program)
+        early = job.forks and forks.set_up_may_start_threads()
+        if early and forks.is_parent(pipes):
+            return PassResult()  # it is wanted no more
+        feed = _feed(job, notes, module=module)
+        if job.forks and not early and forks.is_parent(pipes):
+            return PassResult()
         return timing.drive(take_turns(job, recorder, feed.graphs, pipes), feed)
 
 
@@ -187,8 +192,8 @@ _PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
 }
 
 
-def _feed(job: Job, notes: list[str], mark_loading: bool = False) -> Feed:
-    module = recipe.load(job.program)
+def _feed(job: Job, notes: list[str], mark_loading: bool = False, module: ModuleType | None = None) -> Feed:
+    module = module or recipe.load(job.program)
     recipe.seed_all(job.seed)
     feed = Feed(module, recipe.make_context(module, job, notes), mark_loading, job.workload)
     recipe.seed_all(job.seed)

@@ -1,0 +1,93 @@
+"""Rounds keep their budget, and say truly how long they will take, though forks take a fraction of a new process."""
+
+import random
+import re
+from types import SimpleNamespace
+
+import pytest
+from simulated import STEP_NS, measured, one_pass
+
+from tracekit.capture import rounds
+from tracekit.capture.job import PassResult
+from tracekit.capture.live import NoTurnsError
+from tracekit.capture.options import Options
+from tracekit.capture.rounds import Rounds
+from tracekit.run import Requested, Run, Variant
+
+STARTING, FORKING, PASSING = 10, 3, 4  # seconds a round
+
+
+class Machine:
+    """Its clock, and rounds of turns that take time: every third one starts new processes."""
+
+    def __init__(self, refuses=False):
+        self.now_s, self.taken, self.refuses, self._rng = 1000.0, [], refuses, random.Random(1)
+
+    def starts(self, number):
+        return number % 3 == 1
+
+    def take(self, number, variants):
+        self.now_s += STARTING if self.starts(number) else FORKING
+        if self.refuses:
+            raise NoTurnsError("it has a thread of its own")
+        self.taken.append(number)
+        return {each.name: self._passed(number) for each in variants}
+
+    def close(self):
+        pass
+
+    def pass_again(self, number, *_, **__):
+        self.now_s += PASSING / 2
+        return self._passed(number)
+
+    def _passed(self, number):
+        step_ns = round(STEP_NS * self._rng.uniform(0.7, 1.4))
+        return PassResult(measured=measured(one_pass(number, step_ns, round(self.now_s * 1e9))))
+
+
+def taken(monkeypatch, machine, budget):
+    """How long the rounds took, and after how long each estimate was told, with the estimate, s."""
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(monotonic=lambda: machine.now_s))
+    monkeypatch.setattr(rounds, "measure_again", machine.pass_again)
+    began, told = machine.now_s, []
+
+    def tell(line):
+        if left := re.search(r"about (\d+) s left", line):
+            told.append((machine.now_s - began, int(left[1])))
+
+    variants = [
+        Variant(name=name, outcome="ok", requested=Requested(compile=False), measured=measured(one_pass(0, STEP_NS, 0)))
+        for name in ("a", "b")
+    ]
+    run = Run(created="", tracekit="", recipe="", script="", variants=variants)
+    prepared = SimpleNamespace(variants=[SimpleNamespace(name="a"), SimpleNamespace(name="b")])
+    options = Options("", budget=budget, passes=100, tell=tell)
+    for _ in Rounds(prepared, None, {"a": None, "b": None}, options, machine).each(run):
+        pass
+    return machine.now_s - began, told
+
+
+@pytest.mark.parametrize(("budget", "rounds_taken"), [(22, 3), (26, 4), (30, 5), (60, 10), (61, 11)])
+def test_forks_fill_a_budget_and_a_new_process_does_not_exceed_it(monkeypatch, budget, rounds_taken):
+    machine = Machine()
+    seconds, _ = taken(monkeypatch, machine, budget)
+    assert machine.taken == [*range(1, rounds_taken + 1)]
+    assert seconds <= budget
+
+
+def test_two_rounds_are_taken_whatever_they_take(monkeypatch):
+    machine = Machine()
+    assert taken(monkeypatch, machine, 5) == (STARTING + FORKING, [(STARTING, STARTING)])  # forks are yet unknown
+    assert machine.taken == [1, 2]
+
+
+def test_the_time_left_comes_true(monkeypatch):
+    seconds, told = taken(monkeypatch, Machine(), 60)
+    assert len(told) == 9
+    assert [after + left for after, left in told[1:]] == [seconds] * 8  # the first does not know what forks take
+
+
+def test_where_turns_are_refused_the_passes_in_their_place_count(monkeypatch):
+    seconds, told = taken(monkeypatch, Machine(refuses=True), 33)
+    assert seconds == STARTING + 5 * PASSING
+    assert [after + left for after, left in told] == [seconds] * 4

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.intervals import Ints, Union, runs
+from tracekit.intervals import Ints, Union, distinct, runs
 from tracekit.trace.roles import PYTHON
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class _Builder:
         main, *helpers = trace.threads.driving
         host = part.process & part.lasting
         of_main = host & (part.track == main)
-        edges = np.unique(np.concatenate((part.ts_ns[of_main], part.end_ns[of_main])))
+        edges = distinct(np.concatenate((part.ts_ns[of_main], part.end_ns[of_main])))
         calls = of_main & part.roles.runtime
         busy = Union.of(part.ts_ns[calls], part.end_ns[calls])
         works = host & (part.roles.kind != PYTHON) & ~part.roles.annotation

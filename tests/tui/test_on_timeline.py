@@ -114,6 +114,9 @@ def test_a_late_rank_leads_to_what_makes_it_late_in_its_own_recording() -> None:
     waits = pieces.of("dataload")
     longest = int(np.argmax(np.where(waits, pieces.dur, 0)))
     assert pieces.start[longest] < moment < pieces.end[longest]
+    home, findings = sheets(of)["findings"]
+    verdict = next(k for k, row in enumerate(findings.table.to_pylist()) if row["finding"].startswith("Rank 2 delays"))
+    assert on_timeline(of, home, findings, verdict).of("moment") == (name, moment)
     lanes = next(pane for pane in all_panes(of) if pane.name == "timeline").query(of, on_timeline(of, now, sheet, late))
     assert [profile.name for profile in lanes.pieces[0].profiles] == ["param_dlrm_v100", name]
 

@@ -167,7 +167,12 @@ def _longest_of(opened: Opened, now: Selection, narrowed: Selection, profiles: l
     """The timeline at the longest event of a narrower selection, or the longest stretch of a bucket of the host."""
     if (finding := narrowed.of("finding")) is not None:
         name, place = finding
-        evidence = opened.report.diagnoses[name].findings[place].evidence
+        shown, late = opened.report.diagnoses[name].findings[place], opened.report.straggler(name)
+        if shown.id == "late_rank" and late is not None:
+            theirs = opened.of_rank(opened.profile(name), late.rank)
+            if theirs is not None and (at := _late(opened, now, [theirs], {"because": late.bucket})) is not None:
+                return at
+        evidence = shown.evidence
         return _longest(now, [(opened.profile(name), np.array([each.event for each in evidence], np.int64))])
     if all(narrowed.of(kind) is None for kind in _NARROWS):
         return None

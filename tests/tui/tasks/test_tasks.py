@@ -107,3 +107,11 @@ async def test_export_this_table_as_csv(tmp_path: Path, monkeypatch: pytest.Monk
         with (tmp_path / "tracekit-kernels.csv").open(newline="") as file:
             rows = [*csv.DictReader(file)]
         assert [(row["name"], float(row["a_ns"])) for row in rows] == [("gemm", 3e6), ("softmax", 1.36e6)]
+
+
+async def test_a_line_whose_file_is_not_here_shows_what_it_runs(tmp_path: Path) -> None:
+    async with started([traced(tmp_path / "a.json", wait_us=4_000)]) as (app, pilot):
+        await press(pilot, "L", "enter")
+        assert app.now.pane == "source"
+        assert "is neither in the recording nor found on this machine" in screen_text(app).replace("\n", " ")
+        assert {row[0] for row in focused(app).sheet.cells(0, 9)} == {"gemm", "softmax"}

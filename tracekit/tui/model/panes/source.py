@@ -10,6 +10,7 @@ from tracekit.report.source_costs import SourceCosts, source_costs, sources
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Code, Content, Place, prose
 from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.panes.names import kernels, operators
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import NO_LINE, Selection
 from tracekit.tui.model.sheet import Sheet
@@ -20,13 +21,18 @@ _NO_FILE = "{} is neither in the recording nor found on this machine. Start trac
 
 
 def source(opened: Opened, selection: Selection) -> Content:
-    """The file of the selected line, or else that of the costliest line."""
+    """The file of the selected line, or else that of the costliest line; without the file, what the line runs."""
     chosen = selection.of("line")
     place = Place(*chosen) if chosen not in (None, NO_LINE) else _costliest(opened)
     if place is None:
         return Content((prose("No line is selected, and no recording shows which lines cost most."),))
     code = code_at(opened, place, selection)
-    return Content((code if code is not None else prose(_NO_FILE.format(place.file)),), (0, max(place.line - 1, 0)))
+    if code is None:
+        on_gpu = any(profile.trace.device == "gpu" for profile in opened.report.profiles)
+        label = f"{PurePath(place.file).name}:{place.line}"
+        behind = (kernels if on_gpu else operators)(opened, selection.narrowed("line", (place.file, place.line), label))
+        return Content((prose(_NO_FILE.format(place.file)), *behind.pieces))
+    return Content((code,), (0, max(place.line - 1, 0)))
 
 
 def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:

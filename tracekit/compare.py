@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
 from tracekit.profile import Member, Profile
+from tracekit.profile.calibration import Calibration
 from tracekit.uncertainty import CONFIDENCE, CONFIDENCE_WHERE_STOPPED, Interval, Prior, half_width_of_mean
 from tracekit.unprofiled import prior_of_pairs
 
@@ -105,6 +106,12 @@ def by_pairs(difference: Difference, view: str, member: Profile, baseline: Profi
         },
         pairs=len(pairs),
     )
+
+
+def calibrated(ours: Calibration, theirs: Calibration) -> Difference:
+    """The difference in wall time without the time of recording, an estimate without intervals."""
+    parts = {key: ours.wall[key] - theirs.wall[key] for key in WALL}
+    return Difference(sum(parts.values()), parts, None, dict.fromkeys(WALL))
 
 
 def _difference(keys: tuple[str, ...], ours: Ints, theirs: Ints) -> Difference | None:

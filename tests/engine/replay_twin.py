@@ -66,8 +66,8 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
         last_on[track[row]] = row
     both = [row for row in gpu if row in launch and row in previous]
     waited = [ts[row] - ts[launch[row]] for row in both if ts[launch[row]] >= end[previous[row]]]
-    queued = [ts[row] - end[previous[row]] for row in both if ts[launch[row]] < end[previous[row]]]
     latency = min(int(statistics.median(waited)), 30_000) if waited else 5000
+    queued = [ts[row] - end[previous[row]] for row in both if ts[launch[row]] + latency <= end[previous[row]]]
     gaps = [gap for gap in queued if gap >= 0]
     gap = min(int(statistics.median(gaps)), 30_000) if gaps else 1000
 

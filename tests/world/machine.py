@@ -30,6 +30,16 @@ Meeting = Generator[int, int, None]  # yields when a rank arrives at a collectiv
 
 
 @dataclass(frozen=True)
+class Recorder:
+    """What recording an event costs its thread, ns, half of it at
+    either end: of calls within the event, of all others outside of it."""
+
+    operator: int = 0  # and annotation
+    frame: int = 0
+    call: int = 0
+
+
+@dataclass(frozen=True)
 class Hardware:
     """How fast the machine is; times in ns."""
 
@@ -38,7 +48,7 @@ class Hardware:
     gap: int = 900  # between two activities of a stream
     wake: int = 4_000  # from the end of the GPU's work to the return of the call that waits for it
     handover: int = 12_000  # from one thread to another
-    overhead: int = 0  # what recording costs, for each event on the host
+    recorder: Recorder = Recorder()
     foreign: tuple[tuple[int, int], ...] = ()  # when another process has the GPU; work begins before or after it
 
 
@@ -132,13 +142,14 @@ class _Rank:
                         ends = [end for row, end in self._ends.items() if stream in (None, row)]
                         self._now = max([self._now, *(end + self._machine.wake for end in ends if end > self._now)])
                         self.recording.used.add(of)
+                    self._now += self._machine.recorder.call
                     self._record("cuda_runtime", call, thread, begun)
                 case Join(stream, other):
                     self._now += self._cost(1_000, "dispatch")
                     self._ends[stream] = max(self._ends.get(stream, 0), self._ends.get(other, 0))
                 case Call(name, ns, of):
                     begun = self._now
-                    self._now += self._cost(ns, of)
+                    self._now += self._machine.recorder.call + self._cost(ns, of)
                     self._record("cuda_runtime", name, thread, begun)
                 case Handover(body):
                     self._now += self._cost(self._machine.handover, "dispatch")
@@ -170,20 +181,24 @@ class _Rank:
         self.recording.events.append(Event(cat, name, thread, begun, self._now, correlation, args or {}, frames))
 
     def _span(self, node: Span, thread: int) -> Meeting:
+        recorder = self._machine.recorder
+        ns = recorder.frame if node.cat == "python_function" else recorder.operator
+        self._now += ns // 2
         begun = self._now
-        self._now += self._machine.overhead
         if node.cat == "python_function":
             self._frames.append(node.name)
         yield from self._do(node.body, thread)
         if node.cat == "python_function":
             self._frames.pop()
         self._record(node.cat, node.name, thread, begun, node.args)
+        self._now += ns - ns // 2
 
     def _submit(self, node: Submit, thread: int) -> Meeting:
         begun = self._now
         if len(self._starts) >= self._machine.queue:
             self._now = max(self._now, self._starts[-self._machine.queue])
-        self._now += self._machine.overhead + self._cost(node.ns, "launch")
+        recording = self._machine.recorder.call
+        self._now += recording // 2 + self._cost(node.ns, "launch")
         self._correlation += 1
         correlation = self._correlation
         ready = self._now + self._cost(self._machine.latency, "launch")
@@ -206,6 +221,7 @@ class _Rank:
             self.recording.events.append(Event(activity.cat, activity.name, node.stream, ready, end, correlation, args))
         if node.waits and "copy" not in self._free:
             self._now = max(self._now, self._ends[node.stream] + self._machine.wake)
+        self._now += recording - recording // 2
         self._record(node.cat, node.call, thread, begun, correlation=correlation)
 
     def _ours(self, moment: int) -> int:

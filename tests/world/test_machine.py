@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.world.machine import AUTOGRAD, MAIN, Event, Hardware, Recording, run
+from tests.world.machine import AUTOGRAD, MAIN, Event, Hardware, Recorder, Recording, run
 from tests.world.program import Activity, Busy, Fetch, Handover, Join, Nodes, Overhead, Span, Submit, Sync
 
 PLAIN = Hardware(queue=1024, latency=2, gap=1, wake=3, handover=4)
@@ -96,7 +96,13 @@ def test_what_is_free_takes_no_time_and_recording_costs_what_is_said() -> None:
     program = (Span("cpu_op", "op", (Busy(10, "dispatch"), launch("a", 100))), Overhead("flush", 30, "profiler"))
     assert times(after(*program))["flush"] == (15, 45)
     assert times(after(*program, free=("dispatch", "launch")))["a"] == (0, 100)
-    assert times(after(*program, hardware=replace(PLAIN, overhead=3)))["op"] == (0, 21)
+    recorded = times(after(*program, Sync(), hardware=replace(PLAIN, recorder=Recorder(operator=4, call=3))))
+    assert recorded["op"] == (2, 20)
+    assert recorded["launch"] == (12, 20)
+    assert recorded["flush"] == (22, 52)
+    assert recorded["cudaStreamSynchronize"] == (52, 1055)
+    frame = Span("python_function", "f", (Busy(10),))
+    assert times(after(frame, hardware=replace(PLAIN, recorder=Recorder(frame=6))))["f"] == (3, 13)
 
 
 def test_a_step_is_done_when_its_work_is() -> None:

@@ -148,9 +148,9 @@ class _Builder:
         before[by_stream[follows + 1]] = by_stream[follows]
         ended = np.where(before >= 0, end[before], NEVER)
         linked, followed = launched >= 0, before >= 0
-        waited = linked & followed & (launched_at >= ended)
-        queued = linked & followed & (launched_at < ended)
-        after_launch = np.minimum(start - launched_at, _median((start - launched_at)[waited], _LAUNCH_NS))
+        latency = _median((start - launched_at)[linked & followed & (launched_at >= ended)], _LAUNCH_NS)
+        queued = linked & followed & (launched_at + latency <= ended)  # not where the launch was still under way
+        after_launch = np.minimum(start - launched_at, latency)
         after_before = np.minimum(start - ended, _median((start - ended)[queued], _GAP_NS))
         explained = np.maximum(
             np.where(linked, launched_at + after_launch, NEVER), np.where(followed, ended + after_before, NEVER)

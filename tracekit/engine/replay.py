@@ -39,6 +39,7 @@ class Removal:
     delays: Union = _NO_TIME  # when an activity could run and does not
     device: Ints | None = None  # by how much each activity gets shorter, ns
     returns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of the calls that no longer block
+    latency_ns: int = 0  # by how much sooner a launch call submits its work
 
 
 @dataclass(frozen=True)
@@ -83,23 +84,24 @@ class Replay:
         """The times of all nodes without what is removed; whatever ran at the start of the stretch stays."""
         nodes, before, host = self.nodes, self.nodes.before, removal.host
         # The driving threads' own clock stands still in the time that is removed from them.
-        at, since = _remaining(host, nodes.at), _remaining(host, nodes.since)
+        at, since = remaining(host, nodes.at), remaining(host, nodes.since)
         awaited = np.where(nodes.kind == FULL, nodes.at[before], nodes.end[before])
         resumed = np.where(before >= 0, np.maximum(nodes.since, awaited), nodes.since)
-        own = np.where(resumed <= nodes.at, at - _remaining(host, resumed), nodes.at - resumed)
+        own = np.where(resumed <= nodes.at, at - remaining(host, resumed), nodes.at - resumed)
         dropped = np.isin(nodes.row, removal.returns) & np.isin(nodes.kind, (RETURN, DRAINED, FULL))
         before, own = np.where(dropped, NONE, before), np.where(dropped, 0, own)
         dur = nodes.end - nodes.at
         if removal.device is not None:
             dur[self.activities] -= removal.device
         delay = nodes.delay - self._hurried(removal.delays)
-        changing = [column.tolist() for column in (at, since, own, dur, before, delay)]
+        latency = np.maximum(nodes.after_launch - removal.latency_ns, np.minimum(nodes.after_launch, 0))
+        changing = [column.tolist() for column in (at, since, own, dur, before, delay, latency)]
         return _sweep(int(nodes.thread.max(initial=0)) + 1, *self._fixed, *changing)
 
     @cached_property
     def _fixed(self) -> list[list[int]]:
         nodes = self.nodes
-        columns = (nodes.kind, nodes.thread, nodes.launch, nodes.other, nodes.after_launch, nodes.after_before)
+        columns = (nodes.kind, nodes.thread, nodes.launch, nodes.other, nodes.after_before)
         return [column.tolist() for column in columns]
 
     def _hurried(self, delays: Union) -> Ints:
@@ -142,7 +144,7 @@ def replay(trace: Trace, low: int, high: int, returned: int) -> Replay:
     return Replay(trace, dependencies(trace, low, high, returned), high)
 
 
-def _remaining(removed: Union, points: Ints) -> Ints:
+def remaining(removed: Union, points: Ints) -> Ints:
     """The points on a clock that stands still in the removed time."""
     return points - removed.within(np.full(len(points), NEVER), points)
 
@@ -156,7 +158,7 @@ def _sweep(threads: int, *columns: list[int]) -> Times:
     offset, moved = [0] * threads, [NONE] * threads
     reach = NEVER
     rows = enumerate(zip(*columns, strict=True))
-    for node, (kind, thread, launch, other, latency, gap, when, since, own, dur, before, delay) in rows:
+    for node, (kind, thread, launch, other, gap, when, since, own, dur, before, delay, latency) in rows:
         if kind == ACTIVITY:
             start, last = at[launch] + latency, launch
             if (queued := end[before] + gap) > start:

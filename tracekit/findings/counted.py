@@ -1,11 +1,49 @@
 """The steps over which costs are spread."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tracekit.engine.buckets import CODES, ON_THE_GPU
+from tracekit.engine.pieces import Pieces
+from tracekit.engine.retiming import Retiming
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
+from tracekit.profile.calibration import Calibration
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """What remains of a time without that of recording: in each bucket as much as in the calibrated step.
+
+    The moments in which events are recorded go first. What they leave of a bucket may still be more than the calibrated
+    step has of it, because recording that a busy GPU hides delays what comes later: then all of it shrinks alike.
+    """
+
+    pieces: Pieces
+    recording: Union  # while the GPU idles
+    remains: NDArray[np.float64]  # by the code of a bucket: a share
+
+    @staticmethod
+    def of(profile: Profile, calibration: Calibration) -> "Unrecorded":
+        """In the pieces of a profile."""
+        pieces = profile.attribution.pieces
+        recording = Retiming(profile.trace).recording(calibration.overhead)
+        recording = recording.minus(pieces.union(pieces.of(*ON_THE_GPU, "gpu_gap")))
+        counted = profile.counted[pieces.step]
+        left = np.where(counted, pieces.dur - recording.within(pieces.start, pieces.end), 0)
+        remains = np.ones(max(CODES.values()) + 1)
+        for key, ns in calibration.wall.items():
+            of_bucket = float(left[pieces.of(key)].sum()) / profile.counted_steps
+            if key not in ON_THE_GPU and of_bucket:
+                remains[CODES[key]] = min(ns / of_bucket, 1.0)
+        return Unrecorded(pieces, recording, remains)
+
+    def total(self, time: Union) -> float:
+        """How much remains, ns."""
+        inside = time.minus(self.recording).within(self.pieces.start, self.pieces.end)
+        return float(inside @ self.remains[self.pieces.bucket])
 
 
 @dataclass(frozen=True)
@@ -15,6 +53,8 @@ class Steps:
     low: Ints
     high: Ints
     number: Ints
+    unrecorded: Unrecorded | None = None  # where costs are told without the time of recording
+    shorter_ns: float = 0.0  # by how much a step is shorter without it
 
     @staticmethod
     def of(profile: Profile, every: bool = False) -> "Steps":
@@ -24,11 +64,26 @@ class Steps:
         low = view.starts_ns[chosen]
         return Steps(low, low + view.step_ns[chosen], np.flatnonzero(chosen))
 
+    @staticmethod
+    def calibrated(profile: Profile, every: bool = False) -> "Steps":
+        """The same without the time of recording, where the profile has an estimate of it."""
+        steps, calibration, wall = Steps.of(profile, every), profile.calibration, profile.means["wall"]
+        if calibration is None or wall is None:
+            return steps
+        shorter = wall.step_ns - sum(calibration.wall.values())
+        return replace(steps, unrecorded=Unrecorded.of(profile, calibration), shorter_ns=shorter)
+
     @property
     def length(self) -> float:
         """The mean length of a step, ns."""
-        return float((self.high - self.low).mean()) if len(self.low) else 0.0
+        return float((self.high - self.low).mean()) - self.shorter_ns if len(self.low) else 0.0
 
     def mean(self, claim: Union) -> float:
         """How much of the claim falls into a step, on average, ns."""
+        if self.unrecorded is not None and len(self.low):
+            return self.unrecorded.total(claim.common(Union.of(self.low, self.high))) / len(self.low)
         return float(claim.within(self.low, self.high).mean()) if len(self.low) else 0.0
+
+    def total(self, time: Union) -> float:
+        """How much there is of a time inside the steps, ns."""
+        return self.unrecorded.total(time) if self.unrecorded is not None else time.total()

@@ -131,10 +131,10 @@ def _gross(steps: Steps, finding: Finding) -> float:
 
 
 def _steps(profile: Profile, findings: list[Finding]) -> Steps:
-    every = Steps.of(profile, every=True)
+    every = Steps.calibrated(profile, every=True)
     if any(each.every_step and _gross(every, each) >= LEAST_SHARE * every.length for each in findings):
         return every
-    return Steps.of(profile)
+    return Steps.calibrated(profile)
 
 
 def worth_telling(finding: Finding) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from tracekit.engine.buckets import CODES, ON_THE_GPU, WALL, Bound
 from tracekit.engine.host import HostView, host_between
 from tracekit.engine.replay import Removal, Replay, replay
+from tracekit.engine.retiming import Retiming
 from tracekit.findings.counted import Steps
 from tracekit.intervals import Bools, Ints, Union, runs, split
 from tracekit.profile import LEAST_SHARE, Profile
@@ -31,6 +32,9 @@ class Savings:
 
     def __init__(self, profile: Profile, steps: Steps) -> None:
         self._profile, self._steps = profile, steps
+        self._recording = Removal()
+        if steps.unrecorded is not None and profile.calibration is not None:
+            self._recording = Retiming(profile.trace).removal(profile.calibration.overhead)
         self._every = Union.of(steps.low, steps.high)
         self._replays: dict[tuple[int, int], tuple[Replay, Union]] = {}
         self._stretches: list[tuple[int, int]] = []
@@ -51,8 +55,12 @@ class Savings:
         removal = _removal(self._profile, run, segments, claim, work)
         if host is not None:
             removal = replace(removal, host=removal.host.plus(host.clip(low, high)))
+        usual, unrecorded = run.recorded_end, self._recording
+        if self._steps.unrecorded is not None:
+            usual = run.end(run.without(unrecorded))
+            removal = replace(removal, host=removal.host.plus(unrecorded.host), latency_ns=unrecorded.latency_ns)
         times = run.without(removal)
-        saved = claimed * (run.recorded_end - run.end(times)) / claim.total()
+        saved = claimed * (usual - run.end(times)) / max(self._steps.total(claim), 1.0)
         if removal.device is not None and not removal.device.any() and not self._gaps(claim):
             # What is claimed is only the part that keeps the GPU waiting. Without the cause, the host saves what it
             # does beside a busy GPU as well, and is ahead by that.

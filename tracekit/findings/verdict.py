@@ -145,7 +145,7 @@ def slowest(parts: dict[str, float]) -> str:
 def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Finding:
     """The verdict as a finding, whose cost is what a step would save without the time that it is about, but never more
     than other findings leave."""
-    pieces, steps = profile.attribution.pieces, Steps.of(profile)
+    pieces, steps = profile.attribution.pieces, Steps.calibrated(profile)
     keys = HOST_BOUND.get(usual.id, ())
     keys += tuple(key for bound, name in _VERDICT_ON.items() if name == usual.id for key in BOUNDS[bound])
     if of_the_gpu(usual.id):

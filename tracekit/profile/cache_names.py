@@ -11,5 +11,11 @@ def name_of(profile: Profile, kind: str, *modules: str) -> str:
     cold = profile.cold.trace.path if profile.cold is not None else None
     detail = profile.detail_path
     files = (cold, detail, detail and lines_path(detail))
-    beside = (profile.name, profile.variant, profile.mine, *(path and file_state(path) for path in files))
+    beside = (
+        profile.name,
+        profile.variant,
+        profile.mine,
+        profile.calibration,
+        *(path and file_state(path) for path in files),
+    )
     return result_name(kind, *modules, causes=beside)

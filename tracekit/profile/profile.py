@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from tracekit.profile.start_up import ColdStep
 from tracekit.run import Window, Workload
 from tracekit.trace import Trace
 from tracekit.trace.steps import in_steps
+
+if TYPE_CHECKING:
+    from tracekit.profile.calibration import Calibration
 
 LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
 
@@ -53,6 +57,7 @@ class Profile:
     graphs: tuple[Graph, ...] = ()  # compiled ones of a bare trace, with their lines, where a compile log has them
     mine: tuple[str, ...] = ()  # packages that are the user's, where nothing recorded says so
     turns: Mapping[int, Path] = field(default_factory=dict)  # by round, short traces that were taken in turns
+    calibration: "Calibration | None" = None  # with which costs are to be told without the time of recording
 
     def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
         """The capture of that window: that of the first rank, unless another one is named."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tracekit.compare import Difference
+from tracekit.compare import Comparison, Difference
 from tracekit.engine.buckets import BUCKETS
 from tracekit.profile import Member, Untraced
 from tracekit.profile.recording_words import has_steps, of_the_recording
@@ -52,7 +52,7 @@ def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:
     if not entries:
         return [_alone(base)]
     return [
-        _never_compiled(member) or _against(member, base, entry.wall) + _cold(member, base) + _gave_up(member)
+        _never_compiled(member) or _against(report, member, base, entry) + _cold(member, base) + _gave_up(member)
         for member, entry in entries
     ]
 
@@ -70,8 +70,8 @@ def _alone(member: Member) -> str:
     return f"{name}: neither wall nor host time is known."
 
 
-def _against(member: Member, base: Member, wall: Difference | None) -> str:
-    name, other = sanitize(member.name), sanitize(base.name)
+def _against(report: Report, member: Member, base: Member, entry: Comparison) -> str:
+    name, other, wall = sanitize(member.name), sanitize(base.name), entry.wall
     ours, theirs = member.means["wall"], base.means["wall"]
     contrast = contrast_of(member, base)
     if contrast is not None:
@@ -80,6 +80,11 @@ def _against(member: Member, base: Member, wall: Difference | None) -> str:
         text = f"{takes}, {compared(contrast, other)}{elsewhere}.{unlike(member, base)}"
         if wall is None:
             return f"{text} Where the difference comes from is unknown."
+        if (change := report.calibrated_difference(entry)) is not None:
+            return (
+                f"{text} Without the profiler's own time (an estimate), a step changes by "
+                f"{duration(change.delta_ns, signed=True)} compared with {other}: {_changes(change)}."
+            )
         return (
             f"{text} Under the profiler{_inflation(member)}, a step changes by {duration(wall.delta_ns, signed=True)} "
             f"compared with {other} (one trace each{_over_pairs(wall)}): {_changes(wall)}."

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tracekit.analyses import Answer
-from tracekit.compare import Comparison, compare
+from tracekit.compare import Comparison, Difference, calibrated, compare
 from tracekit.errors import UnknownVariantError
 from tracekit.findings import Diagnosis
 from tracekit.profile import Member, Profile, Subject
+from tracekit.profile.calibration import Calibration, calibrations
 from tracekit.ranks import Collectives, RankColumns
 from tracekit.ranks.straggler import Straggler, straggler, with_straggler, with_waits
 from tracekit.report.blocks import Note
@@ -55,10 +56,26 @@ class Report:
         """What bounds each variant's step, and the findings, by variant."""
         found = {}
         for profile in self.profiles:
-            alone = self.by_variant.diagnosis(profile)
+            alone = self.by_variant.diagnosis(replace(profile, calibration=self.calibrated.get(profile.name)))
             of_all = with_waits(alone, profile, self.collectives.get(profile.name))
             found[profile.name] = with_straggler(of_all, profile, self.straggler(profile.name))
         return found
+
+    @cached_property
+    def calibrations(self) -> dict[str, Calibration]:
+        """By variant, what is estimated of a step without the time of recording, or why nothing is; empty where
+        recording does not stretch the steps of any variant of its run."""
+        return calibrations(self.profiles)
+
+    @property
+    def calibrated(self) -> dict[str, Calibration]:
+        """Those of variants that have such an estimate."""
+        return {name: each for name, each in self.calibrations.items() if not each.why_not}
+
+    def calibrated_difference(self, entry: Comparison) -> Difference | None:
+        """What differs in wall time without the time of recording; None where that is not estimated of both sides."""
+        ours, theirs = self.calibrated.get(entry.variant), self.calibrated.get(entry.baseline)
+        return calibrated(ours, theirs) if ours is not None and theirs is not None else None
 
     def straggler(self, name: str) -> Straggler | None:
         """The rank that delays the others, in a variant of which several ranks were recorded."""

@@ -11,12 +11,14 @@ from tracekit.report.conditions import condition_notes
 from tracekit.report.contradictions import contradiction
 from tracekit.report.warnings import busy, remarks, warnings
 from tracekit.run_facts import contrast_of
+from tracekit.units import ratio
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
 
 
 _ONE_TRACE = "the differences of the buckets are from one trace each: another trace may differ by more."
+_WORTH_A_NOTE = 0.25  # of a step that recording adds: of less, the headline says enough
 _GRAVEST_FIRST: tuple[NoteKind, ...] = get_args(NoteKind)
 
 
@@ -45,6 +47,10 @@ def _of_run(report: "Report", member: Member) -> Iterator[Note]:
         yield Note("warning", of, text)
     for warning in warnings(member, report.base_of(member)):
         yield Note("warning", of, warning)
+    calibration = report.calibrations.get(member.name)
+    if calibration is not None and calibration.stretch > _WORTH_A_NOTE and calibration.why_not:
+        slower = f"traced steps take {ratio(1 + calibration.stretch)} as long as unprofiled ones"
+        yield Note("warning", of, f"{slower}, and are not calibrated: {calibration.why_not}.")
     for remark in remarks(member):
         yield Note("remark", of, remark)
 

@@ -47,7 +47,7 @@ def as_document(report: Report) -> dict[str, Any]:
             _untraced(report, member) if isinstance(member, Untraced) else _variant(report, member)
             for member in report.subject.members
         ],
-        "comparison": [_comparison(entry, _contrast(report, entry)) for entry in report.comparisons],
+        "comparison": [_comparison(report, entry, _contrast(report, entry)) for entry in report.comparisons],
         "answers": [
             *(_answer(profile, answer) for profile, answer in report.answers),
             *(answer for section in report.sections if section.scope == "run" for answer in _of_every_variant(section)),
@@ -86,6 +86,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "notes": _notes(report, profile),
         "verdict": report.diagnoses[profile.name].verdict.document(),
         "measured": _measured(profile, report.base_of(profile)),
+        "calibrated": _calibrated(report, profile),
         "cold": _cold(profile),
         "ranks": [*_ranks(report, profile)],
     }
@@ -127,6 +128,7 @@ def _untraced(report: Report, member: Untraced) -> dict[str, Any]:
         "notes": _notes(report, member),
         "verdict": None,
         "measured": _measured(member, report.base_of(member)) if member.is_measured else None,
+        "calibrated": None,
         "cold": None,
         "ranks": [],
     }
@@ -230,12 +232,29 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
     }
 
 
+def _calibrated(report: Report, profile: Profile) -> dict[str, Any] | None:
+    """A step without the time of recording, an estimate; None where recording stretches the steps of no variant."""
+    made = report.calibrations.get(profile.name)
+    if made is None:
+        return None
+    return {
+        "wall_ns": sum(made.wall.values()) if made.wall else None,
+        "host_ns": sum(made.host.values()) if made.host else None,
+        "wall": made.wall or None,
+        "host": made.host or None,
+        "event_ns": made.overhead,
+        "stretch": made.stretch,
+        "error": made.error if made.variants else None,
+        "why_not": made.why_not or None,
+    }
+
+
 def _contrast(report: Report, entry: Comparison) -> Contrast | None:
     return contrast_of(report.member(entry.variant), report.member(entry.baseline))
 
 
-def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
-    wall, host = entry.wall, entry.host
+def _comparison(report: Report, entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
+    wall, host, estimate = entry.wall, entry.host, report.calibrated_difference(entry)
     return {
         "variant": entry.variant,
         "baseline": entry.baseline,
@@ -250,6 +269,7 @@ def _comparison(entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:
         "interval_covers": next((view.covers for view in (wall, host) if view is not None), None),
         "pairs": wall.pairs if wall is not None else 0,
         "unprofiled": contrast.document() if contrast is not None else None,
+        "calibrated": {"delta_ns": estimate.delta_ns, "wall": estimate.parts} if estimate is not None else None,
     }
 
 

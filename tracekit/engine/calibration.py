@@ -1,0 +1,150 @@
+"""What does recording an event cost, by its kind? From windows of a capture whose steps were also timed unprofiled.
+
+The costs are those with which replays of all windows come closest to the unprofiled step times (Gauss–Newton on the
+relative errors). Kinds that the windows cannot tell apart cost about the same: a ridge draws them to their mean, of the
+strength with which the others foretell each window best. Then each window's costs are scaled until its own step is as
+long as the unprofiled one. What the other windows alone would have made of it is the error that is told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracekit.engine.retiming import EventKind, Overhead, Retiming
+from tracekit.intervals import Bools
+from tracekit.typical_step import typical_step
+
+_ROUNDS = 4  # of the fit, and of the scaling
+_LIKE = (0.003, 0.01, 0.03, 0.1)  # of a step, that a kind which costs twice as much as the others is worth
+_EXPLAINED = 1 / 3  # of the stretch may remain, or so much of a step:
+_NEAR = 0.05
+_MOST_NS = 20_000  # recording one event never takes so long
+_LEAST_NS = 100  # by which costs are varied
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A recording, and how long a step takes where nothing is recorded."""
+
+    retiming: Retiming
+    counted: Bools  # the steps that are compared
+    unprofiled_ns: float
+    on_a_gpu: bool  # the host runs ahead: only the mean of steps is meaningful, as in unprofiled passes
+
+    def step_ns(self, overhead: Overhead) -> float:
+        """A step without the time of recording."""
+        lengths = self.retiming.step_ns(overhead)[self.counted]
+        return float(lengths.mean()) if self.on_a_gpu else float(typical_step(lengths.tolist()).step_ns)
+
+    @cached_property
+    def traced_ns(self) -> float:
+        """A step as recorded."""
+        return self.step_ns({})
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What recording costs in one window: of each event, ns, so that its steps are as long as unprofiled ones.
+
+    `error` is how far off a step is, relative to the unprofiled one, by the costs that the other windows tell. If
+    `why_not` is not empty, the costs do not explain the window.
+    """
+
+    overhead: Overhead
+    error: float
+    why_not: str = ""
+
+
+def estimate(windows: Sequence[Window]) -> list[Estimate]:
+    """What recording costs in each of these windows, at least two, of one machine."""
+    kinds = sorted({kind for window in windows for kind in window.retiming.kinds})
+    fit = _Fit(windows, kinds)
+    found = []
+    for number, window in enumerate(windows):
+        others = fit.without(number)
+        error = window.step_ns(others) / window.unprofiled_ns - 1
+        stretch = window.traced_ns / window.unprofiled_ns - 1
+        overhead = _scaled(window, fit.overhead)
+        left = abs(window.step_ns(overhead) / window.unprofiled_ns - 1) if stretch > 0 else 0.0
+        why = ""
+        if max(overhead.values(), default=0.0) > _MOST_NS:
+            why = "an event would have to cost more than it can"
+        elif abs(error) > max(_EXPLAINED * stretch, _NEAR) or left > _NEAR:
+            why = "recorded events, at the cost that other variants tell, do not explain it"
+        found.append(Estimate(overhead, error, why))
+    return found
+
+
+class _Fit:
+    """Costs by kind that explain several windows."""
+
+    def __init__(self, windows: Sequence[Window], kinds: Sequence[EventKind]) -> None:
+        self._kinds = kinds
+        self._unprofiled = np.array([window.unprofiled_ns for window in windows])
+        stretch = sum(max(window.traced_ns - window.unprofiled_ns, 0.0) for window in windows)
+        events = sum(sum(window.retiming.a_step().values()) for window in windows)
+        self._usual = max(stretch / max(events, 1.0), float(_LEAST_NS))
+        self._like = _LIKE[-1]
+        costs = np.full(len(kinds), self._usual)
+        for _ in range(_ROUNDS):
+            now = np.array([window.step_ns(self._named(costs)) for window in windows])
+            slopes = np.empty((len(windows), len(kinds)))
+            for number in range(len(kinds)):
+                more = costs.copy()
+                more[number] += max(costs[number] / 10, _LEAST_NS)
+                longer = np.array([window.step_ns(self._named(more)) for window in windows])
+                slopes[:, number] = (longer - now) / (more[number] - costs[number])
+            self._slopes, self._level = slopes, now - slopes @ costs
+            self._like = min(_LIKE, key=self._missed)
+            costs = self._solve(np.ones(len(windows), bool), self._like)
+        self.overhead = self._named(costs)
+
+    def without(self, number: int) -> Overhead:
+        """The costs that the other windows tell."""
+        return self._named(self._solve(self._but(number), self._like))
+
+    def _but(self, number: int) -> Bools:
+        rows: Bools = np.arange(len(self._unprofiled)) != number
+        return rows
+
+    def _missed(self, like: float) -> float:
+        """How far the others are from foretelling each window, with a ridge of that strength."""
+        told = np.array([self._solve(self._but(number), like) for number in range(len(self._unprofiled))])
+        missed = ((self._slopes * told).sum(axis=1) + self._level) / self._unprofiled - 1
+        return float(missed @ missed)
+
+    def _solve(self, rows: Bools, like: float) -> Floats:
+        """Least squares with costs of at least 0: where the best one is below, it is 0."""
+        count = len(self._kinds)
+        by = self._unprofiled[rows]
+        alike = like / self._usual * (np.eye(count) - 1 / count)
+        left = np.concatenate((self._slopes[rows] / by[:, None], alike))
+        right = np.concatenate(((by - self._level[rows]) / by, np.zeros(count)))
+        costs, free = np.zeros(count), np.ones(count, bool)
+        while free.any():
+            costs[free] = np.linalg.lstsq(left[:, free], right, rcond=None)[0]
+            if (costs >= 0).all():
+                break
+            free &= costs > 0
+            costs = np.zeros(count)
+        return costs
+
+    def _named(self, costs: Floats) -> dict[EventKind, float]:
+        return dict(zip(self._kinds, costs.tolist(), strict=True))
+
+
+def _scaled(window: Window, overhead: Overhead) -> dict[EventKind, float]:
+    """The costs times a factor, with which a step is as long as the unprofiled one; no cost if it is not longer."""
+    mine = {kind: ns for kind, ns in overhead.items() if kind in window.retiming.kinds}
+    wanted, factor = window.traced_ns - window.unprofiled_ns, 1.0
+    for _ in range(_ROUNDS):
+        removed = window.traced_ns - window.step_ns({kind: factor * ns for kind, ns in mine.items()})
+        if wanted <= 0 or removed <= 0:
+            return dict.fromkeys(mine, 0.0)
+        factor *= wanted / removed
+    return {kind: factor * ns for kind, ns in mine.items()}

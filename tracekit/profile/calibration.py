@@ -1,0 +1,125 @@
+"""Where does the time of a step go when nothing records it? Estimated where recording stretches steps.
+
+This is the one place that decides whether calibrated figures are used. They are where at least two variants of the run
+were measured unprofiled and traced on one rank, and where the costs of recorded events explain the stretch; see
+`engine/calibration.py`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tracekit.engine import attribute
+from tracekit.engine.calibration import Estimate, Window, estimate
+from tracekit.engine.retiming import EventKind, Retiming
+from tracekit.intervals import Bools, Ints
+from tracekit.profile.profile import Profile
+from tracekit.trace.storing.cache import file_state
+from tracekit.trace.storing.results import recall, remember, result_name
+from tracekit.typical_step import typical_step
+
+STRETCHED = 0.1  # of the unprofiled step: a recording that adds less needs no calibration
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A variant's mean step without the time of recording, ns by bucket, so that it is as long as the unprofiled one.
+
+    `error` is how far off the step is, relative to the unprofiled one, by the cost of events that the other variants
+    tell. Where `why_not` says why there is no estimate, there are no parts.
+    """
+
+    stretch: float  # by how much a traced step is longer, relative to the unprofiled one
+    overhead: dict[EventKind, float] = field(default_factory=dict)  # what an event costs, ns
+    error: float = 0.0
+    variants: int = 0  # that the estimate rests on
+    wall: dict[str, float] = field(default_factory=dict)
+    host: dict[str, float] = field(default_factory=dict)
+    why_not: str = ""
+
+    @property
+    def stretched(self) -> bool:
+        """Whether recording adds so much that traced figures mislead."""
+        return self.stretch > STRETCHED
+
+
+def calibrations(profiles: Iterable[Profile]) -> dict[str, Calibration]:
+    """The calibration of each variant that was measured unprofiled, by name, in runs in which recording stretches any;
+    from the cache where it is known."""
+    runs: dict[str, list[Profile]] = {}
+    for profile in profiles:
+        if _stretch(profile) is not None:
+            runs.setdefault(profile.run_name, []).append(profile)
+    found: dict[str, Calibration] = {}
+    for members in runs.values():
+        if any((_stretch(member) or 0.0) > STRETCHED for member in members):
+            found |= _known(members)
+    return found
+
+
+def _stretch(profile: Profile) -> float | None:
+    """By how much longer a traced step is than an unprofiled one; None where either is unknown."""
+    measured = profile.variant.measured if profile.variant is not None else None
+    walls = profile.views["wall"].step_ns[profile.answered["wall"]]
+    if measured is None or not len(walls) or not walls.all():
+        return None
+    traced = float(walls.mean()) if _on_a_gpu(profile) else typical_step(walls.tolist()).step_ns
+    return traced / measured.step_ns - 1
+
+
+def _on_a_gpu(profile: Profile) -> bool:
+    return (
+        profile.variant is None or profile.variant.measured is None or profile.variant.measured.clock != "perf_counter"
+    )
+
+
+def _known(members: list[Profile]) -> dict[str, Calibration]:
+    entry = members[0].trace.entry
+    causes = tuple((each.name, each.variant, file_state(each.trace.path)) for each in members)
+    name = result_name("calibration", __name__, causes=causes)
+    if (found := recall(entry, name, dict[str, Calibration])) is None:
+        found = _calibrated(members)
+        remember(entry, name, found)
+    return found
+
+
+def _calibrated(members: list[Profile]) -> dict[str, Calibration]:
+    reasons = {each.name: _unfit(each) for each in members}
+    fit = [each for each in members if not reasons[each.name]]
+    if len(fit) == 1:
+        reasons[fit[0].name] = "the estimate needs two variants with a trace and unprofiled passes"
+    found = {each.name: Calibration(_stretch(each) or 0.0, why_not=reasons[each.name]) for each in members}
+    if len(fit) > 1:
+        windows = [_window(each) for each in fit]
+        for profile, window, estimated in zip(fit, windows, estimate(windows), strict=True):
+            found[profile.name] = _calibration(profile, window, estimated, len(fit))
+    return found
+
+
+def _unfit(profile: Profile) -> str:
+    """Why a variant cannot be calibrated whatever recording costs; empty if it can."""
+    if profile.per_rank:
+        return "its ranks wait for each other, and a replay knows one of them"
+    if profile.all_compile:
+        return "every traced step compiles"
+    return "its trace is cut" if profile.trace.lost_from_ns is not None else ""
+
+
+def _window(profile: Profile) -> Window:
+    assert profile.variant is not None
+    assert profile.variant.measured is not None
+    unprofiled = float(profile.variant.measured.step_ns)
+    return Window(Retiming(profile.trace), profile.answered["wall"], unprofiled, _on_a_gpu(profile))
+
+
+def _calibration(profile: Profile, window: Window, estimated: Estimate, variants: int) -> Calibration:
+    stretch = window.traced_ns / window.unprofiled_ns - 1
+    if estimated.why_not:
+        return Calibration(stretch, dict(estimated.overhead), estimated.error, variants, why_not=estimated.why_not)
+    attribution = attribute(window.retiming.without(estimated.overhead))
+    wall, host = (_mean(profile.answered[view.name], view.keys, view.totals) for view in attribution.views.values())
+    return Calibration(stretch, dict(estimated.overhead), estimated.error, variants, wall, host)
+
+
+def _mean(chosen: Bools, keys: tuple[str, ...], totals: Ints) -> dict[str, float]:
+    rows = totals[chosen]
+    return dict(zip(keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True)) if len(rows) else {}

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import pytest
 from simulated import STEP_NS, measured, one_pass
 
-from tracekit.capture import rounds
+from tracekit.capture import rounds, turns
 from tracekit.capture.job import PassResult
 from tracekit.capture.live import NoTurnsError
 from tracekit.capture.options import Options
 from tracekit.capture.rounds import Rounds
+from tracekit.capture.turns import Turns
 from tracekit.run import Requested, Run, Variant
 
 STARTING, FORKING, PASSING = 10, 3, 4  # seconds a round
@@ -21,12 +22,13 @@ class Machine:
     """Its clock, and rounds of turns that take time: every third one starts new processes."""
 
     def __init__(self, refuses=False):
-        self.now_s, self.taken, self.refuses, self._rng = 1000.0, [], refuses, random.Random(1)
+        self.now_s, self.taken, self.refuses, self.rng = 1000.0, [], refuses, random.Random(1)
 
     def starts(self, number):
         return number % 3 == 1
 
-    def take(self, number, variants):
+    def take(self, number, variants, ends):
+        self.ends = ends
         self.now_s += STARTING if self.starts(number) else FORKING
         if self.refuses:
             raise NoTurnsError("it has a thread of its own")
@@ -41,7 +43,7 @@ class Machine:
         return self._passed(number)
 
     def _passed(self, number):
-        step_ns = round(STEP_NS * self._rng.uniform(0.7, 1.4))
+        step_ns = round(STEP_NS * self.rng.uniform(0.7, 1.4))
         return PassResult(measured=measured(one_pass(number, step_ns, round(self.now_s * 1e9))))
 
 
@@ -79,6 +81,30 @@ def test_two_rounds_are_taken_whatever_they_take(monkeypatch):
     machine = Machine()
     assert taken(monkeypatch, machine, 5) == (STARTING + FORKING, [(STARTING, STARTING)])  # forks are yet unknown
     assert machine.taken == [1, 2]
+    assert machine.ends == 1000 + 5
+
+
+@pytest.mark.parametrize(("ends_s", "turns_taken"), [(1000, 6), (1010, 10), (2000, 24)])
+def test_on_a_busy_machine_turns_end_with_the_budget_but_for_the_fewest(monkeypatch, ends_s, turns_taken):
+    """Each turn takes half a second, and the next one half as long or twice."""
+    machine = Machine()
+
+    class Live:
+        def __init__(self):
+            self.taken = 0
+
+        def take_turn(self, turn_ns):
+            machine.now_s += 0.5
+            self.taken += 1
+            self.step_ns = round(STEP_NS * machine.rng.choice([0.5, 1, 2]))
+
+        wait_until_ready = fork = end = lambda self: None
+
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: machine.now_s))
+    live = [Live(), Live()]
+    prepared = SimpleNamespace(run=SimpleNamespace(seed=0))
+    Turns(prepared, None, {}, Options(""))._take_turns(1, live, ends_s)
+    assert [each.taken for each in live] == [turns_taken] * 2
 
 
 def test_the_time_left_comes_true(monkeypatch):

@@ -74,7 +74,7 @@ class Rounds:
             starts = self._starts(number)
             if self.turns is not None:
                 try:
-                    results = self.turns.take(number, variants)
+                    results = self.turns.take(number, variants, ends)
                 except InterruptedTurnsError as interrupt:
                     yield self._with(interrupt.so_far, number, run)
                     raise KeyboardInterrupt(str(interrupt)) from None

@@ -74,8 +74,8 @@ class Turns:
         """Whether that round starts new processes, as far as is known now."""
         return all((number - process.since) % FORKS == 0 for process in self._processes.values())
 
-    def take(self, number: int, variants: Sequence[PlannedVariant]) -> dict[str, PassResult]:
-        """The result of each variant in that round.
+    def take(self, number: int, variants: Sequence[PlannedVariant], ends: float = math.inf) -> dict[str, PassResult]:
+        """The result of each variant in that round. After `ends` (monotonic s), none takes more turns than it must.
 
         Raises NoTurnsError; and, once each variant has had a turn, an InterruptedTurnsError in place of a
         KeyboardInterrupt.
@@ -86,7 +86,7 @@ class Turns:
                 self._processes[planned.name] = self._started(number, planned)
         processes = {planned.name: self._processes[planned.name] for planned in variants}
         try:
-            self._take_turns(number, [each.live for each in processes.values()])
+            self._take_turns(number, [each.live for each in processes.values()], ends)
         except KeyboardInterrupt as interrupt:
             so_far = self._results(number, processes, began_ns, load)
             if all(each.turns for each in so_far.values()):
@@ -117,7 +117,7 @@ class Turns:
             results[name] = finished(job, result, began=began_ns, load=load, options=self._options, parent=parent)
         return results
 
-    def _take_turns(self, number: int, live: list[LiveProcess]) -> None:
+    def _take_turns(self, number: int, live: list[LiveProcess], ends: float) -> None:
         order = random.Random(f"{self._prepared.run.seed} {number}")
         for each in live:
             each.wait_until_ready()
@@ -126,7 +126,7 @@ class Turns:
         for each in live:
             each.wait_until_ready()
         logs: list[list[float]] = []  # of the step times, for each time that all had a turn
-        while not _suffice(logs):
+        while not _suffice(logs) and (len(logs) < LEAST_TURNS or time.monotonic() < ends):
             for each in order.sample(live, len(live)):
                 each.take_turn(TURN_NS)
             logs.append([math.log(max(1, each.step_ns)) for each in live])

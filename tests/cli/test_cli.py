@@ -172,7 +172,7 @@ def test_values_and_inputs_that_do_not_fit(tmp_path, capsys):
 def test_a_failure_while_drawing_leaves_no_half_report(tmp_path, capsys, monkeypatch):
     from tracekit.faces import text
 
-    def broken(*_):
+    def broken(*_, **__):
         raise ValueError
 
     monkeypatch.setattr(text, "_entry", broken)

@@ -18,6 +18,7 @@ from rich.text import Text
 from tracekit.faces import Options, face
 from tracekit.faces.shared.grid import grid
 from tracekit.faces.shared.margins import margins
+from tracekit.faces.shared.prose import PROSE, Prose
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.text_breakdown import bucket_tables
 from tracekit.faces.shared.text_tables import Column, fitting_tables
@@ -30,7 +31,6 @@ from tracekit.report.outline import Chapter, Entry, outline
 from tracekit.sanitize import sanitize
 
 _PIPED_WIDTH = 160  # of a report that does not go to a terminal
-_PROSE = 100  # columns: longer lines are hard to read
 _APART = 2  # columns between a headline and its cost
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 
@@ -75,7 +75,7 @@ def show(report: Report, console: Console, options: Options | None = None) -> No
     if outlined.closing:
         console.print()
     for sentence in outlined.closing:
-        console.print(Text(sanitize(sentence), style="dim"))
+        console.print(Prose(Text(sanitize(sentence), style="dim")))
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,12 @@ def drawn(block: Block, page: Page) -> Iterator[RenderableType]:
 def _(block: Sentences, page: Page) -> Iterator[RenderableType]:
     for line in block.lines:
         said = Text(sanitize(line), style=_STYLES[block.tone])
-        yield Text.assemble((sanitize(page.of), "cyan"), ": ", said) if page.of else said
+        yield Prose(Text.assemble((sanitize(page.of), "cyan"), ": ", said) if page.of else said)
 
 
 @drawn.register
 def _(block: Cards, page: Page) -> Iterator[RenderableType]:
-    width = min(page.width, _PROSE)
+    width = min(page.width, PROSE)
     for number, card in enumerate(block.cards, 1):
         if number > 1 and card.why:
             yield ""
@@ -133,7 +133,7 @@ def _(block: Cards, page: Page) -> Iterator[RenderableType]:
             *(("+", part, "") for part in card.also),
         ]:
             if text:
-                table.add_row(mark, Text(sanitize(text), style))
+                table.add_row(mark, Prose(Text(sanitize(text), style)))
         yield Constrain(table, width)
 
 
@@ -149,7 +149,9 @@ def _headline(card: Card, named: bool, width: int) -> Text:
 @drawn.register
 def _(block: Notes, page: Page) -> Iterator[RenderableType]:
     for note in block.notes:
-        yield Text.assemble("• ", (sanitize(note.kind), "yellow"), ": ", sanitize(note_text(note)))
+        table = RichTable.grid(RichColumn(width=2), RichColumn())
+        table.add_row("•", Prose(Text.assemble((sanitize(note.kind), "yellow"), ": ", sanitize(note_text(note)))))
+        yield Constrain(table, min(page.width, PROSE))
 
 
 @drawn.register

@@ -218,7 +218,9 @@ def test_a_cpu_names_its_operator(tmp_path):
     assert cpu.where.operator == "aten::index_add_"
     assert "sparse or segmented" in cpu.advice
     profile = opened(write(tmp_path / "gpu.json", *made, launch(10, 20, 1), kernel("k", 30, 500, 1)))
-    assert finding_of(profile, "cpu_compute") is None
+    beside = finding_of(profile, "cpu_compute")
+    assert beside is not None
+    assert beside.headline == "The GPU waits while the CPU computes aten::index_add_"
 
 
 def test_a_loop_that_inductor_generated_is_not_to_be_compiled_again(tmp_path):

@@ -417,7 +417,7 @@ class FirstCall(Cause):
 class Preprocessing(Cause):
     """A library prepares the batch in the loop, outside of any loader."""
 
-    ids = ("python_bound", "host_freeze", "cpu_compute", "preprocessing", "host_compute", "idle_unexplained")
+    ids = ("python_bound", "host_freeze", "preprocessing", "idle_unexplained")
     named = ("preprocess", "resize", "prepare")
 
     def at(self, site: Site, script: Script) -> Nodes:

@@ -8,6 +8,7 @@ from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import plain
 from tracekit.findings.holes import Hole, Holes
 from tracekit.findings.rules.allocator import recurring_calls
+from tracekit.findings.rules.host_compute import computing
 from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.stories import Cases, Story, story_of
@@ -23,6 +24,7 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
         return
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
     of_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
+    of_other_rules = np.union1d(of_other_rules, computing(profile))
     every = Holes(profile, of_other_rules)
     for hole in every:
         story = story_of(hole)

@@ -11,6 +11,7 @@ from tracekit.findings.compiler_advice import into_graphs, is_compiled
 from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain
 from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.habits import GARBAGE
+from tracekit.findings.rules.host_compute import computing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.verdict import HOST_BOUND
 from tracekit.findings.where import where_of_buckets
@@ -157,7 +158,7 @@ def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
 def _of_other_rules(profile: Profile) -> Bools:
     """The pieces that are blamed on an event with a rule of its own."""
     trace, event = profile.trace, profile.attribution.pieces.event
-    apart = np.isin(event, pageable_calls(trace))
+    apart = np.isin(event, np.union1d(pageable_calls(trace), computing(profile)))
     garbage = trace.labels.fits(GARBAGE)
     if garbage.any():
         apart |= (event >= 0) & garbage[trace.name_codes[np.maximum(event, 0)]]

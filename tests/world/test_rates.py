@@ -2,8 +2,8 @@
 
 `rates.toml` holds a floor for each kind of cause and each question, in percent: what the worlds of `make test` reach
 today, rounded down. A change that makes tracekit right more often raises them; none may lower them. `make verify` asks
-5,000 worlds, of which it holds the rates over all causes against the floors. `python -m tests.world` prints the table
-and what was missed.
+5,000 worlds, of which it holds the rates over all causes against the floors, less what 300 worlds may be luckier.
+`python -m tests.world` prints the table and what was missed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ FLOORS = tomllib.loads(Path(__file__).with_name("rates.toml").read_text())
 WANTED = {"first": 95, "culprit": 90, "cost": 90, "verdict": 98, "quiet": 100, "apart": 100}
 VERIFYING = bool(os.environ.get("TRACEKIT_VERIFY"))
 WORLDS = 5000 if VERIFYING else 300
+SCATTER = 6 if VERIFYING else 0  # percent: by so much, the 300 worlds of the floors may be luckier than all
 
 
 def test_the_rates_do_not_fall() -> None:
@@ -35,7 +36,7 @@ def test_the_rates_do_not_fall() -> None:
         for kind, row in floors.items()
         for question, floor in row.items()
         for right, asked in [reached[kind][question]]
-        if 100 * right < floor * asked
+        if 100 * right < (floor - SCATTER) * asked
     ]
     assert not fallen, "\n".join(fallen)
     assert {*reached} == {*FLOORS}, "every kind of cause has a floor"

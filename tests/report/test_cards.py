@@ -1,6 +1,7 @@
 """Findings as cards: one for equal findings of several variants, in full only the costliest where room is short."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -52,6 +53,20 @@ def test_the_parts_of_a_card():
 def test_a_cost_says_how_it_is_bounded(parts, said):
     (card,) = cards({"eager": diagnosed(finding(**parts))}).cards
     assert card.said_costs(named=False) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "bound", "said"),
+    [
+        ("launch_bound", "host", "The GPU idles. Even then, the host bounds the step."),
+        ("sync_stall", "host", "The GPU idles. Then the host bounds the step."),
+        ("launch_bound", "communication", "The GPU idles. Then communication bounds the step."),
+        ("launch_bound", None, "The GPU idles."),
+    ],
+)
+def test_what_then_bounds_the_step(name, bound, said):
+    (card,) = cards({"eager": diagnosed(replace(finding(then_bound_by=bound), id=name))}).cards
+    assert card.why == said
 
 
 def test_equal_findings_of_several_variants_are_one_card():

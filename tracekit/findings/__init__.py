@@ -20,14 +20,13 @@ from tracekit.findings import rules
 from tracekit.findings.cached import known_diagnosis
 from tracekit.findings.diagnosis import Diagnosis, diagnosis
 from tracekit.findings.evidence import blamed_events, evidence
-from tracekit.findings.finding import BOUND_BY, FINDINGS, Evidence, Finding, Where, as_clause, table
+from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, table
 from tracekit.findings.groups import Alike, alike
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
 from tracekit.registry import Registry
 
 __all__ = [
-    "BOUND_BY",
     "FINDINGS",
     "VERDICTS",
     "Alike",

@@ -95,6 +95,14 @@ class Finding:
         """What to change, for this finding and those that are part of it."""
         return " ".join(filter(None, (self.do, *self.also)))
 
+    @property
+    def then(self) -> str:
+        """What bounds the step without the cause, as `then the GPU's work bounds the step`; empty if unknown."""
+        if self.then_bound_by is None:
+            return ""
+        still = self.then_bound_by == "host" and self.id in _ABOUT_THE_HOST
+        return f"{'even then,' if still else 'then'} {_BOUND_BY[self.then_bound_by]}"
+
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""
         content = {name: getattr(self, name) for name in _PLAIN}
@@ -108,8 +116,9 @@ _PLAIN = (
     "advice", "link",
 )  # fmt: skip
 
+_ABOUT_THE_HOST = ("launch_bound", "dispatch_bound", "python_bound")
 # What bounds a step without a cause, as the end of a sentence.
-BOUND_BY: dict[Bound, str] = {
+_BOUND_BY: dict[Bound, str] = {
     "gpu": "the GPU's work bounds the step",
     "communication": "communication bounds the step",
     "copies": "copies bound the step",

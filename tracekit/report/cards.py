@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tracekit.findings import BOUND_BY, Diagnosis, Finding, alike, as_clause
+from tracekit.findings import Diagnosis, Finding, alike, as_clause
 from tracekit.report.blocks import Card, Cards
 from tracekit.units import duration, percent
 
@@ -20,7 +20,7 @@ def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
 def _card(of: dict[str, Finding]) -> Card:
     name, finding = next(iter(of.items()))
     whose = f"{name}: " if len({each.why for each in of.values()}) > 1 else ""
-    then = f" Then {BOUND_BY[finding.then_bound_by]}." if finding.then_bound_by is not None else ""
+    then = f" {finding.then[:1].upper()}{finding.then[1:]}." if finding.then else ""
     return Card(
         finding.headline,
         tuple((name, cost(finding)) for name, finding in of.items()),
@@ -58,6 +58,6 @@ def sentence(finding: Finding) -> str:
     located = headline if at in headline else f"{at[1].upper()}{at[2:]}, {as_clause(headline)}"
     share = f" ({percent(finding.share)})" if finding.share is not None else ""
     said = f" – cost: up to {duration(finding.cost_ns)} a step{share}" if finding.cost_ns is not None else ""
-    then = f"; then {BOUND_BY[finding.then_bound_by]}" if finding.then_bound_by is not None else ""
+    then = f"; {finding.then}" if finding.then else ""
     why = f"{finding.why} " if finding.why else ""
     return f"{located}{said}{then}. {why}{finding.advice}".strip()

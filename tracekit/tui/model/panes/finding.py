@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from tracekit.findings import BOUND_BY, Finding, Where, alike
+from tracekit.findings import Finding, Where, alike
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.sanitize import sanitize
@@ -72,7 +72,7 @@ def _cost(shown: Finding, name: str) -> str:
         return name
     bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[shown.bound]
     share = f" ({percent(shown.share)})" if shown.share is not None else ""
-    then = f"; then {BOUND_BY[shown.then_bound_by]}" if shown.then_bound_by is not None else ""
+    then = f"; {shown.then}" if shown.then else ""
     return f"{name}: {bound}{duration(shown.cost_ns)} a step{share}{then}"
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from real import trace_path
 from small import event, kernel, launch, op, step, write
 
 from tracekit.findings import Finding, diagnose
@@ -82,10 +83,19 @@ def test_a_copy_that_kernels_hide_takes_no_time(tmp_path):
     assert diagnosis.verdict.where.kernel == ADD
 
 
-def test_forward_backward_and_the_optimizer(tmp_path):
-    def worked(at, until, length, correlation):
-        return [launch(at, at + 1, correlation), kernel(GEMM, until, until + length, correlation)]
+def worked(at, until, length, correlation, name=GEMM, call="cudaLaunchKernel", tid=1):
+    """A kernel, and the call that launches it."""
+    return [
+        launch(at, at + 1, correlation, call) | {"tid": tid},
+        kernel(name, until, until + length, correlation),
+    ]
 
+
+def phases_of(path, *events):
+    return phases(open_subject([write(path, step(0, 0, 915), *events)]).profiles[0])
+
+
+def test_forward_backward_and_the_optimizer(tmp_path):
     backward = [op("autograd::engine::evaluate_function: MmBackward0", 20, 25), *worked(21, 310, 500, 2)]
     optimizer = [event("user_annotation", "Optimizer.step#SGD.step", 30, 40), *worked(31, 810, 100, 3)]
     events = [step(0, 0, 915), op("aten::mm", 0, 5), *worked(1, 10, 300, 1), *backward, *optimizer]
@@ -94,3 +104,50 @@ def test_forward_backward_and_the_optimizer(tmp_path):
     assert phases(profile) == pytest.approx(shares)
     assert "forward and the rest 33.3 %, backward 55.6 %, the optimizer 11.1 %" in diagnose(profile).verdict.sentence
     assert not phases(open_subject([write(tmp_path / "b.json", *events[:4])]).profiles[0])
+
+
+NODE = "autograd::engine::evaluate_function: MmBackward0"
+WGRAD = "cudnn::cnn::wgrad_alg0_engine<float, 128>(int)"
+
+
+def test_backward_is_what_its_thread_launches(tmp_path):
+    """Also between its nodes, and where no node was recorded around a launch."""
+    thread = [event("cpu_op", NODE, 20, 25, tid=2), *worked(40, 310, 500, 2, tid=2)]
+    assert phases_of(tmp_path / "a.json", op("aten::mm", 0, 5), *worked(1, 10, 500, 1), *thread) == {
+        "forward and the rest": 0.5,
+        "backward": 0.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("## backward ##", "backward"),
+        ("(B) micro-batch 3", "backward"),
+        ("backward", "backward"),
+        ("## optimizer ##", "the optimizer"),
+        ("Optimizer.zero_grad#SGD.zero_grad", "the optimizer"),
+        ("## backwards compatible ##", None),
+    ],
+)
+def test_the_programs_own_words_count(tmp_path, name, phase):
+    named = [event("user_annotation", name, 20, 45), *worked(40, 510, 300, 2)]
+    told = phases_of(tmp_path / "a.json", op("aten::mm", 0, 5), *worked(1, 10, 500, 1), *named)
+    assert told == ({"forward and the rest": 5 / 8, phase: 3 / 8} if phase else {})
+
+
+def test_phases_that_contradict_the_kernels_are_not_told(tmp_path):
+    some = [op(NODE, 20, 25), *worked(21, 310, 500, 2)]
+    assert phases_of(tmp_path / "a.json", *worked(1, 10, 300, 1), *some)
+    assert not phases_of(tmp_path / "b.json", *worked(1, 10, 300, 1, name=WGRAD), *some)
+
+
+def test_a_graph_that_no_phase_encloses_may_hold_all_of_them(tmp_path):
+    some = [op(NODE, 20, 25), *worked(21, 810, 100, 2)]
+    assert not phases_of(tmp_path / "a.json", *worked(1, 10, 700, 1, call="cudaGraphLaunch"), *some)
+    assert phases_of(tmp_path / "b.json", *worked(1, 10, 700, 1), *some)
+
+
+def test_backward_of_a_real_run_that_names_no_node_is_that_of_its_thread():
+    told = phases(open_subject([trace_path("kineto_resnet50_v100_dataloader4")]).profiles[0])
+    assert told["backward"] == pytest.approx(0.63, abs=0.01)

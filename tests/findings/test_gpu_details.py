@@ -2,12 +2,14 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
-from real import trace_path
+from real import trace_names, trace_path
 from small import kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
+from tracekit.findings.bandwidth import achieved
 from tracekit.findings.gpu_bound.modules import modules
 from tracekit.findings.rules.low_occupancy import low_occupancy
 from tracekit.findings.rules.memory_bandwidth import memory_bandwidth
@@ -19,7 +21,7 @@ from tracekit.findings.traffic import Traffic, traffic
 from tracekit.profile import memory_bandwidth as peaks
 from tracekit.profile import open_subject
 from tracekit.trace import Trace
-from tracekit.trace.rereading.arguments import arguments
+from tracekit.trace.rereading.arguments import Arguments, arguments
 
 A100 = "NVIDIA A100-SXM4-40GB"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
@@ -145,6 +147,39 @@ def test_elementwise_kernels_that_move_little_for_their_time(tmp_path):
 )
 def test_what_moves_enough_or_cannot_be_told(tmp_path, work, device):
     assert not [*memory_bandwidth(working(tmp_path / "a.json", work, device=device))]
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "moved"),
+    [
+        ("aten::add", [[100], [100]], 1200),
+        ("aten::add", [[100], [100], [], [100]], 1200),  # alpha, and out
+        ("aten::mul", [[100], [100], [100]], 1200),
+        ("aten::clamp_min", [[100], [], [100]], 800),
+        ("aten::exp", [[100], [100]], 800),
+        ("aten::addcmul", [[100], [100], [100]], 1600),
+        ("aten::where", [[100], [], [100]], 1200),  # the number is what is chosen elsewhere
+    ],
+)
+def test_where_a_result_is_written_to_is_no_input(operator, inputs, moved):
+    types = ["float" if shape else "Scalar" for shape in inputs]
+    given = msgspec.json.decode(msgspec.json.encode({"Input Dims": inputs, "Input type": types}), type=Arguments)
+    assert traffic(operator, given).bytes == moved
+
+
+def test_more_than_the_peak_is_logged_and_left_out(tmp_path, caplog):
+    work = adding(100, 250), adding(100, 100)  # 1.26 and 3.15 TB/s
+    with caplog.at_level("WARNING", "tracekit"):
+        sentence = diagnose(working(tmp_path / "a.json", *work)).verdict.sentence
+    assert f"80.9 % of the memory bandwidth of {A100}" in sentence
+    assert f"too many bytes are counted, for more than {A100} has moves them: {ADD}" in caplog.text
+
+
+@pytest.mark.parametrize("name", trace_names() or ["absent"])
+def test_no_kernel_of_a_real_trace_is_faster_than_its_memory(name, caplog):
+    for profile in open_subject([trace_path(name)]).profiles:
+        achieved(profile)
+    assert not caplog.records
 
 
 def test_the_verdict_says_what_is_moved_and_what_is_not_known(tmp_path):

@@ -193,7 +193,7 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     if not number:
         outside = int(shown["count"].to_numpy().sum())
         return f"No sync falls in a counted step; {count(outside)} {'falls' if outside == 1 else 'fall'} outside."
-    sentence = f"{count(number)} syncs a step; the host waits {duration(wait)} in them"
+    sentence = f"{many(number, 'sync')} a step; the host waits {duration(wait)} in {'it' if number == 1 else 'them'}"
     if shown["stall_ns"].null_count == len(shown):
         return f"{sentence}; what that cost the GPU is unknown."
     stall = float(np.nansum(shown["stall_ns"].to_numpy(zero_copy_only=False)))

@@ -1,5 +1,7 @@
 """How much of the memory's bandwidth do large elementwise kernels achieve?"""
 
+import logging
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +13,9 @@ from tracekit.profile import Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
 from tracekit.units import percent, size
 
-_LARGE = 64 << 20  # bytes: more than the caches of most GPUs hold
+_LARGE = 128 << 20  # bytes: half of them, an input, are more than the caches of most GPUs hold
+_IMPOSSIBLE = 1.02  # of the peak: times are rounded
+_LOG = logging.getLogger("tracekit")
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,13 @@ def achieved(profile: Profile) -> Achieved | None:
     if not len(rows):
         return None
     device, peak = memory_bandwidth(profile.trace) or (None, None)
-    return Achieved(rows, sizes, sizes / profile.trace.dur_ns[rows] * 1e9, device, peak)
+    rates = sizes / profile.trace.dur_ns[rows] * 1e9
+    wrong = rates > _IMPOSSIBLE * (peak or math.inf)
+    if wrong.any():
+        name = profile.trace.names[profile.trace.name_codes[rows[wrong][0]]]
+        _LOG.warning("%s: too many bytes are counted, for more than %s has moves them: %s", profile.name, device, name)
+    right = ~wrong
+    return Achieved(rows[right], sizes[right], rates[right], device, peak) if right.any() else None
 
 
 def sentence(profile: Profile) -> str:
@@ -45,4 +55,4 @@ def sentence(profile: Profile) -> str:
     said = f"large elementwise kernels move {size(rate)}/s"
     if reached.peak is None:
         return f"{said}; the memory bandwidth of this GPU is not known"
-    return f"{said}, {percent(min(rate / reached.peak, 1.0))} of the memory bandwidth of {reached.device}"
+    return f"{said}, {percent(rate / reached.peak)} of the memory bandwidth of {reached.device}"

@@ -17,6 +17,11 @@ from tracekit.trace.rereading.arguments import BYTES_OF_TYPE, Arguments
 
 ELEMENTWISE = ("elementwise", "random")
 _COMPARES = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_")  # the result is boolean
+_OF_ONE = (
+    "abs", "clamp_max", "clamp_min", "cos", "erf", "exp", "gelu", "log", "neg", "reciprocal", "relu", "rsqrt",
+    "sigmoid", "silu", "sin", "sqrt", "square", "tanh",
+)  # fmt: skip
+_OF_TWO = ("add", "atan2", "div", "maximum", "minimum", "mul", "pow", "sub", *_COMPARES[:6])
 _ONLY_WRITES = ("aten::fill_", "aten::zero_", "aten::copy_", "aten::bernoulli_", "aten::uniform_", "aten::normal_")
 
 
@@ -51,6 +56,8 @@ def _traffic(operator: str, dims: bytes, kinds: bytes, steps: bytes) -> Traffic 
     if not tensors or any(kind.startswith("TensorList") for kind in types):
         return None
     read = [math.prod(_stored(inputs[k], strides[k])) * (sizes[k] or 0) for k in tensors]
+    if _has_output(operator, tensors):
+        return Traffic(sum(read[:-1]), read[-1])
     if operator in _ONLY_WRITES:
         return Traffic(sum(read[1:]), read[0])
     if operator.endswith("_"):
@@ -62,6 +69,14 @@ def _traffic(operator: str, dims: bytes, kinds: bytes, steps: bytes) -> Traffic 
     compares = operator.removeprefix("aten::").startswith(_COMPARES)
     size = 1 if compares else max(sizes[k] or 0 for k in tensors)
     return Traffic(sum(read), math.prod(shape) * size)
+
+
+def _has_output(operator: str, tensors: list[int]) -> bool:
+    """Whether the last tensor is the `out` argument: it follows a number, or is one more than the operator reads."""
+    name = operator.removeprefix("aten::")
+    if name != "where" and len(tensors) > 1 and tensors[-1] > tensors[-2] + 1:
+        return True
+    return len(tensors) > (1 if name in _OF_ONE else 2 if name in _OF_TWO else math.inf)
 
 
 def _stored(dims: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:

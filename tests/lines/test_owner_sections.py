@@ -52,6 +52,22 @@ def test_libraries(sections):
     assert sum(costs.values()) == 100_000
 
 
+def test_a_library_that_no_line_of_the_users_calls(tmp_path):
+    """As in a server or a pipeline that a library drives, with the user's call before the recording."""
+    trace = write(
+        tmp_path / "trace.json",
+        step(0, 0, 100),
+        call("transformers/pipelines/base.py(1306): __call__", 0, 80),
+        call("scipy/ndimage/_interpolation.py(9): zoom", 20, 50),
+        op("aten::add", 60, 70),
+    )
+    sections = {section.id: section for section in report(open_subject([trace])).sections}
+    costs = {row["library"]: row["trace_ns"] for row in rows(sections["libraries"])}
+    assert costs["transformers"] == 50_000
+    assert costs["scipy"] == 30_000
+    assert sum(costs.values()) == 100_000
+
+
 def test_the_costliest_comes_first_below_what_calls_it():
     costs = {("a",): 5.0, ("a", "b"): 1.0, ("a", "c"): 3.0, ("d",): 9.0, ("d", "e"): 2.0, (): 6.0}
     assert in_tree([costs]) == [("d",), ("d", "e"), (), ("a",), ("a", "c"), ("a", "b")]

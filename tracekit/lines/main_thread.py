@@ -108,14 +108,15 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
 
 
 def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:
-    """The innermost frame of a library, where it is inside the user's innermost."""
+    """The innermost frame of a library, where it is inside the user's innermost, or where none of the user's runs."""
     mask = kinds.library >= 0
     of_libraries = spans.chosen(mask)
     names = kinds.library[mask]
     edges, (library, frame) = merged([of_libraries.innermost, users.innermost])
-    if not len(of_libraries) or not len(users):
+    if not len(of_libraries):
         return StepFunction(edges, np.zeros(max(len(edges) - 1, 0), np.int64), 0)
-    inside = (library >= 0) & (frame >= 0) & (of_libraries.starts[library] >= users.starts[frame])
+    begun = users.starts[frame] if len(users) else np.zeros(len(frame), np.int64)
+    inside = (library >= 0) & ((frame < 0) | (of_libraries.starts[library] >= begun))
     return StepFunction(edges, np.where(inside, names[library], 0), 0)
 
 

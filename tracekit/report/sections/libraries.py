@@ -10,7 +10,9 @@ from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
 
-_LIBRARY = column("library", pa.string(), "the library that a line of yours calls", role="name")
+_LIBRARY = column(
+    "library", pa.string(), "the library whose code runs, called by a line of yours or by none", role="name"
+)
 NONE = "none: your own code, and torch called from it"
 _NAMED = 3
 
@@ -23,7 +25,7 @@ def libraries(report: Report) -> Contents | None:
         return None
     worth = max(each.share(lambda owner: bool(owner.library)) for each in variants)
     if not worth:
-        nothing = Sentences(("No library other than torch is used in a step.",))
+        nothing = Sentences(("No line of yours calls a library other than torch.",))
         return Contents((nothing,), worth=0.0, status="absent")
     costs = OwnerCosts(variants, lambda owner: owner.library, report.baselines)
     order = costs.costliest_first()

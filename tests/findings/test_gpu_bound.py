@@ -61,6 +61,46 @@ def test_the_advice_begins_with_what_can_be_saved(tmp_path):
         assert beside.do.startswith(words)
 
 
+def bounded_by_both(path):
+    """Five products a step of 200 µs each, which take the host 100 µs each: without the GPU's work, half is left."""
+    events, at, free = [], 0.0, 0.0
+    for k in range(4):
+        begin = at
+        for n in range(5):
+            start = max(at + 15, free)
+            free = start + 200
+            events += [op("aten::mm", at, at + 100), launch(at + 10, at + 15, 100 * k + n + 1)]
+            events.append(kernel(GEMM, start, free, 100 * k + n + 1))
+            at += 100
+        events.append(launch(at, free, 0, "cudaDeviceSynchronize"))
+        at = free
+        events.append(step(k, begin, at))
+    return open_subject([write(path, *events)]).profiles[0]
+
+
+def test_other_findings_about_the_work_take_their_part_of_what_it_can_save(tmp_path):
+    """What a step saves without any of the GPU's work is less than that work takes where the host needs time, too."""
+    profile = bounded_by_both(tmp_path / "a.json")
+    alone = as_finding(profile, verdict(profile), [])
+    assert alone.then_bound_by == "host" and alone.cost_ns < 0.6 * alone.claimed_ns
+    pieces = profile.attribution.pieces
+    work, idle = pieces.union(pieces.of("gpu_compute")), pieces.union(pieces.of("dispatch"))
+    part = Finding("x", "X", claim=work, cost_ns=300_000.0, share=0.3)
+    assert as_finding(profile, verdict(profile), [part]).cost_ns == pytest.approx(alone.cost_ns - 300_000)
+    elsewhere = Finding("y", "Y", claim=idle, cost_ns=10_000.0, share=0.01)
+    assert as_finding(profile, verdict(profile), [elsewhere]).cost_ns == pytest.approx(alone.cost_ns)
+
+
+def test_a_host_that_keeps_up_is_not_to_be_made_faster_first(tmp_path, monkeypatch):
+    """Only where its own finding costs more than the GPU's work can save."""
+    profile = bounded_by_both(tmp_path / "a.json")
+    monkeypatch.setattr("tracekit.findings.verdict._MOSTLY", 0.6)
+    usual = verdict(profile)
+    assert as_finding(profile, usual, []).do.endswith("After that, the host has to become faster, too.")
+    slow_host = Finding("dispatch_bound", "Dispatch-bound", cost_ns=900_000.0, share=0.9)
+    assert as_finding(profile, usual, [slow_host]).do.startswith("Make the host faster first")
+
+
 def test_graphs_that_keep_the_gpu_supplied_are_said(tmp_path):
     diagnosis = busy(tmp_path / "graph.json", ("graph", GEMM, 900, "kernel"), call="cudaGraphLaunch")
     assert diagnosis.verdict.id == "cuda_graph_ok_gpu_bound"

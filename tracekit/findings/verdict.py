@@ -10,6 +10,7 @@ from tracekit.findings.finding import Finding, Where
 from tracekit.findings.gpu_bound import gpu_bound
 from tracekit.findings.kernels import kernels, named
 from tracekit.findings.queue_waits import queue_waits
+from tracekit.findings.ranking import worth_telling
 from tracekit.findings.saving import Savings
 from tracekit.intervals import Union
 from tracekit.kernel_names import short_kernel
@@ -152,15 +153,21 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
         keys = (*BOUNDS["gpu"], *BOUNDS["copies"])  # less work makes no gap between two kernels shorter
     claim = pieces.union(pieces.of(*keys))
     saving, claimed = Savings(profile, steps).of(claim), steps.mean(claim)
-    left = max(steps.length - sum(each.cost_ns or 0.0 for each in findings if not each.once), 0.0)
+    left = min(
+        steps.length - sum(each.cost_ns or 0.0 for each in findings if not each.once),
+        saving.step_ns - sum(_cost_within(claim, each) for each in findings if worth_telling(each)),
+    )
     headline, _, why = usual.sentence.partition(": ")
     advice = _making_cheaper(profile, usual, claim, findings)
     if saving.bound == "host" and saving.step_ns < _MOSTLY * claimed:
         why += f" Without any of this work, a step would be only {duration(saving.step_ns)} shorter."
-        advice = "Make the host faster first: it needs the rest of the time, too."
+        if any(each.id in HOST_BOUND and (each.cost_ns or 0.0) > saving.step_ns for each in findings):
+            advice = "Make the host faster first: it needs the rest of the time, too."
+        else:
+            advice += " After that, the host has to become faster, too."
     if left < saving.step_ns:
         why += " The cost leaves out the time that other findings already count."
-    cost = min(saving.step_ns, left)
+    cost = max(min(saving.step_ns, left), 0.0)
     of_kernel = named(profile, lambda name: name == usual.where.kernel)
     rows = kernels(profile, of_kernel) if usual.where.kernel else blamed_events(profile, pieces.of(*keys))
     return Finding(
@@ -175,6 +182,13 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
         claimed_ns=claimed,
         then_bound_by=saving.bound,
     )
+
+
+def _cost_within(claim: Union, finding: Finding) -> float:
+    """How much of the finding's cost is saved where the time claimed is gone, ns per step."""
+    if finding.claim is None or finding.once or not finding.cost_ns:
+        return 0.0
+    return finding.cost_ns * finding.claim.common(claim).total() / max(finding.claim.total(), 1)
 
 
 def _making_cheaper(profile: Profile, usual: Verdict, claim: Union, findings: list[Finding]) -> str:

@@ -42,7 +42,7 @@ def test_a_share_that_is_not_nothing_never_reads_nothing(share, shown):
 def test_other_quantities():
     assert [ratio(1.307), ratio(2.83), ratio(1234.5)] == ["1.31 ×", "2.8 ×", "1,234 ×"]
     assert [size(17.3 * 2**20), size(512), size(None)] == ["17.3 MiB", "512 B", "–"]
-    assert [count(12_000), count(2.5)] == ["12,000", "2.5"]
+    assert [count(12_000), count(2.5), count(sum([0.1] * 10))] == ["12,000", "2.5", "1"]
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,10 @@ def rate(number: float) -> str:
 
 
 def count(number: float | None) -> str:
-    """A count with thousands separators; one decimal if it is not a whole number."""
+    """A count with thousands separators; one decimal if it is not a whole number (but for the rounding of sums)."""
     if number is None:
         return "–"
-    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
+    return f"{number:,.0f}" if float(round(number, 6)).is_integer() else f"{number:,.1f}"
 
 
 def times(number: float) -> str:

@@ -59,6 +59,16 @@ def test_what_an_idle_gpu_waits_for(tmp_path, call, around, said):
     assert sentence.endswith(f"; otherwise, it mostly {said}.")
 
 
+def test_the_shares_of_kernels_are_those_of_a_step(tmp_path):
+    """Work from before the first step is in the totals, but in no step, and so in no share."""
+    step_of_two = [launch(10, 12, 5), kernel("a", 40, 70, 5), launch(14, 16, 6), kernel("b", 70, 80, 6)]
+    old = kernel("b", 0, 40, 1)
+    answer = answer_about(write(tmp_path / "t.json", step(0, 0, 100), *step_of_two, old), "kernels")
+    shares = dict(zip(answer.table["name"].to_pylist(), answer.table["share"].to_pylist(), strict=True))
+    assert shares == {"a": 0.75, "b": 0.25}
+    assert "a: 30.0 µs a step, 75.0 % of its GPU time" in answer.sentence
+
+
 def test_kernels_with_their_launch_and_operator(tmp_path):
     path = write(
         tmp_path / "t.json",

@@ -82,7 +82,8 @@ def test_other_findings_about_the_work_take_their_part_of_what_it_can_save(tmp_p
     """What a step saves without any of the GPU's work is less than that work takes where the host needs time, too."""
     profile = bounded_by_both(tmp_path / "a.json")
     alone = as_finding(profile, verdict(profile), [])
-    assert alone.then_bound_by == "host" and alone.cost_ns < 0.6 * alone.claimed_ns
+    assert alone.then_bound_by == "host"
+    assert alone.cost_ns < 0.6 * alone.claimed_ns
     pieces = profile.attribution.pieces
     work, idle = pieces.union(pieces.of("gpu_compute")), pieces.union(pieces.of("dispatch"))
     part = Finding("x", "X", claim=work, cost_ns=300_000.0, share=0.3)

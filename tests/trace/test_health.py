@@ -40,7 +40,16 @@ def test_several_devices(tmp_path):
 def test_work_of_another_process_is_not_said_to_come_late(tmp_path):
     theirs = launch(105, 108, 69) | {"pid": 2, "tid": 2}
     said = health_of(tmp_path / "a.json", *WORK, theirs, kernel("late", 110, 120, 70))
-    assert said["unlinked_gpu"].endswith("1 of 2 GPU activities has no launch call in the trace.")
+    assert said["unlinked_gpu"].endswith("1 of 2 GPU activities has no launch call of the training process.")
+
+
+def test_work_of_another_process_is_no_backlog(tmp_path):
+    """Where the training process makes no call, nothing says that work was submitted before the first step."""
+    theirs = launch(20, 30, 50) | {"pid": 2, "tid": 2}
+    said = health_of(tmp_path / "a.json", step(0, 0, 100), op("aten::mm", 10, 40), theirs, kernel("gemm", 60, 90, 50))
+    assert said["unlinked_gpu"] == "1 of 1 GPU activities has no launch call of the training process."
+    assert "calls_unknown" in said
+    assert "backlog" not in said
 
 
 def test_stacks_slow_python_down(tmp_path):

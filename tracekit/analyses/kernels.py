@@ -28,7 +28,9 @@ SUMMARY = pa.schema(
         column("per_step", pa.float64(), "instances per counted step; null where none is linked to a launch call"),
         column("step_ns", pa.float64(), "time per counted step", "ns"),
         column("mean_ns", pa.float64(), "mean duration", "ns"),
-        column("share", pa.float64(), "share of all kernel and copy time", "share"),
+        column(
+            "share", pa.float64(), "share of a step's kernel and copy time; of all, where no steps are known", "share"
+        ),
         column("count", pa.int64(), "instances in the whole trace", role="detail"),
         column("total_ns", pa.int64(), "time in the whole trace", "ns", role="detail"),
         *LINE_COLUMNS,
@@ -122,16 +124,17 @@ def _grouped(profile: Profile) -> dict[str, Any]:
 def _summary(profile: Profile) -> pa.Table:
     grouped = _grouped(profile)
     unknown = grouped["tied"] == 0  # the step of what nothing in the trace launched is unknown
-    total = grouped["dur_ns"]
+    total, per_step = grouped["dur_ns"], grouped["dur_ns_per_step"]
+    of = total if unknown.all() else np.where(unknown, 0.0, per_step)
     return table(
         SUMMARY,
         {
             "name": grouped["name"],
             "class": grouped["class"],
             "per_step": pa.array(grouped["per_step"], mask=unknown),
-            "step_ns": pa.array(grouped["dur_ns_per_step"], mask=unknown),
+            "step_ns": pa.array(per_step, mask=unknown),
             "mean_ns": total / grouped["count"],
-            "share": total / float(max(int(total.sum()), 1)),
+            "share": of / (float(of.sum()) or 1.0),
             "count": grouped["count"],
             "total_ns": total,
             **{name: grouped[name] for name in LINE_COLUMNS.names},
@@ -158,17 +161,15 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     names = many(len(shown), "distinct name")
     return (
         f"{number}, with {names}; {_idle_sentence(_idle(trace))}. The costliest is "
-        f"{short_kernel(first['name'])}: {_most(first, shown)}."
+        f"{short_kernel(first['name'])}: {_most(first)}."
     )
 
 
-def _most(first: dict[str, Any], shown: pa.Table) -> str:
+def _most(first: dict[str, Any]) -> str:
     """What the first takes: of a step, or of the whole trace if steps are not known."""
     if first["step_ns"] is None:
         return f"{duration(first['total_ns'])}, {percent(first['share'])} of all GPU time"
-    whole = float(np.nansum(shown["step_ns"].to_numpy()))
-    share = first["step_ns"] / whole if whole else 0.0
-    return f"{duration(first['step_ns'])} a step, {percent(share)} of its GPU time"
+    return f"{duration(first['step_ns'])} a step, {percent(first['share'])} of its GPU time"
 
 
 def _idle_sentence(idle: dict[str, tuple[int, int]]) -> str:
@@ -202,5 +203,5 @@ def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
 
 
 def _of_no_step(trace: Trace) -> str:
-    number = count(trace.census.count(lambda roles: roles.gpu))
-    return f"{number} kernels and copies, whose steps are unknown (none has a launch call in the trace)"
+    number = many(trace.census.count(lambda roles: roles.gpu), "kernel or copy", "kernels and copies")
+    return f"{number} of unknown steps (no launch call of the training process submits any)"

@@ -88,9 +88,10 @@ def _examine(trace: "Trace") -> Iterator[Limitation]:
             yield Limitation(
                 "unlinked_gpu",
                 f"{count(gpu - linked)} of {count(gpu)} GPU activities {'has' if gpu - linked == 1 else 'have'} no "
-                f"launch call in the trace{_submitted(trace)}.",
+                f"launch call {_submitted(trace)}.",
             )
-        yield from _backlog(trace)
+        if not why_unknown:
+            yield from _backlog(trace)
         if (devices := _devices(trace)) > 1:
             yield Limitation(
                 "several_devices",
@@ -107,12 +108,13 @@ def _examine(trace: "Trace") -> Iterator[Limitation]:
 
 
 def _submitted(trace: "Trace") -> str:
-    """Which activities were launched before or after the host was recorded, judged by the ascending ids of calls."""
+    """Where there is no call, and which activities were launched before or after the host was recorded, judged by the
+    ascending ids of calls."""
     least, most, ids = _NO_ID, -_NO_ID, [np.zeros(0, np.int64)]
     for part in trace.parts():
         tied = part.correlation != 0
         if (part.roles.runtime & ~part.process).any():
-            return ""  # another process may have submitted them
+            return "of the training process"  # another one may have submitted them
         calls = part.correlation[tied & part.roles.runtime]
         least, most = int(calls.min(initial=least)), int(calls.max(initial=most))
         rows = part.rows(tied & part.roles.gpu)
@@ -120,10 +122,10 @@ def _submitted(trace: "Trace") -> str:
     unlinked = np.concatenate(ids)
     before, after = int((unlinked < least).sum()), int((unlinked > most).sum())
     if least > most:
-        return ""
+        return "in the trace"
     ends = {"before the recording": before, "after the recording of the host ended": after}
     parts = [f"{count(n)} {'was' if n == 1 else 'were'} submitted {when}" for when, n in ends.items() if n]
-    return f": {', '.join(parts)}" if parts else ""
+    return f"in the trace: {', '.join(parts)}" if parts else "in the trace"
 
 
 def _backlog(trace: "Trace") -> Iterator[Limitation]:

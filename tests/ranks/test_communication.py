@@ -129,6 +129,7 @@ def test_the_report_has_it_of_several_ranks_and_of_one(tmp_path):
         report = make_report(open_subject(paths))
         section = next(section for section in report.sections if section.id == "communication")
         assert "a bus bandwidth of 62.9 GB/s (formulas of nccl-tests)" in section.blocks[0].lines[0]
+    assert section.blocks[0].lines[0].startswith("This rank spends")
     assert "In a single rank's trace, the fastest call of each size is taken" in section.blocks[0].lines[0]
 
 

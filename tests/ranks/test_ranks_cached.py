@@ -64,7 +64,7 @@ def test_nor_does_that_of_a_single_rank(tmp_path, read_nothing):
     (tmp_path / "groups").mkdir()
     path = job_of_groups(tmp_path / "groups") / "rank2.json"
     first = document(path)
-    assert "Each rank spends" in first
+    assert "This rank spends" in first
     read_nothing()
     assert document(path) == first
 

@@ -85,7 +85,7 @@ sample: $(VENV)/.demo
 	rm -rf out/sample
 	mkdir -p out/sample
 	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,eager-norm,compiled,compiled-norm --steps 6 \
-		-o out/sample/run.json
+		--threads $(THREADS) -o out/sample/run.json
 	rm -rf sample_traces/run.json sample_traces/run-*
 	mv out/sample/* sample_traces
 

@@ -134,6 +134,8 @@ def test_a_comparison_in_words():
     faster, slower = (contrast(*in_turns(ours, [1000] * 5)) for ours in ([500, 510, 490, 500, 505], [1100] * 5))
     assert compared(faster, "eager") == "2.00 × faster than eager (1.87–2.13; 4 pairs)"
     assert compared(slower) == "1.10 × slower (1.03–1.17; 4 pairs)"
+    apart = contrast(*in_turns([1000, 15_000], [1000, 1000]))
+    assert compared(apart, "eager") == "3.9 × slower than eager (too far apart to tell; 2 pairs), within noise"
     assert compared(contrast(*in_turns([1000, 1100, 900, 1000, 1000], [1000] * 5))).endswith("; 4 pairs), within noise")
 
 

@@ -22,6 +22,7 @@ Interval = tuple[float, float]
 # much more once in twenty times, and five or more by so much less once in a hundred times (Fisher's F).
 _FAR_MORE, _FAR_LESS = 7, 1 / 16
 _MOST_PERSISTENT = 0.98
+_USELESS = 100  # times as high as its lower end is the upper end of an interval that says nothing
 LARGEST_LOG = 700.0  # beyond 709.8, an exponential is too large for a float
 
 
@@ -56,6 +57,11 @@ NOTHING_KNOWN = Prior(0.0, 0)
 def is_noise(ratio: Interval | None) -> bool:
     """Whether a difference is within noise: the interval of the ratio contains 1, or there is none."""
     return ratio is None or ratio[0] <= 1 <= ratio[1]
+
+
+def says_nothing(interval: Interval) -> bool:
+    """Whether its ends are so far apart, as after two passes that differ much, that quoting them helps nobody."""
+    return not interval[0] or interval[1] / interval[0] > _USELESS
 
 
 def interval_from_logs(low: float, high: float) -> Interval:

@@ -24,6 +24,7 @@ from tracekit.uncertainty import (
     half_width_of_mean,
     interval_from_logs,
     is_noise,
+    says_nothing,
 )
 from tracekit.units import duration, many, percent, ratio
 
@@ -172,7 +173,8 @@ def compared(ours: Contrast, other: str = "") -> str:
         verdict = "as fast as" if other else "as fast"
     else:
         verdict = f"{ratio(factor)} {'slower' if slower else 'faster'}{' than' if other else ''}"
-    interval = f" ({_ends(ours.interval, slower)}; {_rests_on(ours)})" if ours.interval else ""
+    ends = "too far apart to tell" if ours.interval and says_nothing(ours.interval) else None
+    interval = f" ({ends or _ends(ours.interval, slower)}; {_rests_on(ours)})" if ours.interval else ""
     significance = "not significant: " if other and ours.interval is None else ""
     doubt = f", {significance}{ours.doubt}" if ours.doubt else ""
     return f"{verdict}{f' {other}' if other else ''}{interval}{doubt}"

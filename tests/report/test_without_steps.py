@@ -27,6 +27,7 @@ def test_neither_headline_nor_findings_nor_tables_speak_of_a_step(tmp_path, caps
         events.append(kernel(f"kernel{k}", at + 140, at + 145, k + 1))
     said = everything(write(tmp_path / "t.json", *events), capsys)
     assert not SAID.search(said)
+    assert "bounds the step" not in said
     assert said.startswith("t takes 2.35 ms in all:")
     assert "Where the wall time of the recording goes" in said
     assert "12 kernels and copies in all" in said
@@ -46,6 +47,7 @@ def test_one_annotated_step_is_a_step(tmp_path, capsys):
         ("let the profiler warm up for a step", "let the profiler warm up for a step"),
         ("Move it out of the step.", "Move it out of the step."),
         ("Memory of a step", "Memory of the recording"),
+        ("Then the host bounds the step.", "Then the host bounds the recording."),
     ],
 )
 def test_the_words(said, instead):

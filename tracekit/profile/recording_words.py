@@ -15,6 +15,7 @@ _WORDS = tuple(
         (r"\b(?:a|each) step(?= (?:takes|took|would|could|is|has)\b)", "the recording"),
         (r"(?<!\bfor) (?:a|per|each) step\b", " in all"),
         (r"^(?:A|One|Each) step\b|(?<=[.:;] )(?:A|One|Each) step\b", "The recording"),
+        (r"\b(bounds?) the step\b", r"\1 the recording"),
         (r"\bin (?:each of )?the steps that the means cover\b", "in the recording"),
     )
 )

@@ -153,8 +153,15 @@ _WHOLE = {"per_step": ("title", "number"), "step_ns": ("title", "time"), "step":
 def of_the_recording_in(block: Block) -> Block:
     """The block as it is said of a recording without steps."""
     if isinstance(block, Cards):
-        cards = (replace(card, costs=tuple((n, of_the_recording(c)) for n, c in card.costs)) for card in block.cards)
-        return replace(block, lines=tuple(map(of_the_recording, block.lines)), cards=(*cards,))
+        cards = tuple(
+            replace(
+                card,
+                costs=tuple((name, of_the_recording(cost)) for name, cost in card.costs),
+                why=of_the_recording(card.why),
+            )
+            for card in block.cards
+        )
+        return replace(block, lines=tuple(map(of_the_recording, block.lines)), cards=cards)
     if isinstance(block, Sentences):
         return replace(block, lines=tuple(map(of_the_recording, block.lines)))
     if isinstance(block, Breakdown):

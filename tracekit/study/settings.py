@@ -9,12 +9,11 @@ from functools import cached_property, lru_cache
 from tracekit.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
 from tracekit.study.store import CellResult, Study
-from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs, is_noise
+from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs, is_noise, says_nothing
 from tracekit.units import many
 from tracekit.unprofiled import cold_cost_ns, contrast, prior_of_pairs, step_interval, steps_to_break_even
 
 ONE_PASS = "one pass"
-_USELESS = 100  # with only two passes or pairs, the ends of an interval may differ by such a factor
 
 
 @dataclass(frozen=True)
@@ -215,7 +214,7 @@ def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
 
 def interval_text(interval: Interval | None) -> str | None:
     """`0.96–1.31`; None if it is unknown, or so wide that it says nothing."""
-    if interval is None or not interval[0] or interval[1] / interval[0] > _USELESS:
+    if interval is None or says_nothing(interval):
         return None
     return f"{interval[0]:.2f}–{interval[1]:.2f}"
 

@@ -93,6 +93,16 @@ def test_the_same_operator_at_another_line_shows_no_stall(tmp_path):
     assert "GPU" not in busy.advice  # the operator runs where it must
 
 
+def test_the_operators_around_are_those_that_no_other_encloses(tmp_path):
+    inner = []
+    for event_of in on_a_cpu([6800] * 6, between=("aten::linear", "aten::relu")):
+        if event_of["name"] == "aten::linear":
+            end = event_of["ts"] + event_of["dur"]
+            inner.append(op("aten::resolve_conj", end - 5, end))
+    findings = listed(tmp_path / "a.json", *on_a_cpu([6800] * 6, between=("aten::linear", "aten::relu")), *inner)
+    assert findings["python_bound"].headline == "Python is busy between aten::linear and aten::relu"
+
+
 def on_a_gpu(slow, usual, first_slow=8):
     """Nine steps in which the host needs 60 µs before it launches a kernel, and in the last ones 8 ms: the events that
     `usual(at, end)` and `slow(at, end)` return lie in that time."""

@@ -24,7 +24,6 @@ _SHORTER_NS = 100_000  # what is as short is no part of a hole's cause, whatever
 _ODD = 20  # times the median of its name: an event that long is out of the ordinary
 OFTEN = 0.5  # of the steps: what occurs so often is a normal part of a step
 _FALLBACK = re.compile(r"fallback_function|TensorExpr.*", re.DOTALL)
-_NEAR = 1000  # events looked at for the operator before or after
 _SIZES_LOOKED_AT = 200  # operators of the same name
 _LOOKED_AT = 16  # starts of backward at which its line is looked up
 
@@ -255,11 +254,14 @@ class Holes:
 
     @cached_property
     def _gaps(self) -> tuple[Ints, Ints]:
-        """The operators of the main thread by start, and the time from the end of each to the start of the next, ns."""
+        """The operators of the main thread that no other encloses, by start, and the time from the end of each to the
+        start of the next, ns."""
         trace = self._profile.trace
         rows = trace.where(self._is_operator)
-        ends = trace.ts_ns[rows] + trace.dur_ns[rows]
-        return rows, np.maximum(trace.ts_ns[rows[1:]] - ends[:-1], 0)
+        starts, ends = trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows]
+        outer = starts >= np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(ends)[:-1]))
+        rows, starts, ends = rows[outer], starts[outer], ends[outer]
+        return rows, starts[1:] - ends[:-1]
 
     def _is_handover(self, piece: int) -> bool:
         """Whether backward begins in autograd's thread where this ends; or has ended there where this begins, at the
@@ -312,17 +314,12 @@ class Holes:
         return trace.events_at(trace.where(works))
 
     def _around(self, k: int) -> tuple[int, int]:
-        """The operators of the main thread before and after; −1 for none among the nearest events."""
-        trace, pieces, piece = self._profile.trace, self._pieces, self._indices[k]
-        low, high = np.searchsorted(trace.ts_ns, (pieces.start[piece], pieces.end[piece])).tolist()
-        before = self._operators(range(max(low - _NEAR, 0), low))
-        after = self._operators(range(high, min(high + _NEAR, len(trace.ts_ns))))
-        return int(before[-1]) if len(before) else -1, int(after[0]) if len(after) else -1
-
-    def _operators(self, rows: range) -> Ints:
-        trace = self._profile.trace
-        part = trace.events_at(slice(rows.start, rows.stop))
-        return part.rows(self._is_operator(part))
+        """The operators of the main thread before and after; −1 for none."""
+        trace, pieces, piece, (rows, _) = self._profile.trace, self._pieces, self._indices[k], self._gaps
+        ends = trace.ts_ns[rows] + trace.dur_ns[rows]
+        before = int(np.searchsorted(ends, pieces.start[piece], side="right"))
+        after = int(np.searchsorted(trace.ts_ns[rows], pieces.end[piece]))
+        return int(rows[before - 1]) if before else -1, int(rows[after]) if after < len(rows) else -1
 
     def _is_operator(self, part: Events) -> Bools:
         roles = part.roles

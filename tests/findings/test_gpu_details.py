@@ -255,6 +255,12 @@ def test_the_sizes_of_products(tmp_path):
     (finding,) = unaligned_products(working(tmp_path / "b.json", odd))
     assert finding.headline.startswith("Matrix products with unaligned operands")
     assert "(operands 16×5185×64 and 16×64×5185)" in finding.why
+    into = ("aten::mm", [[1024, 2048], [2048, 512], [1024, 512]], SGEMM, 500, {})  # compiled code says where to write
+    added = ("aten::addmm", [[1024, 512], [1024, 256], [256, 512]], SGEMM, 400, {})
+    (finding,) = without_tensor_cores(working(tmp_path / "d.json", into, added))
+    assert "(operands 1024×2048 and 2048×512)" in finding.why
+    (finding,) = without_tensor_cores(working(tmp_path / "e.json", added))
+    assert "(operands 1024×256 and 256×512)" in finding.why
     compiled = ("CompiledFunction", [[3, 4], [5, 6]], SGEMM, 500, {})  # its inputs are not the product's
     (finding,) = without_tensor_cores(working(tmp_path / "c.json", compiled))
     assert "×" not in finding.title

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from real import trace_names, trace_path
-from small import kernel, launch, op, step, write
+from small import event, kernel, launch, op, step, write
 
 from tracekit.findings import diagnose, saving
 from tracekit.findings.counted import Steps
+from tracekit.findings.finding import Finding
 from tracekit.findings.kernels import kernels, time_of
+from tracekit.findings.ranking import ranked
 from tracekit.findings.saving import Savings
 from tracekit.profile import open_subject
 
@@ -69,6 +71,27 @@ def test_what_keeps_the_gpu_waiting_is_saved(tmp_path):
     claim = idle(profile, "dispatch", "kernel_launch")
     saved = savings(profile).of(claim)
     assert saved.step_ns == Steps.of(profile).mean(claim) > 80 * US
+
+
+@pytest.mark.parametrize("stacks", [False, True])
+def test_the_lead_with_which_a_recording_starts_is_not_saved_again(tmp_path, stacks):
+    """The host takes 60 µs a step, the GPU 100 µs; when the first of four steps is issued, it has 500 µs left to do."""
+    events = [launch(0, 5, 1), kernel("gemm", 5, 510, 1)]
+    for k in range(4):
+        at, ran = 10.0 + 60 * k, 510.0 + 100 * k
+        events += [op("aten::mm", at, at + 59), launch(at + 10, at + 15, k + 2), step(k, at, at + 60)]
+        events.append(kernel("gemm", ran, ran + 100, k + 2))
+        if stacks:
+            events.append(event("python_function", "train.py(3): step", at, at + 59.5))
+    profile = open_subject([write(tmp_path / "a.json", *events)]).profiles[0]
+    claim = every_kernel(profile)
+    assert Steps.of(profile).mean(claim) == 100 * US
+    saved = savings(profile).of(claim)
+    assert saved.step_ns == pytest.approx(40 * US, rel=0.02)  # it cannot issue steps faster than before
+    assert saved.bound == "host"
+    finding = Finding("without_tensor_cores", "Slow kernels", 100 * US, "", "", claim=claim)
+    (priced,) = ranked(profile, [finding])
+    assert ("more may be saved" in priced.why) is stacks
 
 
 def waiting(path, python=50, steps=3):

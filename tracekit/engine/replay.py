@@ -76,9 +76,9 @@ class Replay:
         return np.flatnonzero(last).tolist()
 
     @cached_property
-    def recorded_end(self) -> int:
-        """When all of it was done."""
-        return int(self.nodes.end[self._last].max())
+    def recorded(self) -> Times:
+        """The times of all nodes as they were recorded."""
+        return self.without(Removal())
 
     def without(self, removal: Removal) -> Times:
         """The times of all nodes without what is removed; whatever ran at the start of the stretch stays."""
@@ -117,6 +117,12 @@ class Replay:
     def end(self, times: Times) -> int:
         """When all of it is done, ns on the trace's clock."""
         return max(times.end[node] for node in self._last)
+
+    def host_behind(self, times: Times, lead: int) -> int:
+        """By how much the host takes longer for all of it than the GPU, which begins when the host is ahead by `lead`;
+        ns, negative where the host is faster."""
+        host = int(np.flatnonzero(self.nodes.kind == END)[0])
+        return times.end[host] - (self.end(times) - lead)
 
     def bound(self, times: Times) -> Bound:
         """What takes most of the time on the path that decides when all is done: each node and what it waited for."""

@@ -60,7 +60,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         priced.append(
             replace(
                 finding,
-                why=_and_ahead(finding.why, cost, claimed),
+                why=_and_ahead(finding.why, cost, claimed) + _and_slowed(profile, finding, saving, claimed),
                 do=finding.do.replace("{saving}", duration(cost or 0.0)),
                 cost_ns=cost,
                 claimed_ns=claimed,
@@ -84,6 +84,14 @@ def _and_ahead(why: str, cost: float | None, claimed: float | None) -> str:
     """The evidence, and why a finding costs more than the time that is blamed on it."""
     ahead = (cost or 0.0) > _AHEAD * (claimed or 0.0)
     return f"{why} Without it, the host would also be ahead later, where the GPU waits now." if ahead else why
+
+
+def _and_slowed(profile: Profile, finding: Finding, saving: Saving, claimed: float | None) -> str:
+    """Why more may be saved than the recording tells: stacks slow down the host, which bounds what is saved."""
+    bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _AHEAD < (claimed or 0.0)
+    if not (bounded and profile.trace.has_stacks):
+        return ""
+    return " Recording Python stacks slows that host down: without them, more may be saved."
 
 
 def order(finding: Finding) -> tuple[bool, bool, float]:

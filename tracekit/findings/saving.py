@@ -55,18 +55,28 @@ class Savings:
         removal = _removal(self._profile, run, segments, claim, work)
         if host is not None:
             removal = replace(removal, host=removal.host.plus(host.clip(low, high)))
-        usual, unrecorded = run.recorded_end, self._recording
+        usual, unrecorded = run.recorded, self._recording
         if self._steps.unrecorded is not None:
-            usual = run.end(run.without(unrecorded))
+            usual = run.without(unrecorded)
             removal = replace(removal, host=removal.host.plus(unrecorded.host), latency_ns=unrecorded.latency_ns)
         times = run.without(removal)
-        saved = claimed * (usual - run.end(times)) / max(self._steps.total(claim), 1.0)
+        # Where the recording starts with a lead of the host, its steps end before the host could issue more of them.
+        lead = self._lead(low)
+        too_soon = max(run.host_behind(times, lead) - max(run.host_behind(usual, lead), 0), 0)
+        saved = claimed * (run.end(usual) - run.end(times) - too_soon) / max(self._steps.total(claim), 1.0)
         if removal.device is not None and not removal.device.any() and not self._gaps(claim):
             # What is claimed is only the part that keeps the GPU waiting. Without the cause, the host saves what it
             # does beside a busy GPU as well, and is ahead by that.
             saved = max(saved, claimed)
         saved = min(saved, self._steps.length)
-        return Saving(saved, run.bound(times) if saved >= LEAST_SHARE * self._steps.length else None)
+        if saved < LEAST_SHARE * self._steps.length:
+            return Saving(saved)
+        return Saving(saved, "host" if too_soon else run.bound(times))
+
+    def _lead(self, low: int) -> int:
+        """By how much the host was ahead of the GPU when it issued the step that begins the stretch, ns."""
+        steps = self._profile.trace.steps
+        return int((steps.begin - steps.issued)[steps.issued == low].max(initial=0))
 
     def _gaps(self, claim: Union) -> bool:
         """Whether some of the claim is time in which queued work does not start."""

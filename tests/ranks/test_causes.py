@@ -153,6 +153,35 @@ def test_the_report_names_the_one_that_began_it(tmp_path, on_gpu):
     assert {(row["rank"], row["because"]) for row in stragglers.to_pylist()} == {(3, "data loading")}
 
 
+@pytest.mark.parametrize("begun_us", [0, 600])
+def test_who_comes_late_to_its_first_recorded_step_is_not_blamed_for_what_it_does_there(tmp_path, begun_us):
+    """Rank 1 begins its first step later than rank 0, and loads data for 200 µs longer in each."""
+    for rank in range(2):
+        events = []
+        for number in range(2):
+            t = 1000 + 5000 * number
+            begins, loads = t + (begun_us if rank and not number else 0), 200 * rank
+            events.append(step(number, begins, t + 5000))
+            events.append(event("user_annotation", "enumerate(DataLoader)#_Single", begins, begins + 100 + loads))
+            args = {"Collective name": "allreduce", "Process Group Name": "0", "Group size": 2, "Seq": number}
+            begun, done = begins + 400 + loads, t + 1500
+            events += [
+                event("cpu_op", "record_param_comms", begun - 60, begun - 41, **args),
+                launch(begun - 55, begun - 45, number + 1),
+                kernel("ncclDevKernel_AllReduce(x)", begun, done, number + 1),
+                launch(done - 10, done, 0, "cudaDeviceSynchronize"),
+            ]
+        content = {"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(content))
+    section = section_of(tmp_path)
+    rows = {row["rank"]: row for row in section.blocks[1].rows.to_pylist()}
+    assert rows[1]["because"] == "data loading"
+    assert rows[1]["late"] == (1 if begun_us else 2)
+    assert rows[1]["late_ns"] == (100_000 if begun_us else 200_000)
+    said = "Rank 1 came 800 µs later than the first to a collective because it came late to its first recorded step"
+    assert any(said in line for line in section.blocks[0].lines) is bool(begun_us)
+
+
 def test_ranks_that_share_no_collective_are_aligned_among_themselves(tmp_path):
     for rank, (begin, clock) in enumerate([(100, 0), (900, 7000), (100, 50_000), (300, 90_000)]):
         pair = ("A", [0, 1]) if rank < 2 else ("B", [2, 3])

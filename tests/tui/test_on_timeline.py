@@ -107,11 +107,11 @@ def test_a_late_rank_leads_to_what_makes_it_late_in_its_own_recording() -> None:
     of = opened(*(trace_path(f"param_dlrm_v100_rank{rank}") for rank in range(4)))
     now, sheet = sheets(of)["ranks"]
     late = max(range(len(sheet)), key=lambda index: sheet.table["late_ns"][sheet.row_at(index)].as_py())
-    assert sheet.table["because"][sheet.row_at(late)].as_py() == "data loading"
+    assert sheet.table["because"][sheet.row_at(late)].as_py() == "dispatch"
     name, moment = on_timeline(of, now, sheet, late).of("moment")
     assert name == "param_dlrm_v100 rank 2"
     pieces = of.profile(name).attribution.pieces
-    waits = pieces.of("dataload")
+    waits = pieces.of("dispatch")
     longest = int(np.argmax(np.where(waits, pieces.dur, 0)))
     assert pieces.start[longest] < moment < pieces.end[longest]
     home, findings = sheets(of)["findings"]

@@ -17,15 +17,15 @@ from tracekit.ranks.matching import Matched
 from tracekit.ranks.waits import Waits
 from tracekit.trace.columns import values
 
-OWN, PASSED_ON, INFERRED = "its own", "passed on", "passed on, inferred"
+OWN, PASSED_ON, INFERRED, UNSEEN = "its own", "passed on", "passed on, inferred", "not recorded"
 _COMMUNICATION, _PYTHON = CODES["gpu_comm"], CODES["python"]
 _LOOK_BACK = 64  # collectives to look back for one that all ranks had left before they came to the next
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Who is to blame (an index into the ranks), in which bucket it spent too much, and whether that was its own
-    doing."""
+    """Who is to blame (an index into the ranks), in which bucket it spent too much, and whether that was its own doing
+    or happened before its first recorded step."""
 
     rank: int
     bucket: str | None
@@ -38,7 +38,8 @@ def causes(matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> 
     The bucket to blame is the one in which the last rank most exceeded the mean of the others since the latest
     collective that all of them had left before they came to this one (or, without any, since the first step began). The
     time that they had waited in other collectives meanwhile counts as another bucket. If it is the largest, the rank to
-    blame is the one that was to blame for the collectives in which the last rank had waited longest.
+    blame is the one that was to blame for the collectives in which the last rank had waited longest. So does the time
+    by which it came later than the others to its first recorded step: nothing that was recorded explains that.
     """
     search = _Search(matched, start, end, last, ranks)
     for index in np.argsort(start[last], kind="stable").tolist():  # earlier ones first
@@ -82,6 +83,10 @@ class _Search:
         beyond = _beyond(spent, is_late)
         waiting = _beyond(np.array([[each.waited_ns.sum()] for each in waited]), is_late)
         bucket = int(beyond.argmax())
+        if base is None:
+            begun = self._start[rows] - self._spent[0][rows].sum(axis=1)
+            if _beyond(begun[:, None] - begun.min(), is_late)[0] > max(beyond[bucket], waiting[0], 0):
+                return Cause(rank, None, UNSEEN)
         if waiting[0] <= max(beyond[bucket], 0):
             return Cause(rank, KEYS[bucket] if beyond[bucket] > 0 else None)
         of_late = waited[int(is_late.argmax())]
@@ -89,16 +94,17 @@ class _Search:
 
     def _passed_on(self, collectives: Ints, waited_ns: Ints, certain: Bools) -> Cause:
         """Who was to blame for most of the waiting in these collectives."""
-        blamed: dict[tuple[int, str | None], int] = {}
-        inferred: dict[tuple[int, str | None], bool] = {}
+        blamed: dict[tuple[int, str | None, bool], int] = {}
+        inferred: dict[tuple[int, str | None, bool], bool] = {}
         for index, waited, is_certain in zip(collectives.tolist(), waited_ns.tolist(), certain.tolist(), strict=True):
             if waited:
                 cause = self.known.get(index) or Cause(int(self._matched.rank[self._last[index]]), None)
-                key = cause.rank, cause.bucket
+                key = cause.rank, cause.bucket, cause.how == UNSEEN
                 blamed[key] = blamed.get(key, 0) + waited
                 inferred[key] = inferred.get(key, False) or not is_certain or cause.how == INFERRED
-        rank, bucket = max(blamed, key=lambda key: blamed[key])
-        return Cause(rank, bucket, INFERRED if inferred[rank, bucket] else PASSED_ON)
+        most = max(blamed, key=lambda key: blamed[key])
+        rank, bucket, unseen = most
+        return Cause(rank, bucket, UNSEEN if unseen else INFERRED if inferred[most] else PASSED_ON)
 
     def _through(self, rows: Ints, late_rank: int) -> Ints | None:
         """The rows of these ranks in the latest collective that all of them had left when they came to these."""

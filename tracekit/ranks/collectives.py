@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.intervals import Bools, Ints, Union
-from tracekit.ranks.causes import INFERRED, causes
+from tracekit.ranks.causes import INFERRED, UNSEEN, causes
 from tracekit.ranks.clocks import Clock, align
 from tracekit.ranks.columns import RankColumns
 from tracekit.ranks.matching import Matched, match
@@ -40,7 +40,12 @@ COLLECTIVES = pa.schema(
             "cause_rank", _WHOLE, "rank to blame: late_rank, or the one that it had waited for in another collective"
         ),
         column("late_bucket", pa.string(), "bucket in which the rank to blame lost time since the collective before"),
-        column("cause", pa.string(), "its own, passed on (by a rank that it had waited for), or passed on, inferred"),
+        column(
+            "cause",
+            pa.string(),
+            "its own, passed on (by a rank that it had waited for), passed on, inferred, or not recorded: it came as "
+            "late to its first recorded step",
+        ),
         column("late_ns", _WHOLE, "how much later than the first it arrived", "ns"),
     ]
 )
@@ -97,12 +102,29 @@ class Collectives:
 
     @cached_property
     def late(self) -> pa.Table:
-        """One row per collective at which a rank arrived last by more than the error of the clocks."""
+        """One row per collective at which a rank arrived last by more than the error of the clocks, because of what was
+        recorded."""
         return self.table.take(self._late_rows)
 
     @cached_property
+    def late_before(self) -> dict[int, int]:
+        """By how much ranks came later than the first to a collective because of what was not recorded, ns."""
+        rows = self.first[self._unseen[self.first]]
+        ranks, late = (values(self.table[name])[rows].tolist() for name in ("late_rank", "late_ns"))
+        longest: dict[int, int] = {}
+        for rank, late_ns in zip(ranks, late, strict=True):
+            if late_ns > self.error_ns:
+                longest[rank] = max(longest.get(rank, 0), late_ns)
+        return longest
+
+    @cached_property
+    def _unseen(self) -> Bools:
+        unseen: Bools = np.array([how == UNSEEN for how in self.table["cause"].to_pylist()], bool)
+        return unseen
+
+    @cached_property
     def _late_rows(self) -> Ints:
-        late: Ints = self.first[values(self.table["late_ns"])[self.first] > self.error_ns]
+        late: Ints = self.first[(values(self.table["late_ns"]) > self.error_ns)[self.first] & ~self._unseen[self.first]]
         return late
 
     @cached_property

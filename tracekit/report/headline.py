@@ -19,6 +19,7 @@ from tracekit.unprofiled import compared, compiling_cost
 _NAMED = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed
 _TOLD = 0.01  # of what was recorded
+_LATE = 0.1  # of a step: a rank that delays the others by less is not told before all else, unless nothing costs more
 APART = 0.1  # of the median: a mean that is so far from it describes no step
 _SAID: dict[Contradiction, str] = {
     "": "",
@@ -41,7 +42,7 @@ def headline(report: Report) -> list[str]:
 def _late_ranks(report: Report) -> Iterator[str]:
     for name, found in report.diagnoses.items():
         late = next((each for each in found.findings if each.id == "late_rank"), None)
-        if late is not None:
+        if late is not None and (late.id == found.verdict.id or (late.share or 0.0) >= _LATE):
             yield (
                 f"{sanitize(name)}: {sanitize(late.title)}." if len(report.members) > 1 else f"{sanitize(late.title)}."
             )

@@ -29,7 +29,7 @@ RANKS = pa.schema(
         column("comm_ns", _REAL, "communication that nothing hides, per step; on a CPU inferred", "ns"),
         column("wait_ns", _REAL, "waiting for later ranks inside collectives, per step", "ns"),
         column("late", _WHOLE, "collectives at which it arrived last"),
-        column("late_ns", _REAL, "how much later than the first it arrived, per step", "ns"),
+        column("late_ns", _REAL, "how much later than the first it arrived because of what it did, per step", "ns"),
         column(
             "because",
             pa.string(),
@@ -67,7 +67,7 @@ def ranks(report: Report, profile: Profile) -> Contents | None:
     matched = report.collectives[profile.name]
     rows = [*_rows(columns, matched)]
     said = _said(profile.captures[0].rank, rows, matched)
-    sentences = Sentences((said, *_incomplete(report, columns, matched)))
+    sentences = Sentences((said, *_late_before(matched), *_incomplete(report, columns, matched)))
     table = Table("ranks", pa.Table.from_pylist(rows, RANKS))
     step = max(row["step_ns"] or 0.0 for row in rows)
     worth = max(row["late_ns"] for row in rows) / step if step else None
@@ -145,6 +145,15 @@ def _said(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:
         f"{of_which} {straggling.sentence()}; it is last at {late['late']} of {count(len(matched))} collectives, and "
         f"causes the longest waits in {of_steps}. {_passed_on(straggling.rank, matched)}{aligned}"
     )
+
+
+def _late_before(matched: Collectives) -> Iterator[str]:
+    """Which ranks were late before the recording shows anything of them."""
+    for rank, late_ns in matched.late_before.items():
+        yield (
+            f"Rank {rank} came {duration(late_ns)} later than the first to a collective because it came late to its "
+            "first recorded step: why is not recorded, and its lateness leaves that out."
+        )
 
 
 def _passed_on(rank: int, matched: Collectives) -> str:

@@ -33,6 +33,8 @@ def test_steps(tmp_path):
     assert answer.table["busy"].to_pylist() == pytest.approx([30 / 110, 30 / 111, 30 / 112])
     assert "3 steady steps take 111 µs" in answer.sentence
     assert "mostly waits for the host" in answer.sentence
+    alone = answer_about(training(tmp_path / "one.json", steps=1), "steps")
+    assert alone.sentence.startswith("1 step takes 110 µs; ")  # nobody can see whether it is steady
 
 
 def test_the_median_of_steps_of_two_kinds_is_not_told(tmp_path):

@@ -5,8 +5,11 @@ from small import event, kernel, launch, op, step, write
 
 from tests.findings.healthy import healthy
 from tests.findings.pointing import points_at_events
+from tracekit.analyses import answers
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.report.headline import headline
 
 
 def diagnosed(path):
@@ -44,6 +47,22 @@ def test_operators_of_an_accelerator_on_a_trace_of_the_cpu(tmp_path, made):
     diagnosis = diagnosed(write(tmp_path / "a.json", step(0, 0, 100), op("aten::relu", 60, 90), made))
     assert diagnosis.verdict.id == "gpu_side_missing"
     assert not any("CPU" in finding.title + finding.advice for finding in diagnosis.findings)
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+def test_what_the_host_needs_to_submit_work_is_not_the_work(tmp_path, annotated):
+    """Rows are gathered on a GPU that was not recorded: nobody knows how long that takes, or what computing takes."""
+    events = [op("aten::index_select", 10, 50), op("aten::scatter_add_", 50, 90)]
+    submits = launch(20, 25, 1) if annotated else op("triton_poi_fused_add_0", 90, 95)
+    path = write(tmp_path / "a.json", *([step(0, 0, 100)] if annotated else []), *events, submits)
+    profile = open_subject([path]).profiles[0]
+    (said,) = headline(report(open_subject([path])))
+    assert "CPU" not in said
+    assert "operators (" in said
+    of = {each.analysis: each for each in answers(profile)}
+    assert of["message_passing"].status == "unanswered"
+    assert not len(of["message_passing"].table)
+    assert "These are times of the host" in of["operators"].sentence
 
 
 def test_kernels_of_nobody(tmp_path):

@@ -137,12 +137,22 @@ def test_what_the_allocator_reserves_and_what_was_there_before(tmp_path):
     assert (device.reserved_bytes, device.idle_bytes) == (4000, 2000)
 
 
+def test_less_than_half_is_not_most_of_it(tmp_path, capsys):
+    events = [each for k in (1, 2, 3) for each in (op(f"aten::a{k}", 9 * k, 9 * k + 8), instant(9 * k + 4, 100, k))]
+    path = write(tmp_path / "trace.json", step(0, 0, 100), *events)
+    path.write_text(json.dumps({"profile_memory": 1, **json.loads(path.read_text())}))
+    assert main(["report", str(path), "--full"]) == 0
+    said = " ".join(capsys.readouterr().out.replace("\u00a0", " ").split())
+    assert "; the largest part of what was allocated since then is held by aten::a1, " in said
+
+
 def test_in_every_face(tmp_path, capsys):
     run = recorded_run(planted(tmp_path / "trace.json"))
     assert main(["report", str(run), "--full"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "eager: memory peaks at 4.00 KiB above the start of the recording" in said
-    assert "held by aten::mm at /home/me/mine.py:2 work, 3.91 KiB (97.6 %)." in said
+    assert "; most of what was allocated since then is held by aten::mm at /home/me/mine.py:2 work, " in said
+    assert "3.91 KiB (97.6 %)." in said
     assert main(["report", str(run), "--format", "json"]) == 0
     section = next(each for each in json.loads(capsys.readouterr().out)["sections"] if each["id"] == "memory_use")
     curve = next(block for block in section["blocks"] if block["kind"] == "series")

@@ -16,6 +16,7 @@ from tracekit.intervals import Ints, Union
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
+from tracekit.profile.missing_device import device_side_missing
 from tracekit.trace import Trace
 from tracekit.trace.rereading.arguments import arguments
 from tracekit.trace.roles import COMPILED_CODE
@@ -59,10 +60,11 @@ class _Moved(NamedTuple):
 def answer(profile: Profile) -> Answer:
     """One row per layer and operator, the costliest first."""
     recording = profile.recording
-    moved = [*_moved(recording)]
+    missing = device_side_missing(recording.trace) is not None
+    moved = [] if missing else [*_moved(recording)]
     steps = max(len(recording.trace.steps), 1)
     shown = _summary(moved, steps, _work_ns(recording) / steps)
-    status: Status = "answered" if moved else "unanswered" if _is_compiled(recording) else "absent"
+    status: Status = "answered" if moved else "unanswered" if missing or _is_compiled(recording) else "absent"
     return Answer(
         "message_passing",
         "Gathering and scattering",
@@ -150,6 +152,8 @@ def _summary(moved: list[_Moved], steps: int, whole: float) -> pa.Table:
 
 
 def _sentence(profile: Profile, recording: Profile, shown: pa.Table) -> str:
+    if device_side_missing(recording.trace) is not None:
+        return "Cannot be answered: what the device did was not recorded, only how the host submitted it."
     if not len(shown) and _is_compiled(recording):
         return (
             "Cannot be answered: compiled kernels gather and scatter among other things, and the trace does not "

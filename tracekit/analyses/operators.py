@@ -6,6 +6,7 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
+from tracekit.profile.missing_device import device_side_missing
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration, many, percent
 
@@ -78,7 +79,9 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     first = shown.slice(0, 1).to_pylist()[0]
     per_step = float(shown["per_step"].to_numpy().sum())
     names = many(len(shown), "distinct name")
+    missing = device_side_missing(profile.trace) is not None
+    of_the_host = " These are times of the host: what the operators submitted to the device was not recorded."
     return (
         f"{count(round(per_step, 1))} operators a step, with {names}. The costliest is {first['name']}: "
-        f"{duration(first['step_ns'])}, {percent(first['share'])} of a step."
+        f"{duration(first['step_ns'])}, {percent(first['share'])} of a step.{of_the_host if missing else ''}"
     )

@@ -19,7 +19,12 @@ from tracekit.units import percent
 
 SUMMARY = pa.schema(
     [
-        column("stage", LABEL, "sampling, fetching features, copying, or training: together they are the step"),
+        column(
+            "stage",
+            LABEL,
+            "sampling, fetching features, copying, or training (computing, without a backward pass): together they are "
+            "the step",
+        ),
         column(
             "step_ns",
             pa.float64(),
@@ -32,8 +37,9 @@ SUMMARY = pa.schema(
 _BY_WORKERS = 0.1  # of the waiting that operators fill: with less, other processes make the batches
 _WAITED = "waiting for batches that other processes make"
 _MADE = "sampling and collating"
-_COPYING, _TRAINING = "copying", "training"
-BUCKET_OF_STAGE = {_COPYING: "gpu_copy", _TRAINING: "gpu_compute"}  # of the others, it is waiting for data
+_COPYING, _TRAINING, _COMPUTING = "copying", "training", "computing"
+# The bucket of a stage; of the others, it is waiting for data.
+BUCKET_OF_STAGE = {_COPYING: "gpu_copy", _TRAINING: "gpu_compute", _COMPUTING: "gpu_compute"}
 _FLOATS = ("float", "double", "c10::Half", "c10::BFloat16")
 
 
@@ -54,13 +60,14 @@ def answer(profile: Profile) -> Answer:
     fetching = _covered(profile, rows[_fetches(profile, rows)])
     making = _WAITED if _is_made_elsewhere(profile, rows, loading) else _MADE
     stages = {making: loading - fetching, "fetching features": fetching, _COPYING: mean.parts.get("gpu_copy", 0.0)}
-    stages[_TRAINING] = mean.step_ns - sum(stages.values())
+    rest = _TRAINING if profile.trace.census.any(lambda roles: roles.backward_node) else _COMPUTING
+    stages[rest] = mean.step_ns - sum(stages.values())
     spent = {stage: ns for stage, ns in stages.items() if ns}
     shares = {stage: ns / mean.step_ns for stage, ns in spent.items()}
     shown = table(SUMMARY, {"stage": [*spent], "step_ns": [*spent.values()], "share": [*shares.values()]})
     listed = ", ".join(f"{stage} {percent(share)}" for stage, share in shares.items())
     sentence = f"Shares of a step: {listed}."
-    return Answer("stages", "From sampling to training", sentence, shown, worth=1 - shares[_TRAINING])
+    return Answer("stages", "From sampling to training", sentence, shown, worth=1 - shares[rest])
 
 
 def _is_made_elsewhere(profile: Profile, rows: Ints, loading: float) -> bool:

@@ -79,7 +79,8 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     if not len(chosen):
         return "Every step in the trace has zero duration."
     one = int(chosen.sum()) == 1
-    which = f"{'' if profile.all_compile else 'steady '}step{'' if one else 's'}"
+    # A single step cannot be seen to be steady.
+    which = f"{'' if profile.all_compile or one else 'steady '}step{'' if one else 's'}"
     it = "one" if has_steps(profile) else "its work"
     hosts = attribution.host_ns[profile.answered["host"]]
     if not profile.answered["wall"].any():

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from tracekit.compare import Comparison, Difference
 from tracekit.engine.buckets import BUCKETS
-from tracekit.profile import Member, Untraced
+from tracekit.profile import Member, Profile, Untraced
+from tracekit.profile.missing_device import device_side_missing
 from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.profile.start_up import cold_said
 from tracekit.report.contradictions import Contradiction, contradiction
@@ -65,9 +66,9 @@ def _alone(member: Member) -> str:
         return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
     if wall is not None:
         pace = f"{duration(wall.step_ns)} a step{_median(member)}{_unprofiled(member)}"
-        return f"{name} takes {pace}: {_largest(member.parts)}." + _left_out(member)
+        return f"{name} takes {pace}: {_largest(member.parts, member)}." + _left_out(member)
     if host is not None:
-        return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts)} a step."
+        return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts, member)} a step."
     return f"{name}: neither wall nor host time is known."
 
 
@@ -173,11 +174,15 @@ def _changes(wall: Difference) -> str:
     return ", ".join(named) or "nothing changed"
 
 
-def _largest(parts: dict[str, float]) -> str:
+def _largest(parts: dict[str, float], member: Profile) -> str:
+    """The largest parts of a step. Operators that submit work to a device that was not recorded do not compute it."""
     total = sum(parts.values())
     largest = sorted(parts.items(), key=lambda item: -item[1])
     worth = [(key, part) for key, part in largest if part and part >= _WORTH * total][:_NAMED]
-    named = [f"{duration(part, like=total)} {BUCKETS[key].noun} ({percent(part / total)})" for key, part in worth]
+    nouns = {key: BUCKETS[key].noun for key, _ in worth}
+    if "cpu_compute" in nouns and device_side_missing(member.trace) is not None:
+        nouns["cpu_compute"] = "operators"
+    named = [f"{duration(part, like=total)} {nouns[key]} ({percent(part / total)})" for key, part in worth]
     return ", ".join(named) or "nothing"
 
 

@@ -62,9 +62,14 @@ def main_holder(device: DeviceUse) -> Holder | None:
 
 def held_by(holder: Holder, device: DeviceUse) -> str:
     """`aten::mm at net.py:12 forward, 3.91 KiB (97.6 %)`."""
-    share = percent(holder.peak_bytes / _held_bytes(device))
+    share = percent(share_held(holder, device))
     line = f" at {holder.where}" if holder.where else ""
     return f"{holder.operator or 'no operator'}{line}, {size(holder.peak_bytes)} ({share})"
+
+
+def share_held(holder: Holder, device: DeviceUse) -> float:
+    """Of what was allocated since the recording began and is held at the peak."""
+    return holder.peak_bytes / _held_bytes(device)
 
 
 def churn(device: DeviceUse) -> float | None:

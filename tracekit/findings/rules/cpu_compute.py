@@ -10,11 +10,11 @@ from tracekit.findings.breaks import break_time
 from tracekit.findings.compiler_advice import backend_without_fusion, is_compiled
 from tracekit.findings.culprits import by_name, plain
 from tracekit.findings.finding import Where
-from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.findings.where import where_of_buckets, where_of_event
 from tracekit.intervals import Union
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
+from tracekit.profile.missing_device import device_side_missing
 from tracekit.trace.rereading.arguments import arguments
 from tracekit.trace.roles import COMPILED_CODE, OPERATOR
 from tracekit.units import percent

@@ -27,7 +27,7 @@ _COLLATES = re.compile(r"aten::(?:stack|_?cat)|.*collat.*", re.DOTALL | re.IGNOR
 _LINK = "https://docs.pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading"
 _OTHER_PROCESSES = (
     "Load in other processes (DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)), so that the next "
-    "batch is made while the current one is trained on."
+    "batch is made while the current one is worked on."
 )
 _MORE_WORKERS = (
     "Use more workers (num_workers), up to the number of cores, let them work further ahead (prefetch_factor), and "
@@ -40,7 +40,7 @@ _FURTHER_AHEAD = (
 _START = (
     "Keep the workers alive between epochs (persistent_workers=True), and leave the first step out of what you measure."
 )
-_ONCE = "What does not change from epoch to epoch can be done once, before training."
+_ONCE = "What does not change from epoch to epoch can be done once, before the loop."
 _COLLATING = "Collating is part of it: collate fewer, larger tensors, or store them batched."
 
 

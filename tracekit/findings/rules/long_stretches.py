@@ -9,11 +9,11 @@ from tracekit.findings.culprits import plain
 from tracekit.findings.holes import Hole, Holes
 from tracekit.findings.rules.allocator import recurring_calls
 from tracekit.findings.rules.host_compute import computing
-from tracekit.findings.rules.not_recorded import device_side_missing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.stories import Cases, Story, story_of
 from tracekit.findings.where import where_of_event, where_of_piece
 from tracekit.profile import Profile
+from tracekit.profile.missing_device import device_side_missing
 
 
 @rule("long_stretches")

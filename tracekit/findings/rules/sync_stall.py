@@ -52,7 +52,7 @@ _REASONS = (
     _Reason(
         r"aten::_?coalesce|coalesce",
         "counts what is left after duplicates are merged",
-        "Merge duplicates once, before training.",
+        "Merge duplicates once, before the loop.",
         sizes=True,
     ),
     _Reason(
@@ -69,7 +69,7 @@ _REASONS = (
     _Reason(
         r"aten::_?unique\w*|aten::unique_(dim|consecutive)",
         "counts the distinct values",
-        "Find the distinct values once, before training, or in the data loader.",
+        "Find the distinct values once, before the loop, or in the data loader.",
         sizes=True,
     ),
     _Reason(
@@ -81,7 +81,7 @@ _REASONS = (
     _Reason(
         r"aten::nonzero\w*|aten::argwhere",
         "counts what is not zero",
-        "Keep the shape (torch.where with three arguments), or make the indices once, before training.",
+        "Keep the shape (torch.where with three arguments), or make the indices once, before the loop.",
         sizes=True,
     ),
     _Reason(

@@ -19,6 +19,7 @@ from tracekit.report.memory_facts import (
     main_device,
     main_holder,
     peak_phase,
+    share_held,
 )
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
@@ -30,6 +31,7 @@ _REAL, _WHOLE, _TEXT = pa.float64(), pa.int64(), pa.string()
 _VARIANT = column("variant", _TEXT, "name of the variant", role="name")
 _DEVICE = column("device", _TEXT, "cpu, cuda:0 …")
 _CELLS = 60  # of the curve
+_MOST = 0.5  # of what is held
 DEVICES = pa.schema([_VARIANT, *DEVICE])
 PHASES = pa.schema(
     [
@@ -78,7 +80,10 @@ def _said(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
     peak = f"{profile.name}: memory peaks at {size(device.peak_bytes)} above the start of the recording"
     phase = f", in the {at_peak} phase" if (at_peak := peak_phase(use, device)) not in (None, "other") else ""
     holder = main_holder(device)
-    held = f"; most of what was allocated since then is held by {held_by(holder, device)}" if holder is not None else ""
+    held = ""
+    if holder is not None:
+        part = "most" if share_held(holder, device) > _MOST else "the largest part"
+        held = f"; {part} of what was allocated since then is held by {held_by(holder, device)}"
     missing = "" if device.addressed else "; what holds the memory is unknown, because the trace records no addresses"
     allocated = f" A step allocates {size(device.allocated_bytes)} in {count(round(device.allocations))} allocations"
     factor = churn(device)

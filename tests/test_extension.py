@@ -50,7 +50,7 @@ def in_every_face(paths, tmp_path, capsys) -> Iterator[tuple[str, str]]:
     given = [*map(str, paths)]
     for name in TEXTS:
         assert main(["report", *given, "--format", name, "--rows", "all"]) == 0
-        yield name, capsys.readouterr().out
+        yield name, capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ")
     assert main(["report", *given, "--format", "parquet", "-o", str(tmp_path / "out")]) == 0
     capsys.readouterr()
     yield "parquet", " ".join(str(pq.read_table(path).to_pylist()) for path in (tmp_path / "out").glob("*.parquet"))

@@ -8,14 +8,18 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 
+import pyarrow as pa
 import pytest
 from small import training
 
 from tracekit.faces.html import render
+from tracekit.faces.shared.html_tables import table
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.report.blocks import Table
+from tracekit.report.paces import at_a_glance
 from tracekit.report.sections.breakdowns import of_view
-from tracekit.units import thousandths
+from tracekit.units import duration, thousandths
 
 
 class Page(HTMLParser):
@@ -26,6 +30,7 @@ class Page(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.open: list[str] = []
         self.text = ""
+        self.wrapped = ""  # where a browser ends lines
         self.feed(text)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
@@ -42,6 +47,8 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        if not {"svg", "pre", "script", "style", "title"} & {*self.open}:
+            self.wrapped += data
 
 
 @pytest.fixture
@@ -85,6 +92,36 @@ def test_the_reports_numbers_stand_in_it(page):
     shown = [numbers.cells[part.key][name] for name in numbers.variants for part in numbers.parts]
     wanted = [value / longest * 1000 for value in shown if value]
     assert widths[: len(wanted)] == pytest.approx(wanted, abs=0.01)
+
+
+def test_the_first_screen_says_how_long_how_much_faster_and_what_next(page):
+    first = Page(render(page).partition('id="findings"')[0].replace("\N{NO-BREAK SPACE}", " ")).text
+    for pace in at_a_glance(page, ()).paces:
+        assert duration(pace.step_ns) in first
+    assert re.search(r"[\d.]+ → [\d.]+ µs a step fast is [\d.]+ × faster than slow \(one trace each\)", first)
+    assert "Next, in fast" in first
+
+
+def test_no_line_ends_between_a_number_and_its_unit(page):
+    wrapped = Page(render(page)).wrapped
+    assert re.findall(r".{20}\d (?:ms|µs|ns|%|×)", wrapped) == []
+    assert wrapped.count("\N{NO-BREAK SPACE}µs") > 20
+
+
+def test_contents_say_how_many_rows_there_are(page):
+    contents = re.search(r"<nav.*?</nav>", render(page), re.DOTALL)[0]
+    (kernels,) = (each for each in page.sections if each.id == "kernels" and each.variant == "fast")
+    rows = kernels.blocks[-1].rows.num_rows
+    assert f'<a href="#kernels">{kernels.title} <small>{2 * rows}</small></a>' in contents
+
+
+def test_places_come_before_figures():
+    rows = pa.table({"name": ["k"], "share": [0.5], "where": ["model.py:3"], "count": [2]})
+    schema = pa.schema(
+        [field.with_metadata({"role": "place"} if field.name == "where" else {}) for field in rows.schema]
+    )
+    page = Page("".join(table(Table("kernels", rows.cast(schema)), None, full=True)))
+    assert page.text.index("where") < page.text.index("share") < page.text.index("count")
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")

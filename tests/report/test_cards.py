@@ -36,6 +36,7 @@ def test_the_parts_of_a_card():
             "The GPU idles. Then the GPU's work bounds the step.",
             "Compile the model.",
             ("Part of this cost (1.00 ms): gc.",),
+            ("model.py", 7),
         ),
     )
     assert not made.several
@@ -72,13 +73,22 @@ def test_what_then_bounds_the_step(name, bound, said):
 def test_equal_findings_of_several_variants_are_one_card():
     costlier = finding(2_000_000.0, why="The GPU idles longer.")
     made = cards({"eager": diagnosed(finding()), "padded": diagnosed(costlier), "compiled": diagnosed()})
-    (card,) = made.cards
+    card, _ = made.cards  # the other is the verdict on compiled
     assert made.several
     assert card.why == "padded: The GPU idles longer."
     assert card.said_costs(named=True) == [
         "padded: up to 2.00 ms of 4.00 ms a step (50.0 %)",
         "eager: up to 1.50 ms of 3.00 ms a step (50.0 %)",
     ]
+
+
+def test_a_variant_without_findings_has_its_verdict_as_a_card():
+    graphs = Diagnosis(Verdict("gpu_bound_gemm", "The GPU sets the pace: 98.0 % of 964 µs a step.", 0.98), [])
+    made = cards({"eager": diagnosed(finding()), "graphs": graphs, "again": graphs})
+    assert made.cards[1:] == (
+        Card("The GPU sets the pace", (("graphs", ""), ("again", "")), why="98.0 % of 964 µs a step."),
+    )
+    assert made.lines[1] == graphs.verdict.sentence
 
 
 def drawn(diagnoses, tmp_path, *, width=100, full=False):

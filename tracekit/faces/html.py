@@ -8,15 +8,17 @@ from functools import singledispatch
 from importlib.resources import files
 
 from tracekit.faces import Options, face
+from tracekit.faces.shared.cells import nearby
 from tracekit.faces.shared.html_breakdown import breakdown
-from tracekit.faces.shared.html_drawings import escape, step_bars
+from tracekit.faces.shared.html_drawings import escape, prose, step_bars
+from tracekit.faces.shared.html_lead import at_a_glance, card, contents
 from tracekit.faces.shared.html_tables import folded, head, table
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
 from tracekit.faces.shared.timeline_svg import typical_step_svg
 from tracekit.faces.shared.wording import note_text
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Cards, Excerpt, Headline, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, outline
 
@@ -42,6 +44,7 @@ class Page:
     full: bool
     rows: int | None
     of: str = ""  # what the block is about, unless that was already shown
+    beside: tuple[tuple[str, Excerpt], ...] = ()  # the lines that findings name, of each variant
 
 
 @face("html", on_terminal=False)
@@ -68,29 +71,27 @@ def _document(report: Report, options: Options) -> Iterator[str]:
     )
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
-    yield f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<h1>{title}</h1>"
-    shown = [chapter for chapter in outlined.chapters if not chapter.leads]
-    links = " ".join(f'<a href="#{escape(chapter.id)}">{escape(chapter.title)}</a>' for chapter in shown)
+    yield f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>"
+    yield from contents(outlined.chapters)
+    yield f"<main>\n<h1>{title}</h1>"
     timeline = False
     for chapter in outlined.chapters:
         yield from _chapter(chapter, options.full)
-        if chapter.leads:
-            yield f"<nav>{links}</nav>"
-            yield from _reading()
         if isinstance(chapter.entries[0].blocks[0], Breakdown) and not timeline:
             timeline = True
             yield from _timeline(report)
     yield "<footer>"
+    yield from _reading()
     for sentence in outlined.closing:
-        yield f"<p>{escape(sentence)}</p>"
-    yield "<p>Made by tracekit. Nothing on this page is loaded from elsewhere.</p></footer>"
+        yield f"<p>{prose(sentence)}</p>"
+    yield "<p>Made by tracekit. Nothing on this page is loaded from elsewhere.</p></footer></main>"
     yield f"<script>{script}</script>\n</body>\n</html>"
 
 
 def _reading() -> Iterator[str]:
     yield '<details class="reading"><summary>How to read this page</summary><dl>'
     for term, meaning in _READING:
-        yield f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>"
+        yield f"<dt>{escape(term)}</dt><dd>{prose(meaning)}</dd>"
     yield "</dl></details>"
 
 
@@ -111,13 +112,34 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     yield f'<section id="{escape(chapter.id)}">'
     if not chapter.leads:
         yield f"<h2>{escape(chapter.title)}</h2>"
+    beside = _beside(chapter)
     for entry in chapter.entries:
         with_words = isinstance(entry.blocks[0], Sentences)
-        if entry.of and not with_words:
+        blocks = [block for block in entry.blocks if not any(block is excerpt for _, excerpt in beside)]
+        if entry.of and blocks and not with_words:
             yield f"<h3>{escape(entry.of)}</h3>"
-        for index, block in enumerate(entry.blocks):
-            yield from drawn(block, Page(full, entry.rows, entry.of if with_words and not index else ""))
+        for index, block in enumerate(blocks):
+            yield from drawn(block, Page(full, entry.rows, entry.of if with_words and not index else "", beside))
     yield "</section>"
+
+
+def _beside(chapter: Chapter) -> tuple[tuple[str, Excerpt], ...]:
+    """The excerpts that cards show, each with its variant: those with the line that a finding of it names."""
+    named = [
+        (name, card.line)
+        for entry in chapter.entries
+        for block in entry.blocks
+        if isinstance(block, Cards)
+        for card in block.cards
+        for name, _ in card.costs
+    ]
+    return tuple(
+        (variant, block)
+        for entry in chapter.entries
+        for block in entry.blocks
+        if isinstance(block, Excerpt) and (variant := entry.section.variant) is not None
+        if any(name == variant and block.shows(line) for name, line in named)
+    )
 
 
 @singledispatch
@@ -130,19 +152,23 @@ def drawn(block: Block, page: Page) -> Iterator[str]:
 def _(block: Sentences, page: Page) -> Iterator[str]:
     of = f'<span class="of">{escape(page.of)}</span>: ' if page.of else ""
     for line in block.lines:
-        yield f'<p class="{block.tone}">{of}{escape(line)}</p>'
+        yield f'<p class="{block.tone}">{of}{prose(line)}</p>'
+
+
+@drawn.register
+def _(block: Headline, page: Page) -> Iterator[str]:
+    yield from at_a_glance(block)
+    for line in block.lines:
+        yield f'<p class="{"said" if block.paces else "lead"}">{prose(line)}</p>'
 
 
 @drawn.register
 def _(block: Cards, page: Page) -> Iterator[str]:
     yield '<ol class="cards">'
-    for card in block.cards:
-        yield f"<li><header><strong>{escape(card.headline)}</strong>"
-        yield f"<span>{escape('; '.join(card.said_costs(block.several)))}</span></header>"
-        for kind, text in [("place", card.place), ("", card.why), ("do", card.do), *(("quiet", p) for p in card.also)]:
-            if text:
-                yield f'<p class="{kind}">{escape(text)}</p>'
-        yield "</li>"
+    for each in block.cards:
+        names = [name for name, _ in each.costs]
+        beside = (excerpt for variant, excerpt in page.beside if variant in names and excerpt.shows(each.line))
+        yield from card(each, block.several, _source(excerpt) if (excerpt := next(beside, None)) else ())
     yield "</ol>"
 
 
@@ -150,7 +176,7 @@ def _(block: Cards, page: Page) -> Iterator[str]:
 def _(block: Notes, page: Page) -> Iterator[str]:
     yield "<ul>"
     for note in block.notes:
-        yield f'<li><span class="kind">{escape(note.kind)}</span>: {escape(note_text(note))}</li>'
+        yield f'<li><span class="kind">{escape(note.kind)}</span>: {prose(note_text(note))}</li>'
     yield "</ul>"
 
 
@@ -164,9 +190,9 @@ def _source(block: Excerpt) -> Iterator[str]:
     """Lines of source, with what each costs in the margin."""
     names = [*block.costs]
     yield '<div class="scroll"><table class="source">'
-    yield head([(name, True, "") for name in names] + [("", True, ""), (block.file, False, "")])
+    yield head([(name, True, "") for name in names] + [("", True, ""), (nearby(block.file), False, block.file)])
     for number, line in enumerate(block.lines, block.first):
-        cells = "".join(f'<td class="number">{escape(cost)}</td>' for cost in margins(block, number))
+        cells = "".join(f'<td class="number">{prose(cost)}</td>' for cost in margins(block, number))
         yield f'<tr>{cells}<td class="number quiet">{number}</td><td><pre>{escape(line)}</pre></td></tr>'
     yield "</table></div>"
 
@@ -185,6 +211,6 @@ def _(block: Breakdown, page: Page) -> Iterator[str]:
 def _(block: Series, page: Page) -> Iterator[str]:
     yield "<figure>"
     for line in block.lines:
-        text = f"<small>{escape(legend(line, marked=False))}</small>"
+        text = f"<small>{prose(legend(line, marked=False))}</small>"
         yield f'<div class="series"><span>{escape(line.name)}</span>{step_bars(line)}{text}</div>'
     yield "</figure>"

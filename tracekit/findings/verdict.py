@@ -83,6 +83,17 @@ class Verdict:
     share: float | None
     where: Where = field(default_factory=Where)
 
+    @property
+    def headline(self) -> str:
+        """What bounds the step, without figures or full stop."""
+        return self.sentence.partition(": ")[0].rstrip(".")
+
+    @property
+    def why(self) -> str:
+        """The figures behind it, as a sentence; may be empty."""
+        figures = self.sentence.partition(": ")[2]
+        return f"{figures[:1].upper()}{figures[1:]}"
+
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""
         return {"id": self.id, "sentence": self.sentence, "share": self.share}
@@ -157,7 +168,7 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
         steps.length - sum(each.cost_ns or 0.0 for each in findings if not each.once),
         saving.step_ns - sum(_cost_within(claim, each) for each in findings if worth_telling(each)),
     )
-    headline, _, why = usual.sentence.partition(": ")
+    why = usual.why
     advice = _making_cheaper(profile, usual, claim, findings)
     if saving.bound == "host" and saving.step_ns < _MOSTLY * claimed:
         why += f" Without any of this work, a step would be only {duration(saving.step_ns)} shorter."
@@ -172,10 +183,10 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     rows = kernels(profile, of_kernel) if usual.where.kernel else blamed_events(profile, pieces.of(*keys))
     return Finding(
         usual.id,
-        headline.rstrip("."),
+        usual.headline,
         cost,
         advice,
-        f"{why[:1].upper()}{why[1:]}",
+        why,
         share=cost / steps.length if steps.length else None,
         where=usual.where,
         evidence=evidence(profile, rows),

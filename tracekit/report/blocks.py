@@ -26,6 +26,25 @@ class Sentences:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How long a step of a variant takes, ns, and how that compares with its baseline."""
+
+    name: str
+    step_ns: float
+    against: str = ""  # empty where nothing is compared
+
+
+@dataclass(frozen=True)
+class Headline(Sentences):
+    """The sentences that lead a report, and the figures that they are about; any of these may be empty."""
+
+    paces: tuple[Pace, ...] = ()
+    change: str = ""  # from the baseline to the fastest variant
+    next_do: str = ""  # the one thing to do next,
+    next_of: str = ""  # in this variant
+
+
+@dataclass(frozen=True)
 class Card:
     """A finding as people read it; any part may be empty."""
 
@@ -35,6 +54,7 @@ class Card:
     why: str = ""
     do: str = ""
     also: tuple[str, ...] = ()  # smaller findings that are part of it
+    line: tuple[str, int] | None = None  # the user's file and line, as they were recorded
 
     def said_costs(self, named: bool) -> list[str]:
         """What it costs each variant, with the names of the variants or without."""
@@ -141,6 +161,10 @@ class Excerpt:
     detail: bool = False
     whole: bool = False
 
+    def shows(self, line: tuple[str, int] | None) -> bool:
+        """Whether that line of that file is among these."""
+        return line is not None and line[0] == self.file and self.first <= line[1] < self.first + len(self.lines)
+
 
 Block = Sentences | Table | Breakdown | Series | Notes | Excerpt
 KINDS: tuple[type[Block], ...] = (Sentences, Table, Breakdown, Series, Notes, Excerpt)
@@ -162,6 +186,8 @@ def of_the_recording_in(block: Block) -> Block:
             for card in block.cards
         )
         return replace(block, lines=tuple(map(of_the_recording, block.lines)), cards=cards)
+    if isinstance(block, Headline):
+        block = replace(block, change=of_the_recording(block.change))
     if isinstance(block, Sentences):
         return replace(block, lines=tuple(map(of_the_recording, block.lines)))
     if isinstance(block, Breakdown):

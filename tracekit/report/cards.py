@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping
 
-from tracekit.findings import Diagnosis, Finding, alike, as_clause
+from tracekit.findings import Diagnosis, Finding, Verdict, alike, as_clause
 from tracekit.report.blocks import Card, Cards
 from tracekit.units import duration, percent
 
 
 def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
-    """The findings of these variants that are worth telling; those that are equal are one card."""
+    """The findings of these variants that are worth telling, those that are equal as one card; of a variant without
+    any, the verdict."""
     groups = [{name: finding for name, (_, finding) in group.of.items()} for group in alike(diagnoses)]
+    verdicts: dict[str, list[str]] = {}
+    for name, diagnosis in diagnoses.items():
+        if not diagnosis.findings:
+            verdicts.setdefault(diagnosis.verdict.sentence, []).append(name)
     return Cards(
-        tuple(sentence(next(iter(of.values()))) for of in groups),
-        cards=tuple(map(_card, groups)),
+        (*(sentence(next(iter(of.values()))) for of in groups), *verdicts),
+        cards=(*map(_card, groups), *(_of_verdict(diagnoses[names[0]].verdict, names) for names in verdicts.values())),
         several=len(diagnoses) > 1,
     )
 
@@ -28,7 +33,12 @@ def _card(of: dict[str, Finding]) -> Card:
         f"{whose}{finding.why}{then}".strip(),
         finding.do,
         finding.also,
+        None if finding.where.file is None or finding.where.line is None else (finding.where.file, finding.where.line),
     )
+
+
+def _of_verdict(verdict: Verdict, names: list[str]) -> Card:
+    return Card(verdict.headline, tuple((name, "") for name in names), why=verdict.why)
 
 
 def _place(finding: Finding) -> str:

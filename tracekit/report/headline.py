@@ -11,6 +11,7 @@ from tracekit.profile.start_up import cold_said
 from tracekit.report.contradictions import Contradiction, contradiction
 from tracekit.report.likeness import unlike
 from tracekit.report.model import Report
+from tracekit.report.paces import faster, unprofiled_ns
 from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, inflation_of
 from tracekit.sanitize import sanitize
 from tracekit.typical_step import typical_step
@@ -62,7 +63,7 @@ def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:
 def _alone(member: Member) -> str:
     name, wall, host = sanitize(member.name), member.means["wall"], member.means["host"]
     if isinstance(member, Untraced):
-        pace, why = duration(_measured(member)), sanitize(f"{member.outcome}: {member.reason}")
+        pace, why = duration(unprofiled_ns(member)), sanitize(f"{member.outcome}: {member.reason}")
         return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
     if wall is not None:
         pace = f"{duration(wall.step_ns)} a step{_median(member)}{_unprofiled(member)}"
@@ -77,7 +78,7 @@ def _against(report: Report, member: Member, base: Member, entry: Comparison) ->
     ours, theirs = member.means["wall"], base.means["wall"]
     contrast = contrast_of(member, base)
     if contrast is not None:
-        takes = f"{name} takes {duration(_measured(member))} a step unprofiled"
+        takes = f"{name} takes {duration(unprofiled_ns(member))} a step unprofiled"
         elsewhere = ", measured in another capture" if contrast.covers == "passes" else ""
         text = f"{takes}, {compared(contrast, other)}{elsewhere}.{unlike(member, base)}"
         if wall is None:
@@ -159,10 +160,8 @@ def _cold(member: Member, base: Member) -> str:
 def _faster(ours: float, theirs: float) -> str:
     if not ours or not theirs:
         return "not comparable with"
-    factor = theirs / ours
-    if 0.995 < factor < 1.005:
-        return "as fast as"
-    return f"{ratio(factor)} faster than" if factor > 1 else f"{ratio(1 / factor)} slower than"
+    said = faster(ours, theirs)
+    return f"{said} {'as' if said == 'as fast' else 'than'}"
 
 
 def _changes(wall: Difference) -> str:
@@ -186,12 +185,8 @@ def _largest(parts: dict[str, float], member: Profile) -> str:
     return ", ".join(named) or "nothing"
 
 
-def _measured(member: Member) -> float | None:
-    return float(member.variant.measured.step_ns) if member.variant and member.variant.measured else None
-
-
 def _unprofiled(member: Member) -> str:
-    measured = _measured(member)
+    measured = unprofiled_ns(member)
     return f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
 
 

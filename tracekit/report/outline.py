@@ -238,9 +238,11 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
 
 
 def _card_cut_short(card: Card) -> Card:
-    texts = {name: _cut_short(getattr(card, name)) for name in ("headline", "place", "why", "do")}
+    headline, place, why, do = map(_cut_short, (card.headline, card.place, card.why, card.do))
     costs = tuple((_cut_short(name), cost) for name, cost in card.costs)
-    return replace(card, **texts, costs=costs, also=tuple(map(_cut_short, card.also)))
+    return replace(
+        card, headline=headline, place=place, why=why, do=do, costs=costs, also=tuple(map(_cut_short, card.also))
+    )
 
 
 def _one_list(entries: Iterable[Entry], report: Report) -> Iterator[Entry]:

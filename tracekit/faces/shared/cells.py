@@ -62,7 +62,10 @@ def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str
 def texts(values: list[object], field: pa.Field, width: int | None = _NAME_WIDTH) -> list[str]:
     """A column's values as people read them; names of kernels are shortened, and still distinguishable."""
     if role(field) == "place":
-        return [cell(_nearby(value) if width is not None else value, field, width) for value in values]
+        return [
+            cell(nearby(value) if width is not None and isinstance(value, str) else value, field, width)
+            for value in values
+        ]
     if role(field) != "kernel":
         return [cell(value, field, width) for value in values]
     named = [str(value) for value in values if value is not None]
@@ -70,11 +73,9 @@ def texts(values: list[object], field: pa.Field, width: int | None = _NAME_WIDTH
     return [cell(value and short[str(value)], field, width) for value in values]
 
 
-def _nearby(value: object) -> object:
+def nearby(place: str) -> str:
     """A place in source with only the last two folders of its path."""
-    if not isinstance(value, str) or value.count("/") < _FOLDERS + 2:
-        return value
-    return "…/" + "/".join(value.split("/")[-_FOLDERS - 1 :])
+    return place if place.count("/") < _FOLDERS + 2 else "…/" + "/".join(place.split("/")[-_FOLDERS - 1 :])
 
 
 def lines(table: pa.Table, fields: list[pa.Field], full: bool = False) -> list[list[str]]:

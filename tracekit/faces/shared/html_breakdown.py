@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tracekit.faces.shared.html_drawings import escape, stacked_bar, waterfall
+from tracekit.faces.shared.html_drawings import escape, prose, stacked_bar, waterfall
 from tracekit.faces.shared.html_tables import folded, head, number
 from tracekit.faces.shared.wording import certainty, doubt, label, rests_on, share
 from tracekit.names import short
@@ -20,9 +20,9 @@ def breakdown(block: Breakdown) -> Iterator[str]:
     for name in block.variants:
         total = f"{thousandths(block.cells[TOTAL][name])} {block.unit}"
         bar = stacked_bar(block, name, longest)
-        yield f'<div class="bar"><span>{escape(name)}</span>{bar}<span>{total}</span></div>'
+        yield f'<div class="bar"><span>{escape(name)}</span>{bar}<span>{prose(total)}</span></div>'
     for name, reason in block.unanswered.items():
-        yield f'<p class="quiet">{escape(name)}: cannot be answered: {escape(reason)}</p>'
+        yield f'<p class="quiet">{escape(name)}: cannot be answered: {prose(reason)}</p>'
     yield "</figure>"
     yield from _table(block)
     if block.compared:
@@ -68,7 +68,7 @@ def _cells(block: Breakdown, key: str) -> Iterator[str]:
         value, means = block.cells[key][name], block.means[name]
         exact = sum(means.values()) if key == TOTAL else means[key]
         yield number(thousandths(value) if value or key == TOTAL else "·", exact)
-        yield f'<td class="number quiet">{share(block, key, name)}</td>'
+        yield f'<td class="number quiet">{prose(share(block, key, name))}</td>'
     for name in block.compared:
         doubted, difference = doubt(block, key, name), block.differences.get(name)
         exact_delta = None if difference is None else difference.delta_ns if key == TOTAL else difference.parts[key]

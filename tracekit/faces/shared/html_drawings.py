@@ -2,8 +2,10 @@
 
 import html
 
+from tracekit.faces.shared.prose import UNIT
 from tracekit.faces.shared.sparks import shown
 from tracekit.faces.shared.wording import share
+from tracekit.names import short
 from tracekit.report.blocks import Line
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
@@ -11,12 +13,17 @@ from tracekit.units import thousandths
 
 _WIDTH, _HEIGHT = 1000, 22  # of a bar, in units of its own
 _STEPS = 500  # bars of a series; if there are more steps, the longest of each group of them is drawn
-_LEFT, _SPAN, _ROW, _LABEL = 150, 340, 19, 21  # of a waterfall: units, and letters
+_LEFT, _SPAN, _FIGURE, _ROW, _LABEL = 130, 220, 70, 20, 18  # of a waterfall: units, and letters
 
 
 def escape(text: str) -> str:
     """Text that is shown as it is."""
     return html.escape(sanitize(text))
+
+
+def prose(text: str) -> str:
+    """Sentences, of which no line ends between a number and its unit."""
+    return UNIT.sub("\N{NO-BREAK SPACE}", escape(text))
 
 
 def stacked_bar(block: Breakdown, name: str, longest: int) -> str:
@@ -36,35 +43,38 @@ def stacked_bar(block: Breakdown, name: str, longest: int) -> str:
     return _drawing(name, pieces)
 
 
+def pace_bar(name: str, part: float) -> str:
+    """A bar of that part of the longest."""
+    return _drawing(name, [f'<rect class="step" x="0" width="{part * _WIDTH:.2f}" height="{_HEIGHT}"/>'])
+
+
 def waterfall(block: Breakdown, name: str) -> str:
     """A waterfall from the baseline's total to the variant's: one line with a bar for each bucket that differs."""
     base = block.baselines[name]
+    called = short([base, name], _LABEL)
     begun, ends = block.cells[TOTAL][base], block.cells[TOTAL][name]
     shown = [part for part in block.parts if block.deltas[part.key][name]]
-    rows = [(base, 0, begun, "ink", "")]
+    rows = [(called[0], 0, begun, "ink", "")]
     at = begun
     for part in shown:
         delta = block.deltas[part.key][name]
         rows.append((part.label, min(at, at + delta), abs(delta), "", part.colour))
         at += delta
-    rows.append((name, 0, ends, "ink", ""))
+    rows.append((called[1], 0, ends, "ink", ""))
     figures = [begun, *(block.deltas[part.key][name] for part in shown), ends]
     widest = max(*(low + wide for _, low, wide, _, _ in rows), 1)
     pieces = []
-    for k, ((called, low, wide, kind, colour), figure) in enumerate(zip(rows, figures, strict=True)):
+    for k, ((text, low, wide, kind, colour), figure) in enumerate(zip(rows, figures, strict=True)):
         left, length, top = _LEFT + low / widest * _SPAN, wide / widest * _SPAN, k * _ROW
         look = f'class="{kind}"' if kind else f'fill="{colour}"'
-        text = thousandths(figure, signed=not kind)
+        value = thousandths(figure, signed=not kind)
         pieces.append(
-            f'<text x="{_LEFT - 8}" y="{top + 13}" text-anchor="end">{escape(sanitize(called, _LABEL))}</text>'
+            f'<text x="{_LEFT - 8}" y="{top + 13}" text-anchor="end">{escape(sanitize(text, _LABEL))}</text>'
             f'<rect {look} x="{left:.2f}" y="{top + 2}" width="{max(length, 1):.2f}" height="{_ROW - 5}"/>'
-            f'<text x="{left + length + 5:.2f}" y="{top + 13}">{text}</text>'
+            f'<text x="{left + length + 5:.2f}" y="{top + 13}">{value}</text>'
         )
-    said = f"from {base} to {name}, in {block.unit}"
-    return (
-        f'<svg class="waterfall" viewBox="0 0 560 {len(rows) * _ROW}" role="img" aria-label="{escape(said)}">'
-        f"{''.join(pieces)}</svg>"
-    )
+    said, size = escape(f"from {base} to {name}, in {block.unit}"), f"{_LEFT + _SPAN + _FIGURE} {len(rows) * _ROW}"
+    return f'<svg class="waterfall" viewBox="0 0 {size}" role="img" aria-label="{said}">{"".join(pieces)}</svg>'
 
 
 def step_bars(line: Line) -> str:

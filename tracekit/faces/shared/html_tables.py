@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts
-from tracekit.faces.shared.html_drawings import escape
+from tracekit.faces.shared.html_drawings import escape, prose
 from tracekit.report.blocks import Table
 
 _MOST = 200  # rows on the page; all others are in the exports
@@ -49,11 +49,11 @@ def head(columns: Iterable[tuple[str, bool, str]]) -> str:
 def number(text: str, value: float | None, marks: str = "") -> str:
     """A cell with a figure; `data-v` is the exact value."""
     exact = f' data-v="{value!r}"' if value is not None else ""
-    return f'<td class="number{marks}"{exact}>{text}</td>'
+    return f'<td class="number{marks}"{exact}>{prose(text)}</td>'
 
 
 def _rows(rows: pa.Table, opened: int, full: bool) -> Iterator[str]:
-    fields = readable(rows, full)
+    fields = _places_first(readable(rows, full))
     columns = [_column(rows[field.name].to_pylist(), field) for field in fields]
     yield '<div class="scroll"><table class="sortable">'
     yield head([(heading(field), is_number(field), meaning(field)) for field in fields])
@@ -63,19 +63,26 @@ def _rows(rows: pa.Table, opened: int, full: bool) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
+def _places_first(fields: list[pa.Field]) -> list[pa.Field]:
+    """The columns, with places in source before the first figure: behind the last one, a window may hide them."""
+    first = next((k for k, field in enumerate(fields) if is_number(field) and role(field) != "identity"), len(fields))
+    late = [field for field in fields[first:] if role(field) == "place"]
+    return [*fields[:first], *late, *(field for field in fields[first:] if field not in late)]
+
+
 def _column(values: list[object], field: pa.Field) -> list[str]:
     """The cells of a column; a shortened name is shown in full when the pointer rests on it."""
     shown = texts(values, field, _CELL)
     if is_number(field):
         exact = [value if isinstance(value, int | float) else None for value in values]
-        return [number(escape(text), value) for text, value in zip(shown, exact, strict=True)]
+        return [number(text, value) for text, value in zip(shown, exact, strict=True)]
     if role(field) == "kernel":
         whole = [cell(value, field, 4 * _CELL) for value in values]
         return [
             f'<td class="kernel" title="{escape(name)}">{escape(text)}</td>'
             for name, text in zip(whole, shown, strict=True)
         ]
-    return [f'<td class="text">{escape(text)}</td>' for text in shown]
+    return [f'<td class="text">{prose(text)}</td>' for text in shown]
 
 
 def _records(block: Table, full: bool) -> Iterator[str]:

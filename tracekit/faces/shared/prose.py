@@ -7,7 +7,8 @@ from rich.measure import Measurement
 from rich.text import Text
 
 PROSE = 100  # columns: longer lines are hard to read
-_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|%|×|[KMGT]?i?B)(?!\w))")
+# The space between a number and its unit.
+UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|%|×|[KMGT]?i?B)(?!\w))")
 _GLUE = "\ue000"  # stands for a space at which a line must not end: wrapping ends lines at no-break spaces, too
 
 
@@ -16,7 +17,7 @@ class Prose:
 
     def __init__(self, text: Text) -> None:
         self.text = text.copy()
-        self.text.plain = _UNIT.sub(_GLUE, text.plain)
+        self.text.plain = UNIT.sub(_GLUE, text.plain)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for line in self.text.wrap(console, min(options.max_width, PROSE)):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tracekit.findings import Finding, table
 from tracekit.profile import Profile
-from tracekit.report.blocks import Block, Excerpt, Sentences, Table
+from tracekit.report.blocks import Block, Excerpt, Table
 from tracekit.report.cards import cards
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
@@ -21,8 +21,6 @@ def findings(report: Report, profile: Profile) -> Contents:
     """The verdict and the findings of a variant, costliest first; the cheapest only where everything is requested."""
     diagnosis = report.diagnoses[profile.name]
     blocks: tuple[Block, ...] = (cards({profile.name: diagnosis}),)
-    if not diagnosis.findings:
-        blocks = (Sentences((diagnosis.verdict.sentence,)),)
     if cheap := [each for each in diagnosis.all_findings if each not in diagnosis.findings]:
         blocks += (Table("findings", table(cheap).select(_OF_CHEAP_ONES), detail=True, exported=False),)
     blocks += tuple(_excerpts(report, profile, diagnosis.findings))

@@ -6,6 +6,7 @@ from tracekit.profile.recording_words import has_steps
 from tracekit.report.blocks import Sentences
 from tracekit.report.headline import headline
 from tracekit.report.model import Report
+from tracekit.report.paces import at_a_glance
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 
@@ -13,7 +14,7 @@ from tracekit.report.section import Contents
 @of_run("headline", "Summary", rank=0, stage="lead")
 def summary(report: Report) -> Contents:
     """The headline, and one line about what it is based on."""
-    return Contents((Sentences(tuple(headline(report)), "lead"), Sentences((basis(report),), "quiet")))
+    return Contents((at_a_glance(report, tuple(headline(report))), Sentences((basis(report),), "quiet")))
 
 
 def basis(report: Report) -> str:

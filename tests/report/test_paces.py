@@ -1,0 +1,61 @@
+"""The figures at the head of a report: before, after, by how much, and the one thing to do next."""
+
+import pytest
+from small import training
+
+from tests.report.test_cards import diagnosed, finding
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.report.blocks import Headline, of_the_recording_in
+from tracekit.report.paces import faster
+
+
+def headline(made) -> Headline:
+    (section,) = (each for each in made.sections if each.id == "headline")
+    return section.blocks[0]
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Steps of 650 µs, and steps of 51 µs."""
+    paths = [
+        training(tmp_path / f"trained_gcn_{name}_v100.json", python=us) for name, us in (("eager", 600), ("graphs", 1))
+    ]
+    return report(open_subject(paths))
+
+
+def test_from_before_to_after_in_one_unit(pair):
+    before, after = (pair.member(f"trained_gcn_{name}_v100").means["wall"].step_ns for name in ("eager", "graphs"))
+    said = headline(pair)
+    figures = f"{before / 1000:.0f} → {after / 1000:.1f} µs a step"
+    assert said.change == f"{figures}: graphs is {before / after:.1f} × faster than eager (one trace each)"
+    assert [(pace.name, pace.step_ns, pace.against) for pace in said.paces] == [
+        ("eager", before, "baseline"),
+        ("graphs", after, f"{before / after:.1f} × faster, one trace each"),
+    ]
+
+
+def test_what_to_do_next_is_said_of_the_fastest(pair):
+    slow, fast = pair.diagnoses
+    pair.diagnoses[slow] = diagnosed(finding(9e9, do="Mend the slow one."))
+    pair.diagnoses[fast] = diagnosed(finding(do=""), finding(do="Mend the fast one."))
+    assert (headline(pair).next_do, headline(pair).next_of) == ("Mend the fast one.", "graphs")
+
+
+def test_where_nothing_is_left_to_do_it_says_what_bounds_the_fastest(pair):
+    pair.diagnoses[[*pair.diagnoses][1]] = diagnosed()
+    assert headline(pair).next_do == "Nothing worth changing was found. The host is too slow."
+
+
+def test_a_trace_alone_has_its_pace(tmp_path):
+    made = report(open_subject([training(tmp_path / "alone.json")]))
+    said = headline(made)
+    assert said.change.endswith(" µs a step")
+    assert [pace.against for pace in said.paces] == [""]
+    assert not said.next_do
+    assert not of_the_recording_in(said).change.endswith(" a step")
+
+
+@pytest.mark.parametrize(("ours", "said"), [(1.0, "2.0 × faster"), (4.0, "2.0 × slower"), (2.005, "as fast")])
+def test_a_pace_is_compared(ours, said):
+    assert faster(ours, 2.0).replace("2.00", "2.0") == said

@@ -24,12 +24,15 @@ WAITS = {
     "unique": (lambda x: x.unique(), "_unique2"),
     "repeat": (lambda x: x.repeat_interleave(x.long()), "repeat_interleave"),
     "count": (lambda x: x.long().bincount(), "bincount"),
-    "equal": (lambda x: torch.equal(x, x), "equal"),
+    "equal": (lambda x: torch.equal(x, x + 1), "equal"),
+    "close": (lambda x: torch.allclose(x, x + 1), "allclose"),
+    "fill with a number of the GPU": (lambda x: x.masked_fill(x > 2, x.sum()), "masked_fill"),
+    "to CSR": (lambda x: x.view(2, 3).to_sparse_csr(), "_to_sparse_csr"),
     "classes": (lambda x: torch.nn.functional.one_hot(x.long()), "_local_scalar_dense"),
     "cpu": (lambda x: x.cpu(), "_to_copy"),
     "copy over": (lambda x: torch.zeros(6).copy_(x), "copy_"),
     "synchronize": (lambda x: torch.cuda.synchronize(), "torch.cuda.synchronize"),
-    "event": (lambda x: torch.cuda.Event().synchronize(), "torch.cuda.Event.synchronize"),
+    "event": (lambda x: torch.cuda.current_stream().record_event().synchronize(), "torch.cuda.Event.synchronize"),
     "inverse": (lambda x: torch.eye(2, device="cuda").inverse(), "_linalg_check_errors"),
 }
 
@@ -44,6 +47,12 @@ NO_WAITS = {
     "indices": lambda x: x[torch.tensor([0, 1], device="cuda")],
     "fill": lambda x: x.masked_fill_(x > 2, 0),
     "fill by a mask": lambda x: x.__setitem__(x > 2, 0.0),
+    "number in a row": lambda x: x.view(2, 3).__setitem__(1, 1.0),
+    "number of the GPU": lambda x: x.__setitem__(3, x.sum()),
+    "draw": lambda x: (x + 1).multinomial(2),
+    "number in a slice": lambda x: x.__setitem__(slice(2, 5), 1.0),
+    "rows at indices": lambda x: x.__setitem__(x.long(), x.sum()),
+    "number filled in at indices": lambda x: x.index_fill_(0, x.long(), 1.0),
     "where": lambda x: torch.where(x > 2, x, 0.0),
     "sized repeat": lambda x: x.repeat_interleave(torch.ones_like(x).long(), output_size=6),
     "known classes": lambda x: torch.nn.functional.one_hot(x.long(), 7),
@@ -96,6 +105,11 @@ COPIES = {
     "indices on the CPU": (lambda x: x[torch.tensor([0, 1])], "index"),
     "mask on the CPU": (lambda x: x[torch.ones(6) > 0], "index"),
     "copy over": (lambda x: x.copy_(torch.ones(6)), "copy_"),
+    "number in a place": (lambda x: x.__setitem__(3, 1.0), "copy_"),
+    "number in a place of a matrix": (lambda x: x.view(2, 3).__setitem__((1, 1), 1.0), "copy_"),
+    "number over all": (lambda x: x.copy_(torch.tensor(1.0)), "copy_"),
+    "number at indices": (lambda x: x.__setitem__(x.long(), 1.0), "index_put_"),
+    "number put at indices": (lambda x: x.index_put((x.long(),), torch.tensor(1.0)), "index_put"),
 }
 
 
@@ -103,6 +117,11 @@ COPIES = {
 def test_copies(watch, x, call, operator):
     call(x)
     assert seen(watch) == [("copy", operator)]
+
+
+def test_compiled_code_has_its_numbers_on_the_gpu(watch, x):
+    torch.compile(lambda x: (x.__setitem__(x.long(), 1.0), x.__setitem__(3, 1.0), x.masked_fill(x > 2, x.sum())))(x)
+    assert seen(watch) == []
 
 
 MIXES = {

@@ -147,11 +147,19 @@ def test_several_devices(devices):
     assert done.stdout.split() == ["2", "cuda:1", "True"]
 
 
-def test_an_unknown_function_ends_the_process_and_is_named():
+def test_an_unknown_function_ends_the_process_and_is_named(tmp_path):
     code = "import torch; torch.fft.fft(torch.ones(8, device='cuda'))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    called = tmp_path / "called"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "FAKECUDA_UNKNOWN": str(called)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode < 0
     assert "fakecuda: cufft" in done.stderr
+    assert called.read_text().startswith("cufft")
 
 
 @pytest.fixture

@@ -67,11 +67,12 @@ struct Operation {
   char* to = nullptr;
   const char* from = nullptr;
   size_t width = 0, height = 1, pitch_to = 0, pitch_from = 0;  // in bytes
-  int value = 0, value_bytes = 1;
+  uint64_t value = 0;  // that a memset writes, or one of the few kernels that write anything
+  int value_bytes = 1;
   bool blocking = false;
-  std::function<void()> effect;  // what it does besides taking time
+  std::function<void()> call;  // of the host
 };
-void compute(Operation& launch, void** arguments);  // gives an effect to the few kernels that have one
+void compute(Operation& launch, void** arguments);  // what it writes, if that is known
 
 struct Graph;
 struct Node {

@@ -56,13 +56,10 @@ void compute(Operation& launch, void** arguments) {
   const bool half = !strncmp(type, "N3c104Half", 10) || !strncmp(type, "N3c108BFloat16", 14);
   const size_t width = is("hbac") ? 1 : is("st") || half ? 2 : is("fij") ? 4 : is("dlmxy") ? 8 : 0;
   if (!width) return;
-  uint64_t value = 0;
-  memcpy(&value, arguments[1], width);
+  memcpy(&launch.value, arguments[1], width);
+  launch.value_bytes = int(width);
   launch.to = *static_cast<char**>(arguments[2]);
   launch.width = *static_cast<int*>(arguments[0]) * width;
-  launch.effect = [=, to = launch.to, bytes = launch.width] {
-    for (size_t i = 0; i < bytes; i += width) memcpy(to + i, &value, width);
-  };
 }
 
 }  // namespace fake

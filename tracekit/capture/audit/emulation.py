@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracekit.capture.audit.devices import CPU, UNDECIDED, Devices, normalized
 from tracekit.capture.audit.lines import running
-from tracekit.capture.audit.operators import INDEXES, MIXES, ON_THE_CPU, READS, Call, Wait, masks_of, wait_of
+from tracekit.capture.audit.operators import INDEXES, MIXES, NUMBERS, ON_THE_CPU, READS, Call, Wait, masks_of, wait_of
 from tracekit.capture.audit.regions import Regions
 from tracekit.capture.audit.watch import Watch
 
@@ -68,6 +68,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             self._look_at_wait(call, wait, on_gpu=any(self.devices.of(each).type == "cuda" for each in counted))
         if device.type == "cuda" and len(given) > 1:
             self._look_for_mixed(call, given, device)
+        if device.type == "cuda" and call.name in NUMBERS and not (self.regions.compiles and self.regions.depth):
+            self._look_at_number(call)  # in compiled code it is a constant, or stays where it is
 
     def _look_at_wait(self, call: Call, wait: Wait, on_gpu: bool) -> None:
         at = running()
@@ -91,6 +93,22 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             storages = [key for each in others for key in self.devices.keys(each)]
             self.watch.see_mixed(f"aten::{call.name}", _mixed(self.devices, given), storages)
         return None
+
+    def _look_at_number(self, call: Call) -> None:
+        """`x[rows] = 1` copies the number to the GPU, `x.masked_fill(mask, x.max())` reads it back. The number of
+        `x[mask] = 1` is an argument of the kernel."""
+        number = call.given(*NUMBERS[call.name])
+        if not isinstance(number, torch.Tensor) or number.dim():
+            return
+        on_gpu = self.devices.of(number).type == "cuda"
+        if call.name.startswith("masked_fill"):
+            if on_gpu:
+                self.watch.see("sync", f"aten::{call.name}", "reads the number back: use torch.where")
+        elif call.name == "copy_":
+            self._look_at_copy(call)
+        elif not on_gpu and not masks_of(call):
+            why = "copies the number to the GPU and waits: use index_fill_, or put a tensor that is there"
+            self.watch.see("copy", f"aten::{call.name}", why)
 
     def _look_at_copy(self, call: Call) -> None:
         target, source, non_blocking = call.args[0], call.args[1], call.given("non_blocking", 2)

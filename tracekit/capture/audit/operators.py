@@ -81,9 +81,7 @@ _WAITS = {
         unless=lambda call: call.overload != "Tensor" or call.kwargs.get("output_size") is not None,
     ),
     "equal": Wait("reads back whether all are equal"),
-    "multinomial": Wait(
-        "checks the probabilities", sized=False, unless=lambda call: bool(call.given("replacement", 2))
-    ),
+    "allclose": Wait("reads back whether all are close"),
     "normal": Wait(
         "checks the deviations", sized=False, unless=lambda call: call.overload not in ("Tensor_Tensor", "float_Tensor")
     ),
@@ -94,6 +92,7 @@ _WAITS = {
     "_coalesce": Wait(_SIZED),
     "_to_sparse": Wait(_SIZED),
     "to_sparse": Wait(_SIZED),
+    **{f"_to_sparse_{form}": Wait(_SIZED) for form in ("csr", "csc", "bsr", "bsc")},
     "segment_reduce": Wait("checks the lengths", sized=False, unless=lambda call: bool(call.kwargs.get("unsafe"))),
     "_linalg_check_errors": Wait(_CHECKS, sized=False),
     "linalg_eig": Wait("computes on the CPU"),
@@ -105,4 +104,8 @@ MIXES = {"copy_", "_to_copy", "_foreach_copy_", "set_", "lift_fresh", "_copy_fro
 MIXES |= {"_pack_padded_sequence", "_pack_padded_sequence_backward", "_pad_packed_sequence"}
 MIXES |= {"lstm", "gru", "rnn_tanh", "rnn_relu"}
 ON_THE_CPU = {"_pack_padded_sequence": (1,)}  # the results of an operator that are on the CPU
-INDEXES = {"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}
+PUTS = {"index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}
+INDEXES = {"index", "_unsafe_index", *PUTS}
+# What writes a number, which may be a tensor without dimensions: the argument's name and position.
+NUMBERS = {"copy_": ("src", 1), "masked_fill": ("value", 2), "masked_fill_": ("value", 2)}
+NUMBERS |= dict.fromkeys(PUTS, ("values", 2))

@@ -28,6 +28,9 @@ def test_a_signed_duration_says_plus_too():
 
 def test_quantities_of_one_sentence_share_a_unit():
     assert duration(28_000, like=2_580_000) == "0.03 ms"
+    assert duration(11, like=12_500_000) == "11 ns"
+    assert duration(-11, signed=True, like=12_500_000) == "−11 ns"
+    assert duration(0, like=12_500_000) == "0.00 ms"
 
 
 def test_thousandths_are_read_downwards():

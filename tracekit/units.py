@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fractions import Fraction
 
+_LEAST = 0.005  # of a unit: less would round to 0.00
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 
 
@@ -13,6 +14,7 @@ def duration(ns: float | None, signed: bool = False, like: float | None = None) 
     """Three significant digits with a unit: `950 ns`, `1.24 ms`, `21.8 s`; `−0.77 ms` when `signed`; `–` for None.
 
     The unit is that of `like` where it is given, so that one sentence uses one unit: 28 µs beside 2.58 ms is `0.03 ms`.
+    A time above zero never reads 0.00: 11 ns beside 12.5 ms is `11 ns`.
     """
     if ns is None:
         return "–"
@@ -20,6 +22,8 @@ def duration(ns: float | None, signed: bool = False, like: float | None = None) 
     for scale, unit in _STEPS:
         # 999.6 µs prints as 1.00 ms: the unit is chosen by the rounded value.
         if (size if like is None else abs(like)) >= scale * 0.9995:
+            if 0 < size < scale * _LEAST:
+                return duration(ns, signed)
             return f"{_sign(ns, signed)}{_digits(size / scale)} {unit}"
     return f"{_sign(ns, signed)}{size:.0f} ns"
 

@@ -113,7 +113,11 @@ def test_syncs_tail_and_refill_and_whose_line_it_was(tmp_path):
         launch(80, 90, 2),
         kernel("b", 92, 120, 2),
     )
-    (row,) = answer_about(path, "syncs").rows.table().to_pylist()
+    answer = answer_about(path, "syncs")
+    assert (
+        answer.sentence == "1 sync a step; the host waits 30.0 µs in it, and the GPU idles for 30.0 µs because of it."
+    )
+    (row,) = answer.rows.table().to_pylist()
     assert (row["operator"], row["where"]) == ("aten::item", "train.py:12 loop")
     # It waited 20 µs before the GPU ran dry at 40, so it is to blame until 20 µs after its return at 50.
     assert (row["dur_ns"], row["tail_ns"], row["refill_ns"], row["stall_ns"]) == (30_000, 10_000, 20_000, 30_000)

@@ -98,3 +98,19 @@ def test_what_no_graph_holds(tmp_path):
 def test_remainders_that_cost_nothing_or_no_graphs_at_all(tmp_path, replays, idle):
     profile, _ = training(tmp_path / "a.json", replays=replays, idle=idle)
     assert sum(each.claim.total() for each in eager_remainders(profile)) <= 6 * 50_000 * replays
+
+
+def test_the_fuser_of_torchscript_compiles(tmp_path):
+    """The call takes 5 ms, of which the GPU still has work for 1 ms: what is told is the time in which it idles."""
+    events = [
+        launch(1, 10, 1),
+        kernel("gemm", 12, 1012, 1),
+        op("fallback_function", 20, 5020),
+        launch(5010, 5018, 2),
+        kernel("softmax", 5020, 5100, 2),
+        launch(5030, 5101, 0, "cudaDeviceSynchronize"),
+        step(0, 0, 5110),
+    ]
+    diagnosis = diagnose(open_subject([write(tmp_path / "a.json", *events)]).profiles[0])
+    (finding,) = (each for each in diagnosis.findings if each.id == "compile_in_steps")
+    assert finding.why.startswith("Once, the GPU idles meanwhile, for 4.00 ms.")

@@ -1,7 +1,9 @@
 """Modules, phases and libraries of a step: what each takes adds up to it, in every variant."""
 
+import re
+
 import pytest
-from small import event, op, step, write
+from small import event, kernel, launch, op, step, write
 
 from tests.lines.recorded import call
 from tracekit.profile import open_subject
@@ -116,3 +118,27 @@ def test_the_stages_of_message_passing_are_part_of_the_tree(tmp_path):
         "GCNConv_0 · propagate · aggregate": 10_000,
         "GCNConv_0 · propagate · aggregate · SumAggregation_0": 20_000,
     }
+
+
+@pytest.mark.parametrize("reduced", [0, 40])
+def test_a_layer_whose_backward_starts_a_collective_is_not_blamed_for_it(tmp_path, reduced):
+    """The inner layer computes for 10 µs, the outer one for 30; the inner one starts a collective."""
+    events = [
+        step(0, 0, 100),
+        call("mine.py(1): work", 0, 60),
+        call("nn.Module: Net_0", 5, 50),
+        launch(10, 12, 1),
+        call("nn.Module: Linear_0", 30, 45),
+        launch(31, 33, 2),
+        kernel("gemm", 12, 42, 1),
+        kernel("gemm", 42, 52, 2),
+    ]
+    if reduced:
+        events += [launch(35, 37, 3), kernel("ncclDevKernel_AllReduce(x)", 52, 52 + reduced, 3)]
+    profile = open_subject([write(tmp_path / "trace.json", *events)])
+    section = next(section for section in report(profile).sections if section.id == "modules")
+    (said,) = section.blocks[0].lines
+    assert ("communication left out" in said) is bool(reduced)
+    shares = dict(re.findall(r"(\w+_0) ([\d.]+) %", said.replace("\u00a0", " ")))
+    assert float(shares["Linear_0"]) < 20
+    assert {row["module"]: row for row in rows(section)}["Net_0 · Linear_0"]["trace_ns"] >= 1000 * (10 + reduced)

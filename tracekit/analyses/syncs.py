@@ -193,8 +193,9 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     if not number:
         outside = int(shown["count"].to_numpy().sum())
         return f"No sync falls in a counted step; {count(outside)} {'falls' if outside == 1 else 'fall'} outside."
-    sentence = f"{many(number, 'sync')} a step; the host waits {duration(wait)} in {'it' if number == 1 else 'them'}"
+    those = "it" if number == 1 else "them"
+    sentence = f"{many(number, 'sync')} a step; the host waits {duration(wait)} in {those}"
     if shown["stall_ns"].null_count == len(shown):
         return f"{sentence}; what that cost the GPU is unknown."
     stall = float(np.nansum(shown["stall_ns"].to_numpy(zero_copy_only=False)))
-    return f"{sentence}, and the GPU idles for {duration(stall)} because of them."
+    return f"{sentence}, and the GPU idles for {duration(stall)} because of {those}."

@@ -91,7 +91,7 @@ def _and_slowed(profile: Profile, finding: Finding, saving: Saving, claimed: flo
     bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _AHEAD < (claimed or 0.0)
     if not (bounded and profile.trace.has_stacks):
         return ""
-    return " Recording Python stacks slows that host down: without them, more may be saved."
+    return " Recording Python stacks slows the host down: without them, more may be saved."
 
 
 def order(finding: Finding) -> tuple[bool, bool, float]:

@@ -192,7 +192,10 @@ STORIES = (
         "compile_in_steps",
         lambda hole: hole.fused,
         lambda cases: f"TorchScript's fuser compiles inside steps: fallback_function{cases.where.at}",
-        lambda cases: f"{cases.times.capitalize()}, for at most {cases.at_most} each; nothing is launched meanwhile.",
+        lambda cases: (
+            f"{cases.times.capitalize()}, {'the GPU idles meanwhile, ' if cases.meanwhile else ''}for "
+            f"{f'at most {cases.at_most} each' if len(cases.holes) > 1 else cases.at_most}."
+        ),
         lambda cases: (
             "Warm the scripted function up with every shape before you measure, or turn its fuser off "
             "(torch._C._jit_set_texpr_fuser_enabled(False))"

@@ -1,7 +1,7 @@
 """The time of a step by owner – lines, modules, phases or libraries – with the variants side by side."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import pyarrow as pa
@@ -31,6 +31,15 @@ class VariantOwners:
     def total_ns(self) -> float:
         """The mean of a counted step, ns."""
         return sum(self.by(lambda owner: None).values())
+
+    def without(self, bucket: str) -> "VariantOwners":
+        """The same without that bucket's time."""
+        means = [mean for mean in self.means.means if mean.bucket != bucket]
+        return replace(self, means=OwnerMeans(owners=self.means.owners, means=means))
+
+    def share_in(self, bucket: str) -> float:
+        """The share of a step that is in that bucket."""
+        return 1 - self.without(bucket).total_ns / (self.total_ns or 1.0)
 
     def share(self, wanted: Callable[[Owner], bool]) -> float:
         """The share of a step that belongs to such owners."""

@@ -18,6 +18,8 @@ Chain = tuple[str, ...]
 NONE = "outside of modules"
 _MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
 _NAMED = 3
+_COMMUNICATION = "gpu_comm"
+_TOLD = 0.01  # of a step
 
 
 @of_run("modules", "Layers", rank=37)
@@ -36,8 +38,12 @@ def modules(report: Report) -> Contents | None:
     for each in variants:
         of = each.by(costs.key)
         table = table.append_column(_exclusive(each.name), pa.array([of.get(chain, 0.0) for chain in order]))
-    costliest = {chain: chain[-1] for chain in [*filter(None, inclusive.costliest_first())][:_NAMED]}
-    sentence = f"Shares of a step, inner modules included: {shares_said(inclusive, steps_of(variants), costliest)}."
+    # A collective is started by whichever gradient is ready last: it says nothing about that gradient's layer.
+    communicates = max(each.share_in(_COMMUNICATION) for each in variants) >= _TOLD
+    said = replace(inclusive, variants=[each.without(_COMMUNICATION) for each in inclusive.variants])
+    costliest = {chain: chain[-1] for chain in [*filter(None, said.costliest_first())][:_NAMED]}
+    what = "inner modules included" + (" and communication left out" if communicates else "")
+    sentence = f"Shares of a step, {what}: {shares_said(said, steps_of(variants), costliest)}."
     return Contents((Sentences((sentence,)), Table("modules", table, detail=True)), worth=worth)
 
 

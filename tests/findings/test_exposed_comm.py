@@ -8,7 +8,7 @@ from real import trace_path
 from small import event, kernel, launch, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.rules.exposed_comm import exposed_comm
+from tracekit.findings.rules.exposed_comm import as_all_ranks_show, exposed_comm
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives, rank_columns
 
@@ -103,12 +103,12 @@ def test_many_short_ones_should_travel_together(tmp_path):
     assert finding.do == "Combine small collectives: use one flattened tensor for many."
 
 
-def started(path, collective, *, backward=False, frame=None):
+def started(path, collective, *, backward=False, frame=None, until=910):
     """Two steps, each with a collective that nothing overlaps, which the main thread or autograd's starts."""
     events, tid = [], 2 if backward else 1
-    for k, at in enumerate((0.0, 1000.0)):
+    for k, at in enumerate((0.0, 2000.0)):
         events += [
-            step(k, at, at + 910),
+            step(k, at, at + until),
             event("cpu_op", "aten::mm", at + 1, at + 8),
             launch(at + 2, at + 4, 2 * k + 1),
             kernel(GEMM, at + 10, at + 110, 2 * k + 1),
@@ -140,6 +140,25 @@ DDP, FSDP = "DistributedDataParallel.forward", "FullyShardedDataParallel.forward
     ],
 )
 def test_advice_fits_who_communicates(tmp_path, collective, frame, backward, said, unsaid):
-    (finding,) = exposed_comm(started(tmp_path / "a.json", collective, backward=backward, frame=frame))
+    (finding,) = exposed_comm(started(tmp_path / "a.json", collective, backward=backward, frame=frame, until=1990))
     assert said in finding.do
     assert unsaid not in finding.do
+
+
+@pytest.mark.parametrize(
+    ("collective", "frame", "backward", "less"),
+    [
+        ("all_reduce", DDP, True, ": synchronise only every N micro-batches (no_sync), or compress"),
+        ("all_reduce", None, True, ": only every N micro-batches, or in half precision. "),
+        ("_all_gather_base", FSDP, False, ": keep parameters from forward to backward"),
+        ("all_to_all", DDP, False, ", for example in half precision. "),
+    ],
+)
+def test_what_a_step_has_no_room_to_hide_is_to_be_less(tmp_path, collective, frame, backward, less):
+    """A collective of 790 µs in a step of 900: even beside all the rest, 680 µs of it would remain."""
+    profile = started(tmp_path / "a.json", collective, backward=backward, frame=frame)
+    (finding,) = exposed_comm(profile)
+    assert finding.do.startswith(f"Send less{less}")
+    assert "at most 120 µs more of it can be hidden" in finding.do.replace("\u00a0", " ")
+    assert "look alike in the trace of one rank" in finding.do
+    assert "one rank" not in as_all_ranks_show(finding, 0.1).do

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.collective_advice import advice, as_ranks_wait
+from tracekit.findings.collective_advice import Spent, advice, as_ranks_wait
 from tracekit.findings.counted import Steps
 from tracekit.findings.kernels import kernels, time_of
 from tracekit.findings.where import where_of_piece
@@ -58,7 +58,13 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
         claim=claim,
         where=collectives[worst],
         evidence=evidence(profile, rows[kinds == worst]),
-        do=advice(profile, kind_of(_name(collectives[worst])), rows, started[kinds == worst], waiting),
+        do=advice(
+            profile,
+            kind_of(_name(collectives[worst])),
+            rows,
+            started[kinds == worst],
+            Spent(mean.step_ns, running, exposed, waiting),
+        ),
         link=_DDP,
     )
 
@@ -86,7 +92,9 @@ def _on_a_cpu(profile: Profile) -> Iterator[Finding]:
         claim=claim,
         where=where,
         evidence=evidence(profile, rows[kinds == worst]),
-        do=advice(profile, kind_of(_name(where)), rows, rows[kinds == worst], waiting),
+        do=advice(
+            profile, kind_of(_name(where)), rows, rows[kinds == worst], Spent(mean.step_ns, waited, waited, waiting)
+        ),
         link=_DDP,
         confidence="inferred",
     )

@@ -11,8 +11,8 @@ from tracekit.tui.app import TracekitApp, build_app
 ROOT = Path(__file__).parent.parent
 PICTURES: dict[str, tuple[str, ...]] = {
     "overview": (),
-    "timeline": ("2", "enter", "enter", "f"),
-    "source": ("4", "enter"),
+    "timeline": ("O", "enter", "enter", "f"),
+    "source": ("L", "enter"),
 }
 SIZE = (140, 38)
 

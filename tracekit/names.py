@@ -4,6 +4,7 @@ import re
 
 from tracekit.sanitize import sanitize
 
+HEAD = 22  # letters of a variant above a column
 _LEFT = 4
 _WORDS = re.compile(r"([_\-.:/ ]+)")
 

@@ -15,10 +15,13 @@ from small import training
 from tests.faces.formats import written
 from tracekit.cli import main
 from tracekit.faces.parquet import SCHEMA, describe
+from tracekit.faces.shared.cells import cell, heading
 from tracekit.faces.shared.grid import grid
+from tracekit.lines.means import OwnerMeans
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.blocks import Table
+from tracekit.report.owner_costs import OwnerCosts, VariantOwners
 from tracekit.report.tables import every_table
 from tracekit.trace.schema import column, metadata
 
@@ -117,3 +120,29 @@ def test_reasons_are_whole_if_everything_is_requested():
     block = Table("a", table)
     assert grid(block, None, full=True).rows == [[reason]]
     assert len(grid(block, None, full=False).rows[0][0]) < len(reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "value", "said"),
+    [
+        ("Δ fast_ns", "ns", 964_000.0, "+964 µs"),
+        ("Δ fast_ns", "ns", -1_400_000.0, "−1.40 ms"),
+        ("Δ fast_ns", "ns", 0.0, "·"),
+        ("fast_ns", "ns", 964_000.0, "964 µs"),
+        ("fast_ns", "ns", 0.0, "·"),
+        ("held_bytes", "B", 0, "·"),
+        ("share", "share", 0.0, "·"),
+        ("count", "", 0, "0"),
+        ("fast_ns", "ns", None, "–"),
+    ],
+)
+def test_differences_have_a_sign_and_nothing_is_a_dot(name, unit, value, said):
+    assert cell(value, column(name, pa.float64(), "", unit)) == said
+
+
+def test_heads_name_variants_as_they_are_called():
+    paths = [(f"a_longer_name_{kind}_v100", kind) for kind in ("eager_mode", "graphs")]
+    variants = [VariantOwners(name, OwnerMeans(), "wall") for name, _ in paths]
+    costs = OwnerCosts(variants, lambda owner: owner.phase, {paths[1][0]: paths[0][0]})
+    heads = [heading(field) for field, _ in costs.columns([])]
+    assert heads == ["eager_mode", "graphs", "Δ graphs"]

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tracekit.engine.buckets import BUCKETS, KEYS
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
+from tracekit.names import HEAD, short
 from tracekit.trace.schema import Role, column
 from tracekit.units import percent
 
@@ -69,27 +70,29 @@ class OwnerCosts(Generic[Key]):
     def columns(self, order: Sequence[Key]) -> Iterator[tuple[pa.Field, list[float]]]:
         """A column for each variant and each difference, in total, forward and backward, and by bucket."""
         costs = {each.name: each.by(self.key) for each in self.variants}
+        shown = dict(zip(costs, short([*costs], HEAD), strict=True))
         for name, of in costs.items():
-            yield _ns(name, "mean per counted step"), [of.get(key, 0.0) for key in order]
+            yield _ns(name, shown[name], "mean per counted step"), [of.get(key, 0.0) for key in order]
         for name, of in costs.items():
             base = self.baselines.get(name)
             if base in costs and base != name:
                 deltas = [of.get(key, 0.0) - costs[base].get(key, 0.0) for key in order]
-                yield _ns(f"Δ {name}", f"against {base}"), deltas
+                yield _ns(f"Δ {name}", f"Δ {shown[name]}", f"against {base}"), deltas
         for each in self.variants:
             for meaning, phases in _PHASES:
                 of = each.by(self.key, _in_phases(each.means, phases))
                 if any(of.values()):
                     yield (
-                        _ns(f"{each.name} {meaning}", f"of this, {meaning}", "detail"),
+                        _ns(f"{each.name} {meaning}", f"{shown[each.name]} {meaning}", f"of this, {meaning}", "detail"),
                         [of.get(key, 0.0) for key in order],
                     )
         for bucket in KEYS:
             for each in self.variants:
                 of = each.by(self.key, _in_bucket(bucket))
                 if any(of.values()):
-                    meaning = f"of this, {BUCKETS[bucket].label}"
-                    yield _ns(f"{each.name} {bucket}", meaning, "detail"), [of.get(key, 0.0) for key in order]
+                    label = BUCKETS[bucket].label
+                    field = _ns(f"{each.name} {bucket}", f"{shown[each.name]} {label}", f"of this, {label}", "detail")
+                    yield field, [of.get(key, 0.0) for key in order]
 
     def table(self, named: Sequence[tuple[pa.Field, Sequence[object]]], order: Sequence[Key]) -> pa.Table:
         """A table of the columns that identify a row, followed by these columns."""
@@ -122,5 +125,5 @@ def _in_bucket(bucket: str) -> Callable[[OwnerMean], bool]:
     return lambda mean: mean.bucket == bucket
 
 
-def _ns(name: str, comment: str, role: Role = "") -> pa.Field:
-    return column(f"{name}_ns", pa.float64(), comment, "ns", role=role)
+def _ns(name: str, title: str, comment: str, role: Role = "") -> pa.Field:
+    return column(f"{name}_ns", pa.float64(), comment, "ns", role=role, title=title)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tracekit.names import short
+from tracekit.names import HEAD, short
 from tracekit.profile import Member, Untraced
 from tracekit.report.blocks import Headline, Pace
 from tracekit.report.model import Report
@@ -11,7 +11,6 @@ from tracekit.units import duration, ratio
 from tracekit.unprofiled import compared
 
 _MOST = 8  # variants: bars of more are no first glance
-_NAME = 22  # letters of a variant
 _ALIKE = 0.005  # of a ratio
 
 
@@ -24,7 +23,7 @@ def at_a_glance(report: Report, lines: tuple[str, ...]) -> Headline:
     timed = [member for _, group in report.groups for member in group if of(member)]
     if not timed or len(report.members) > _MOST:
         return Headline(lines, "lead")
-    shown = dict(zip((each.name for each in timed), short([each.name for each in timed], _NAME), strict=True))
+    shown = dict(zip((each.name for each in timed), short([each.name for each in timed], HEAD), strict=True))
     paces = tuple(
         Pace(shown[each.name], of(each) or 0.0, _against(report, each, of) if len(timed) > 1 else "") for each in timed
     )

@@ -7,7 +7,21 @@ from typing import Literal
 
 import pyarrow as pa
 
-Role = Literal["", "identity", "place", "kernel", "name", "figure", "plumbing", "detail", "source", "setting", "reason"]
+Role = Literal[
+    "",
+    "identity",
+    "place",
+    "kernel",
+    "name",
+    "figure",
+    "plumbing",
+    "detail",
+    "source",
+    "setting",
+    "reason",
+    "code",
+    "bar",
+]
 
 
 def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: Role = "", title: str = "") -> pa.Field:
@@ -16,9 +30,9 @@ def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: 
     The role says how the column is shown to people: an `identity` is a number that identifies a thing; a `place` is
     in source code; a `kernel` or a `name` may be long and is shortened; a `setting` is several words that all
     matter; a `reason` is in the words of somebody else, which are whole if everything is shown; a `figure` is text
-    that reads as a number; `plumbing` ties rows to other tables or to a clock and is for programs only; so is a
-    `source`, instead of which people read the `place` beside it; a `detail` is shown only if everything is. The
-    title is shown above the column in place of its name.
+    that reads as a number; `code` is a line of source; a `bar` is drawn with letters; `plumbing` ties rows to other
+    tables or to a clock and is for programs only; so is a `source`, instead of which people read the `place` beside it;
+    a `detail` is shown only if everything is. The title is shown above the column in place of its name.
     """
     given = {"role": role, "title": title}
     given_metadata = {"comment": comment, "unit": unit, **{key: text for key, text in given.items() if text}}

@@ -9,6 +9,9 @@ from tracekit.sanitize import sanitize
 from tracekit.trace.schema import metadata
 from tracekit.units import bandwidth, count, duration, percent, plain, ratio, size
 
+DELTA = "Δ"  # with which the name of a column of differences begins
+NOTHING = "·"  # a zero in a column of quantities that add up
+_ADD_UP = ("ns", "B", "share")
 _BY_UNIT: dict[str, Callable[[float], str]] = {
     "ns": duration,
     "B": size,
@@ -44,12 +47,16 @@ def heading(field: pa.Field) -> str:
 
 
 def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str:
-    """A value as people read it; a missing one is `–`, never 0."""
+    """A value as people read it: a difference with its sign, nothing as `·`; a missing one is `–`, never 0."""
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
+        if not value and unit(field) in _ADD_UP:
+            return NOTHING
+        if unit(field) == "ns" and field.name.startswith(DELTA):
+            return duration(value, signed=True)
         by_unit = _BY_UNIT.get(unit(field))
         if by_unit is not None:
             return by_unit(value)

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from tracekit.faces.shared.html_drawings import escape, prose, stacked_bar, waterfall
 from tracekit.faces.shared.html_tables import folded, head, number
 from tracekit.faces.shared.wording import certainty, doubt, label, rests_on, share
-from tracekit.names import short
+from tracekit.names import HEAD, short
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.units import thousandths
 
-_NAME = 22  # letters of a variant in the head of a column
 _MANY = 4  # waterfalls: more are folded
 
 
@@ -41,7 +40,7 @@ def _waterfalls(block: Breakdown) -> Iterator[str]:
 
 def _table(block: Breakdown) -> Iterator[str]:
     yield '<div class="scroll"><table class="parts">'
-    called = dict(zip(block.variants, short(block.variants, _NAME), strict=True))
+    called = dict(zip(block.variants, short(block.variants, HEAD), strict=True))
     heads = [(f"bucket ({block.unit})", False, "")]
     for name in block.variants:
         heads += [(called[name], True, name), ("", True, "part of the step")]

@@ -15,7 +15,7 @@ CONDITIONS = pa.schema(
         column("variant", pa.string(), "variant that it applies to; null for the whole run", role="name"),
         column("run", pa.string(), "the run; null for a bare trace", role="name"),
         column("condition", pa.string(), "name of the condition"),
-        column("value", pa.string(), "its value"),
+        column("value", pa.string(), "its value", role="place"),
     ]
 )
 

@@ -85,5 +85,10 @@ def _edges(order: list[str], profiles: list[Profile]) -> Iterator[tuple[pa.Field
         if graphs is not None and graphs.edge_types:
             known = {kind: [each for each in counts if each is not None] for kind, counts in graphs.edge_types.items()}
             means = {kind: sum(counts) / len(counts) for kind, counts in known.items() if counts}
-            field = column(f"edges, {profile.name}", pa.float64(), "edges of that type in a step, on average")
+            field = column(
+                f"edges, {profile.name}",
+                pa.float64(),
+                "edges of that type in a step, on average",
+                title=f"edges, {profile.name}",
+            )
             yield field, [means.get(kind) for kind in order]

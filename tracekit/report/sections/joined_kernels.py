@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from tracekit.names import HEAD, short
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
@@ -50,12 +51,15 @@ def _alone(times: Mapping[str, Mapping[str, float | None]]) -> list[tuple[str, l
 def _table(names: list[str], times: Mapping[str, Mapping[str, float | None]], baselines: Mapping[str, str]) -> pa.Table:
     fields = [column("name", pa.string(), "name as written", role="kernel")]
     columns: list[Sequence[object]] = [names]
+    shown = dict(zip(times, short([*times], HEAD), strict=True))
     for variant, of in times.items():
-        fields.append(column(f"{variant}_ns", pa.float64(), "time per counted step; null where it does not run", "ns"))
+        meaning = "time per counted step; null where it does not run"
+        fields.append(column(f"{variant}_ns", pa.float64(), meaning, "ns", title=shown[variant]))
         columns.append([of.get(name) for name in names])
     for variant in (each for each in times if baselines.get(each) in times):
         base = times[baselines[variant]]
-        fields.append(column(f"Δ {variant}_ns", pa.float64(), f"difference from {baselines[variant]}", "ns"))
+        meaning = f"difference from {baselines[variant]}"
+        fields.append(column(f"Δ {variant}_ns", pa.float64(), meaning, "ns", title=f"Δ {shown[variant]}"))
         columns.append([(times[variant].get(name) or 0.0) - (base.get(name) or 0.0) for name in names])
     schema = pa.schema(fields)
     return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, fields, strict=True)], schema=schema)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
+from tracekit.names import HEAD, short
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owned import owned
@@ -35,9 +36,9 @@ def modules(report: Report) -> Contents | None:
     costs = OwnerCosts(variants, lambda owner: owner.module)
     order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
     table = inclusive.table([(_MODULE, [" · ".join(chain) or NONE for chain in order])], order)
-    for each in variants:
+    for each, shown in zip(variants, short([each.name for each in variants], HEAD), strict=True):
         of = each.by(costs.key)
-        table = table.append_column(_exclusive(each.name), pa.array([of.get(chain, 0.0) for chain in order]))
+        table = table.append_column(_exclusive(each.name, shown), pa.array([of.get(chain, 0.0) for chain in order]))
     # A collective is started by whichever gradient is ready last: it says nothing about that gradient's layer.
     communicates = max(each.share_in(_COMMUNICATION) for each in variants) >= _TOLD
     said = replace(inclusive, variants=[each.without(_COMMUNICATION) for each in inclusive.variants])
@@ -47,9 +48,9 @@ def modules(report: Report) -> Contents | None:
     return Contents((Sentences((sentence,)), Table("modules", table, detail=True)), worth=worth)
 
 
-def _exclusive(variant: str) -> pa.Field:
+def _exclusive(variant: str, shown: str) -> pa.Field:
     meaning = "its own time, without the modules inside it; these columns add up to the step"
-    return column(f"{variant} itself_ns", pa.float64(), meaning, "ns", role="detail")
+    return column(f"{variant} itself_ns", pa.float64(), meaning, "ns", role="detail", title=f"{shown} itself")
 
 
 def with_inner(variant: VariantOwners) -> VariantOwners:

@@ -38,7 +38,10 @@ def run_facts(report: Report) -> Contents | None:
         return None
     names = [member.name for member in report.members]
     schema = pa.schema(
-        [column("", pa.string(), "what was measured"), *(column(n, pa.string(), "", role="figure") for n in names)]
+        [
+            column("", pa.string(), "what was measured"),
+            *(column(n, pa.string(), "", role="figure", title=n) for n in names),
+        ]
     )
     rows = [{"": label, **{name: of.get(name) for name in names}} for label, of in values.items()]
     return Contents((Table("run_facts", pa.Table.from_pylist(rows, schema=schema), exported=False),))

@@ -216,7 +216,7 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         from_run(lambda r: as_json(r.environment)),
     ),
     (
-        column("trace", _TEXT, "the trace that all figures come from", role="detail"),
+        column("trace", _TEXT, "the trace that all figures come from", role="place"),
         from_profile(lambda report, profile: spelled(profile.trace.path)),
     ),
 )

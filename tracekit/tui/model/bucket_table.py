@@ -7,13 +7,14 @@ from string import ascii_lowercase, ascii_uppercase
 import numpy as np
 import pyarrow as pa
 
+from tracekit.faces.shared.cells import DELTA
 from tracekit.faces.shared.wording import certainty, is_noise, label, rests_on, share
 from tracekit.report import Report
 from tracekit.report.breakdown import Breakdown, breakdown
 from tracekit.report.sections.breakdowns import TITLES, every_part, of_view
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import Role, column
-from tracekit.tui.model.sheet import DELTA, Enter, Sheet, nowhere
+from tracekit.tui.model.sheet import Enter, Sheet, nowhere
 from tracekit.units import thousandths
 
 _MARKS = ascii_lowercase + ascii_uppercase

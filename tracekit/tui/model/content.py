@@ -162,7 +162,7 @@ def _(block: Series, title: str = "") -> tuple[Piece, ...]:
 def _(block: Excerpt, title: str = "") -> tuple[Piece, ...]:
     names = [*block.costs]
     numbers = [*range(block.first, block.first + len(block.lines))]
-    fields = [column(f"{name}_ns", pa.float64(), "per step", "ns") for name in names]
+    fields = [column(f"{name}_ns", pa.float64(), "per step", "ns", title=name) for name in names]
     fields += [column("line", pa.int64(), "", role="identity"), pa.field(sanitize(block.file), pa.string())]
     columns = [[block.costs[name].get(number) for number in numbers] for name in names]
     arrays = [pa.array(values, pa.float64()) for values in columns]

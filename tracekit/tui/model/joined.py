@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracekit.faces.shared.cells import DELTA
 from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace.schema import column, metadata
-from tracekit.tui.model.sheet import DELTA
 
 _LINE = LINE_COLUMNS.names
 

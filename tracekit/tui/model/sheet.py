@@ -1,6 +1,6 @@
 """A table as screens show it: sorted, filtered, and with text made only for the rows that are shown."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts, unit
+from tracekit.faces.shared.cells import DELTA, NOTHING, cell, heading, is_number, meaning, readable, role, texts, unit
 from tracekit.intervals import Bools, Ints
 from tracekit.kernel_names import distinct_short_names
 from tracekit.names import short
@@ -18,8 +18,6 @@ from tracekit.tui.model.ordering import holding, in_one, in_order, is_text, valu
 from tracekit.tui.model.selection import Selection
 from tracekit.units import duration
 
-DELTA = "Δ"
-NONE = "·"  # a zero in a column of quantities that add up
 _LONGEST = 1000  # characters of a cell
 _READ, _WORDS = 20, 5  # rows that decide whether a column holds sentences, and the spaces in one
 _MEASURED = 200  # rows that decide how wide a column is
@@ -90,20 +88,15 @@ class Sheet:
         """The titles of the columns, all different (a count and a duration can share one), with names of variants."""
         titles = [heading(each) for each in self.fields]
         alike = {title for title in titles if titles.count(title) > 1}
-        return self._named(
+        return [
             each.name.replace("_", " ") if title in alike else title
             for title, each in zip(titles, self.fields, strict=True)
-        )
-
-    def _named(self, titles: Iterable[str]) -> list[str]:
-        for name in map(sanitize, self.variants):
-            titles = [title.replace(name.replace("_", " "), name) for title in titles]
-        return [*titles]
+        ]
 
     @cached_property
     def _detail_titles(self) -> list[str]:
         """The titles of the details, without the name of the variant if there is only one."""
-        titles = self._named(map(heading, self.details))
+        titles = map(heading, self.details)
         only = f"{sanitize(self.variants[0])} " if len(self.variants) == 1 else ""
         return [title.removeprefix(only) for title in titles]
 
@@ -128,7 +121,7 @@ class Sheet:
         """Which columns hold sentences: these are cut at the end, whereas a name may be distinguished by its end."""
         first = [self._texts(each, self.order[:_READ]) for each in self.fields]
         return [
-            role(each) == "" and any(text.count(" ") >= _WORDS for text in texts)
+            role(each) == "code" or (role(each) == "" and any(text.count(" ") >= _WORDS for text in texts))
             for each, texts in zip(self.fields, first, strict=True)
         ]
 
@@ -177,6 +170,8 @@ class Sheet:
         titles = [*self.titles, *self._detail_titles]
         for title, each in zip(titles, [*self.fields, *self.details], strict=True):
             (value,) = values_at(self.table[each.name], rows)
+            if role(each) == "bar":
+                continue
             if value is not None and role(each) in ("kernel", "place"):
                 shown.append((title, sanitize(str(value), _LONGEST)))
             elif value is not None:
@@ -214,7 +209,7 @@ class Sheet:
         values = values_at(self.table[of.name], rows)
         if unit(of) == "ns":
             signed = of.name.startswith(DELTA)
-            return [NONE if value == 0 else duration(value, signed=signed) for value in values]
+            return [NOTHING if value == 0 else duration(value, signed=signed) for value in values]
         if role(of) == "kernel":
             return [self._kernels.get(value, cell(value, of, _LONGEST)) for value in values]
         if role(of) == "identity":

@@ -10,9 +10,10 @@ from textual.containers import Horizontal
 from textual.geometry import Size
 from textual.widgets import Static
 
+from tracekit.faces.shared.cells import NOTHING, role, unit
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.content import Code, Place
-from tracekit.tui.model.sheet import NONE, Sheet
+from tracekit.tui.model.sheet import Sheet
 
 _DIM, _BOLD = Style(dim=True), Style(bold=True)
 _LONG = 40  # characters of a value that gets a line of its own
@@ -94,7 +95,7 @@ def values(row: list[tuple[str, str]]) -> list[Text]:
     long = [Text.assemble((f"{title} ", _BOLD), value.strip()) for title, value in row if len(value) > _LONG]
     short = Text()
     for title, value in row:
-        if len(value) <= _LONG and value.strip() not in ("", NONE, "–"):
+        if len(value) <= _LONG and value.strip() not in ("", NOTHING, "–"):
             short.append(f"{title}\u00a0", _DIM).append(value.strip().replace(" ", "\u00a0")).append("   ")
     return [*long, *([short] if short else [])]
 
@@ -103,21 +104,27 @@ def around(code: Code, line: int, height: int) -> Text:
     """The lines of source around one, with their costs in the margin."""
     first = max(min(line - 1 - _AROUND, len(code.sheet) - height), 0)
     rows = code.sheet.cells(first, first + height)
-    costs = range(code.sheet.titles.index("line"))
+    costs = [k for k, each in enumerate(code.sheet.fields) if unit(each) == "ns"]
     widths = [max(len(row[k]) for row in rows) for k in costs]
     text = Text(no_wrap=True, overflow="ellipsis")
     for number, row in enumerate(rows, first + 1):
         margin = " ".join(
-            "".rjust(width) if row[k] == NONE else row[k].rjust(width) for k, width in zip(costs, widths, strict=True)
+            "".rjust(width) if row[k] == NOTHING else row[k].rjust(width)
+            for k, width in zip(costs, widths, strict=True)
         )
         here = number == line
         text.append("▶" if here else " ").append(f"{margin} ", _BOLD if here else _DIM)
-        text.append(f"{number:>4} ", _DIM).append(f"{row[len(costs) + 1]}\n", _BOLD if here else Style())
+        text.append(f"{number:>4} ", _DIM).append(f"{row[_text(code)]}\n", _BOLD if here else Style())
     return text
+
+
+def _text(code: Code) -> int:
+    """The column that holds the source."""
+    return [role(each) for each in code.sheet.fields].index("code")
 
 
 def _one_line(place: Place, code: Code | None) -> Text:
     source = ""
     if code is not None and 0 < place.line <= len(code.sheet):
-        source = code.sheet.cells(place.line - 1, place.line)[0][code.sheet.titles.index("line") + 1]
+        source = code.sheet.cells(place.line - 1, place.line)[0][_text(code)]
     return Text.assemble((f"{sanitize(place.file, 60)}:{place.line} ", _BOLD), source.strip())

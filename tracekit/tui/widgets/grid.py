@@ -16,6 +16,7 @@ from textual.strip import Strip
 
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.scroll_bar import WIDTH, Scrolled
+from tracekit.tui.widgets.syntax import CODE
 from tracekit.tui.widgets.table_lines import Styles, TableLines, Window
 
 LEAST = 6  # lines that a table gets at least, if it has that many
@@ -36,6 +37,7 @@ class Grid(Scrolled, can_focus=True):
         "grid--more",
         "grid--less",
         "grid--bar",
+        *(f"grid--{kind}" for kind in CODE),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Up", id="grid.up", show=False, key_display="↑ ↓", tooltip="Move through a table"),
@@ -158,12 +160,9 @@ class Grid(Scrolled, can_focus=True):
 
     def _styles(self) -> Styles:
         whole, added = self.get_component_rich_style, partial(self.get_component_rich_style, partial=True)
-        return Styles(
-            self.rich_style,
-            whole("grid--cursor"),
-            whole("grid--head"),
-            *(added(f"grid--{name}") for name in ("dim", "more", "less", "bar")),
-        )
+        dim, more, less, bar = (added(f"grid--{name}") for name in ("dim", "more", "less", "bar"))
+        code = {kind: added(f"grid--{kind}") for kind in CODE}
+        return Styles(self.rich_style, whole("grid--cursor"), whole("grid--head"), dim, more, less, bar, code)
 
     def notify_style_update(self) -> None:
         """Draw anew, as another theme has other colours."""

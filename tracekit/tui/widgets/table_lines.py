@@ -1,22 +1,26 @@
 """The lines of a table as they are drawn: the heading, the rows, and a scroll bar beside them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tracekit.tui.model.sheet import DELTA, Sheet
+from tracekit.faces.shared.cells import DELTA, role
+from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.columns import GAP, on
 from tracekit.tui.widgets.fitted_rows import FittedRows
 from tracekit.tui.widgets.scroll_bar import WIDTH, thumb
+from tracekit.tui.widgets.syntax import Part, parts, pieces
 
 _NOTHING = ("·", "–")
 
 
 @dataclass(frozen=True)
 class Styles:
-    """The styles of the parts of a table; `dim`, `more`, `less` and `bar` are added to the style of a row."""
+    """The styles of the parts of a table; those from `dim` on are added to the style of a row."""
 
     row: Style
     cursor: Style
@@ -25,6 +29,7 @@ class Styles:
     more: Style
     less: Style
     bar: Style
+    code: Mapping[str, Style]  # by kind of part
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class TableLines:
         self.sheet, self.width, self.styles = sheet, width, styles
         self.rows = FittedRows(sheet, max(width - WIDTH, 1))
         self._deltas = [each.name.startswith(DELTA) for each in sheet.fields]
+        self._roles = [role(each) for each in sheet.fields]
 
     def heading(self, left: int) -> Strip:
         """The titles, with a sign on each side that has more columns."""
@@ -70,12 +76,26 @@ class TableLines:
             mark = self.sheet.marks.get(self.sheet.row_at(number))
             segments = [Segment(mark[0], on(mark[1])) if mark is not None else Segment(" ", base), Segment(" ", base)]
         texts = self.rows.texts(number, window.top, window.height)
-        for text, width, is_number, is_delta in zip(
-            texts, self.rows.widths, self.sheet.numbers, self._deltas, strict=True
-        ):
-            shown = text.rjust(width) if is_number else text.ljust(width)
-            segments.append(Segment(shown + " " * GAP, self._style(text.strip(), is_delta, base)))
+        for k, (text, width, is_number) in enumerate(zip(texts, self.rows.widths, self.sheet.numbers, strict=True)):
+            shown = (text.rjust(width) if is_number else text.ljust(width)) + " " * GAP
+            if self._roles[k] == "code":
+                of = self._code[self.sheet.row_at(number)]
+                segments += [
+                    Segment(part, base + self.styles.code.get(kind, Style())) for part, kind in pieces(shown, of)
+                ]
+            else:
+                style = (
+                    base + self.styles.more
+                    if self._roles[k] == "bar"
+                    else self._style(text.strip(), self._deltas[k], base)
+                )
+                segments.append(Segment(shown, style))
         return segments
+
+    @cached_property
+    def _code(self) -> list[list[Part]]:
+        """The parts of each line of source, by row of the table."""
+        return parts(tuple(self.sheet.table[self.sheet.fields[self._roles.index("code")].name].to_pylist()))
 
     def _style(self, text: str, is_delta: bool, base: Style) -> Style:
         if text in _NOTHING:

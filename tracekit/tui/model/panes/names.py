@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU
+from tracekit.faces.shared.cells import DELTA
 from tracekit.findings.culprits import NOTHING
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
@@ -19,7 +20,7 @@ from tracekit.tui.model.joined import deltas, joined
 from tracekit.tui.model.opened import Opened, steps_of
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import NO_LINE, Kind, Selection
-from tracekit.tui.model.sheet import DELTA, Sheet
+from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.work import Work
 from tracekit.units import duration
 

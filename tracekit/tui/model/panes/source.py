@@ -1,11 +1,13 @@
 """A file of the user's around the selected line, with what each line costs in every variant."""
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 
 import pyarrow as pa
 
+from tracekit.report.owner_costs import steps_of
 from tracekit.report.source_costs import SourceCosts, source_costs, sources
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Code, Content, Place, prose
@@ -16,6 +18,7 @@ from tracekit.tui.model.selection import NO_LINE, Selection
 from tracekit.tui.model.sheet import Sheet
 
 _MOST_BYTES = 4 << 20  # of a file that is read because it was not captured
+_HEAT, _EIGHTHS = 8, ("", *"▏▎▍▌▋▊▉")  # cells of the longest bar, and what ends one
 _FUSED = ("+", "#8854d0")
 _NO_FILE = "{} is neither in the recording nor found on this machine. Start tracekit in the folder that it is in."
 
@@ -85,14 +88,30 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
     lines = [line.expandtabs(4) for line in costs.text.splitlines()]
     numbers = [*range(1, len(lines) + 1)]
     names = [each.name for each in opened.owners]
-    fields = [column(f"{name}_ns", pa.float64(), "what the line alone costs per counted step", "ns") for name in names]
+    fields = [
+        column(f"{name}_ns", pa.float64(), "what the line alone costs per counted step", "ns", title=name)
+        for name in names
+    ]
     columns: list[list[object]] = [[costs.alone[name].get(number, 0.0) for number in numbers] for name in names]
-    fields += [column("line", pa.int64(), "number of the line", role="identity"), column("text", pa.string(), "")]
-    columns += [[*numbers], [*lines]]
+    steps = steps_of(opened.owners_over(selection))
+    shares = [
+        max((costs.alone[n].get(number, 0.0) / steps[n] for n in names if steps[n]), default=0.0) for number in numbers
+    ]
+    most = max(shares, default=0.0) or 1.0
+    whose = "" if len(names) == 1 else ", in the variant in which it is largest"
+    fields += [
+        column("share", pa.float64(), f"share of a step that the line alone costs{whose}", "share"),
+        column("heat", pa.string(), "the same as a bar, scaled to the costliest line", role="bar"),
+        column("line", pa.int64(), "number of the line", role="identity"),
+        column("text", pa.string(), "", role="code"),
+    ]
+    columns += [[*shares], [heat(share / most) for share in shares], [*numbers], [*lines]]
     for name in names:
         together = _together(costs, name)
         meaning = f"cost in {name} of kernels that were fused from this line and others; never split between them"
-        fields.append(column(f"{name} with others_ns", pa.float64(), meaning, "ns", role="detail"))
+        fields.append(
+            column(f"{name} with others_ns", pa.float64(), meaning, "ns", role="detail", title=f"{name} with others")
+        )
         columns.append([together.get(number) for number in numbers])
     fields.append(column("file", pa.string(), "", role="source"))
     columns.append([costs.file] * len(lines))
@@ -110,9 +129,16 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
         table,
         f"{costs.file}{remark}",
         enter,
+        sort_keys={"heat": "share"},
         marks={number - 1: _FUSED for number in fused},
         variants=(*names,),
     )
+
+
+def heat(part: float) -> str:
+    """A bar of that part of its full length; a line that costs anything has one."""
+    eighths = math.ceil(part * _HEAT * 8)
+    return f"{'█' * (eighths // 8)}{_EIGHTHS[eighths % 8]}"
 
 
 def _together(costs: SourceCosts, variant: str) -> Mapping[int, float]:
@@ -138,9 +164,9 @@ def _costliest(opened: Opened) -> Place | None:
 SOURCE = Pane(
     "source",
     "Source",
-    "Your file, with what each line costs by itself in every variant; + marks lines that were fused with others: "
-    "their common cost is shown below the table and never split. Enter shows the kernels or operators of a line, e "
-    "opens it in $EDITOR.",
+    "Your file, with what each line costs by itself in every variant, and its share of a step; + marks lines that "
+    "were fused with others: their common cost is shown below the table and never split. Enter shows the kernels or "
+    "operators of a line, e opens it in $EDITOR.",
     source,
     lambda opened: bool(sources(opened.owners)),
     key="S",

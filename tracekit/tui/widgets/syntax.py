@@ -1,0 +1,45 @@
+"""The colours of source code: which letters of each line are keywords, strings, numbers, comments or names."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from pygments.lexers.python import PythonLexer
+from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
+
+CODE = ("keyword", "string", "number", "comment", "name")  # the kinds of part that have a colour
+Part = tuple[int, str]  # where a part of a line begins, and its kind; that of others is empty
+MOST = 20_000  # lines of a file: more would take longer than a second
+_KINDS: tuple[tuple[_TokenType, str], ...] = (
+    (Keyword, "keyword"),
+    (Operator.Word, "keyword"),
+    (String, "string"),
+    (Number, "number"),
+    (Comment, "comment"),
+    (Name.Function, "name"),
+    (Name.Class, "name"),
+    (Name.Decorator, "name"),
+)
+
+
+@lru_cache(maxsize=4)
+def parts(lines: tuple[str, ...]) -> list[list[Part]]:
+    """The parts of each line of a Python file, from the first letter on; none of a file that is too long."""
+    of_lines: list[list[Part]] = [[] for _ in lines]
+    at, column = 0, 0
+    lexer = PythonLexer(stripnl=False, ensurenl=False)
+    for token, text in lexer.get_tokens("\n".join(lines)) if len(lines) <= MOST else ():
+        kind = next((kind for of, kind in _KINDS if token in of), "")
+        for piece in text.splitlines(keepends=True):
+            if at < len(lines):
+                of_lines[at].append((column, kind))
+            column += len(piece)
+            if piece.endswith("\n"):
+                at, column = at + 1, 0
+    return of_lines
+
+
+def pieces(text: str, of: Sequence[Part]) -> list[tuple[str, str]]:
+    """A text of one line, or as much of it as fits, divided into its parts."""
+    starts = [*of, (len(text), "")] if of else [(0, ""), (len(text), "")]
+    return [(text[start:end], kind) for (start, kind), (end, _) in pairwise(starts) if text[start:end]]

@@ -14,8 +14,8 @@ _WORDS = 12
 _IMPERATIVES = {
     "Accumulate", "Allow", "Begin", "Bring", "Call", "Check", "Combine", "Compile", "Construct", "Copy", "Decide",
     "Dispatch", "Do", "Find", "Fuse", "Gather", "Get", "Give", "Keep", "Leave", "Let", "Load", "Look", "Make", "Merge",
-    "Move", "Pad", "Pass", "Pin", "Record", "Remove", "Rewrite", "Rule", "Run", "Start", "Submit", "Try", "Turn", "Use",
-    "Warm",
+    "Move", "Pad", "Pass", "Pin", "Record", "Remove", "Rewrite", "Rule", "Run", "Send", "Start", "Submit", "Try",
+    "Turn", "Use", "Warm",
 }  # fmt: skip
 
 

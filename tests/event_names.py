@@ -97,6 +97,16 @@ LAUNCHES = [
 COPIES = ["cudaMemcpyAsync", "cudaMemcpyAsync_v3020", "hipMemcpy2DAsync", "cuMemcpyDtoHAsync_v2_ptsz"]
 
 
+COPIED = [
+    "Memcpy DtoH (Device -> Pageable)",
+    "Memcpy DtoH (Device -> Pageable)",
+    "Memcpy HtoD (Pageable -> Device)",
+    "Memcpy HtoD (Pinned -> Device)",
+    "Memcpy DtoD (Device -> Device)",
+    "CopyDeviceToDevice",
+]
+
+
 SYNCS = [
     "cudaStreamSynchronize",
     "cudaStreamSynchronize_v3020",

@@ -8,6 +8,7 @@ from typing import Any
 
 from event_names import (
     AUTOGRAD,
+    COPIED,
     COPIES,
     FRAMES,
     KERNELS,
@@ -47,7 +48,7 @@ def submissions(draw: st.DrawFn, clock: Clock, correlation: int, *, foreign: boo
         length = draw(st.integers(0, 6)) * clock.grid
         activity = draw(activities(clock, (at, at + length), correlation))
         if copy and draw(st.booleans()):
-            activity |= {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pageable)"}
+            activity |= {"cat": "gpu_memcpy", "name": draw(st.sampled_from(COPIED))}
         made.append(activity)
         at += length
     return made

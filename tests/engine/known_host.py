@@ -48,6 +48,16 @@ HOST = [
         [{"python": 20_000, "sync_stall": 17_000, "gpu_copy": 3_000}],
         [{"python": 20_000, "sync": 20_000}],
     ),
+    *(
+        Known(
+            f"§2 a copy that never blocks is no sync, though it ended before its call: {name}",
+            [step(0, 0, 40), call("cudaMemcpyAsync_v3020", 10, 30, 1), copy(25, 28, 1) | {"name": name}],
+            [(0, 0, 40_000, 0, 40_000, True)],
+            [{"python": 20_000, "kernel_launch": 17_000, "gpu_copy": 3_000}],
+            [{"python": 20_000, "kernel_launch": 20_000}],
+        )
+        for name in ("Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "CopyDeviceToDevice")
+    ),
     Known(
         "§3 without steps: the most launches outside the autograd engine, not the most launches",
         [

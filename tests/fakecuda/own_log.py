@@ -76,6 +76,7 @@ def _steps(exported: dict) -> tuple[list[tuple[int, int]], int, tuple[int, int]]
 def _read(log: Path, low: int, high: int) -> tuple[list[Span], list[Span]]:
     """Activities and calls by start."""
     activities, calls = [], []
+    ends: defaultdict[int, int] = defaultdict(int)
     with log.open() as file:
         for row in csv.DictReader(file, delimiter="\t"):
             kind, name, number = row["kind"], row["name"], int(row["correlation"])
@@ -89,13 +90,11 @@ def _read(log: Path, low: int, high: int) -> tuple[list[Span], list[Span]]:
             )
             if on_device:
                 activities.append(span)
+                if kind == "memcpy" and name == "pageable":
+                    ends[number] = max(ends[number], span.end)
             elif kind in {"runtime", "driver"}:
                 calls.append(span)
-    ends = defaultdict(int)
-    for a in activities:
-        if a.state == "memcpy":
-            ends[a.correlation] = max(ends[a.correlation], a.end)
-    # A copy that has been made when its call returns was a wait.
+    # A copy from or to pageable memory that has been made when its call returns was a wait.
     waited = [
         Span(c.start, c.end, c.correlation, c.thread, "sync_stall") if 0 < ends[c.correlation] <= c.end else c
         for c in calls

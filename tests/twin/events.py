@@ -219,7 +219,9 @@ def link(hosts: list[Event], gpu: list[Event]) -> dict[Event, Event]:
         if event.kind == "runtime" and event.correlation is not None:
             calls[event.correlation].append(event)
     for activity in gpu:
-        if activity.cat == "gpu_memcpy" and activity.correlation is not None:
+        leaves_alone = activity.name.startswith(("Memcpy DtoD", "Memcpy PtoP", "CopyDeviceToDevice", "CopyPeerToPeer"))
+        leaves_alone |= activity.name.startswith("Memcpy ") and "Pinned" in activity.name
+        if activity.cat == "gpu_memcpy" and activity.correlation is not None and not leaves_alone:
             copies[activity.correlation].append(activity)
     for correlation, linked in copies.items():
         last = max(copy.end for copy in linked)

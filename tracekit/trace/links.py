@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracekit.intervals import Bools, Ints, Rows, runs
-from tracekit.trace.roles import ASYNC_COPY, COPY, RUNTIME
+from tracekit.trace.roles import ASYNC_COPY, COPY, NEVER_BLOCKS, RUNTIME
 from tracekit.trace.storing.scratch import scratch_array
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:
     kind = trace.labels.kinds[trace.cat_codes[rows]]
     is_call = kind == RUNTIME
     calls, call_ids = rows[is_call], ids[is_call]
-    blocking = _blocking(trace, calls, call_ids, rows[kind == COPY], ids[kind == COPY])
+    copies = (kind == COPY) & ~trace.labels.fits(NEVER_BLOCKS)[trace.name_codes[rows]]
+    blocking = _blocking(trace, calls, call_ids, rows[copies], ids[copies])
     launches, launch_ids = _launches(trace, calls, call_ids, blocking)
     gpu, gpu_ids = rows[~is_call], ids[~is_call]
     position = np.minimum(np.searchsorted(launch_ids, gpu_ids), max(len(launch_ids) - 1, 0))

@@ -323,6 +323,8 @@ static void report(const Operation& o, const Stream& stream, Ns start, Ns end, c
     a.from = number(from.memory);
     a.to = number(to.memory);
     a.blocking = o.blocking;
+    const bool pageable = from.memory == Memory::unknown || to.memory == Memory::unknown;
+    if (o.kind == Kind::memcpy && pageable) a.name = "pageable";
   }
   add(a);
 }

@@ -8,7 +8,8 @@ from tracekit.profile import open_subject
 
 KINDS = [
     ("Memcpy DtoH (Device -> Pageable)", "copies to the host and waits", "pinned memory"),
-    ("Memcpy HtoD (Pinned -> Device)", "copies to the GPU and waits", "Pin the source's memory"),
+    ("CopyHostToDevice", "copies to the GPU and waits", "Pin the source's memory"),
+    ("Memcpy HtoD (Pinned -> Device)", "copies to the GPU and waits", "in pinned memory already"),
     ("Memcpy DtoD (Device -> Device)", "copies within the GPU's memory and waits", "The host does not need the result"),
     ("Memcpy PtoP (Device -> Device)", "copies to another GPU and waits", "non_blocking=True"),
     ("CopyDeviceToDevice", "copies within the GPU's memory and waits", "The host does not need the result"),
@@ -45,8 +46,29 @@ def test_each_kind_has_its_own_sentence_and_advice(tmp_path, name, said, advice,
 
 
 def test_a_synchronous_copy_outside_operators_is_told_by_its_kind(tmp_path):
-    (finding,) = sync_stall(waited(tmp_path / "t.json", KINDS[2][0], operator="", own=True))
+    (finding,) = sync_stall(waited(tmp_path / "t.json", KINDS[3][0], operator="", own=True))
     assert finding.title.startswith("cudaMemcpy copies within the GPU's memory and waits for it")
+
+
+def test_a_copy_that_cannot_block_is_not_waited_for_though_the_host_is_held_up_in_its_call(tmp_path):
+    events = []
+    for k in range(4):
+        t = 1000.0 * k
+        events += [
+            step(k, t, t + 900),
+            op("aten::copy_", t + 20, t + 800),
+            launch(t + 30, t + 780, k + 1, "cudaMemcpyAsync"),
+            kernel("Memcpy DtoD (Device -> Device)", t + 40, t + 42, k + 1, "gpu_memcpy"),
+        ]
+    assert not [*sync_stall(open_subject([write(tmp_path / "t.json", *events)]).profiles[0])]
+
+
+def test_a_compiled_graph_that_waits_is_called_as_everywhere(tmp_path):
+    profile = waited(
+        tmp_path / "t.json", "Memcpy of some kind", operator="## Call CompiledFxGraph fooqedvum46enjgr4e ##"
+    )
+    (finding,) = sync_stall(profile)
+    assert finding.headline == "compiled graph fooqedvu waits for the GPU"
 
 
 def test_of_several_kinds_nothing_more_is_said(tmp_path):

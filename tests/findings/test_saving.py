@@ -66,6 +66,21 @@ def test_the_host_is_free_where_the_gpu_is_slower(tmp_path):
     assert saved.bound == "host"
 
 
+@pytest.mark.parametrize("returns", [35, 40, 50])
+def test_the_host_bounds_no_step_in_which_nothing_but_the_gpus_work_is_left(tmp_path, returns):
+    events = []
+    for number, at in enumerate(range(0, 2000, 50), 1):
+        events += [
+            op("aten::mm", at, at + returns),
+            launch(at + 30, at + 34, number),
+            kernel("gemm", at + 37, at + 42, number),
+        ]
+    events += [step(k, 500 * k, 500 * (k + 1)) for k in range(4)]
+    (finding,) = diagnose(open_subject([write(tmp_path / "a.json", *events)]).profiles[0]).findings
+    assert (finding.id, finding.share) == ("dispatch_bound", pytest.approx(0.9))
+    assert finding.then == "then the GPU's work bounds the step"
+
+
 def test_what_keeps_the_gpu_waiting_is_saved(tmp_path):
     profile = submitting(tmp_path / "a.json", kernel_us=80)
     claim = idle(profile, "dispatch", "kernel_launch")

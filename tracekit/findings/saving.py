@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tracekit.engine.buckets import CODES, ON_THE_GPU, WALL, Bound
+from tracekit.engine.buckets import BUCKETS, CODES, ON_THE_GPU, WALL, Bound
 from tracekit.engine.host import HostView, host_between
 from tracekit.engine.replay import Removal, Replay, replay
 from tracekit.engine.retiming import Retiming
@@ -16,6 +16,7 @@ from tracekit.profile import LEAST_SHARE, Profile
 _MOST = 20_000  # nodes that are replayed; of longer traces, those steps that the cause costs most
 _PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, which a full queue may block
 _ALMOST = 0.9  # of the most that any stretch claims: the first one that claims so much will do
+_NOTHING_ELSE = 0.9  # of what remains of a step: if the GPU works for so much of it, the host does not bound it
 _HOST = tuple(key for key in WALL if key not in (*ON_THE_GPU, "gpu_gap", "kernel_launch", "sync_stall"))
 
 
@@ -38,6 +39,8 @@ class Savings:
         self._every = Union.of(steps.low, steps.high)
         self._replays: dict[tuple[int, int], tuple[Replay, Union]] = {}
         self._stretches: list[tuple[int, int]] = []
+        pieces = profile.attribution.pieces
+        self._work = {key: pieces.union(pieces.of(key)) for key in ON_THE_GPU}
         if profile.attribution.answered_view.name == "wall" and len(profile.trace.links.activities) and len(steps.low):
             self._stretches = _stretches(profile, steps)
 
@@ -48,7 +51,7 @@ class Savings:
         if not claimed or not self._stretches:
             return Saving(claimed)
         lows, highs = np.array(self._stretches).T
-        per_stretch = claim.common(self._every).within(lows, highs)
+        whole, per_stretch = claim, claim.common(self._every).within(lows, highs)
         low, high = self._stretches[int(np.argmax(per_stretch >= _ALMOST * per_stretch.max()))]
         claim = claim.common(self._every).clip(low, high)
         run, segments = self._replay(low, high)
@@ -71,7 +74,11 @@ class Savings:
         saved = min(saved, self._steps.length)
         if saved < LEAST_SHARE * self._steps.length:
             return Saving(saved)
-        return Saving(saved, "host" if too_soon else run.bound(times))
+        bound = "host" if too_soon else run.bound(times)
+        working = {key: self._steps.mean(busy.minus(whole)) for key, busy in self._work.items()}
+        if bound == "host" and sum(working.values()) > _NOTHING_ELSE * (self._steps.length - saved):
+            bound = BUCKETS[max(working, key=lambda key: working[key])].bound
+        return Saving(saved, bound)
 
     def _lead(self, low: int) -> int:
         """By how much the host was ahead of the GPU when it issued the step that begins the stretch, ns."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.counted import Steps
-from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around
+from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around, plain
 from tracekit.findings.evidence import MOST
 from tracekit.findings.kernels import time_of
 from tracekit.findings.rules.pageable_copies import pageable_calls
@@ -107,6 +107,12 @@ _COPIES = (
         r"Memcpy DtoH.*|CopyDeviceToHost.*",
         "copies to the host and waits for it",
         "Copy less often, or with non_blocking=True into pinned memory, and wait for the copy later.",
+    ),
+    _Reason(
+        r"Memcpy HtoD \(Pinned.*",
+        "copies to the GPU and waits for it",
+        "Copy with non_blocking=True, for the source is in pinned memory already: what the GPU does next waits for the "
+        "copy by itself.",
     ),
     _Reason(
         r"Memcpy HtoD.*|CopyHostToDevice.*",
@@ -214,7 +220,7 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
     also = f", after it has only copied for {duration(copying)}" if copying > culprit.step_ns else ""
     finding = Finding(
         "sync_stall",
-        f"{maker or call}{location.at} {reason.said}",
+        f"{plain(maker or call)}{location.at} {reason.said}",
         why=f"The host waits {times(round(number, 1))} a step{by}, {duration(waited)} together; the GPU then idles for "
         f"{duration(culprit.step_ns)} a step{also}.",
         do=reason.advice,

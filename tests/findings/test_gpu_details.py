@@ -266,11 +266,24 @@ def test_the_sizes_of_products(tmp_path):
     assert "×" not in finding.title
 
 
+@pytest.mark.parametrize(
+    ("device", "first"), [("NVIDIA GeForce RTX 3060", "Run under torch.autocast with bfloat16"), (A100, "Allow TF32")]
+)
+def test_on_a_geforce_tf32_is_no_faster_than_fp32_at_its_peak(tmp_path, device, first):
+    product = ("aten::mm", [[10, 20], [20, 30]], SGEMM, 500, {})
+    (finding,) = without_tensor_cores(working(tmp_path / "a.json", product, device=device))
+    assert finding.do.startswith(first)
+    assert ("no higher peak" in finding.do) is ("GeForce" in device)
+
+
 def test_kernels_that_leave_the_gpu_empty(tmp_path):
     work = [("aten::sum", None, REDUCE, 300, full(3, 0.1)), ("aten::add", None, ADD, 600, full(95, 16))]
     (finding,) = low_occupancy(working(tmp_path / "a.json", *work))
     assert finding.headline.startswith("Low occupancy, most of all ")
-    assert "Kernels that fill 3.0 % of the GPU are 33.3 % of its work. Of 1 a step, 1 has fewer blocks" in finding.why
+    assert (
+        "Kernels that fill 3.0 % of the GPU are 33.3 % of its work. All of them (1 a step) have fewer blocks"
+        in finding.why
+    )
     assert "larger batches" in finding.advice
     assert finding.where.operator == "aten::sum"
     (finding,) = low_occupancy(working(tmp_path / "b.json", ("my::own", None, "mine", 300, full(5, 40))))

@@ -41,7 +41,11 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
             "fp32 without tensor cores",
             why=f"Such matrix products and convolutions are {percent(share_of_work(profile, rows))} of the GPU's "
             f"work{sizes_of(profile, rows)}.",
-            do=_advice(major, others_are_half=bool(len(kernels(profile, named(profile, _in_half))))),
+            do=_advice(
+                major,
+                others_are_half=bool(len(kernels(profile, named(profile, _in_half)))),
+                geforce=any("GeForce" in str(each.get("name")) for each in profile.trace.gpus),
+            ),
             link=_LINK,
         ),
     )
@@ -64,7 +68,7 @@ def _major(trace: Trace, kernel: str) -> int | None:
     return next((major for name, major in _ARCHITECTURES.items() if name in kernel), None)
 
 
-def _advice(major: int | None, *, others_are_half: bool) -> str:
+def _advice(major: int | None, *, others_are_half: bool, geforce: bool) -> str:
     if others_are_half:
         return (
             "Other products of this training run in half precision already: let these run under torch.autocast, too, "
@@ -72,6 +76,13 @@ def _advice(major: int | None, *, others_are_half: bool) -> str:
         )
     if major is not None and major < _FIRST_WITH_TF32:
         return "Run them in half precision, which this GPU's tensor cores support: torch.autocast and a GradScaler."
+    if geforce:
+        # GeForce cards since Ampere have as many TFLOPS in TF32 as in fp32, and twice as many in half precision (with
+        # sums in fp32): white papers of GA102, AD102 and GB202.
+        return (
+            "Run under torch.autocast with bfloat16, whose peak is twice that of fp32 on a GeForce. There, TF32 "
+            '(torch.set_float32_matmul_precision("high")) has no higher peak than fp32: measure whether it helps.'
+        )
     return (
         'Allow TF32 (torch.set_float32_matmul_precision("high"); for convolutions torch.backends.cudnn.allow_tf32), or '
         "run under torch.autocast with bfloat16. Sizes that are multiples of 8 suit tensor cores best."

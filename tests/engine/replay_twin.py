@@ -1,8 +1,8 @@
 """A replay by definition, one event at a time and by recursion: what `tracekit.engine.replay` is compared with.
 
 It follows the docstrings of `tracekit/engine/dependencies.py` and `replay.py`, and shares no code with them. `removed`
-holds stretches of time (start, end) to take from the host and from delays, ns to take from activities by row, and rows
-of calls that no longer block.
+holds stretches of time (start, end) to take from the host and from delays, ns to take from activities by row, rows of
+calls that no longer block, and rows of activities that are not there at all, if any comes before them on their stream.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Removed:
     delays: list[tuple[int, int]] = field(default_factory=list)
     device: dict[int, int] = field(default_factory=dict)
     returns: set[int] = field(default_factory=set)
+    undone: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -203,6 +204,9 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
 
     @cache
     def starts(row: int) -> int:
+        if is_undone(row):
+            lag = min(ts[row] - end[previous[row]], gap, 0)
+            return max(ends(previous[row]) + lag, starts(previous[row]))
         recorded, now, released, soonest = [], [], [], []
         if row in launch:
             lag = min(ts[row] - ts[launch[row]], latency)
@@ -226,7 +230,12 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
         delay = ts[row] - max(recorded) - covered(removed.delays, max(released), ts[row])
         return max(now) + delay if delay >= 0 else max(max(now) + delay, *soonest)
 
+    def is_undone(row: int) -> bool:
+        return row in removed.undone and row in previous
+
     def ends(row: int) -> int:
+        if is_undone(row):
+            return starts(row)
         return starts(row) + end[row] - ts[row] - removed.device.get(row, 0)
 
     finished = clock(main, returned, sum(each.at <= returned for each in calls))

@@ -154,7 +154,9 @@ def assert_like_the_twin(
         removed.device = dict(zip(nodes.row[gpu].tolist(), shorter.tolist(), strict=True))
         waiting = nodes.row[np.isin(nodes.kind, (RETURN, DRAINED, FULL))].tolist()
         removed.returns = {row for row in waiting if rng.random() < 0.5}
-        taken = Removal(*unions, shorter, np.array(sorted(removed.returns), np.int64))
+        removed.undone = {row for row in nodes.row[gpu].tolist() if rng.random() < 0.2}
+        returning, undone = (np.array(sorted(rows), np.int64) for rows in (removed.returns, removed.undone))
+        taken = Removal(*unions, shorter, returning, undone=undone)
         times = run.without(taken)
         expected = twin(trace, low, high, int(trace.steps.returned[-1]), removed, depth)
         rows, at, end = nodes.row.tolist(), times.at, times.end

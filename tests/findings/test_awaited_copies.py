@@ -3,6 +3,7 @@
 import pytest
 from small import event, kernel, launch, op, step, write
 
+from tracekit.findings import diagnose
 from tracekit.findings.rules.sync_stall import sync_stall
 from tracekit.profile import open_subject
 
@@ -79,3 +80,63 @@ def test_of_several_kinds_nothing_more_is_said(tmp_path):
 def test_a_value_that_is_read_back_is_no_copy_of_the_users(tmp_path):
     (finding,) = sync_stall(waited(tmp_path / "t.json", KINDS[0][0], operator="aten::_local_scalar_dense"))
     assert "reads a value back" in finding.title
+
+
+def reading(path, operator, steps=4):
+    """Each step reads a number back between two products of 100 µs: a kernel of 10 µs counts, its result is copied in
+    10 µs, and the host, which is ahead otherwise, goes on 20 µs later. Queued work starts 5 µs after the one before."""
+    events = []
+    for k in range(steps):
+        t, n = 300.0 * k, 10 * k
+        events += [
+            step(k, t, t + 300),
+            launch(t + 5, t + 10, n + 1),
+            kernel("gemm", t + 15, t + 120, n + 1),
+            op(operator, t + 16, t + 179),
+            launch(t + 20, t + 25, n + 2),
+            kernel("count", t + 125, t + 135, n + 2),
+            launch(t + 30, t + 35, n + 3, "cudaMemcpyAsync"),
+            kernel("Memcpy DtoH (Device -> Pinned)", t + 140, t + 150, n + 3, "gpu_memcpy"),
+            event("cuda_runtime", "cudaStreamSynchronize", t + 40, t + 170, correlation=0),
+            launch(t + 170, t + 175, n + 4),
+            kernel("select", t + 180, t + 190, n + 4),
+            launch(t + 177, t + 179, n + 5),
+            kernel("gemm", t + 195, t + 295, n + 5),
+            event("cuda_runtime", "cudaDeviceSynchronize", t + 190, t + 300, correlation=0),
+        ]
+    return open_subject([write(path, *events)]).profiles[0]
+
+
+def test_without_a_count_neither_its_kernel_nor_the_copy_nor_the_gaps_around_them_are_left(tmp_path):
+    """The select follows the product, at 125 µs instead of 180. Where something else is read, its kernel is needed all
+    the same: the select follows that, at 140 µs."""
+
+    def cost(operator):
+        diagnosis = diagnose(reading(tmp_path / f"{operator[-4:]}.json", operator))
+        stalls = [each for each in diagnosis.all_findings if each.id == "sync_stall"]
+        return next(each.cost_ns for each in stalls if each.where.operator == operator)
+
+    assert cost("aten::nonzero") == pytest.approx(55_000)
+    assert cost("my::read") == pytest.approx(40_000)
+
+
+def test_item_and_what_it_calls_are_one_place(tmp_path):
+    """Where times are rounded to microseconds, the two often have the same interval."""
+    events = []
+    for k in range(4):
+        t = 1000.0 * k
+        events.append(step(k, t, t + 900))
+        for n in range(2):
+            at = t + 400 * n
+            events += [
+                launch(at + 5, at + 10, 10 * k + 2 * n + 1),
+                kernel("gemm", at + 12, at + 100, 10 * k + 2 * n + 1),
+                op("aten::item", at + 20, at + 300),
+                op("aten::_local_scalar_dense", at + 20 + n, at + 300),
+                launch(at + 30, at + 40, 10 * k + 2 * n + 2, "cudaMemcpyAsync"),
+                kernel("Memcpy DtoH (Device -> Pageable)", at + 110, at + 120, 10 * k + 2 * n + 2, "gpu_memcpy"),
+                event("cuda_runtime", "cudaStreamSynchronize", at + 50, at + 290, correlation=0),
+            ]
+    profile = open_subject([write(tmp_path / "t.json", *events)]).profiles[0]
+    (finding,) = sync_stall(profile)
+    assert "waits 2 times a step" in finding.why

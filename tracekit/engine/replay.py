@@ -39,6 +39,7 @@ class Removal:
     delays: Union = _NO_TIME  # when an activity could run and does not
     device: Ints | None = None  # by how much each activity gets shorter, ns
     returns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of the calls that no longer block
+    undone: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of activities that are not there at all
     latency_ns: int = 0  # by how much sooner a launch call submits its work
 
 
@@ -95,8 +96,19 @@ class Replay:
             dur[self.activities] -= removal.device
         delay = nodes.delay - self._hurried(removal.delays)
         latency = np.maximum(nodes.after_launch - removal.latency_ns, np.minimum(nodes.after_launch, 0))
+        fixed = self._fixed
+        if len(removal.undone):
+            # Its stream goes on as if nothing had been between what was before and what comes next.
+            undone = self.activities & (nodes.before >= 0) & np.isin(nodes.row, removal.undone)
+            dur, delay = np.where(undone, 0, dur), np.where(undone, 0, delay)
+            unlinked = [np.where(undone, NONE, column).tolist() for column in (nodes.launch, nodes.other)]
+            fixed = [
+                *fixed[:2],
+                *unlinked,
+                np.where(undone, np.minimum(nodes.after_before, 0), nodes.after_before).tolist(),
+            ]
         changing = [column.tolist() for column in (at, since, own, dur, before, delay, latency)]
-        return _sweep(int(nodes.thread.max(initial=0)) + 1, *self._fixed, *changing)
+        return _sweep(int(nodes.thread.max(initial=0)) + 1, *fixed, *changing)
 
     @cached_property
     def _fixed(self) -> list[list[int]]:

@@ -34,6 +34,8 @@ def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable
     remember(
         entry,
         name,
-        _Stored(made.verdict, [replace(each, claim=None, work=None, host=None) for each in made.all_findings]),
+        _Stored(
+            made.verdict, [replace(each, claim=None, work=None, undone=None, host=None) for each in made.all_findings]
+        ),
     )
     return made

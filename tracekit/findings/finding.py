@@ -75,6 +75,8 @@ class Finding:
     claim: Union | None = field(default=None, compare=False, repr=False)
     # The GPU activities whose time is claimed, by row; None: those that run in it and give it its bucket.
     work: Ints | None = field(default=None, compare=False, repr=False)
+    # The GPU activities that are there only because of the cause, by row.
+    undone: Ints | None = field(default=None, compare=False, repr=False)
     # What the driving threads do because of the cause, beside a busy GPU, too; None: only what they do at some of the
     # time claimed.
     host: Union | None = field(default=None, compare=False, repr=False)

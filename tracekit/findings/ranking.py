@@ -107,7 +107,7 @@ def _alone(savings: Savings, finding: Finding) -> Saving:
     """What a step would save if only this cause were gone."""
     if finding.claim is None:
         return Saving(finding.cost_ns or 0.0)
-    return savings.of(finding.claim, finding.work, finding.host)
+    return savings.of(finding.claim, finding.work, finding.host, finding.undone)
 
 
 def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list[Finding]:

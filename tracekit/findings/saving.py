@@ -44,9 +44,12 @@ class Savings:
         if profile.attribution.answered_view.name == "wall" and len(profile.trace.links.activities) and len(steps.low):
             self._stretches = _stretches(profile, steps)
 
-    def of(self, claim: Union, work: Ints | None = None, host: Union | None = None) -> Saving:
+    def of(
+        self, claim: Union, work: Ints | None = None, host: Union | None = None, undone: Ints | None = None
+    ) -> Saving:
         """The saving without the claimed time: of the time of the GPU, that of the activities `work`; of all, if it is
-        None. `host` is what the host does because of the cause, beside a busy GPU, too."""
+        None. `host` is what the host does because of the cause, beside a busy GPU, too; `undone` are activities that
+        only the cause makes."""
         claimed = self._steps.mean(claim)
         if not claimed or not self._stretches:
             return Saving(claimed)
@@ -58,6 +61,8 @@ class Savings:
         removal = _removal(self._profile, run, segments, claim, work)
         if host is not None:
             removal = replace(removal, host=removal.host.plus(host.clip(low, high)))
+        if undone is not None:
+            removal = replace(removal, undone=undone)
         usual, unrecorded = run.recorded, self._recording
         if self._steps.unrecorded is not None:
             usual = run.without(unrecorded)

@@ -22,6 +22,9 @@ from tracekit.trace.roles import COPY, bare
 from tracekit.units import count, duration, times
 
 _TO_HOST = re.compile(r"Memcpy DtoH.*|CopyDeviceToHost.*", re.DOTALL)
+_READS = re.compile(r"aten::item|aten::_local_scalar_dense")
+_ONLY_COPIES = re.compile(r"aten::(item|_local_scalar_dense|_?to(_copy)?|copy_|cpu|_copy_from)")
+_COUNTS = re.compile(r"aten::nonzero\w*")  # operators that launch kernels only to know the size of their result
 _MOST = 5  # places that get a finding each
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
 
@@ -176,6 +179,7 @@ class _Places:
         trace = self._profile.trace
         maker = trace.operators.of(calls)
         made = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
+        made[trace.labels.fits(_READS)[made]] = -1  # one calls the other, and may take exactly as long
         owner = self._profile.ownership.of_events(calls.astype(np.int64))
         _, number = np.unique(np.stack((owner, made)), axis=1, return_inverse=True)
         numbers: Ints = number.reshape(-1).astype(np.int64)
@@ -215,7 +219,10 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
     location = where_of_event(profile, row, maker)
     if location.file is None and maker is None:
         location = replace(location, function=call)
-    idle, copied = profile.attribution.pieces.union(culprit.chosen), _copied_to_the_host(profile, culprit.rows)
+    pieces = profile.attribution.pieces
+    idle, copies, counts = pieces.union(culprit.chosen), *_only_for_the_host(profile, culprit.rows)
+    undone = np.union1d(copies, counts)
+    copied = time_of(profile, copies).common(pieces.union(pieces.of("gpu_copy")))
     copying = Steps.of(profile).mean(copied)
     also = f", after it has only copied for {duration(copying)}" if copying > culprit.step_ns else ""
     finding = Finding(
@@ -227,21 +234,36 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
         where=location,
         evidence=evidence(profile, culprit.rows),
         link=_LINK,
-        claim=idle.plus(copied),
+        claim=idle.plus(copied).plus(time_of(profile, counts)),
+        undone=undone,
+        host=_submitting(profile, undone) if len(undone) else None,
     )
     return finding, reason
 
 
-def _copied_to_the_host(profile: Profile, calls: Ints) -> Union:
-    """The time in which the GPU does nothing but copy to the host what these calls wait for: they submit the copy
-    themselves, or their operator does."""
-    trace, pieces = profile.trace, profile.attribution.pieces
-    copies, launches = trace.links.activities, trace.links.launches
-    to_host = trace.labels.fits(_TO_HOST)[trace.name_codes[copies]]
-    makers = trace.operators.of(calls)
-    awaited = np.isin(launches, calls) | np.isin(trace.operators.of(launches), makers[makers >= 0])
-    copied = time_of(profile, copies[to_host & awaited].astype(np.int64))
-    return copied.common(pieces.union(pieces.of("gpu_copy")))
+def _submitting(profile: Profile, work: Ints) -> Union:
+    """When the host submits this work: the whole operator, if it does nothing but that."""
+    trace = profile.trace
+    launches = trace.links.launch(work)
+    makers = trace.operators.of(launches)
+    only = (makers >= 0) & trace.labels.fits(_ONLY_COPIES)[trace.name_codes[np.maximum(makers, 0)]]
+    return time_of(profile, np.unique(np.where(only, makers, launches)))
+
+
+def _only_for_the_host(profile: Profile, calls: Ints) -> tuple[Ints, Ints]:
+    """What the GPU does only for these calls: the copies to the host that they wait for, which they submit themselves
+    or their operator does, and the kernels that count what is copied, before it."""
+    trace = profile.trace
+    activities, launches = trace.links.activities, trace.links.launches
+    to_host = trace.labels.fits(_TO_HOST)[trace.name_codes[activities]]
+    makers, maker = trace.operators.of(calls), trace.operators.of(launches)
+    beside = np.isin(maker, makers[makers >= 0])
+    counting = trace.labels.fits(_COUNTS)[trace.name_codes[np.maximum(maker, 0)]] & beside & ~to_host
+    order = np.lexsort((calls, makers))
+    following = order[np.searchsorted(makers[order], maker[counting], side="right") - 1]  # the maker's last call
+    counts = activities[counting][trace.ts_ns[launches[counting]] < trace.ts_ns[calls[following]]]
+    copies = activities[to_host & (np.isin(launches, calls) | beside)]
+    return copies.astype(np.int64), counts.astype(np.int64)
 
 
 def _of_copy(reason: _Reason, trace: Trace, calls: Ints) -> _Reason:

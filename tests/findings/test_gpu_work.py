@@ -6,6 +6,7 @@ import pytest
 from small import kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
+from tracekit.findings.rules.layout_conversions import layout_conversions
 from tracekit.findings.rules.unaligned_products import unaligned_products
 from tracekit.findings.rules.unfused_elementwise import unfused_elementwise
 from tracekit.findings.rules.without_tensor_cores import without_tensor_cores
@@ -71,6 +72,24 @@ def test_a_gpu_whose_tensor_cores_take_half_precision_only(tmp_path):
     )
     assert "half precision" in finding.advice
     assert "TF32" not in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("name", "on_rocm"),
+    [
+        ("void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>(int)", False),
+        ("void nhwcToNchwKernel<__half, __half, float, true, false>(int)", False),
+        ("batched_transpose_16x32_half", True),
+    ],
+)
+def test_layouts_that_are_converted(tmp_path, name, on_rocm):
+    work = [("aten::cudnn_convolution", name, 100, 7), ("aten::cudnn_convolution", GEMM, 300, 7)]
+    (finding,) = layout_conversions(working(tmp_path / "a.json", *work))
+    assert finding.headline.startswith("Convolutions convert layouts, most of all ")
+    assert "are 25.0 % of the GPU's work" in finding.why.replace("\u00a0", " ")
+    assert "torch.channels_last" in finding.do
+    assert ("MIOPEN" in finding.do) is on_rocm
+    assert not [*layout_conversions(working(tmp_path / "b.json", ("aten::t", "transpose_kernel", 100, 7)))]
 
 
 def test_operands_that_are_not_aligned(tmp_path):

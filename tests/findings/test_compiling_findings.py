@@ -7,6 +7,7 @@ from tests.findings.pointing import points_at_events
 from tracekit.findings import diagnose
 from tracekit.findings.rules.eager_remainders import eager_remainders
 from tracekit.profile import open_subject
+from tracekit.report.cards import cost
 
 
 def training(path, *spans, steps=6, replays=True, idle=0.0):
@@ -47,6 +48,7 @@ def test_kernels_that_are_tuned(tmp_path):
     assert (finding.id, finding.cost_ns) == ("compile_in_steps", pytest.approx(30e6 / 6, rel=0.01))
     assert finding.headline == "Kernels are autotuned inside steps: CachingAutotuner.benchmark_all_configs"
     assert finding.why == "Once: 30.0 ms of the 90.0 ms recorded."
+    assert cost(finding) == "up to 30.0 ms of the 90.0 ms recorded (33.3 %)"
     assert "TORCHINDUCTOR_CACHE_DIR" in finding.advice
 
 

@@ -1,9 +1,13 @@
 """The figures at the head of a report: before, after, by how much, and the one thing to do next."""
 
+from dataclasses import replace
+
 import pytest
 from small import training
 
 from tests.report.test_cards import diagnosed, finding
+from tracekit.faces.markdown import draw_blocks as as_markdown
+from tracekit.faces.text import draw_blocks as as_text
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.blocks import Headline, of_the_recording_in
@@ -42,9 +46,24 @@ def test_what_to_do_next_is_said_of_the_fastest(pair):
     assert (headline(pair).next_do, headline(pair).next_of) == ("Mend the fast one.", "graphs")
 
 
-def test_where_nothing_is_left_to_do_it_says_what_bounds_the_fastest(pair):
+def test_a_cause_says_more_than_that_the_gpu_sets_the_pace(pair):
+    gpu = replace(finding(9e9, do="Make the host faster first."), id="gpu_bound_other")
+    pair.diagnoses[[*pair.diagnoses][1]] = diagnosed(gpu, finding(do="Mend it."))
+    assert headline(pair).next_do == "Mend it."
+
+
+def test_where_nothing_is_left_to_do_it_says_so(pair):
     pair.diagnoses[[*pair.diagnoses][1]] = diagnosed()
-    assert headline(pair).next_do == "Nothing worth changing was found. The host is too slow."
+    assert headline(pair).last == "Next, in graphs: nothing worth changing was found."
+
+
+def test_figures_and_the_next_thing_to_do_lead_the_text(pair):
+    pair.diagnoses[[*pair.diagnoses][1]] = diagnosed(finding(do="Mend it."))
+    for draw in (as_text, as_markdown):
+        first, second, third = draw([headline(pair)]).splitlines()[:3]
+        assert "× faster than eager" in first
+        assert "Next, in graphs: Mend it" in second
+        assert third.startswith(headline(pair).lines[0][:20].replace("_", "\\_" if draw is as_markdown else "_"))
 
 
 def test_a_trace_alone_has_its_pace(tmp_path):
@@ -52,7 +71,8 @@ def test_a_trace_alone_has_its_pace(tmp_path):
     said = headline(made)
     assert said.change.endswith(" µs a step")
     assert [pace.against for pace in said.paces] == [""]
-    assert not said.next_do
+    assert not said.first
+    assert not said.last
     assert not of_the_recording_in(said).change.endswith(" a step")
 
 

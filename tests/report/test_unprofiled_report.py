@@ -102,7 +102,7 @@ def test_within_noise_nothing_pays_back_and_the_table_has_a_word(tmp_path):
     (sentence,) = headline(report)
     assert "within noise" in sentence
     assert "whether it ever pays off is unknown: within noise" in sentence
-    assert "compared with eager (one trace each)" in sentence  # the traces differ by a clear 30 µs
+    assert "Profiled steps are 30.0 µs shorter (one trace each)" in sentence  # the traces differ by a clear 30 µs
     assert "Unprofiled, its difference from eager is not significant: within noise" in said(report, "comparison")[0]
     assert total_of(report) == "unprofiled: noise"
     assert fact(report, "steps to break even") == "unknown: within noise"

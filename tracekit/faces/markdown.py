@@ -12,7 +12,7 @@ from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import glyphs, legend
 from tracekit.faces.shared.wording import certainty, label, note_text, rests_on, share
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Series, Table, is_detail
+from tracekit.report.blocks import Block, Cards, Excerpt, Headline, Notes, Sentences, Series, Table, is_detail
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
 from tracekit.sanitize import sanitize
@@ -111,6 +111,13 @@ def _(block: Sentences, page: Page) -> Iterator[str]:
     for line in block.lines:
         text = f"**{escape(line)}**" if block.tone == "lead" else escape(line)
         yield f"**{escape(page.of)}**: {text}  " if page.of else f"{text}  "
+
+
+@written.register
+def _(block: Headline, page: Page) -> Iterator[str]:
+    bold = [*filter(None, (block.first, block.last))]
+    yield from (f"**{escape(line)}**  " for line in bold or block.lines)
+    yield from (f"{escape(line)}  " for line in (block.lines if bold else ()))
 
 
 @written.register

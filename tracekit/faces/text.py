@@ -25,7 +25,7 @@ from tracekit.faces.shared.text_tables import Column, fitting_tables
 from tracekit.faces.shared.wording import note_text
 from tracekit.names import aligned
 from tracekit.report import Report
-from tracekit.report.blocks import Block, Card, Cards, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Card, Cards, Excerpt, Headline, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, Entry, outline
 from tracekit.sanitize import sanitize
@@ -115,6 +115,15 @@ def _(block: Sentences, page: Page) -> Iterator[RenderableType]:
     for line in block.lines:
         said = Text(sanitize(line), style=_STYLES[block.tone])
         yield Prose(Text.assemble((sanitize(page.of), "cyan"), ": ", said) if page.of else said)
+
+
+@drawn.register
+def _(block: Headline, page: Page) -> Iterator[RenderableType]:
+    bold = [*filter(None, (block.first, block.last and f"→ {block.last}"))]
+    for line in bold:
+        yield Prose(Text(sanitize(line), "bold"))
+    for line in block.lines:
+        yield Prose(Text(sanitize(line), "" if bold else "bold"))
 
 
 @drawn.register

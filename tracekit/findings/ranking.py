@@ -65,6 +65,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
                 cost_ns=cost,
                 claimed_ns=claimed,
                 share=share,
+                over_steps=0 if finding.once or len(steps.number) == profile.counted_steps else len(steps.number),
                 then_bound_by=saving.bound,
                 overlaps=overlaps,
             )

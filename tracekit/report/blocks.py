@@ -43,6 +43,16 @@ class Headline(Sentences):
     next_do: str = ""  # the one thing to do next,
     next_of: str = ""  # in this variant
 
+    @property
+    def first(self) -> str:
+        """The figures as the line above the sentences, where something is compared."""
+        return self.change if len(self.paces) > 1 else ""
+
+    @property
+    def last(self) -> str:
+        """What to do next as a line of its own, below that."""
+        return f"Next, in {self.next_of}: {self.next_do}" if self.next_do else ""
+
 
 @dataclass(frozen=True)
 class Card:

@@ -51,13 +51,16 @@ def _place(finding: Finding) -> str:
 
 
 def cost(finding: Finding) -> str:
-    """What it costs a step and how much of it that is, as `up to 1.50 ms of 2.58 ms a step (58.3 %)`; empty if it has
-    no cost."""
+    """What it costs a step and how much of it that is, as `up to 1.50 ms of 2.58 ms a step (58.3 %)`; of the whole
+    recording, where the means leave out steps that it is about. Empty if it has no cost."""
     if finding.cost_ns is None:
         return ""
     bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[finding.bound]
     if not finding.share:
         return f"{bound}{duration(finding.cost_ns)} a step"
+    if over := finding.over_steps:
+        recorded = duration(finding.cost_ns / finding.share * over)
+        return f"{bound}{duration(finding.cost_ns * over)} of the {recorded} recorded ({percent(finding.share)})"
     step = duration(finding.cost_ns / finding.share)
     return f"{bound}{duration(finding.cost_ns)} of {step} a step ({percent(finding.share)})"
 

@@ -12,10 +12,10 @@ from tracekit.report.contradictions import Contradiction, contradiction
 from tracekit.report.likeness import unlike
 from tracekit.report.model import Report
 from tracekit.report.paces import faster, unprofiled_ns
-from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, inflation_of
+from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of
 from tracekit.sanitize import sanitize
 from tracekit.typical_step import typical_step
-from tracekit.units import count, duration, percent, ratio
+from tracekit.units import count, duration, percent
 from tracekit.unprofiled import compared, compiling_cost
 
 _NAMED = 4  # contributions a sentence can carry
@@ -89,8 +89,7 @@ def _against(report: Report, member: Member, base: Member, entry: Comparison) ->
                 f"{duration(change.delta_ns, signed=True)} compared with {other}: {_changes(change)}."
             )
         return (
-            f"{text} Under the profiler{_inflation(member)}, a step changes by {duration(wall.delta_ns, signed=True)} "
-            f"compared with {other} (one trace each{_over_pairs(wall)}): {_changes(wall)}."
+            f"{text} Profiled steps are {_longer(wall.delta_ns)} (one trace each{_over_pairs(wall)}): {_changes(wall)}."
             f"{_SAID[contradiction(contrast, wall)]}"
         )
     if wall is None or ours is None or theirs is None:
@@ -199,8 +198,5 @@ def _over_pairs(wall: Difference) -> str:
     return f"; {ends} over {wall.pairs} pairs of traces"
 
 
-def _inflation(member: Member) -> str:
-    factor = inflation_of(member)
-    if factor is None or 0.995 < factor < 1.005:
-        return ""
-    return f" ({ratio(factor)} slower)" if factor > 1 else f" (where a step took {ratio(factor)} the time)"
+def _longer(delta_ns: float) -> str:
+    return f"{duration(abs(delta_ns))} {'longer' if delta_ns > 0 else 'shorter'}" if delta_ns else "as long"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tracekit.findings.verdict import of_the_gpu
 from tracekit.names import HEAD, short
 from tracekit.profile import Member, Untraced
 from tracekit.report.blocks import Headline, Pace
@@ -93,6 +94,6 @@ def _next(report: Report, shown: dict[str, str], timed: list[Member], of: Time) 
     best = min(timed, key=lambda member: of(member) or 0.0)
     if len(timed) == 1 or isinstance(best, Untraced):
         return "", ""
-    found = report.diagnoses[best.name]
-    nothing = f"Nothing worth changing was found. {found.verdict.headline}."
-    return next((each.do for each in found.findings if each.do), nothing), shown[best.name]
+    # That the GPU's work sets the pace is no cause: it is less to go by than any finding of one.
+    findings = sorted(report.diagnoses[best.name].findings, key=lambda each: of_the_gpu(each.id))
+    return next((each.do for each in findings if each.do), "nothing worth changing was found."), shown[best.name]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
-from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.blocks import Block, Cards, Excerpt, Headline, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 
 SCREENS = 2 * 45 - 12  # lines; the rest of two screens is for lines that wrap and for the closing sentences
@@ -61,6 +61,11 @@ def height(block: Block, rows: int | None) -> int:
 @height.register
 def _(block: Sentences, rows: int | None) -> int:
     return sum(_wrapped(line) for line in block.lines)
+
+
+@height.register
+def _(block: Headline, rows: int | None) -> int:
+    return sum(_wrapped(line, _PROSE) for line in (block.first, *block.lines, block.last) if line)
 
 
 @height.register

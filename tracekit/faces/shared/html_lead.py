@@ -13,7 +13,9 @@ def contents(chapters: Iterable[Chapter]) -> Iterator[str]:
     yield '<nav aria-label="contents">'
     for chapter in chapters:
         if not chapter.leads:
-            size = sum(_size(block) for entry in chapter.entries for block in entry.blocks)
+            blocks = [block for entry in chapter.entries for block in entry.blocks]
+            cards = [block for block in blocks if isinstance(block, Cards)]  # smaller findings are a table below them
+            size = sum(map(_size, cards or blocks))
             rows = f" <small>{size:,}</small>" if size else ""
             yield f'<a href="#{escape(chapter.id)}">{escape(chapter.title)}{rows}</a>'
     yield "</nav>"

@@ -7,8 +7,10 @@ import pyarrow as pa
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts
 from tracekit.faces.shared.html_drawings import escape, prose
 from tracekit.report.blocks import Table
+from tracekit.units import many
 
 _MOST = 200  # rows on the page; all others are in the exports
+_HEADS = 4  # columns that are named where a table is folded
 _CELL = 120  # letters of a text in a table
 
 
@@ -22,8 +24,9 @@ def table(block: Table, opened: int | None, full: bool) -> Iterator[str]:
     if not len(shown):
         return
     if (block.detail and not full) or opened == 0:
-        rows = f"{len(shown):,} row{'s' * (len(shown) > 1)}"
-        yield from folded(rows, _rows(shown, len(shown), full))
+        heads = [heading(field) for field in readable(shown, full)]
+        named = ", ".join(heads[:_HEADS]) + ", …" * (len(heads) > _HEADS)
+        yield from folded(f"{many(len(shown), 'row')}: {named}", _rows(shown, len(shown), full))
     else:
         yield from _rows(shown, len(shown) if opened is None else opened, full)
     if len(shown) < block.rows.num_rows:

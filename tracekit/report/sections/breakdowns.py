@@ -21,7 +21,7 @@ from tracekit.trace.schema import column
 from tracekit.units import duration
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
-_EQUAL = "Without a GPU, the time of the host is divided in exactly the same way, so it is not shown separately."
+_EQUAL = "Without a GPU, host time is divided in exactly the same way, so it is not shown separately."
 PACE = pa.schema(
     [
         column("variant", pa.string(), "the variant", title=""),

@@ -37,6 +37,15 @@ def test_steps(tmp_path):
     assert alone.sentence.startswith("1 step takes 110 µs; ")  # nobody can see whether it is steady
 
 
+def test_a_host_that_waits_issues_nothing_meanwhile(tmp_path):
+    events = [launch(5, 10, 1), kernel("gemm", 12, 190, 1), launch(15, 195, 0, "cudaDeviceSynchronize")]
+    path = write(tmp_path / "t.json", step(1, 0, 200), op("aten::mm", 0, 12), *events)
+    said = answer_about(path, "steps").sentence
+    assert said.startswith(
+        "1 step takes 200 µs; the host takes 20.0 µs to issue it and waits 180 µs in syncs, and the GPU"
+    )
+
+
 def test_the_median_of_steps_of_two_kinds_is_not_told(tmp_path):
     ends = [0, *itertools.accumulate([16, 80] * 5)]
     two_kinds = [step(number, *bounds) for number, bounds in enumerate(itertools.pairwise(ends))]

@@ -30,6 +30,7 @@ STEPS = pa.schema(
     ]
 )
 _BUSY = [WALL.index(key) for key in ON_THE_GPU]
+_TOLD = 0.01  # of the host's time: shorter waits are not told
 _GPU_BOUND = 0.9  # of a step
 # What a GPU does that is not busy, by what would bound a step in which it did nothing else.
 IDLES: dict[Bound, str] = {
@@ -81,12 +82,10 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     one = int(chosen.sum()) == 1
     # A single step cannot be seen to be steady.
     which = f"{'' if profile.all_compile or one else 'steady '}step{'' if one else 's'}"
-    it = "one" if has_steps(profile) else "its work"
-    hosts = attribution.host_ns[profile.answered["host"]]
+    issued = _issued(profile, "its work" if not has_steps(profile) else "it" if one else "one")
     if not profile.answered["wall"].any():
-        issued = f"; the host takes {duration(float(hosts.mean()))} to issue {it}" if len(hosts) else ""
         what = f"{count(len(chosen))} step{'' if len(chosen) == 1 else 's'}" if has_steps(profile) else "the recording"
-        return f"How long {what} took is unknown{issued}."
+        return f"How long {what} took is unknown{f'; {issued}' if issued else ''}."
     walls = attribution.wall_ns[chosen]
     subject = f"{count(len(walls))} {which} take{'s' if one else ''}" if has_steps(profile) else "The recording takes"
     text = f"{subject} {duration(float(walls.mean()))}"
@@ -100,8 +99,17 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     if busy is None:
         return f"{text}."
     pace = ": it sets the pace" if busy >= _GPU_BOUND else f"; otherwise, it mostly {_idles(profile)}"
-    issued = f"the host takes {duration(float(hosts.mean()))} to issue {it}, and " if len(hosts) else ""
-    return f"{text}; {issued}the GPU is busy {percent(busy)} of the time{pace}."
+    return f"{text}; {f'{issued}, and ' if issued else ''}the GPU is busy {percent(busy)} of the time{pace}."
+
+
+def _issued(profile: Profile, it: str) -> str:
+    """`the host takes 7.54 ms to issue one and waits 1.20 ms in syncs`: waiting in syncs is no issuing."""
+    mean = profile.means["host"]
+    if mean is None:
+        return ""
+    waits = mean.parts["sync"]
+    told = f" and waits {duration(waits)} in syncs" if waits >= _TOLD * mean.step_ns else ""
+    return f"the host takes {duration(mean.step_ns - waits)} to issue {it}{told}"
 
 
 def _idles(profile: Profile) -> str:

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from small import event, op, step, write
+from small import event, kernel, launch, op, step, write
 
 from tests.ranks.jobs import job, profile_of
 from tracekit.cli import main
@@ -163,3 +163,31 @@ def test_where_all_ranks_are_given_the_finding_has_the_waits_that_they_show(tmp_
     (finding,) = (each for each in diagnosis.all_findings if each.id == "exposed_comm")
     assert finding.title.endswith(". 80.0 % of the collectives' time is waiting for other ranks")  # 400 of 500 µs
     assert "equal work" in finding.advice
+
+
+@pytest.mark.parametrize("both", [True, False])
+@pytest.mark.parametrize("late", [0, 1])
+def test_what_slows_every_rank_alike_does_not_explain_the_late_one(tmp_path, both, late):
+    """Rank 0 is shown. The late rank dispatches for 1,200 µs; the other for 800, or hardly at all."""
+    for rank in range(2):
+        events, busy = [], 1200 if rank == late else 800 if both else 20
+        for number in range(4):
+            begins = 1000 + 2000 * number
+            arrives, ends = begins + busy + 20, begins + 1320
+            events += [step(number, begins, begins + 1340), op("aten::index", begins, begins + busy)]
+            for nth in range(4):
+                at = begins + busy * nth / 4
+                events += [
+                    launch(at + 1, at + 4, 10 * number + nth),
+                    kernel("index", at + 5, at + 8, 10 * number + nth),
+                ]
+            events += [
+                launch(arrives - 10, arrives - 2, 10 * number + 9),
+                kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", arrives, ends, 10 * number + 9),
+                launch(arrives, ends, 0, "cudaDeviceSynchronize"),
+            ]
+        content = {"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(content))
+    finding = next(each for each in diagnosed(tmp_path).all_findings if each.id == "late_rank")
+    assert "mostly because of dispatch" in finding.title
+    assert finding.do.startswith("Give the ranks equal work" if both else f"On rank {late}: dispatch-bound")

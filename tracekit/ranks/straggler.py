@@ -19,6 +19,7 @@ from tracekit.units import duration
 _UNEVEN = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
 _OF_A_LINE = 0.5  # of the bucket on the late rank: a line with less is not the culprit
 _EXPLAINS = 0.5  # of the time lost: a finding about the late rank that costs less does not explain its lateness
+_ALIKE = 0.5  # of its cost: a finding that costs another rank more than that is not what makes this one late
 # The findings about the late rank that may explain time in a bucket of that kind.
 _EXPLAINING: dict[Bound, tuple[str, ...]] = {
     "copies": ("h2d_pageable_copy",),
@@ -88,6 +89,8 @@ def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -
     theirs = profile if shown else profile.per_rank.get(late.rank)
     about = found if shown else diagnose(theirs) if theirs is not None else None
     why = _explaining(about, late) if about is not None else None
+    if why is not None and not _is_special(why, found if not shown else _of_another(profile, late.rank)):
+        why = None
     where = why.where if why is not None else _line(theirs, late)
     same = why.id if shown and why is not None else "exposed_comm"
     cost = min(late.lost_ns, step)
@@ -120,6 +123,17 @@ def _explaining(about: Diagnosis, late: Straggler) -> Finding | None:
     ids = _EXPLAINING.get(BUCKETS[late.bucket].bound, ()) if late.bucket else ()
     enough = (each for each in about.findings if each.id in ids and (each.cost_ns or 0.0) >= _EXPLAINS * late.lost_ns)
     return next(enough, None)
+
+
+def _is_special(why: Finding, other: Diagnosis | None) -> bool:
+    """Whether it costs another rank clearly less: what slows all of them alike makes none of them late."""
+    costs = [each.cost_ns or 0.0 for each in other.all_findings if each.id == why.id] if other is not None else []
+    return sum(costs) <= _ALIKE * (why.cost_ns or 0.0)
+
+
+def _of_another(profile: Profile, late_rank: int) -> Diagnosis | None:
+    other = next((each for rank, each in profile.per_rank.items() if rank != late_rank), None)
+    return diagnose(other) if other is not None else None
 
 
 def _line(theirs: Profile | None, late: Straggler) -> Where:

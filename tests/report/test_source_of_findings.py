@@ -30,7 +30,7 @@ def test_the_line_of_a_finding_stands_beside_it(tmp_path):
         assert "return fast(z)" in html.render(made).partition("<h2>Where")[0]
         cards = html.render(made).partition('<ol class="cards">')[2].partition("</ol>")[0].split("</li>")
         (planted,) = (card for card in cards if "One cause" in card)
-        assert "return fast(z)" in planted
+        assert "<pre>return fast(z)</pre>" in planted  # without the indentation that all lines shown have
         findings = markdown.render(made).partition("## Findings")[2].partition("\n## ")[0]
         assert "<details>" in findings.partition("return fast")[0]
         assert "4      return fast(z)\n```" in findings  # as it is indented in the file

@@ -3,9 +3,11 @@
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from importlib.resources import files
+from math import inf
+from textwrap import dedent
 
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import nearby
@@ -138,7 +140,7 @@ def _beside(chapter: Chapter) -> tuple[tuple[str, Excerpt], ...]:
         for entry in chapter.entries
         for block in entry.blocks
         if isinstance(block, Excerpt) and (variant := entry.section.variant) is not None
-        if any(name == variant and block.shows(line) for name, line in named)
+        if any(name == variant and block.off(line) < inf for name, line in named)
     )
 
 
@@ -167,8 +169,10 @@ def _(block: Cards, page: Page) -> Iterator[str]:
     yield '<ol class="cards">'
     for each in block.cards:
         names = [name for name, _ in each.costs]
-        beside = (excerpt for variant, excerpt in page.beside if variant in names and excerpt.shows(each.line))
-        yield from card(each, block.several, _source(excerpt) if (excerpt := next(beside, None)) else ())
+        # Excerpts of lines that are close to each other overlap: in the card's own, its line is in the middle.
+        beside = [excerpt for variant, excerpt in page.beside if variant in names and excerpt.off(each.line) < inf]
+        excerpt = min(beside, key=lambda excerpt: excerpt.off(each.line), default=None)
+        yield from card(each, block.several, _source(_dedented(excerpt)) if excerpt is not None else ())
     yield "</ol>"
 
 
@@ -184,6 +188,11 @@ def _(block: Notes, page: Page) -> Iterator[str]:
 def _(block: Excerpt, page: Page) -> Iterator[str]:
     source = _source(block)
     yield from folded(f"All of {block.file}", source) if block.whole else source
+
+
+def _dedented(block: Excerpt) -> Excerpt:
+    """The excerpt without the indentation that all its lines share: beside a card there is little room."""
+    return replace(block, lines=tuple(dedent("\n".join(block.lines)).split("\n")))
 
 
 def _source(block: Excerpt) -> Iterator[str]:

@@ -3,6 +3,7 @@
 Show something new with these kinds. A new kind is a last resort, because every face must learn to draw it.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
@@ -171,9 +172,11 @@ class Excerpt:
     detail: bool = False
     whole: bool = False
 
-    def shows(self, line: tuple[str, int] | None) -> bool:
-        """Whether that line of that file is among these."""
-        return line is not None and line[0] == self.file and self.first <= line[1] < self.first + len(self.lines)
+    def off(self, line: tuple[str, int] | None) -> float:
+        """How many lines that line of that file is off the middle; infinite if it is not among these."""
+        if line is None or line[0] != self.file or not self.first <= line[1] < self.first + len(self.lines):
+            return math.inf
+        return abs(self.first + (len(self.lines) - 1) / 2 - line[1])
 
 
 Block = Sentences | Table | Breakdown | Series | Notes | Excerpt

@@ -31,7 +31,7 @@ LIBRARIES = {
     "libcusparse.so.12": Library(r"cusparse(?!Lt)", ("sparse.cc",), "libcusparse.so.12"),
     "libcudnn.so.9": Library(r"cudnn", ("dnn.cc",), "libcudnn.so.9"),
     "libnvrtc.so.13": Library(r"nvrtc", ("nvrtc.cc",), "libnvrtc.so.13"),
-    "libnccl.so.2": Library(r"nccl"),
+    "libnccl.so.2": Library(r"nccl", ("nccl.cc",)),
     "libcufft.so.12": Library(r"cufft", version="libcufft.so.12"),
     "libcurand.so.10": Library(r"curand"),
     "libcusparseLt.so.0": Library(r"cusparseLt"),

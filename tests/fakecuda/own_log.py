@@ -41,7 +41,9 @@ def buckets(trace: Path, log: Path) -> list[Counter[str]]:
     offset = _offset(exported, launched)
     steps = [(start - offset, end - offset) for start, end in steps]
     # A step is done when the last work that was launched in it has ended, and the next one begins there.
-    done = max((a.end for a in activities if launched[a.correlation].start < steps[0][0]), default=0)
+    before = [a.end for a in activities if launched[a.correlation].start < steps[0][0]]
+    before += [end - offset for end in _without_calls(exported, low)]
+    done = max(before, default=0)
     window = max(steps[0][0], 0)
     found, bounds = [], []
     for i, (start, end) in enumerate(steps):
@@ -71,6 +73,12 @@ def _steps(exported: dict) -> tuple[list[tuple[int, int]], int, tuple[int, int]]
     numbers = [row["args"]["correlation"] for row in rows if row.get("cat") in {"cuda_runtime", "cuda_driver"}]
     spans = sorted((_ns(row), _ns(row) + round(row["dur"] * 1000)) for row in steps)
     return spans, steps[0]["tid"], (min(numbers), max(numbers))
+
+
+def _without_calls(exported: dict, low: int) -> list[int]:
+    """When work ended that was launched before the recording, on the trace's clock."""
+    rows = [row for row in exported["traceEvents"] if row.get("cat") in {"kernel", "gpu_memcpy", "gpu_memset"}]
+    return [_ns(row) + round(row["dur"] * 1000) for row in rows if row["args"]["correlation"] < low]
 
 
 def _read(log: Path, low: int, high: int) -> tuple[list[Span], list[Span]]:

@@ -147,6 +147,26 @@ def test_several_devices(devices):
     assert done.stdout.split() == ["2", "cuda:1", "True"]
 
 
+def test_processes_meet_in_collectives(tmp_path):
+    """They end on all devices at once, and what is gathered is what each rank wrote."""
+    script = os.path.join(os.path.dirname(__file__), "ddp.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", script, "5"],
+        env={**os.environ, "FAKECUDA_DEVICES": "2", "FAKECUDA_LOG": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["[[0, 7], [1, 7]]"] * 2
+    ends = []
+    for log in tmp_path.glob("*.tsv"):
+        rows = [line.split("\t") for line in log.read_text().splitlines()]
+        ends.append([int(row[2]) for row in rows if "ncclDevKernel_AllReduce" in row[-1]])
+    first, second = filter(None, ends)
+    assert first == second
+    assert len(first) >= 5
+
+
 def test_an_unknown_function_ends_the_process_and_is_named(tmp_path):
     code = "import torch; torch.fft.fft(torch.ones(8, device='cuda'))"
     called = tmp_path / "called"

@@ -14,8 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +35,12 @@ SIZES = {
     "graph_transformer": ["scale=0.1", "batch=32"],
     "growing_graph": ["nodes=1000"],
 }
+# The other causes need sizes that kernels compute, which are none here.
+VARIANTS = {
+    "graph_breaks": "item,print,degree-size",
+    "syncs": "metric,mean-metric,mask,after",
+    "pipeline": "3-whole-graph,5-no-syncs",
+}
 # Each captures for less than two minutes, unless it compiles much.
 MODES = "eager,compiled,reduce-overhead"
 CAPTURE = ["--device", "cuda", "--passes", "1", "--steps", "4", "--warmup", "4", "--timeout", "150"]
@@ -48,6 +54,7 @@ class Part:
     command: list[str]
     seconds: int
     run: Path | None = None
+    devices: int = 1
 
 
 def parts(folder: Path) -> Iterator[Part]:
@@ -56,16 +63,19 @@ def parts(folder: Path) -> Iterator[Part]:
         yield Part(file.stem, [*PYTEST, str(file)], 400)
     for section, seconds in GPU.items():
         yield Part(f"gpu-{section}", ["-m", "tests.gpu", str(folder / "gpu"), "--only", section], seconds)
+    ddp = _capture(folder, Path(__file__).with_name("ddp.py"), ["--nproc", "2", "--variants", "eager"], ["--", "200"])
+    yield replace(ddp, devices=2)
     for file in sorted((ROOT / "recipes").glob("*.py")):
         yield _capture(folder, file, ["--variants", MODES])
     for file in sorted((ROOT / "recipes/pathologies").glob("*.py")):
-        yield _capture(folder, file, [])
+        named = VARIANTS.get(file.stem)
+        yield _capture(folder, file, ["--variants", named] if named else [])
 
 
-def _capture(folder: Path, file: Path, options: list[str]) -> Part:
+def _capture(folder: Path, file: Path, options: list[str], arguments: Sequence[str] = ()) -> Part:
     run = folder / file.stem / "run.json"
     sizes = [option for size in SIZES.get(file.stem, []) for option in ("--param", size)]
-    command = ["-m", "tracekit", "capture", str(file), *CAPTURE, *options, *sizes, "-o", str(run)]
+    command = ["-m", "tracekit", "capture", str(file), *CAPTURE, *options, *sizes, "-o", str(run), *arguments]
     return Part(f"capture-{file.stem}", command, 600, run)
 
 
@@ -100,7 +110,12 @@ def _perform(part: Part, folder: Path) -> tuple[str, str]:
         process = subprocess.Popen(
             [sys.executable, *part.command],
             cwd=ROOT,
-            env={**os.environ, "FAKECUDA_UNKNOWN": str(called), "TORCHINDUCTOR_COMPILE_THREADS": "1"},
+            env={
+                **os.environ,
+                "FAKECUDA_UNKNOWN": str(called),
+                "TORCHINDUCTOR_COMPILE_THREADS": "1",
+                "FAKECUDA_DEVICES": str(part.devices),
+            },
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -150,7 +150,7 @@ def _timed(claims: Claims, name: str, step: Callable[[], Any]) -> Taken:
     torch.cuda.synchronize()
     wall = (time.perf_counter_ns() - began) / 30 / 1e6
     figures = {"events_ms": round(events, 4), "loop_ms": round(wall, 4)}
-    claims.that(near(events, wall, 0.04, 0.003), f"{name}: CUDA events agree with a synchronised loop", **figures)
+    claims.timed(near(events, wall, 0.04, 0.003), f"{name}: CUDA events agree with a synchronised loop", **figures)
     taken = _taken(claims, name, step)
     check_rows(claims, name, taken.rows)
     return taken
@@ -180,7 +180,7 @@ def _of_syncs(claims: Claims, seen: dict[str, Taken]) -> None:
     sync, short = seen["sync"], seen["short"]
     claims.that(near(sync.wall["gpu_compute"], 10, 0.05), "sync: 10 ms computed", ms=sync.wall["gpu_compute"])
     stall = sync.wall["sync_stall"]
-    claims.that(4.8 < stall < 6, "sync: the 5 ms after it are blamed on it", stall_ms=round(stall, 3))
+    claims.timed(4.8 < stall < 6, "sync: the 5 ms after it are blamed on it", stall_ms=round(stall, 3))
     stall, python = short.wall["sync_stall"], short.wall["python"]
     fair = 0.8 < stall < 1.5 and 3.5 < python < 5
     claims.that(fair, "short: blamed no longer than it waited", stall_ms=round(stall, 3), python_ms=round(python, 3))

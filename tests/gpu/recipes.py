@@ -1,5 +1,6 @@
 """Every recipe, eager: does it run and evaluate here, and how far do its losses move if sums round differently?"""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,17 @@ _SMALL: dict[str, dict[str, Any]] = {
     "sage_collab": {"scale": 0.01},
     "distmult_biokg": {"scale": 0.05},
 }
+# Sizes that kernels compute are none on a fake GPU, which these cannot do without.
+_COUNTED_ON_THE_GPU = ("graph_breaks", "pipeline", "syncs")
 _QUICK = ("gcn_cora", "hetero_parts")  # on a CPU
 
 
 def check(claims: Claims) -> None:
     """Run one after the other in one process: a failure is reported, and the others still run."""
     for path in _all(ROOT / "recipes"):
-        if claims.on_gpu or path.stem in _QUICK:
+        if os.environ.get("FAKECUDA") and path.stem in _COUNTED_ON_THE_GPU:
+            claims.skip(f"recipe {path.stem}: needs sizes that a kernel computes")
+        elif claims.on_gpu or path.stem in _QUICK:
             _check_one(claims, path)
 
 

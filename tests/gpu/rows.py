@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 from collections import Counter, defaultdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,20 @@ class Rows:
         """The activities of the GPU."""
         return self.by["kernel"] + self.by["gpu_memcpy"] + self.by["gpu_memset"]
 
+    def captures(self, at: float) -> bool:
+        """Whether a stream is captured into a graph then: what is launched runs only when the graph does."""
+        return sum(change for when, change in self._captures if when <= at) > 0
+
+    @cached_property
+    def _captures(self) -> list[tuple[float, int]]:
+        changes = {"cudaStreamBeginCapture": 1, "cudaStreamEndCapture": -1}
+        return [
+            (row["ts"], change)
+            for row in self.by["cuda_runtime"]
+            for name, change in changes.items()
+            if row["name"].startswith(name)
+        ]
+
     def window(self) -> tuple[float, float]:
         """From the first step's start to the last one's end."""
         return min(row["ts"] for row in self.steps), max(row["ts"] + row["dur"] for row in self.steps)
@@ -51,7 +66,11 @@ def check_rows(claims: Claims, name: str, rows: Rows) -> None:
     low, high = rows.window()
     calls = {row["args"]["correlation"]: row for row in rows.calls if "correlation" in row.get("args", {})}
     there = {row["args"]["correlation"] for row in rows.activities}
-    launches = [row for row in calls.values() if _LAUNCH.search(row["name"]) and low <= row["ts"] < high]
+    launches = [
+        row
+        for row in calls.values()
+        if _LAUNCH.search(row["name"]) and low <= row["ts"] < high and not rows.captures(row["ts"])
+    ]
     lost = [row for row in launches if row["args"]["correlation"] not in there]
     linked = [
         (row, calls[row["args"]["correlation"]]) for row in rows.activities if row["args"]["correlation"] in calls

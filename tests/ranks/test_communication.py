@@ -128,6 +128,8 @@ def test_the_report_has_it_of_several_ranks_and_of_one(tmp_path):
     for paths in ([job_of_groups(tmp_path)], [tmp_path / "rank0.json"]):
         report = make_report(open_subject(paths))
         section = next(section for section in report.sections if section.id == "communication")
+        who = "On average, a rank spends" if len(report.ranks) else "This rank spends"
+        assert section.blocks[0].lines[0].startswith(who)
         assert "a bus bandwidth of 62.9 GB/s (formulas of nccl-tests)" in section.blocks[0].lines[0]
     assert section.blocks[0].lines[0].startswith("This rank spends")
     assert "In a single rank's trace, the fastest call of each size is taken" in section.blocks[0].lines[0]

@@ -40,6 +40,13 @@ def test_clocks_that_are_off_are_aligned_by_the_collectives(tmp_path):
     assert matched.caused_ns(1) == {"dataload": 3 * LATE_US * 1000}
 
 
+@pytest.mark.parametrize(("error_ns", "said"), [(0, "collectives."), (1500, "collectives, within 1.50 µs.")])
+def test_clocks_are_aligned_within_a_time_or_just_so(tmp_path, monkeypatch, error_ns, said):
+    monkeypatch.setattr("tracekit.ranks.Collectives.error_ns", error_ns)
+    (section,) = (each for each in make_report(open_subject([job(tmp_path, late=1)])).sections if each.id == "ranks")
+    assert section.blocks[0].lines[0].endswith(f"Clocks are aligned by the {said}")
+
+
 def test_ranks_that_are_in_step_blame_nobody(tmp_path):
     matched = compared(profile_of(job(tmp_path)))
     assert set(matched.table["late_ns"].to_pylist()) == set(matched.table["wait_ns"].to_pylist()) == {0}

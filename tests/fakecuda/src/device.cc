@@ -346,7 +346,7 @@ Ns submit(Stream& stream, Operation o) {
     graph->nodes.push_back(std::move(node));
     return 0;
   }
-  const Ns start = earliest(stream, settings().launch_latency);
+  const Ns start = o.start ? o.start : earliest(stream, settings().launch_latency);
   stream.tail = start + o.duration;
   stream.in_flight.push_back(stream.tail);
   report(o, stream, start, stream.tail, nullptr, 0);
@@ -354,7 +354,17 @@ Ns submit(Stream& stream, Operation o) {
   return stream.tail;
 }
 
-void launch(Kernel& kernel, const Shape& shape, Stream& stream, void** arguments, Ns lasting) {
+Ns ready(Stream& stream) {
+  LOCKED;
+  return earliest(stream, settings().launch_latency);
+}
+void finish_copies() { copier().finish(); }
+void known(const void* to, size_t bytes) {
+  LOCKED;
+  state().contents.written(to, bytes);
+}
+
+void launch(Kernel& kernel, const Shape& shape, Stream& stream, void** arguments, Ns lasting, Ns starting) {
   if (!kernel.loaded) {
     kernel.loaded = true;
     const Ns start = now();
@@ -366,6 +376,7 @@ void launch(Kernel& kernel, const Shape& shape, Stream& stream, void** arguments
   o.kernel = kernel;
   o.shape = shape;
   o.duration = lasting ? lasting : duration(kernel, shape, arguments);
+  o.start = starting;
   compute(o, arguments);
   submit(stream, std::move(o));
 }

@@ -61,7 +61,7 @@ Ns duration(const Kernel& kernel, const Shape& shape, void** arguments);
 
 struct Operation {
   Kind kind = Kind::host;  // kernel, memcpy, memset or host
-  Ns duration = 0;
+  Ns duration = 0, start = 0;  // its start, if it is known
   Kernel kernel;
   Shape shape{};
   char* to = nullptr;
@@ -114,7 +114,11 @@ Stream* make_stream(bool blocking, int priority);
 void destroy(Stream* stream);
 Event* make_event();
 
-void launch(Kernel& kernel, const Shape& shape, Stream& stream, void** arguments = nullptr, Ns lasting = 0);
+void launch(Kernel& kernel, const Shape& shape, Stream& stream, void** arguments = nullptr, Ns lasting = 0,
+            Ns starting = 0);
+Ns ready(Stream& stream);                   // when work that is submitted now would start
+void finish_copies();                       // of bytes that were submitted earlier
+void known(const void* to, size_t bytes);  // what was written there by other means is what the host reads
 void copy(void* to, size_t pitch_to, const void* from, size_t pitch_from, size_t width, size_t height, Stream& stream,
           bool blocking);
 void fill(void* to, int value, int value_bytes, size_t bytes, Stream& stream);

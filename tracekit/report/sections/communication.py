@@ -45,9 +45,8 @@ def _alone(profile: Profile) -> list[RankColumns]:
 def _said(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alone: bool) -> str:
     hidden = f", and computation hides {duration(overlapped)}" if overlapped else ""
     share = f" ({percent(exposed / (exposed + overlapped))} of all communication)" if overlapped and exposed else ""
-    text = (
-        f"{'This' if alone else 'Each'} rank spends {duration(exposed)} a step in exposed communication{share}{hidden}."
-    )
+    who = "This rank" if alone else "On average, a rank"
+    text = f"{who} spends {duration(exposed)} a step in exposed communication{share}{hidden}."
     fastest = max((row for row in rows if row["busbw"]), key=lambda row: row["bytes"], default=None)
     if fastest is not None:
         text += (

@@ -134,7 +134,8 @@ def _said(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:
     of_which = f"{len(rows)} ranks; all other figures are of rank {main}."
     if not len(matched):
         return f"{of_which} No collective was recorded on all of them, so it is unknown who waits for whom."
-    aligned = f"Clocks are aligned by the collectives, within {duration(matched.error_ns)}."
+    within = f", within {duration(matched.error_ns)}" if matched.error_ns else ""
+    aligned = f"Clocks are aligned by the collectives{within}."
     straggling = straggler(matched)
     if straggling is None:
         return f"{of_which} No rank is late at any of {count(len(matched))} collectives. {aligned}"

@@ -14,13 +14,17 @@ from small import training
 
 from tests.faces.formats import written
 from tracekit.cli import main
+from tracekit.faces import html
+from tracekit.faces.markdown import draw_blocks as as_markdown
 from tracekit.faces.parquet import SCHEMA, describe
 from tracekit.faces.shared.cells import cell, heading
 from tracekit.faces.shared.grid import grid
+from tracekit.faces.text import draw_blocks as as_text
 from tracekit.lines.means import OwnerMeans
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.blocks import Table
+from tracekit.report.breakdown import Part, breakdown
 from tracekit.report.owner_costs import OwnerCosts, VariantOwners
 from tracekit.report.tables import every_table
 from tracekit.trace.schema import column, metadata
@@ -146,3 +150,16 @@ def test_heads_name_variants_as_they_are_called():
     costs = OwnerCosts(variants, lambda owner: owner.phase, {paths[1][0]: paths[0][0]})
     heads = [heading(field) for field, _ in costs.columns([])]
     assert heads == ["eager_mode", "graphs", "Δ graphs"]
+
+
+def as_html(blocks):
+    return "\n".join(line for block in blocks for line in html.drawn(block, html.Page(True, None)))
+
+
+@pytest.mark.parametrize("draw", [as_text, as_markdown, as_html])
+def test_nothing_is_a_dot_among_values_and_among_differences(draw):
+    parts = [Part("tea", "tea", "#112233", ""), Part("rum", "rum", "#445566", "")]
+    means = {"old": {"tea": 1000.0, "rum": 0.0}, "new": {"tea": 3000.0, "rum": 0.0}, "odd": {"tea": 1.0, "rum": 500.0}}
+    made = breakdown("drinks", "Drinks", parts, means=means, baselines={"new": "old", "odd": "old"})
+    (rum,) = (line for line in draw([made]).splitlines() if "rum" in line and "·" in line)
+    assert (rum.count("·"), rum.count("+0.500"), rum.count("0.000")) == (3, 1, 0)

@@ -11,13 +11,12 @@ from tracekit.faces.shared.latex_tables import Column, listing, tables
 from tracekit.faces.shared.latex_text import escape, prose
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
-from tracekit.faces.shared.wording import certainty, label, note_text, rests_on, share
+from tracekit.faces.shared.wording import certainty, change, label, note_text, rests_on, share, taken
 from tracekit.names import short
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Cards, Excerpt, Line, Notes, Sentences, Series, Table
-from tracekit.report.breakdown import TOTAL, Breakdown
+from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, outline
-from tracekit.units import thousandths
 
 _BARS = 60  # steps that are drawn as bars
 _BAR, _BESIDE, _HEIGHT = 1.2, 0.6, 8.0  # points: how wide one is, how far from the next, how high at most
@@ -179,12 +178,11 @@ def _parts(block: Breakdown, page: Page, variants: list[str], compared: list[str
     chips = [_chip(block, key) + escape(said) for key, said in zip(block.keys, labels, strict=True)]
     columns = [Column(f"bucket ({block.unit})", labels, written=chips, drawn=_CHIP)]
     for name in variants:
-        values = [block.cells[key][name] for key in block.keys]
-        taken = [thousandths(v) if v or key == TOTAL else "·" for key, v in zip(block.keys, values, strict=True)]
+        times = [taken(block, key, name) for key in block.keys]
         shares = [share(block, key, name).removesuffix(" %") for key in block.keys]
-        columns += [Column(name, taken, figure=True), Column("%", shares, figure=True, joined=True)]
+        columns += [Column(name, times, figure=True), Column("%", shares, figure=True, joined=True)]
     for name in compared:
-        changes = [thousandths(block.deltas[key][name], signed=True) for key in block.keys]
+        changes = [change(block, key, name) for key in block.keys]
         doubts = [certainty(block, key, name).replace("~", "∼") for key in block.keys]
         columns += [Column(f"Δ {name}", changes, figure=True), Column(rests_on(block, name), doubts, joined=True)]
     yield from tables(page.caption, columns, total=True)

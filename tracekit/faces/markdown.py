@@ -10,13 +10,12 @@ from tracekit.faces import Options, face
 from tracekit.faces.shared.grid import grid
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import glyphs, legend
-from tracekit.faces.shared.wording import certainty, label, note_text, rests_on, share
+from tracekit.faces.shared.wording import certainty, change, label, note_text, rests_on, share, taken
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Cards, Excerpt, Headline, Notes, Sentences, Series, Table, is_detail
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
 from tracekit.sanitize import sanitize
-from tracekit.units import thousandths
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 # GitHub turns addresses into links, @name into notifications and #12 into references, even if they are escaped: only an
@@ -180,14 +179,14 @@ def _(block: Breakdown, page: Page) -> Iterator[str]:
     lines = []
     for key in block.keys:
         line = [label(block, key), *(_with_share(block, key, name) for name in names)]
-        line += [thousandths(block.deltas[key][name], signed=True) for name in others]
+        line += [change(block, key, name) for name in others]
         lines.append(line + [certainty(block, key, name) for name in others])
     yield from _table(head, [False, *([True] * (len(head) - 1))], lines)
 
 
 def _with_share(block: Breakdown, key: str, name: str) -> str:
     part = share(block, key, name)
-    value = thousandths(block.cells[key][name])
+    value = taken(block, key, name)
     return f"{value} ({part})" if part and block.cells[key][name] != block.cells[TOTAL][name] else value
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tracekit.faces.shared.html_drawings import escape, prose, stacked_bar, waterfall
 from tracekit.faces.shared.html_tables import folded, head, number
-from tracekit.faces.shared.wording import certainty, doubt, label, rests_on, share
+from tracekit.faces.shared.wording import certainty, change, doubt, label, rests_on, share, taken
 from tracekit.names import HEAD, short
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.units import thousandths
@@ -64,12 +64,12 @@ def _cells(block: Breakdown, key: str) -> Iterator[str]:
         chip = f'<svg width="10" height="10"><rect width="10" height="10" fill="{part.colour}"/></svg>'
         yield f'<td title="{escape(part.meaning)}">{chip}{escape(part.label)}</td>'
     for name in block.variants:
-        value, means = block.cells[key][name], block.means[name]
+        means = block.means[name]
         exact = sum(means.values()) if key == TOTAL else means[key]
-        yield number(thousandths(value) if value or key == TOTAL else "·", exact)
+        yield number(taken(block, key, name), exact)
         yield f'<td class="number quiet">{prose(share(block, key, name))}</td>'
     for name in block.compared:
         doubted, difference = doubt(block, key, name), block.differences.get(name)
         exact_delta = None if difference is None else difference.delta_ns if key == TOTAL else difference.parts[key]
-        yield number(thousandths(block.deltas[key][name], signed=True), exact_delta, " noise" if doubted else "")
+        yield number(change(block, key, name), exact_delta, " noise" if doubted else "")
         yield f'<td class="quiet">{escape(certainty(block, key, name))}</td>'

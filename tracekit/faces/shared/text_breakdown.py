@@ -9,11 +9,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.faces.shared.text_tables import HEAD, width_of
-from tracekit.faces.shared.wording import certainty, doubt, label, rests_on, share
+from tracekit.faces.shared.wording import certainty, change, doubt, label, rests_on, share, taken
 from tracekit.names import aligned, short
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
-from tracekit.units import thousandths
 
 # The forms of a single table: whether it has shares and doubts, and how long names may be.
 _LAYOUTS = ((True, True, HEAD), (True, False, HEAD), (False, False, HEAD), (False, False, 11))
@@ -100,13 +99,12 @@ def _row(block: Breakdown, key: str, columns: Columns) -> Iterator[RenderableTyp
     part = block.part(key)
     yield Text.assemble(("■ ", part.colour), part.label) if part is not None else Text(label(block, key))
     for name in columns.names:
-        value = block.cells[key][name]
-        yield thousandths(value) if value or key == TOTAL else "·"
+        yield taken(block, key, name)
         if columns.shares:
             yield share(block, key, name)
     for name in columns.others:
         doubted = doubt(block, key, name)
-        delta = thousandths(block.deltas[key][name], signed=True)
+        delta = change(block, key, name)
         yield Text(delta if columns.doubts or not doubted else f"{delta} ~", style="dim" if doubted else "")
         if columns.doubts:
             yield certainty(block, key, name)

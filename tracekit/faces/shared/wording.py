@@ -1,5 +1,6 @@
 """The words that faces share."""
 
+from tracekit.faces.shared.cells import NOTHING
 from tracekit.report.blocks import Note
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.units import percent, thousandths
@@ -40,6 +41,20 @@ def doubt(numbers: Breakdown, key: str, name: str) -> str:
     if key == TOTAL and name in numbers.contradicted:
         return f"unprofiled: {numbers.contradicted[name]}"
     return NOISE if is_noise(numbers, key, name) else ""
+
+
+def taken(numbers: Breakdown, key: str, name: str) -> str:
+    """What a part takes, `0.869`; `·` for a part of nothing."""
+    return _or_nothing(numbers.cells[key][name], key, signed=False)
+
+
+def change(numbers: Breakdown, key: str, name: str) -> str:
+    """Its difference from the baseline, `+0.054`; `·` where a part does not differ."""
+    return _or_nothing(numbers.deltas[key][name], key, signed=True)
+
+
+def _or_nothing(value: int, key: str, signed: bool) -> str:
+    return thousandths(value, signed) if value or key == TOTAL else NOTHING
 
 
 def label(numbers: Breakdown, key: str) -> str:

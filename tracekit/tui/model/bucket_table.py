@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.faces.shared.cells import DELTA
-from tracekit.faces.shared.wording import certainty, is_noise, label, rests_on, share
+from tracekit.faces.shared.wording import certainty, change, is_noise, label, rests_on, share, taken
 from tracekit.report import Report
 from tracekit.report.breakdown import Breakdown, breakdown
 from tracekit.report.sections.breakdowns import TITLES, every_part, of_view
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import Role, column
 from tracekit.tui.model.sheet import Enter, Sheet, nowhere
-from tracekit.units import thousandths
 
 _MARKS = ascii_lowercase + ascii_uppercase
 
@@ -175,9 +174,9 @@ def _line(numbers: Breakdown, key: str, mark: str) -> BucketLine:
 
 def _share(numbers: Breakdown, key: str, name: str) -> Share:
     value = numbers.cells[key][name]
-    return Share(value, thousandths(value) if value or not key else "·", share(numbers, key, name))
+    return Share(value, taken(numbers, key, name), share(numbers, key, name))
 
 
 def _change(numbers: Breakdown, key: str, name: str) -> Change:
     delta = numbers.deltas[key][name]
-    return Change(delta, thousandths(delta, signed=True), certainty(numbers, key, name), is_noise(numbers, key, name))
+    return Change(delta, change(numbers, key, name), certainty(numbers, key, name), is_noise(numbers, key, name))

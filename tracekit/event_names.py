@@ -25,6 +25,7 @@ SpanKind = Literal["frame", "backward", "cudagraph", "autotune"]
 
 # In torch 2.6 the second of these spans encloses the first.
 RECORDINGS = frozenset({"CUDAGraphNode.record", "CUDAGraphTreeManager.record_function"})
+PREPARATION = "cudagraphify.get_container"  # of a graph for sizes that are new: it is recorded if they come again
 COMPILE_SPANS: dict[str, SpanKind] = {  # as torch's own log and the profiler name them
     "dynamo": "frame",
     "entire_frame_compile": "frame",
@@ -32,5 +33,5 @@ COMPILE_SPANS: dict[str, SpanKind] = {  # as torch's own log and the profiler na
     "CachingAutotuner.benchmark_all_configs": "autotune",
     "CachingAutotuner.coordinate_descent_tuning": "autotune",
     **dict.fromkeys(sorted(RECORDINGS), "cudagraph"),
-    "cudagraphify.get_container": "cudagraph",
+    PREPARATION: "cudagraph",
 }

@@ -3,6 +3,7 @@
 Unprofiled and profiled times are never mixed: the unprofiled one is quoted, the profiled one explains it.
 """
 
+from tracekit.event_names import PREPARATION
 from tracekit.profile import Member
 from tracekit.run import Variant, divergence, loss_tolerance
 from tracekit.unprofiled import Contrast, cold_cost_ns, contrast, steps_to_break_even
@@ -76,4 +77,4 @@ def tolerance_of(member: Member, baseline: Member) -> float:
 def records_graphs(variant: Variant | None) -> bool:
     """Whether CUDA graphs hold memory that the allocator counts as free, so that only reserved memory is meaningful."""
     entries = variant.ledger.compiles if variant is not None else []
-    return any(entry.kind == "cudagraph" and entry.span != "cudagraphify.get_container" for entry in entries)
+    return any(entry.kind == "cudagraph" and entry.span != PREPARATION for entry in entries)

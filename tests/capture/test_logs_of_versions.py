@@ -115,6 +115,14 @@ def test_graphs_are_claimed_only_where_one_was_recorded(listening, name, mode):
     assert effective(GRAPHS, listening.ledger()).mode == mode
 
 
+def test_graphs_that_were_prepared_for_sizes_that_never_came_again_say_so(listening):
+    span(listening.trace, "dynamo", 0, 10, "0/0")
+    for n in range(3):
+        span(listening.trace, "cudagraphify.get_container", 20 + 20 * n, 30 + 20 * n)
+    (note,) = effective(GRAPHS, listening.ledger()).notes
+    assert note.startswith("no CUDA graph was recorded: graphs were prepared 3 times, and each is recorded only when")
+
+
 @pytest.mark.parametrize("log", ["cudagraphs", "perf_hints"])
 def test_a_graph_that_is_not_recorded_says_why_and_where(listening, log):
     reason = 'mutated inputs (1 instances). Found from : \n   File "train.py", line 7, in forward\n    x.add_(1)\n'

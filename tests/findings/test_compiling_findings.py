@@ -4,6 +4,7 @@ import pytest
 from small import event, kernel, launch, op, step, write
 
 from tests.findings.pointing import points_at_events
+from tracekit.analyses import compiles
 from tracekit.findings import diagnose
 from tracekit.findings.rules.eager_remainders import eager_remainders
 from tracekit.profile import open_subject
@@ -68,6 +69,18 @@ def test_the_first_recordings_are_none_again(tmp_path):
     recordings = [(k, "CUDAGraphNode.record", 4000) for k in (0, 1, 1)]
     _, listed = training(tmp_path / "a.json", *recordings)
     assert {each.id for each in titled(listed, "compile_in_steps", "recompiles")} == {"compile_in_steps"}
+
+
+def test_graphs_that_are_prepared_for_each_new_size_are_no_code_that_is_compiled(tmp_path):
+    """And no graph that was recorded, neither in the finding nor in the count."""
+    prepared = [(k, "cudagraphify.get_container", 4000 + k) for k in range(6)]
+    profile, listed = training(tmp_path / "a.json", (0, "CUDAGraphNode.record", 3000), *prepared, replays=False)
+    (finding,) = titled(listed, "compile_in_steps", "recompiles")
+    assert finding.headline == "CUDA graphs are made inside steps: cudagraphify.get_container"
+    assert finding.why.startswith("1 CUDA graph recording, 6 CUDA graph preparations, the longest 4.00 ms")
+    assert finding.do.startswith("Each set of input sizes needs a graph of its own")
+    said = compiles.answer(profile).sentence
+    assert said.startswith("7 compilations (1 CUDA graph, 6 CUDA graph preparations) take ")
 
 
 def test_each_cause_is_a_finding_of_its_own(tmp_path):

@@ -141,6 +141,7 @@ def _unseen(entry: Compile) -> dict[str, object]:
         "kind": entry.kind,
         "dur_ns": entry.end_ns - entry.start_ns,
         **_ledger_columns(entry),
+        "span": entry.span,
         "thread": str(entry.thread),
     }
 
@@ -199,7 +200,9 @@ def kind_of(name: str, compile_id: str | None) -> Kind:
     return "first" if attempt == "0" else "recompile"
 
 
+_PREPARED = "prepared"  # a kind for sentences only
 _NOUNS = {
+    _PREPARED: "CUDA graph preparation",
     "first": "first compilation",
     "recompile": "recompilation",
     "backward": "backward graph",
@@ -219,7 +222,8 @@ def _sentence(profile: Profile, spans: pa.Table) -> str:
         return "Cannot be answered: the trace holds no host events."
     if not len(spans):
         return "Nothing is compiled in this trace." if profile.variant is None else "Nothing is compiled in this run."
-    kinds = spans["kind"].to_pylist()
+    names = zip(spans["kind"].to_pylist(), spans["span"].to_pylist(), strict=True)
+    kinds = [_PREPARED if span == event_names.PREPARATION else kind for kind, span in names]
     counted = ", ".join(_counted(kind, kinds.count(kind)) for kind in dict.fromkeys(kinds))
     total = sum(spans["dur_ns"].to_pylist())
     steps = [step for step in dict.fromkeys(spans["step"].to_pylist()) if step is not None]

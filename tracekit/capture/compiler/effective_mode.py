@@ -4,8 +4,9 @@ import re
 from collections import Counter
 
 from tracekit.capture.job import Job
-from tracekit.event_names import RECORDINGS
+from tracekit.event_names import PREPARATION, RECORDINGS
 from tracekit.run import Effective, Ledger
+from tracekit.units import times
 
 _WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
@@ -68,6 +69,12 @@ def _no_graphs(device: str, happened: Ledger) -> str:
         return "CUDA graphs need a GPU: none were recorded"
     if happened.skips:
         return f"no CUDA graph was recorded ({_why(happened)})"
+    prepared = sum(entry.span == PREPARATION for entry in happened.compiles)
+    if prepared:
+        return (
+            f"no CUDA graph was recorded: graphs were prepared {times(prepared)}, and each is recorded only when the "
+            "sizes of its inputs come again (pad to a few sizes)"
+        )
     from torch._dynamo.utils import counters
 
     skips = counters["inductor"].get("cudagraph_skips", 0)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracekit.analyses.compiles import spans_of
+from tracekit.event_names import PREPARATION
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.compiler_advice import against_guard
 from tracekit.intervals import Union
@@ -18,7 +19,9 @@ _DYNAMIC = "https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.h
 _CACHE = "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html"
 _TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
 _TUNING = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+_PREPARED = "prepared"
 _KINDS = {
+    _PREPARED: "CUDA graph preparation",
     "first": "first compilation",
     "backward": "backward compilation",
     "cudagraph": "CUDA graph recording",
@@ -48,7 +51,7 @@ def _after_replays(spans: list[Span]) -> str:
 
 
 def _by_kind(spans: list[Span]) -> str:
-    kinds = [span["kind"] for span in spans]
+    kinds = [_PREPARED if span["span"] == PREPARATION else span["kind"] for span in spans]
     return ", ".join(many(kinds.count(kind), _KINDS.get(kind, kind)) for kind in dict.fromkeys(kinds))
 
 
@@ -78,6 +81,18 @@ _CAUSES = (
             "Keep sizes and addresses of inputs the same from step to step, since each set needs its own graph (pad to "
             "a few sizes, copy into buffers that are never replaced), and mark where a step begins "
             "(torch.compiler.cudagraph_mark_step_begin())."
+        ),
+        _TREES,
+    ),
+    _Cause(
+        "compile_in_steps",
+        lambda span, _: span["kind"] == "cudagraph",
+        "CUDA graphs are made inside steps",
+        _by_kind,
+        lambda spans: (
+            "Each set of input sizes needs a graph of its own, which is recorded when the sizes come for the second "
+            "time: pad to a few sizes, and run each of them twice before the steps that count; where sizes hardly ever "
+            'come again, do without CUDA graphs (mode="default").'
         ),
         _TREES,
     ),

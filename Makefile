@@ -7,7 +7,8 @@
 # make house      prints how the package is cut and what its names are
 # make test-hta   compares HTA on our columns with HTA on its own parse, in a separate environment
 # make bench-tui  times the terminal UI; make screenshots writes the pictures of it in docs/images
-# make verify-cuda  tests CUDA's paths without a GPU, on libraries of our own (tests/fakecuda; downloads 0.9 GB once)
+# make verify-cuda  tests CUDA's paths without a GPU, on libraries of our own, in up to two hours (tests/fakecuda; downloads
+#                   0.9 GB once and keeps 3.1 GB; ONLY=test_,gpu- takes ten minutes)
 # make gpu        tests a machine with a GPU and its own PyTorch in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
@@ -116,7 +117,7 @@ screenshots: $(VENV)/.dev
 
 # Needs g++; what it downloads and builds is kept in ~/.cache/tracekit-fakecuda.
 verify-cuda:
-	$(PYTHON) -m tests.fakecuda -m tests.fakecuda.verify
+	$(PYTHON) -m tests.fakecuda -m tests.fakecuda.verify $(if $(ONLY),--only $(ONLY))
 
 # Uses the machine's own Python and PyTorch; nothing is installed.
 gpu:

@@ -76,7 +76,7 @@ def _capture(folder: Path, file: Path, options: list[str], arguments: Sequence[s
     run = folder / file.stem / "run.json"
     sizes = [option for size in SIZES.get(file.stem, []) for option in ("--param", size)]
     command = ["-m", "tracekit", "capture", str(file), *CAPTURE, *options, *sizes, "-o", str(run), *arguments]
-    return Part(f"capture-{file.stem}", command, 600, run)
+    return Part(f"capture-{file.stem}", command, 900, run)
 
 
 def main() -> int:

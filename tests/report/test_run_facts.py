@@ -2,8 +2,9 @@
 
 import json
 
+import msgspec
 import pytest
-from small import training
+from small import op, step, training, write
 
 from tracekit import run as runs
 from tracekit.faces.shared.document import as_document
@@ -72,6 +73,18 @@ def test_of_a_variant_with_cuda_graphs_the_reserved_memory_is_quoted(tmp_path):
         "prepared": "1.00 MiB (1.00 GiB)",
         "graphs": "1.00 GiB reserved, including the memory of its CUDA graphs",
     }
+
+
+def test_a_program_that_leaves_the_gpu_alone_is_told(tmp_path):
+    used = variant(tmp_path, "eager", memory=Memory(peak_allocated_bytes=0))
+    (profile,) = opened(tmp_path, used).profiles
+    assert not [line for line in warnings(profile, profile) if "GPU" in line]  # it has kernels, whoever allocates
+    write(tmp_path / "traces" / "eager.json", step(0, 0, 100), op("aten::mm", 10, 90))
+    for peak, said in ((0, 1), (1 << 20, 0), (None, 0)):
+        left = msgspec.structs.replace(used, memory=Memory(peak_allocated_bytes=peak))
+        (profile,) = opened(tmp_path, left).profiles
+        told = [line for line in warnings(profile, profile) if line.startswith("it put nothing on the GPU")]
+        assert len(told) == said
 
 
 def test_a_gpu_that_was_held_down_is_told(tmp_path):

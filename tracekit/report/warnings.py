@@ -19,6 +19,9 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
     variant = member.variant
     if variant is None:
         return
+    on_a_gpu = not isinstance(member, Profile) or member.trace.device == "gpu"
+    if variant.memory.peak_allocated_bytes == 0 and not on_a_gpu:  # None where a CPU was asked for
+        yield 'it put nothing on the GPU, and computed on the CPU: move its model and batches there (.to("cuda")).'
     difference = loss_difference(member, baseline)
     if difference is not None and difference > tolerance_of(member, baseline):
         yield (

@@ -8,7 +8,7 @@ from tracekit.analyses import compiles
 from tracekit.findings import diagnose
 from tracekit.findings.rules.eager_remainders import eager_remainders
 from tracekit.profile import open_subject
-from tracekit.report.cards import cost
+from tracekit.report.cards import cost, sentence
 
 
 def training(path, *spans, steps=6, replays=True, idle=0.0):
@@ -50,6 +50,7 @@ def test_kernels_that_are_tuned(tmp_path):
     assert finding.headline == "Kernels are autotuned inside steps: CachingAutotuner.benchmark_all_configs"
     assert finding.why == "Once: 30.0 ms of the 90.0 ms recorded."
     assert cost(finding) == "up to 30.0 ms of the 90.0 ms recorded (33.3 %)"
+    assert f"cost: {cost(finding)}" in sentence(finding)
     assert "TORCHINDUCTOR_CACHE_DIR" in finding.advice
 
 

@@ -71,6 +71,8 @@ def sentence(finding: Finding) -> str:
     located = headline if at in headline else f"{at[1].upper()}{at[2:]}, {as_clause(headline)}"
     share = f" ({percent(finding.share)})" if finding.share is not None else ""
     said = f" – cost: up to {duration(finding.cost_ns)} a step{share}" if finding.cost_ns is not None else ""
+    if finding.over_steps:
+        said = f" – cost: {cost(finding)}"
     then = f"; {finding.then}" if finding.then else ""
     why = f"{finding.why} " if finding.why else ""
     return f"{located}{said}{then}. {why}{finding.advice}".strip()

@@ -183,3 +183,4 @@ def test_only_work_on_the_cpu_is_to_be_moved(tmp_path):
     assert submitting.startswith("Run every size once before you measure")
     calling = advice("call.json", lambda at, end: [launch(at, end, 0, "cudaFuncGetAttributes")])
     assert calling.startswith("Find out what the call waits for")
+    assert "or a core that other work holds" in calling  # a host without one is held up in calls, too

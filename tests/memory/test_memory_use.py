@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import warm
 from real import trace_path
-from small import event, op, step, write
+from small import event, kernel, launch, op, step, write
 
 from tests.capture.capturing import perform
 from tests.lines.recorded import FILE, call, recorded_run, with_lines
@@ -144,6 +144,26 @@ def test_less_than_half_is_not_most_of_it(tmp_path, capsys):
     assert main(["report", str(path), "--full"]) == 0
     said = " ".join(capsys.readouterr().out.replace("\u00a0", " ").split())
     assert "; the largest part of what was allocated since then is held by aten::a1, " in said
+
+
+@pytest.mark.parametrize(
+    ("call_of_a_step", "said"),
+    [
+        ("cudaLaunchKernel", "The allocator reserves 3.91 KiB, of which 50.0 % is unused."),
+        ("cudaGraphLaunch", "The allocator reserves 3.91 KiB, including the memory of CUDA graphs."),
+    ],
+)
+def test_what_graphs_hold_is_not_unused(tmp_path, capsys, call_of_a_step, said):
+    events = [
+        op("aten::add", 10, 60),
+        instant(20, 400, 1, device=1, allocated=2000, reserved=4000),
+        launch(65, 70, 7, call_of_a_step),
+        kernel("gemm", 72, 90, 7),
+    ]
+    path = write(tmp_path / "trace.json", step(0, 0, 100), *events)
+    path.write_text(json.dumps({"profile_memory": 1, **json.loads(path.read_text())}))
+    assert main(["report", str(path), "--full"]) == 0
+    assert said in " ".join(capsys.readouterr().out.replace("\u00a0", " ").split())
 
 
 def test_in_every_face(tmp_path, capsys):

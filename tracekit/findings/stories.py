@@ -153,8 +153,8 @@ def _doing_it_elsewhere(cases: Cases) -> str:
         return _MOVE_IT.format(gpu=", or on the GPU" if cases.meanwhile else "")
     if hole.kind == RUNTIME:
         return (
-            "Find out what the call waits for: the driver, another process on the GPU, or a lock. Nothing of the "
-            "program itself runs meanwhile."
+            "Find out what the call waits for: the driver, a lock, another process on the GPU, or a core that other "
+            "work holds. Its thread does nothing else meanwhile."
         )
     if hole.kind == OPERATOR and not cases.in_backward and not cases.launches:
         return (

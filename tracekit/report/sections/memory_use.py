@@ -24,6 +24,7 @@ from tracekit.report.memory_facts import (
 from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
+from tracekit.run_facts import records_graphs
 from tracekit.trace.schema import column
 from tracekit.units import count, percent, ratio, size
 
@@ -88,12 +89,14 @@ def _said(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
     allocated = f" A step allocates {size(device.allocated_bytes)} in {count(round(device.allocations))} allocations"
     factor = churn(device)
     times = f", {ratio(factor)} what it holds at the peak" if factor is not None else ""
-    return f"{peak}{phase}{held}{missing}.{allocated}{times}.{_reserved(device)}"
+    return f"{peak}{phase}{held}{missing}.{allocated}{times}.{_reserved(profile, device)}"
 
 
-def _reserved(device: DeviceUse) -> str:
+def _reserved(profile: Profile, device: DeviceUse) -> str:
     if not device.reserved_bytes or device.idle_bytes is None:
         return ""
+    if records_graphs(profile.variant) or profile.trace.census.any(lambda roles: roles.graph_launch):
+        return f" The allocator reserves {size(device.reserved_bytes)}, including the memory of CUDA graphs."
     idle = percent(device.idle_bytes / device.reserved_bytes)
     return f" The allocator reserves {size(device.reserved_bytes)}, of which {idle} is unused."
 

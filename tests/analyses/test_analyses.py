@@ -109,6 +109,12 @@ def test_launches_of_a_graph(tmp_path):
     assert (row["graph"], row["activities"], row["latency_ns"], row["dur_ns"]) == (True, 4, 10_000, 4_000)
 
 
+def test_launch_calls_whose_work_is_not_shown_are_told(tmp_path):
+    events = [step(1, 0, 100), launch(10, 14, 3), kernel("k", 20, 28, 3), launch(30, 34, 4, "cudaMemsetAsync")]
+    said = answer_about(write(tmp_path / "t.json", *events), "launches").sentence
+    assert said.startswith("2 launch calls a step (1 of them without work in the trace) occupy the host for 8.00 µs")
+
+
 def test_syncs_tail_and_refill_and_whose_line_it_was(tmp_path):
     path = write(
         tmp_path / "t.json",

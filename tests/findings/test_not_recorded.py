@@ -74,6 +74,15 @@ def test_kernels_of_another_process_than_that_of_the_steps(tmp_path):
     other = [each | {"pid": 2, "tid": 2} for each in (op("aten::mm", 10, 40), launch(20, 30, 1))]
     path = write(tmp_path / "a.json", step(0, 0, 100), *other, kernel("gemm", 35, 50, 1))
     assert missing(path)[0] == "host_side_missing"
+    finding = diagnosed(path).findings[0]
+    assert finding.headline == "The host side is missing: another process submitted GPU work"
+    assert finding.why.endswith("no call of the training process that submitted it. Process 2 launched it.")
+
+
+def test_a_process_whose_calls_submitted_none_of_the_work_is_not_named(tmp_path):
+    other = [each | {"pid": 2, "tid": 2} for each in (op("aten::mm", 10, 40), launch(20, 30, 9))]
+    path = write(tmp_path / "a.json", step(0, 0, 100), *other, kernel("gemm", 35, 50, 1))
+    assert "nothing says who" in diagnosed(path).findings[0].headline
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,43 @@ def test_what_keeps_the_gpu_waiting_is_saved(tmp_path):
     assert saved.step_ns == Steps.of(profile).mean(claim) > 80 * US
 
 
+@pytest.mark.parametrize("returns", [37, 45, 50])
+def test_what_bounds_the_step_fits_a_cost_that_is_raised_to_the_claim(tmp_path, returns):
+    """Of 50 µs each, two kernels of 5 µs are left, and a gap of 2 µs between them."""
+    events = []
+    for number, at in enumerate(range(0, 2000, 50), 1):
+        events += [
+            op("aten::mm", at, at + returns),
+            launch(at + 30, at + 33, 2 * number),
+            launch(at + 33, at + 36, 2 * number + 1),
+            kernel("gemm", at + 37, at + 42, 2 * number),
+            kernel("gemm", at + 44, at + 49, 2 * number + 1),
+        ]
+    events += [step(k, 500 * k, 500 * (k + 1)) for k in range(4)]
+    finding = diagnose(open_subject([write(tmp_path / "a.json", *events)]).profiles[0]).findings[0]
+    assert finding.id == "dispatch_bound"
+    assert finding.cost_ns == finding.claimed_ns
+    assert finding.then == "then the GPU's work bounds the step"
+
+
+def test_without_steps_it_is_the_recording_that_is_bounded(tmp_path):
+    events = [
+        each
+        for n in range(1, 4)
+        for each in (
+            op(f"aten::op{n}", 300 * n, 300 * n + 250 + n * n),
+            launch(300 * n + 10, 300 * n + 15, n),
+            kernel(f"k{n}", 300 * n + 16, 300 * n + 40 * n, n),
+        )
+    ]
+    found = diagnose(open_subject([write(tmp_path / "a.json", *events)]).profiles[0]).findings
+    assert found
+    assert all(finding.of_recording for finding in found)
+    then = [finding.then for finding in found if finding.then]
+    assert then
+    assert all(each.endswith("the recording") for each in then)
+
+
 @pytest.mark.parametrize("stacks", [False, True])
 def test_the_lead_with_which_a_recording_starts_is_not_saved_again(tmp_path, stacks):
     """The host takes 60 µs a step, the GPU 100 µs; when the first of four steps is issued, it has 500 µs left to do."""

@@ -137,6 +137,14 @@ def test_what_the_allocator_reserves_and_what_was_there_before(tmp_path):
     assert (device.reserved_bytes, device.idle_bytes) == (4000, 2000)
 
 
+def test_the_level_is_said_where_the_allocator_tells_it(tmp_path, capsys):
+    path = write(tmp_path / "trace.json", step(0, 0, 100), instant(10, 1024, 1, device=1, allocated=3072))
+    path.write_text(json.dumps({"profile_memory": 1, **json.loads(path.read_text())}))
+    assert main(["report", str(path), "--full"]) == 0
+    said = " ".join(capsys.readouterr().out.replace("\u00a0", " ").split())
+    assert "peaks at 1.00 KiB above the start of the recording (3.00 KiB in all)" in said
+
+
 def test_less_than_half_is_not_most_of_it(tmp_path, capsys):
     events = [each for k in (1, 2, 3) for each in (op(f"aten::a{k}", 9 * k, 9 * k + 8), instant(9 * k + 4, 100, k))]
     path = write(tmp_path / "trace.json", step(0, 0, 100), *events)

@@ -31,6 +31,7 @@ SUMMARY = pa.schema(
         *LINE_COLUMNS,
     ]
 )
+_TOLD = 0.5  # calls a step: fewer are not told
 ROWS = call_schema(
     column("thread", LABEL, "thread it was made on"),
     column("graph", pa.bool_(), "whether it replays a CUDA graph"),
@@ -118,6 +119,14 @@ def _latencies(trace: Trace) -> tuple[Ints, int]:
     return np.concatenate(latencies), replays
 
 
+def _without_work(profile: Profile) -> float:
+    """How many launch calls of a counted step submit nothing that the trace shows."""
+    trace, number = profile.trace, 0
+    for calls, step in _calls(trace):
+        number += int((profile.in_counted(step) & (trace.links.submitted(calls)[1] == 0)).sum())
+    return number / profile.counted_steps if profile.counted_steps else 0.0
+
+
 def _sentence(profile: Profile, shown: pa.Table) -> str:
     if why_unknown := why_calls_unknown(profile.trace):
         return f"Cannot be answered: {why_unknown}."
@@ -126,9 +135,12 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
     per_step = float(shown["per_step"].to_numpy().sum())
     cost = float(shown["step_ns"].to_numpy().sum())
     latencies, replayed = _latencies(profile.trace)
-    sentence = f"{count(per_step)} launch calls a step occupy the host for {duration(cost)}"
+    calls = f"{count(per_step)} launch calls a step"
     if not len(latencies):
-        return f"{sentence}; what they submitted is not in the trace."
+        return f"{calls} occupy the host for {duration(cost)}; what they submitted is not in the trace."
     latency = float(np.median(latencies, overwrite_input=True))
+    idle = _without_work(profile)
+    of_them = f" ({count(idle)} of them without work in the trace)" if idle >= _TOLD else ""
+    sentence = f"{calls}{of_them} occupy the host for {duration(cost)}"
     sentence += f"; half of the work starts within {duration(latency)} of its call"
     return f"{sentence}; {count(replayed)} calls of the trace replay a CUDA graph." if replayed else f"{sentence}."

@@ -9,7 +9,7 @@ from tracekit.findings.ranking import ranked, worth_telling
 from tracekit.findings.saving import Savings
 from tracekit.findings.verdict import VERDICTS, Verdict, as_finding, of_the_gpu, verdict
 from tracekit.profile import Profile
-from tracekit.profile.recording_words import in_words
+from tracekit.profile.recording_words import has_steps, in_words
 
 _CLEARLY = 0.05  # of a step: what costs so much more than the GPU's work bounds the step, and not the GPU
 
@@ -44,6 +44,7 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
                 why=in_words(profile, finding.why),
                 do=in_words(profile, finding.do),
                 also=tuple(in_words(profile, part) for part in finding.also),
+                of_recording=not has_steps(profile),
             )
             for finding in made.all_findings
         ],

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from tracekit.engine.buckets import Bound
 from tracekit.intervals import Ints, Union
+from tracekit.profile.recording_words import of_the_recording
 from tracekit.trace.schema import LABEL, column
 
 
@@ -87,6 +88,7 @@ class Finding:
     claimed_ns: float | None = None  # per step: the time claimed that no costlier finding claims, too
     over_steps: int = 0  # how many steps the cost is spread over, where the means leave some of them out
     then_bound_by: Bound | None = None  # what bounds the step without the cause, where a replay tells
+    of_recording: bool = False  # the recording has no steps: it is what is bounded
 
     @property
     def title(self) -> str:
@@ -104,7 +106,8 @@ class Finding:
         if self.then_bound_by is None:
             return ""
         still = self.then_bound_by == "host" and self.id in _ABOUT_THE_HOST
-        return f"{'even then,' if still else 'then'} {_BOUND_BY[self.then_bound_by]}"
+        said = f"{'even then,' if still else 'then'} {_BOUND_BY[self.then_bound_by]}"
+        return of_the_recording(said) if self.of_recording else said
 
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""

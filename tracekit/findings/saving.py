@@ -72,18 +72,31 @@ class Savings:
         lead = self._lead(low)
         too_soon = max(run.host_behind(times, lead) - max(run.host_behind(usual, lead), 0), 0)
         saved = claimed * (run.end(usual) - run.end(times) - too_soon) / max(self._steps.total(claim), 1.0)
-        if removal.device is not None and not removal.device.any() and not self._gaps(claim):
+        ahead = removal.device is not None and not removal.device.any() and not self._gaps(claim) and saved < claimed
+        if ahead:
             # What is claimed is only the part that keeps the GPU waiting. Without the cause, the host saves what it
             # does beside a busy GPU as well, and is ahead by that.
-            saved = max(saved, claimed)
+            saved = claimed
         saved = min(saved, self._steps.length)
         if saved < LEAST_SHARE * self._steps.length:
             return Saving(saved)
+        if ahead:  # the replay saved less: what bounds it bounds no step from which all of the claim is gone
+            return Saving(saved, self._largest_without(whole))
         bound = "host" if too_soon else run.bound(times)
         working = {key: self._steps.mean(busy.minus(whole)) for key, busy in self._work.items()}
         if bound == "host" and sum(working.values()) > _NOTHING_ELSE * (self._steps.length - saved):
             bound = BUCKETS[max(working, key=lambda key: working[key])].bound
         return Saving(saved, bound)
+
+    def _largest_without(self, claim: Union) -> Bound:
+        """What takes most of what a step has beside the claim."""
+        pieces = self._profile.attribution.pieces
+        gaps = self._steps.mean(pieces.union(pieces.of("gpu_gap")).minus(claim))
+        parts: dict[Bound, float] = {"gaps": gaps}
+        for key, busy in self._work.items():
+            parts[BUCKETS[key].bound] = parts.get(BUCKETS[key].bound, 0.0) + self._steps.mean(busy.minus(claim))
+        parts["host"] = self._steps.length - self._steps.mean(claim) - sum(parts.values())
+        return max(parts, key=lambda bound: parts[bound])
 
     def _lead(self, low: int) -> int:
         """By how much the host was ahead of the GPU when it issued the step that begins the stretch, ns."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.profile import Profile
 from tracekit.profile.missing_device import device_side_missing
@@ -23,10 +25,12 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
         )
     elif trace.device == "gpu" and not _submits(trace):
         calls = "no call" if trace.threads.main is None else "no call of the training process"
+        others = _of_other_processes(trace)
+        submitted_by = f" Process {', '.join(others)} launched it." if others else ""
         yield Finding(
             "host_side_missing",
-            "The host side is missing: nothing says who submitted GPU work",
-            why=f"The trace holds GPU work, but {calls} that submitted it.",
+            f"The host side is missing: {'another process' if others else 'nothing says who'} submitted GPU work",
+            why=f"The trace holds GPU work, but {calls} that submitted it.{submitted_by}",
             do="Record the training process with ProfilerActivity.CPU, too, and write the traces of different "
             "processes to different files: without the calls of that process it cannot be known why the GPU idles.",
             evidence=evidence(profile, trace.where(lambda part: part.roles.gpu)),
@@ -43,6 +47,13 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
             evidence=evidence(profile, trace.where(lambda part: submitted.ask(part.roles))),
             link=_LINK,
         )
+
+
+def _of_other_processes(trace: Trace) -> list[str]:
+    """The ids of the processes that do not train and whose calls have the correlation ids of GPU work."""
+    work = trace.correlation[trace.where(lambda part: part.roles.gpu & (part.correlation != 0))]
+    calls = trace.where(lambda part: part.roles.runtime & ~part.process & np.isin(part.correlation, work))
+    return [str(trace.tracks["pid"][track]) for track in np.unique(trace.track[calls]).tolist()]
 
 
 def _submits(trace: Trace) -> bool:

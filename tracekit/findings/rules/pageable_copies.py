@@ -18,6 +18,9 @@ _PAGEABLE = re.compile(r"Memcpy HtoD \(Pageable -> .*", re.DOTALL)
 # What copies from pinned memory achieve, bytes per ns, by compute capability: PCI Express 5.0, 4.0, 3.0 with 16 lanes.
 _BUS = ((9, 50.0), (8, 25.0), (0, 12.0))
 _USUAL_BUS = 25.0
+_FEW = 3  # calls: of fewer, none is unusual
+_UNUSUAL = 5.0  # times the median
+_MUCH = 0.3  # of the time of all calls
 _LINK = "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
 
 
@@ -40,13 +43,14 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
     operators = operators_around(profile, int(longest))
     culprit = where_of_event(profile, int(longest), operators[0] if operators else None)
     steps = profile.counted_steps
-    blocked = trace.dur_ns[calls[counted]].sum() / steps
+    lasts = trace.dur_ns[calls[counted]]
+    blocked = lasts.sum() / steps
     moved = values(trace.events["bytes"])[copies[counted]].sum() / steps
     yield Finding(
         "h2d_pageable_copy",
         f"Host-to-device copies from pageable memory{culprit.at}",
         why=f"Data is copied {times(round(float(counted.sum()) / steps, 1))} a step ({size(moved)}); the calls hold up "
-        f"the host for {duration(blocked)}.",
+        f"the host for {duration(blocked)}{_outlier(lasts, values(trace.events['bytes'])[copies[counted]])}.",
         do="Pin the host's memory (DataLoader(pin_memory=True), or tensor.pin_memory()) and copy with "
         "non_blocking=True, so that copies run beside the kernels; or create the data on the GPU.",
         where=culprit,
@@ -54,6 +58,16 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
         link=_LINK,
         claim=claim,
     )
+
+
+def _outlier(lasts: Ints, moved: Ints) -> str:
+    """The longest call, where it makes much of the mean although copies of its size usually take far less."""
+    longest = int(np.argmax(lasts))
+    alike = lasts[moved == moved[longest]]
+    usual = float(np.median(alike))
+    if len(alike) < _FEW or lasts[longest] < max(_UNUSUAL * usual, _MUCH * lasts.sum()):
+        return ""
+    return f"; one of them takes {duration(lasts[longest])}, where a copy of that size usually takes {duration(usual)}"
 
 
 def _pinned(trace: Trace, copies: Ints) -> Union:

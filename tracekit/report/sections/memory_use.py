@@ -79,6 +79,8 @@ def memory_use(report: Report) -> Contents | None:
 
 def _said(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
     peak = f"{profile.name}: memory peaks at {size(device.peak_bytes)} above the start of the recording"
+    if device.before_bytes:
+        peak += f" ({size(device.before_bytes + device.peak_bytes)} in all)"
     phase = f", in the {at_peak} phase" if (at_peak := peak_phase(use, device)) not in (None, "other") else ""
     holder = main_holder(device)
     held = ""

@@ -109,6 +109,19 @@ def test_launches_of_a_graph(tmp_path):
     assert (row["graph"], row["activities"], row["latency_ns"], row["dur_ns"]) == (True, 4, 10_000, 4_000)
 
 
+def test_a_host_that_a_full_queue_holds_up_is_not_said_never_to_wait(tmp_path):
+    starts = [(10, 15), (20, 25), (30, 35), (40, 640)]
+    events = [launch(*span, n) for n, span in enumerate(starts, 1)]
+    events += [kernel("k", 20 + 250 * n, 265 + 250 * n, n + 1) for n in range(4)]
+    said = answer_about(write(tmp_path / "t.json", step(1, 0, 1100), *events), "syncs").sentence
+    assert said.startswith(
+        "No sync; but launch calls that take far longer than usual hold up the host for 595 µs a step"
+    )
+    events[3] = launch(40, 46, 4)
+    said = answer_about(write(tmp_path / "u.json", step(1, 0, 1100), *events), "syncs").sentence
+    assert said == "The host never waits for the GPU."
+
+
 def test_launch_calls_whose_work_is_not_shown_are_told(tmp_path):
     events = [step(1, 0, 100), launch(10, 14, 3), kernel("k", 20, 28, 3), launch(30, 34, 4, "cudaMemsetAsync")]
     said = answer_about(write(tmp_path / "t.json", *events), "launches").sentence

@@ -11,7 +11,7 @@ from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema,
 from tracekit.analyses.shared.event_rows import SOME, EventRows
 from tracekit.engine.wall import is_sync
 from tracekit.intervals import Ints
-from tracekit.profile import Profile
+from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.profile.grouping import Grouping
 from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
 from tracekit.trace import Trace
@@ -45,6 +45,7 @@ ROWS = call_schema(
 MARKERS = re.compile(
     r"aten::(?:_local_scalar_dense|is_nonzero|nonzero|_unique2|unique_consecutive|unique_dim|masked_select)"
 )
+_FAR_LONGER, _LONG_NS = 10.0, 50_000  # launch calls that take so many times the median, and at least so long
 
 
 @analysis("syncs", rank=40)
@@ -175,6 +176,18 @@ def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:
     return tail, refill, counted
 
 
+def _held_up(profile: Profile) -> float:
+    """How much longer than usual the unusually long launch calls of a counted step take, ns; 0 where that is little."""
+    trace = profile.trace
+    calls = trace.where(lambda part: part.roles.launch & part.process)
+    lasts = trace.dur_ns[calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]]
+    if not len(lasts):
+        return 0.0
+    usual = float(np.median(lasts))
+    held_up = float((lasts[lasts > max(_FAR_LONGER * usual, _LONG_NS)] - usual).sum()) / profile.counted_steps
+    return held_up if held_up >= LEAST_SHARE * sum(profile.parts.values()) else 0.0
+
+
 def _sentence(profile: Profile, shown: pa.Table) -> str:
     trace = profile.trace
     if why_unknown := why_calls_unknown(trace):
@@ -188,7 +201,12 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
             else "There is no GPU here, and no operator would wait for one."
         )
     if not len(shown):
-        return "The host never waits for the GPU."
+        if not (held_up := _held_up(profile)):
+            return "The host never waits for the GPU."
+        return (
+            f"No sync; but launch calls that take far longer than usual hold up the host for {duration(held_up)} a "
+            "step: they may wait for room in a full queue."
+        )
     number, wait = (float(shown[name].to_numpy().sum()) for name in ("per_step", "wait_ns"))
     if not number:
         outside = int(shown["count"].to_numpy().sum())

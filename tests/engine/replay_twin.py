@@ -1,8 +1,9 @@
 """A replay by definition, one event at a time and by recursion: what `tracekit.engine.replay` is compared with.
 
 It follows the docstrings of `tracekit/engine/dependencies.py` and `replay.py`, and shares no code with them. `removed`
-holds stretches of time (start, end) to take from the host and from delays, ns to take from activities by row, rows of
-calls that no longer block, and rows of activities that are not there at all, if any comes before them on their stream.
+holds stretches of time (start, end) to take from the host, from delays and from latencies, ns to take from activities
+by row, rows of calls that no longer block, and rows of activities that are not there at all, if any comes before them
+on their stream.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ LONG_AGO = -(1 << 62)
 class Removed:
     host: list[tuple[int, int]] = field(default_factory=list)
     delays: list[tuple[int, int]] = field(default_factory=list)
+    latencies: list[tuple[int, int]] = field(default_factory=list)
     device: dict[int, int] = field(default_factory=dict)
     returns: set[int] = field(default_factory=set)
     undone: set[int] = field(default_factory=set)
@@ -204,9 +206,6 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
 
     @cache
     def starts(row: int) -> int:
-        if is_undone(row):
-            lag = min(ts[row] - end[previous[row]], gap, 0)
-            return max(ends(previous[row]) + lag, starts(previous[row]))
         recorded, now, released, soonest = [], [], [], []
         if row in launch:
             lag = min(ts[row] - ts[launch[row]], latency)
@@ -218,7 +217,6 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
             lag = min(ts[row] - end[previous[row]], gap)
             recorded.append(end[previous[row]] + lag)
             now += [ends(previous[row]) + lag, starts(previous[row])]
-            soonest.append(ends(previous[row]) + min(lag, 0))
             released.append(end[previous[row]])
         if row in other:
             recorded.append(end[other[row]])
@@ -227,7 +225,14 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
             released.append(end[other[row]])
         if not now:
             return ts[row]
-        delay = ts[row] - max(recorded) - covered(removed.delays, max(released), ts[row])
+        if is_undone(row):
+            lag, late = min(ts[row] - end[previous[row]], gap, 0), ts[row] - max(recorded)
+            return max(ends(previous[row]) + lag, starts(previous[row])) + (late if late > 8000 else 0)
+        sooner = covered(removed.delays, max(released), ts[row])
+        delay = ts[row] - max(recorded) - sooner - covered(removed.latencies, max(released), ts[row])
+        if row in previous:  # without a launch's latency, the stream keeps its gap
+            lag = min(ts[row] - end[previous[row]], gap)
+            soonest.append(ends(previous[row]) + (min(lag, 0) if sooner else lag))
         return max(now) + delay if delay >= 0 else max(max(now) + delay, *soonest)
 
     def is_undone(row: int) -> bool:

@@ -95,29 +95,35 @@ def loop(rng: random.Random) -> list[Event]:
 stretches = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=4)
 
 
-@given(st.integers(0, 1 << 32), stretches, stretches, st.sampled_from([1, 2, 3, 1024]))
+@given(st.integers(0, 1 << 32), stretches, stretches, stretches, st.sampled_from([1, 2, 3, 1024]))
 def test_any_loop_replays_as_the_twin_says(
-    seed: int, host: list[tuple[int, int]], delays: list[tuple[int, int]], depth: int
+    seed: int,
+    host: list[tuple[int, int]],
+    delays: list[tuple[int, int]],
+    latencies: list[tuple[int, int]],
+    depth: int,
 ) -> None:
     rng = random.Random(seed)
-    assert_like_the_twin(loop(rng), host, delays, rng, depth)
+    assert_like_the_twin(loop(rng), host, delays, latencies, rng, depth)
 
 
-@given(traces(), stretches, stretches, st.randoms(use_true_random=False), st.sampled_from([1, 2, 1024]))
+@given(traces(), stretches, stretches, stretches, st.randoms(use_true_random=False), st.sampled_from([1, 2, 1024]))
 def test_any_trace_replays_as_the_twin_says(
     events: list[Event],
     host: list[tuple[int, int]],
     delays: list[tuple[int, int]],
+    latencies: list[tuple[int, int]],
     rng: random.Random,
     depth: int,
 ) -> None:
-    assert_like_the_twin(events, host, delays, rng, depth)
+    assert_like_the_twin(events, host, delays, latencies, rng, depth)
 
 
 def assert_like_the_twin(
     events: list[Event],
     host: list[tuple[int, int]],
     delays: list[tuple[int, int]],
+    latencies: list[tuple[int, int]],
     rng: random.Random,
     depth: int,
 ) -> None:
@@ -136,17 +142,12 @@ def assert_like_the_twin(
         assert_is_the_recording(run)
         low, high = trace.steps.window
         unit = max((high - low) // 40, 1)
-        removed = Removed(
-            [(low + start * unit, low + (start + length) * unit) for start, length in host],
-            [(low + start * unit, low + (start + length) * unit) for start, length in delays],
-        )
         unions = [
-            Union.of(np.array([start for start, _ in part], np.int64), np.array([end for _, end in part], np.int64))
-            for part in (removed.host, removed.delays)
+            Union.of(*(np.array([low + edge * unit for edge in edges], np.int64) for edges in (starts, ends)))
+            for part in (host, delays, latencies)
+            for starts, ends in [([start for start, _ in part], [start + length for start, length in part])]
         ]
-        removed.host, removed.delays = (
-            [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)] for union in unions
-        )
+        removed = Removed(*([*zip(union.starts.tolist(), union.ends.tolist(), strict=True)] for union in unions))
         nodes, gpu = run.nodes, run.activities
         shorter = np.array(
             [rng.choice([0, 0, int(dur), int(dur) // 2]) for dur in (nodes.end - nodes.at)[gpu]], np.int64

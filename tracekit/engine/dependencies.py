@@ -32,7 +32,7 @@ NEVER = -(1 << 62)  # ns; long before anything
 QUEUE_DEPTH = 1024  # launches that a stream holds before the next call blocks
 _NEARLY_FULL = 900  # as many as are known to have blocked a call: then the depth is what was seen at most
 _LAUNCH_NS, _GAP_NS = 5_000, 1_000  # where a trace does not show how long a launch and the gap to the next kernel take
-_UNEXPLAINED_NS = 8_000  # a later start waited for something else
+UNEXPLAINED_NS = 8_000  # a later start waited for something else
 _MOST_NS = 30_000  # neither takes longer, however many of a trace's activities start late
 _SKEW_NS = 3_000  # by which the clocks of host and GPU differ at most
 
@@ -156,7 +156,7 @@ class _Builder:
             np.where(linked, launched_at + after_launch, NEVER), np.where(followed, ended + after_before, NEVER)
         )
         other = np.full(len(activities), NONE, np.int64)
-        late = np.flatnonzero((linked | followed) & (start - explained > _UNEXPLAINED_NS))
+        late = np.flatnonzero((linked | followed) & (start - explained > UNEXPLAINED_NS))
         last = self._by_end[np.searchsorted(end[self._by_end], start[late], side="right") - 1]
         waits = (end[last] <= start[late]) & (end[last] > explained[late])
         other[late[waits]] = last[waits]

@@ -22,6 +22,7 @@ from tracekit.engine.dependencies import (
     NEVER,
     NONE,
     RETURN,
+    UNEXPLAINED_NS,
     Dependencies,
     dependencies,
 )
@@ -37,6 +38,7 @@ class Removal:
 
     host: Union = _NO_TIME  # when the driving threads do what is removed
     delays: Union = _NO_TIME  # when an activity could run and does not
+    latencies: Union = _NO_TIME  # the same, because it was submitted only just before: the gap of its stream stays
     device: Ints | None = None  # by how much each activity gets shorter, ns
     returns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of the calls that no longer block
     undone: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of activities that are not there at all
@@ -94,20 +96,24 @@ class Replay:
         dur = nodes.end - nodes.at
         if removal.device is not None:
             dur[self.activities] -= removal.device
-        delay = nodes.delay - self._hurried(removal.delays)
+        sooner = self._hurried(removal.delays)
+        delay = nodes.delay - sooner - self._hurried(removal.latencies)
+        least = np.where(sooner > 0, np.minimum(nodes.after_before, 0), nodes.after_before)
         latency = np.maximum(nodes.after_launch - removal.latency_ns, np.minimum(nodes.after_launch, 0))
         fixed = self._fixed
         if len(removal.undone):
-            # Its stream goes on as if nothing had been between what was before and what comes next.
+            # Its stream goes on as if nothing had been between what was before and what comes next; but what kept the
+            # GPU from it without a cause in the recording would have kept it from anything else.
             undone = self.activities & (nodes.before >= 0) & np.isin(nodes.row, removal.undone)
-            dur, delay = np.where(undone, 0, dur), np.where(undone, 0, delay)
+            dur = np.where(undone, 0, dur)
+            delay = np.where(undone, np.where(nodes.delay > UNEXPLAINED_NS, nodes.delay, 0), delay)
             unlinked = [np.where(undone, NONE, column).tolist() for column in (nodes.launch, nodes.other)]
             fixed = [
                 *fixed[:2],
                 *unlinked,
                 np.where(undone, np.minimum(nodes.after_before, 0), nodes.after_before).tolist(),
             ]
-        changing = [column.tolist() for column in (at, since, own, dur, before, delay, latency)]
+        changing = [column.tolist() for column in (at, since, own, dur, before, delay, latency, least)]
         return _sweep(int(nodes.thread.max(initial=0)) + 1, *fixed, *changing)
 
     @cached_property
@@ -176,7 +182,7 @@ def _sweep(threads: int, *columns: list[int]) -> Times:
     offset, moved = [0] * threads, [NONE] * threads
     reach = NEVER
     rows = enumerate(zip(*columns, strict=True))
-    for node, (kind, thread, launch, other, gap, when, since, own, dur, before, delay, latency) in rows:
+    for node, (kind, thread, launch, other, gap, when, since, own, dur, before, delay, latency, least) in rows:
         if kind == ACTIVITY:
             start, last = at[launch] + latency, launch
             if (queued := end[before] + gap) > start:
@@ -186,7 +192,7 @@ def _sweep(threads: int, *columns: list[int]) -> Times:
             if at[before] > start:  # kernels of a stream may overlap, but begin in order
                 start, last = at[before], before
             if delay < 0:  # a removed delay lets nothing start before what it waits for
-                start = max(start + delay, at[launch] + min(latency, 0), end[before] + min(gap, 0), end[other])
+                start = max(start + delay, at[launch] + min(latency, 0), end[before] + least, end[other])
             else:
                 start = start + delay if last >= 0 else delay
             at[node], end[node], after[node] = start, start + dur, last

@@ -24,9 +24,9 @@ def kernels_of(profile: Profile, spans: Union) -> tuple[Ints, Ints]:
     return activities[order], span[order]
 
 
-def one_by_one(profile: Profile, spans: Union) -> Union:
+def one_by_one(profile: Profile, spans: Union) -> tuple[Union, Ints]:
     """The time in these spans in which the host keeps the GPU waiting; that of the tiny kernels that are submitted in
-    them; and the usual gaps between those."""
+    them; and the usual gaps between those. And these kernels, which a single one would replace."""
     trace, pieces = profile.trace, profile.attribution.pieces
     activities, span = kernels_of(profile, spans)
     events = trace.events_at(activities)
@@ -36,4 +36,4 @@ def one_by_one(profile: Profile, spans: Union) -> Union:
         np.concatenate((events.ts_ns[tiny], events.end_ns[:-1][follows])),
         np.concatenate((events.end_ns[tiny], events.ts_ns[1:][follows])),
     )
-    return running.plus(spans.common(pieces.union(pieces.of(*SLOW_HOST))))
+    return running.plus(spans.common(pieces.union(pieces.of(*SLOW_HOST)))), activities[tiny]

@@ -6,12 +6,14 @@ from itertools import pairwise
 import numpy as np
 
 from tracekit.engine.buckets import BUCKETS, CODES, ON_THE_GPU, WALL, Bound
+from tracekit.engine.dependencies import DRAINED, RETURN
 from tracekit.engine.host import HostView, host_between
 from tracekit.engine.replay import Removal, Replay, replay
 from tracekit.engine.retiming import Retiming
 from tracekit.findings.counted import Steps
 from tracekit.intervals import Bools, Ints, Union, runs, split
 from tracekit.profile import LEAST_SHARE, Profile
+from tracekit.trace import Trace
 
 _MOST = 20_000  # nodes that are replayed; of longer traces, those steps that the cause costs most
 _PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, which a full queue may block
@@ -60,7 +62,14 @@ class Savings:
         run, segments = self._replay(low, high)
         removal = _removal(self._profile, run, segments, claim, work)
         if host is not None:
-            removal = replace(removal, host=removal.host.plus(host.clip(low, high)))
+            # Calls that block within it are gone, too, and with them their waits.
+            nodes = run.nodes
+            inside = np.isin(nodes.kind, (RETURN, DRAINED)) & host.covers(nodes.since) & host.covers(nodes.at - 1)
+            removal = replace(
+                removal,
+                host=removal.host.plus(host.clip(low, high)),
+                returns=np.union1d(removal.returns, nodes.row[inside]),
+            )
         if undone is not None:
             removal = replace(removal, undone=undone)
         usual, unrecorded = run.recorded, self._recording
@@ -72,41 +81,19 @@ class Savings:
         lead = self._lead(low)
         too_soon = max(run.host_behind(times, lead) - max(run.host_behind(usual, lead), 0), 0)
         saved = claimed * (run.end(usual) - run.end(times) - too_soon) / max(self._steps.total(claim), 1.0)
-        ahead = removal.device is not None and not removal.device.any() and not self._gaps(claim) and saved < claimed
-        if ahead:
-            # What is claimed is only the part that keeps the GPU waiting. Without the cause, the host saves what it
-            # does beside a busy GPU as well, and is ahead by that.
-            saved = claimed
         saved = min(saved, self._steps.length)
         if saved < LEAST_SHARE * self._steps.length:
             return Saving(saved)
-        if ahead:  # the replay saved less: what bounds it bounds no step from which all of the claim is gone
-            return Saving(saved, self._largest_without(whole))
         bound = "host" if too_soon else run.bound(times)
         working = {key: self._steps.mean(busy.minus(whole)) for key, busy in self._work.items()}
         if bound == "host" and sum(working.values()) > _NOTHING_ELSE * (self._steps.length - saved):
             bound = BUCKETS[max(working, key=lambda key: working[key])].bound
         return Saving(saved, bound)
 
-    def _largest_without(self, claim: Union) -> Bound:
-        """What takes most of what a step has beside the claim."""
-        pieces = self._profile.attribution.pieces
-        gaps = self._steps.mean(pieces.union(pieces.of("gpu_gap")).minus(claim))
-        parts: dict[Bound, float] = {"gaps": gaps}
-        for key, busy in self._work.items():
-            parts[BUCKETS[key].bound] = parts.get(BUCKETS[key].bound, 0.0) + self._steps.mean(busy.minus(claim))
-        parts["host"] = self._steps.length - self._steps.mean(claim) - sum(parts.values())
-        return max(parts, key=lambda bound: parts[bound])
-
     def _lead(self, low: int) -> int:
         """By how much the host was ahead of the GPU when it issued the step that begins the stretch, ns."""
         steps = self._profile.trace.steps
         return int((steps.begin - steps.issued)[steps.issued == low].max(initial=0))
-
-    def _gaps(self, claim: Union) -> bool:
-        """Whether some of the claim is time in which queued work does not start."""
-        pieces = self._profile.attribution.pieces
-        return bool(claim.within(pieces.start, pieces.end)[pieces.of("gpu_gap")].any())
 
     def _replay(self, low: int, high: int) -> tuple[Replay, Union]:
         """What runs in the stretch, and what the host does in it, as adjoining segments; its host part ends with the
@@ -174,7 +161,8 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
     launching = of("kernel_launch") & (event >= 0)  # of it, the host works only until its call returns
     called = np.where(launching, trace.events_at(np.maximum(event, 0)).end_ns, end)
     host = of(*_HOST) | launching
-    delays = of("gpu_gap", "kernel_launch", "sync_stall")  # a copy that blocks starts late in its own call
+    delays = of("gpu_gap", "sync_stall")  # a copy that blocks starts late in its own call
+    latencies = of("kernel_launch")
     stalled = of("sync_stall", "alloc")  # a call that frees memory waits for the GPU, too
     stalled[stalled] = claim.within(start[stalled], end[stalled]) > 0
     activities, at, ends = run.activities, nodes.at[run.activities], nodes.end[run.activities]
@@ -188,9 +176,19 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
             shorter += np.where(run.buckets == CODES[key], exposed.within(at, ends), 0)
     claimed = claim.common(Union.of(start[host], np.minimum(called, end)[host]))
     whole = claimed.within(segments.starts, segments.ends) > 0
+    claimed = claimed.plus(_after_launches(trace, np.unique(event[launching & (claim.within(start, end) > 0)])))
     return Removal(
         host=claimed.plus(Union.of(segments.starts[whole], segments.ends[whole])),
         delays=claim.common(Union.of(start[delays], end[delays])),
+        latencies=claim.common(Union.of(start[latencies], end[latencies])),
         device=shorter,
         returns=np.unique(event[stalled]).astype(np.int64),
     )
+
+
+def _after_launches(trace: Trace, calls: Ints) -> Union:
+    """What is left of the operators that make these calls: they are gone as a whole."""
+    calls = calls.astype(np.int64)
+    makers = trace.operators.of(calls)
+    returned = trace.events_at(calls[makers >= 0]).end_ns
+    return Union.of(returned, np.maximum(trace.events_at(makers[makers >= 0]).end_ns, returned))

@@ -6,9 +6,9 @@ import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import by_name
-from tracekit.findings.holes import is_hole
+from tracekit.findings.holes import LEAST_NS, is_hole
 from tracekit.findings.where import where_of_event
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.trace.roles import bare
 from tracekit.units import duration, times
@@ -39,7 +39,19 @@ def allocator(profile: Profile) -> Iterator[Finding]:
         evidence=evidence(profile, culprits[0].rows),
         link=_LINK,
         claim=pieces.union(chosen),
+        host=_in_calls(profile),
     )
+
+
+def _in_calls(profile: Profile) -> Union:
+    """When the host is in such calls, also where the GPU is busy or a sync is to blame for its idle time."""
+    trace = profile.trace
+    rows = trace.where(lambda part: part.roles.alloc & part.process & part.lasting)
+    step, long = trace.steps.of(trace.ts_ns[rows]), trace.dur_ns[rows] >= LEAST_NS
+    counted = profile.in_counted(step)
+    recurring = [kind for kind in (long, ~long) if _recurs(profile, step[kind & counted])]
+    events = trace.events_at(rows[np.logical_or.reduce([np.zeros(len(rows), bool), *recurring])])
+    return Union.of(events.ts_ns, events.end_ns)
 
 
 def recurring_calls(profile: Profile) -> Ints:
@@ -56,6 +68,11 @@ def _recurring(profile: Profile) -> Bools:
     long = is_hole(pieces)
     chosen = np.zeros(len(long), bool)
     for kind in (allocating & long, allocating & ~long):
-        if len(np.unique(pieces.step[kind])) >= max(2, _OFTEN * profile.counted_steps):
+        if _recurs(profile, pieces.step[kind]):
             chosen |= kind
     return chosen
+
+
+def _recurs(profile: Profile, steps: Ints | Rows) -> bool:
+    """Whether that happens in most steps, and in more than one."""
+    return len(np.unique(steps)) >= max(2, _OFTEN * profile.counted_steps)

@@ -89,7 +89,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     events = trace.events_at(spans)
     inside = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
-    claim = one_by_one(profile, inside) if habit.one_by_one else inside.common(idle)
+    claim, undone = one_by_one(profile, inside) if habit.one_by_one else (inside.common(idle), None)
     line, _ = where_of_buckets(profile, "python")
     took = duration(trace.dur_ns[spans].sum() / profile.counted_steps)
     why = f"That is {took} of the host's time per step."
@@ -107,6 +107,7 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
         evidence=evidence(profile, spans),
         link=habit.link,
         claim=claim,
+        undone=undone,
         host=inside,
     )
 

@@ -38,6 +38,7 @@ def operator_loops(profile: Profile) -> Iterator[Finding]:
         if not len(kernels) or np.median(trace.dur_ns[kernels]) > TINY_NS:
             continue
         rows = operators[spans.covers(trace.ts_ns[operators])]
+        claim, undone = one_by_one(profile, spans)
         culprit = where_of_event(profile, int(rows[0]), plain(trace.names[code]))
         yield Finding(
             "operator_loop",
@@ -49,7 +50,8 @@ def operator_loops(profile: Profile) -> Iterator[Finding]:
             where=culprit,
             evidence=evidence(profile, rows),
             link=_LINK,
-            claim=one_by_one(profile, spans),
+            claim=claim,
+            undone=undone,
             host=spans,
         )
 

@@ -118,25 +118,3 @@ def test_without_a_count_neither_its_kernel_nor_the_copy_nor_the_gaps_around_the
 
     assert cost("aten::nonzero") == pytest.approx(55_000)
     assert cost("my::read") == pytest.approx(40_000)
-
-
-def test_item_and_what_it_calls_are_one_place(tmp_path):
-    """Where times are rounded to microseconds, the two often have the same interval."""
-    events = []
-    for k in range(4):
-        t = 1000.0 * k
-        events.append(step(k, t, t + 900))
-        for n in range(2):
-            at = t + 400 * n
-            events += [
-                launch(at + 5, at + 10, 10 * k + 2 * n + 1),
-                kernel("gemm", at + 12, at + 100, 10 * k + 2 * n + 1),
-                op("aten::item", at + 20, at + 300),
-                op("aten::_local_scalar_dense", at + 20 + n, at + 300),
-                launch(at + 30, at + 40, 10 * k + 2 * n + 2, "cudaMemcpyAsync"),
-                kernel("Memcpy DtoH (Device -> Pageable)", at + 110, at + 120, 10 * k + 2 * n + 2, "gpu_memcpy"),
-                event("cuda_runtime", "cudaStreamSynchronize", at + 50, at + 290, correlation=0),
-            ]
-    profile = open_subject([write(tmp_path / "t.json", *events)]).profiles[0]
-    (finding,) = sync_stall(profile)
-    assert "waits 2 times a step" in finding.why

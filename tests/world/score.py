@@ -26,7 +26,7 @@ _LOOPS = ("optimizer_loop", "zero_grad", "operator_loop")  # these take time of 
 _BINDS = {
     "gpu": ("gpu_bound_gemm", "gpu_bound_memory_bound", "gpu_bound_other", "cuda_graph_ok_gpu_bound", *_LOOPS),
     "host": (
-        *("launch_bound", "dispatch_bound", "python_bound", "host_freeze", "cpu_compute", "allocator"),
+        *("launch_bound", "dispatch_bound", "python_bound", "host_freeze", "cpu_compute", "preprocessing", "allocator"),
         *("garbage_collection", *_LOOPS),
     ),
     "sync": ("sync_stall",),

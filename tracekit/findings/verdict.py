@@ -45,6 +45,7 @@ VERDICTS = {
     "cold_start": "First calls take most of the time",
     "host_freeze": "The host is stalled most of the time",
     "cpu_compute": "Operators compute on the CPU",
+    "preprocessing": "Preparing data in the loop takes most of the time",
     "backward_handover": "Backward changes threads most of the time",
     "idle_unexplained": "The profiler itself takes most of the time",  # only a finding can say that nothing explains it
 }

@@ -10,6 +10,7 @@ from tracekit.findings.holes import Hole, Holes
 from tracekit.findings.rules.allocator import recurring_calls
 from tracekit.findings.rules.host_compute import computing
 from tracekit.findings.rules.pageable_copies import pageable_calls
+from tracekit.findings.rules.preprocessing import is_preparing
 from tracekit.findings.stories import Cases, Story, story_of
 from tracekit.findings.where import where_of_event, where_of_piece
 from tracekit.profile import Profile
@@ -25,10 +26,11 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
     of_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
     of_other_rules = np.union1d(of_other_rules, computing(profile))
+    prepared = is_preparing(profile)
     every = Holes(profile, of_other_rules)
     for hole in every:
         story = story_of(hole)
-        if hole.outlier or (hole.unseen and story.id != "cold_start"):
+        if prepared[hole.piece] or hole.outlier or (hole.unseen and story.id != "cold_start"):
             continue
         whose = str(_where(profile, hole)) if hole.row < 0 else hole.name
         _, holes = groups.setdefault((story.id, "" if story.together else whose), (story, []))

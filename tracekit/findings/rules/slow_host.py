@@ -13,6 +13,7 @@ from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.host_compute import computing
 from tracekit.findings.rules.pageable_copies import pageable_calls
+from tracekit.findings.rules.preprocessing import is_preparing
 from tracekit.findings.verdict import HOST_BOUND
 from tracekit.findings.where import where_of_buckets
 from tracekit.intervals import Bools, Ints, Rows, Union
@@ -158,7 +159,7 @@ def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
 def _of_other_rules(profile: Profile) -> Bools:
     """The pieces that are blamed on an event with a rule of its own."""
     trace, event = profile.trace, profile.attribution.pieces.event
-    apart = np.isin(event, np.union1d(pageable_calls(trace), computing(profile)))
+    apart = np.isin(event, np.union1d(pageable_calls(trace), computing(profile))) | is_preparing(profile)
     garbage = trace.labels.fits(GARBAGE)
     if garbage.any():
         apart |= (event >= 0) & garbage[trace.name_codes[np.maximum(event, 0)]]

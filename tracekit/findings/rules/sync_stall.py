@@ -22,7 +22,6 @@ from tracekit.trace.roles import COPY, bare
 from tracekit.units import count, duration, times
 
 _TO_HOST = re.compile(r"Memcpy DtoH.*|CopyDeviceToHost.*", re.DOTALL)
-_READS = re.compile(r"aten::item|aten::_local_scalar_dense")
 _ONLY_COPIES = re.compile(r"aten::(item|_local_scalar_dense|_?to(_copy)?|copy_|cpu|_copy_from)")
 _COUNTS = re.compile(r"aten::nonzero\w*")  # operators that launch kernels only to know the size of their result
 _MOST = 5  # places that get a finding each
@@ -179,7 +178,6 @@ class _Places:
         trace = self._profile.trace
         maker = trace.operators.of(calls)
         made = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
-        made[trace.labels.fits(_READS)[made]] = -1  # one calls the other, and may take exactly as long
         owner = self._profile.ownership.of_events(calls.astype(np.int64))
         _, number = np.unique(np.stack((owner, made)), axis=1, return_inverse=True)
         numbers: Ints = number.reshape(-1).astype(np.int64)

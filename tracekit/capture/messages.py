@@ -98,12 +98,12 @@ def crowded(load: float | None, device: str, environment: Mapping[str, Any]) -> 
 
 
 def repeating(seconds: float, passes: int, reserved: int) -> str:
-    """`Measuring again, in turns: 3 passes each, then more for about 60 s (--budget), 8 at most (--passes) …`."""
+    """`Measuring again, in turns: 3 passes each, then more for about 60 s at most (--budget) and 100 passes …`."""
     if passes <= reserved:
         return f"Measuring again, in turns: {passes} passes each (--passes) …"
     return (
         f"Measuring again, in turns: {reserved} passes each, then more for about {seconds:.0f} s at most "
-        f"(--budget), {passes} in all (--passes) …"
+        f"(--budget) and {passes} passes …"
     )
 
 

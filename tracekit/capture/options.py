@@ -22,7 +22,7 @@ class Options:
     warmup: int = 10  # at least; more while something still compiles
     seed: int = 0
     timeout: float = 1800  # seconds a pass may take
-    passes: int = 8  # unprofiled ones of a variant, at most
+    passes: int = 100  # unprofiled ones of a variant, at most
     budget: float | None = None  # seconds for the later passes of all variants; None: depends on their number
     precision: float | None = None  # to which the ratios must be known, as a share; None: 2 %, if the budget lasts
     min_detectable: float | None = None  # passes are taken until a check of two such captures would see it; a share

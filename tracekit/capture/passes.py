@@ -63,7 +63,8 @@ def live_job(
     """The same pass as one that takes turns with those of other variants, and the file for what its process prints."""
     traces_folder = folder / slug(planned.name, prepared.run.planned)
     job = _job("live", planned, prepared, traces_folder, options=options, before=None)
-    job = replace(job, round=number, forks=not prepared.is_script and sys.platform == "linux")
+    may_fork = not prepared.is_script and job.device == "cpu" and sys.platform == "linux"
+    job = replace(job, round=number, forks=may_fork)
     return job, traces_folder / f"live{_which(job)}.log"
 
 

@@ -8,13 +8,17 @@ round are a pair. The next round has new processes, because those of the same co
 A process that has imported everything, loaded its data and set up has taken most of its time. So it is forked for each
 of a few rounds, if it has one thread and touched no device, before any step: its forks compile, warm up and allocate by
 themselves. Where steps take several threads, it is forked once it has imported everything, because setting up may start
-a pool of them. Forks share a layout of memory, so every few rounds a new process is started.
+a pool of them. Forks share where libraries lie in memory, so every few rounds a new process is started.
 
 A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns, or
 0, upon which it takes a short trace, while the others still wait, and ends; to one that can be forked, any other number
 means to do so. To another pipe, `waiting`, it writes whenever it waits: how long a step took in its last turn, ns; one
 that can be forked writes -1, less the status of the fork that has ended. Results are files, as those of every pass:
 `so_far.json` is replaced after each turn, `result.json` is written when a pass ends. All of them die with the capture.
+
+On a GPU, the work of a turn has ended when its process waits, and all processes share the memory: they take turns only
+where the peaks of all, as their first passes measured them, leave a fifth of it free. None is forked, because a device
+that was touched, if only to count the devices, does not survive that.
 
 Where this is not possible, a NoTurnsError says why, and whole passes take turns instead.
 """
@@ -44,10 +48,11 @@ from tracekit.units import size
 
 TURN_NS = 250_000_000
 _MOST_OF_MEMORY = 0.8  # that is free; two peaks at once are not measured, but added
-FORKS = 3  # of one process: at least two processes of each variant stand behind six pairs
-# Of each process: processes differ more than turns do, unless other work on the machine disturbs these.
-LEAST_TURNS, MOST_TURNS = 6, 24
-_ENOUGH = 0.01  # as the standard error of the logarithm of a pair's ratio: pairs differ by several times as much
+FORKS = 5  # of one process: at least two processes of each variant stand behind six pairs
+# Of each process: processes differ more than turns do, unless other work on the machine disturbs these. Another pair
+# takes as long as a few turns of both, and tells more than these do once they are known this well.
+LEAST_TURNS, MOST_TURNS = 4, 12
+_ENOUGH = 0.025  # as the standard error of the logarithm of a pair's ratio
 
 
 class InterruptedTurnsError(Exception):
@@ -94,8 +99,9 @@ class Turns:
             raise
         results = self._results(number, processes, began_ns, load)
         for name, result in results.items():
-            if result.no_turns or (result.outcome == "ok" and not result.turns):
-                raise NoTurnsError(f"in {name}, {result.no_turns or 'it ended before its first turn'}")
+            if result.no_turns or (not result.turns and (result.outcome == "ok" or number == 1)):
+                why = result.no_turns or result.error or "it ended before its first turn"
+                raise NoTurnsError(f"in {name}, {why}")
         for name, process in processes.items():
             if not process.live.can_fork or number + 1 - process.since >= FORKS:
                 self._processes.pop(name).stack.close()
@@ -160,9 +166,14 @@ def why_not(run: Run, prepared: Prepared, options: Options) -> str:
         line = wall_clock.line_that_reads_it(statements(prepared.run.script))
         if line is not None:
             return f"{Path(prepared.run.script).name}:{line} decides by the clock, which goes on while it waits"
-    if prepared.run.device != "cpu":
-        return "processes would share the memory of the GPU"
-    needed, free = sum(variant.memory.host_peak_rss_bytes or 0 for variant in run.variants), free_on_host()
+    memories = [variant.memory for variant in run.variants if variant.outcome == "ok"]
+    needed, free = sum(memory.host_peak_rss_bytes or 0 for memory in memories), free_on_host()
     if free is not None and needed > _MOST_OF_MEMORY * free:
         return f"together they need {size(needed)} of memory, and {size(free)} is free"
+    if run.device != "cpu":
+        totals = [memory.device_total_bytes for memory in memories if memory.device_total_bytes]
+        needed = sum(memory.device_peak_bytes or 0 for memory in memories)
+        if len(totals) < len(memories) or needed > _MOST_OF_MEMORY * min(totals, default=0):
+            memory = f"{size(needed)} of the {size(min(totals))}" if totals else "more than is known"
+            return f"together they need {memory} of memory that the GPU has"
     return "--in-place: all of them would write to the same files" if options.in_place else ""

@@ -6,8 +6,6 @@ from pathlib import Path
 from tracekit.cli.arguments import add_parameters, add_script_arguments, names, percentage, positive
 from tracekit.cli.verb import Verb
 
-_PASSES, _MOST_PASSES = 8, 100  # the second where something must be known well, or be detectable
-
 
 class CaptureVerb(Verb):
     """Run a recipe, or any training script, eager and compiled, under the profiler, and record what each step costs."""
@@ -53,9 +51,10 @@ class CaptureVerb(Verb):
         parser.add_argument(
             "--passes",
             type=positive,
+            default=100,
             metavar="N",
-            help="maximum number of unprofiled passes per variant; fewer if the intervals are narrow before that "
-            "(default: 8; 100 with --precision or --min-detectable)",
+            help="maximum number of unprofiled passes per variant; fewer if the intervals are narrow before that, or "
+            "--budget is spent (default: 100)",
         )
         parser.add_argument(
             "--budget",
@@ -149,7 +148,7 @@ class CaptureVerb(Verb):
                     warmup=options.warmup,
                     seed=options.seed,
                     timeout=options.timeout,
-                    passes=options.passes or (_MOST_PASSES if options.precision or options.min_detectable else _PASSES),
+                    passes=options.passes,
                     budget=options.budget,
                     precision=options.precision,
                     min_detectable=options.min_detectable,

@@ -147,6 +147,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     allocated_in_step_bytes: int | None = None  # including what is released again
     allocations_in_step: int | None = None
     alloc_retries: int | None = None  # how often the cache had to be emptied to get memory
+    # In use while the process reserved most, compiling included: its own, its CUDA context, and what others use.
+    device_peak_bytes: int | None = None
+    device_total_bytes: int | None = None
     start_rss_bytes: int | None = None  # resident on the host
     step_peak_rss_bytes: int | None = None  # during the timed steps
     host_peak_rss_bytes: int | None = None  # of the whole process, compilation included

@@ -22,7 +22,7 @@ class MemoryMeter:
         self._device = device
         self._on_gpu = device.startswith("cuda")
         self._before_timed: Mapping[str, Any] = {}
-        self._lifetime_peak = 0
+        self._lifetime_peak = self._reserved_before = 0
         self._start = Memory(start_rss_bytes=_status("VmRSS"))
         if self._on_gpu:
             import torch
@@ -40,6 +40,7 @@ class MemoryMeter:
             for _ in range(steps):  # the allocator reserves again what the training needs
                 yield
             torch.cuda.synchronize(self._device)
+            self._reserved_before = torch.cuda.max_memory_reserved(self._device)
             torch.cuda.reset_peak_memory_stats(self._device)
             self._before_timed = torch.cuda.memory_stats(self._device)
         self._lifetime_peak = _host_peak() or 0
@@ -67,10 +68,15 @@ class MemoryMeter:
             known = steps and name in stats and name in self._before_timed
             return round((stats[name] - self._before_timed[name]) / steps) if known else None
 
+        reserved = torch.cuda.max_memory_reserved(self._device)
+        free, total = torch.cuda.mem_get_info(self._device)
+        outside = total - free - torch.cuda.memory_reserved(self._device)
         return replace(
             memory,
             peak_allocated_bytes=torch.cuda.max_memory_allocated(self._device),
-            peak_reserved_bytes=torch.cuda.max_memory_reserved(self._device),
+            peak_reserved_bytes=reserved,
+            device_peak_bytes=outside + max(reserved, self._reserved_before),
+            device_total_bytes=total,
             allocated_in_step_bytes=in_a_step("allocated_bytes.all.allocated"),
             allocations_in_step=in_a_step("allocation.all.allocated"),
             split_peak_bytes=stats.get("inactive_split_bytes.all.peak"),

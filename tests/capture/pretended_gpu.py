@@ -59,6 +59,7 @@ def gpu(**answers):
         },
         "memory_allocated": 900,
         "memory_reserved": 3000,
+        "mem_get_info": (6000, 10_000),
         "current_stream": None,
         "is_available": True,
         "device_count": 1,

@@ -98,6 +98,8 @@ def test_memory_is_counted_once_autotuning_has_let_go_of_it_and_events_are_made_
     assert len(records) == 2 * (timed + 1)
     assert "synchronize" in calls[records[timed] : records[timed + 1]]
     memory = done.result.memory
+    # Beside the 3000 bytes that it reserves, 1000 are in use on the device.
+    assert (memory.device_peak_bytes, memory.device_total_bytes) == (5000, 10_000)
     assert (memory.peak_allocated_bytes, memory.peak_reserved_bytes, memory.above_start_bytes) == (1000, 4000, 100)
     assert (memory.allocated_in_step_bytes, memory.split_peak_bytes, memory.alloc_retries) == (0, 70, 0)
 

@@ -43,8 +43,18 @@ class Difference:
 
     def is_noise(self, key: str | None = None) -> bool:
         """Whether the difference is within noise: its interval contains 0, or there is no interval."""
-        interval = self.intervals[key] if key is not None else self.delta_interval
+        interval = self.interval_of(key)
         return interval is None or interval[0] <= 0 <= interval[1]
+
+    def is_outside(self, key: str | None = None) -> bool:
+        """Whether the difference, which is from the longest trace each, lies outside its interval over pairs of other
+        traces: those show another difference."""
+        interval, delta_ns = self.interval_of(key), self.parts[key] if key is not None else self.delta_ns
+        return bool(self.pairs) and interval is not None and not interval[0] <= delta_ns <= interval[1]
+
+    def interval_of(self, key: str | None = None) -> Interval | None:
+        """The interval of a bucket, or of the whole."""
+        return self.intervals[key] if key is not None else self.delta_interval
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tracekit.errors import FewTokensError
 from tracekit.faces.shared.cells import heading, lines, readable
 from tracekit.faces.shared.margins import margins
 from tracekit.faces.shared.sparks import legend
-from tracekit.faces.shared.wording import doubt, label, note_text, rests_on
+from tracekit.faces.shared.wording import certainty, label, note_text, rests_on
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
@@ -107,7 +107,7 @@ def _(block: Breakdown) -> Iterator[str]:
     for name in block.compared:
         changes = [
             f"{label(block, key)} {thousandths(block.deltas[key][name], signed=True)}"
-            + (f" ({doubted})" if (doubted := doubt(block, key, name)) else "")
+            + (f" ({doubted})" if (doubted := certainty(block, key, name)) else "")
             for key in block.keys
             if block.deltas[key][name]
         ]

@@ -1,5 +1,7 @@
 """Intervals of the differences between buckets, over pairs of short traces that variants took in turns."""
 
+import re
+
 import pytest
 from msgspec.structs import replace
 from small import training
@@ -7,7 +9,9 @@ from small import training
 from tracekit import run as runs
 from tracekit.compare import COVERS
 from tracekit.errors import BadRunError
+from tracekit.explain import explain
 from tracekit.faces import Options
+from tracekit.faces.latex import render as latex
 from tracekit.faces.markdown import render as markdown
 from tracekit.faces.shared.document import as_document
 from tracekit.faces.text import draw as text
@@ -72,6 +76,26 @@ def test_processes_that_differ_are_no_difference(tmp_path):
     assert low < 0 < high
     assert key in entry["noise"]
     assert "~ noise" in text(made, Options())
+
+
+def test_a_difference_that_the_pairs_do_not_show_is_marked_where_it_stands(tmp_path):
+    """The long traces, in which compiled kernels have names, may run other code than those of the pairs."""
+    made = reported(tmp_path, [40, 41, 40, 39, 40, 41, 40], [36, 11, 10, 10, 11, 10, 9])
+    entry, key, (low, high) = python_of(made)
+    assert low < high < entry["wall"][key] / 1000 < 0
+    (sentence,) = headline(made)
+    assert re.search(r"Profiled steps are \S+ µs shorter \(−\S+ µs … −\S+ µs over 6 pairs of traces\), but", sentence)
+    assert "µs shorter in the longest traces: " in sentence
+    assert re.search(r"−\S+ +≠", text(made, Options()))
+    assert re.search(r"\| ≠ −\S+ … −", markdown(made, Options()))
+    assert re.search(r"[+−]\S+ \(≠ −\S+ … −", explain(made, 10_000))
+    assert r"\ne" in latex(made, Options())
+
+
+def test_differences_inside_their_intervals_are_not_marked(tmp_path):
+    made = reported(tmp_path, [40, 41, 40, 39, 40, 41, 40], [10, 11, 10, 10, 11, 10, 9])
+    assert "≠" not in text(made, Options())
+    assert "in the longest traces" not in " ".join(headline(made))
 
 
 def test_few_pairs_claim_nothing(tmp_path):

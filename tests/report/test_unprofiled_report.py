@@ -120,6 +120,26 @@ def test_headline_and_table_never_disagree_without_a_word(tmp_path):
     assert total_of(report) == "unprofiled: slower"
 
 
+@pytest.mark.parametrize(
+    ("eager_ms", "python", "said_instead"),
+    [
+        (0.12, (200, 10), "smaller"),  # the traces say 2.9 ×, the passes 1.2 ×
+        (0.30, (40, 10), "larger"),  # 1.25 × and 3 ×
+        (0.12, (40, 10), ""),  # 1.25 × and 1.2 ×
+        (0.12, (50, 10), ""),  # 1.33 × and 1.2 ×: processes may differ by as much
+    ],
+)
+def test_unprofiled_passes_that_show_another_amount_are_told_where_it_stands(tmp_path, eager_ms, python, said_instead):
+    eager = measured(eager_ms, eager_ms * 1.03, eager_ms * 0.98, eager_ms)
+    report = reported(tmp_path, eager, measured(0.1, 0.104, 0.099, 0.1, at=50), python=python)
+    (sentence,) = headline(report)
+    assert total_of(report) == (f"unprofiled: {said_instead}" if said_instead else "")
+    assert ("Without the profiler, the difference is" in sentence) == bool(said_instead)
+    if said_instead:
+        assert f"the difference is {said_instead}: trust that" in sentence
+        assert f"Unprofiled, the difference is {said_instead}" in said(report, "comparison")[0]
+
+
 def test_a_trace_faster_than_the_unprofiled_pass_is_a_warning(tmp_path):
     report = reported(tmp_path, measured(1.0, 1.0, 1.0), measured(0.1, 0.1, 0.1, at=50))
     (warning,) = (text for text in said(report, "warning") if "a profiler adds time" in text)

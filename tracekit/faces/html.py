@@ -31,8 +31,9 @@ _READING = (
     ("Buckets", "add up to the step, exactly; rest the pointer on one to read what it means."),
     ("Δ", "is the difference from the baseline; the waterfall shows it bucket by bucket."),
     (
-        "one trace",
-        "is what every difference rests on: another may differ by more; ~ noise marks what the steps alone explain.",
+        "one trace, 5 pairs",
+        "are what differences rest on: another trace may differ by more, and pairs of traces give an interval. ~ noise "
+        "marks what their scatter, or that of the steps, alone explains; ≠ a difference that the pairs do not show.",
     ),
     ("Unprofiled times", "are the ones to quote; those under the profiler explain them."),
     ("inferred", "marks what is not recorded directly; what cannot be answered is stated, and never shown as zero."),

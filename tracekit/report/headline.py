@@ -27,6 +27,8 @@ _SAID: dict[Contradiction, str] = {
     "": "",
     "opposite": " The traces and the unprofiled step times disagree on which is faster: trust the latter.",
     "unsure": "",  # both sentences say what they rest on
+    "smaller": " Without the profiler, the difference is smaller: trust that.",
+    "larger": " Without the profiler, the difference is larger: trust that.",
 }
 
 
@@ -88,10 +90,7 @@ def _against(report: Report, member: Member, base: Member, entry: Comparison) ->
                 f"{text} Without the profiler's own time (an estimate), a step changes by "
                 f"{duration(change.delta_ns, signed=True)} compared with {other}: {_changes(change)}."
             )
-        return (
-            f"{text} Profiled steps are {_longer(wall.delta_ns)} (one trace each{_over_pairs(wall)}): {_changes(wall)}."
-            f"{_SAID[contradiction(contrast, wall)]}"
-        )
+        return f"{text} Profiled steps are {_traced(wall)}: {_changes(wall)}.{_SAID[contradiction(report, entry)]}"
     if wall is None or ours is None or theirs is None:
         return f"{name} and {other}: the wall time of a step cannot be compared."
     noise = ", within noise" if wall.delta_interval is not None and wall.is_noise() else ""
@@ -189,13 +188,17 @@ def _unprofiled(member: Member) -> str:
     return f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
 
 
-def _over_pairs(wall: Difference) -> str:
-    """`; −31.9 ms … −26.9 ms over 5 pairs of traces`."""
+def _traced(wall: Difference) -> str:
+    """`29.4 ms shorter (one trace each; −31.9 ms … −26.9 ms over 5 pairs of traces)`; where the one trace is unlike
+    the pairs, the pairs come first."""
     if not wall.pairs or wall.delta_interval is None:
-        return ""
+        return f"{_longer(wall.delta_ns)} (one trace each)"
     like = max(map(abs, wall.delta_interval))
     ends = " … ".join(duration(end, signed=True, like=like) for end in wall.delta_interval)
-    return f"; {ends} over {wall.pairs} pairs of traces"
+    over = f"{ends} over {wall.pairs} pairs of traces"
+    if wall.is_outside():
+        return f"{_longer(sum(wall.delta_interval) / 2)} ({over}), but {_longer(wall.delta_ns)} in the longest traces"
+    return f"{_longer(wall.delta_ns)} (one trace each; {over})"
 
 
 def _longer(delta_ns: float) -> str:

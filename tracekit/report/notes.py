@@ -101,7 +101,7 @@ def _of_comparisons(report: "Report") -> Iterator[Note]:
 
 def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
     contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
-    contradicted = contradiction(contrast, entry.wall) if entry.wall is not None else ""
+    contradicted = contradiction(report, entry)
     rests = _ONE_TRACE
     if entry.wall is not None and entry.wall.pairs:
         rests = (
@@ -110,6 +110,8 @@ def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
         )
     if contradicted == "opposite":
         return f"{rests} Unprofiled, it differs in the opposite direction: trust that."
+    if contradicted in {"smaller", "larger"}:
+        return f"{rests} Unprofiled, the difference is {contradicted}: trust that."
     if contradicted == "unsure" and contrast is not None:
         return f"{rests} Unprofiled, its difference from {entry.baseline} is not significant: {contrast.doubt}."
     return rests

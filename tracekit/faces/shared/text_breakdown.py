@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.faces.shared.text_tables import HEAD, width_of
-from tracekit.faces.shared.wording import certainty, change, doubt, label, rests_on, share, taken
+from tracekit.faces.shared.wording import certainty, change, doubt, label, mark, rests_on, share, taken
 from tracekit.names import aligned, short
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.sanitize import sanitize
@@ -105,6 +105,9 @@ def _row(block: Breakdown, key: str, columns: Columns) -> Iterator[RenderableTyp
     for name in columns.others:
         doubted = doubt(block, key, name)
         delta = change(block, key, name)
-        yield Text(delta if columns.doubts or not doubted else f"{delta} ~", style="dim" if doubted else "")
+        yield Text(
+            delta if columns.doubts or not doubted else f"{delta} {mark(block, key, name)}",
+            style="dim" if doubted else "",
+        )
         if columns.doubts:
             yield certainty(block, key, name)

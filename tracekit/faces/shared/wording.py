@@ -6,6 +6,7 @@ from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.units import percent, thousandths
 
 NOISE = "~ noise"
+OUTSIDE = "≠"
 _ONE_TRACE = "one trace"
 
 
@@ -20,27 +21,40 @@ def certainty(numbers: Breakdown, key: str, name: str) -> str:
     """What stands beside a difference: what speaks against it or, where it rests on pairs, its interval."""
     difference = numbers.differences.get(name)
     said = doubt(numbers, key, name)
-    if said or difference is None or not difference.pairs or not numbers.deltas[key][name]:
+    if said not in {"", OUTSIDE} or difference is None or not difference.pairs or not numbers.deltas[key][name]:
         return said
-    ends = difference.intervals[key] if key != TOTAL else difference.delta_interval
+    ends = difference.interval_of(key or None)
     if ends is None:
         return ""
-    return " … ".join(thousandths(round(end * 1000 / numbers.scale_ns), signed=True) for end in ends)
+    interval = " … ".join(thousandths(round(end * 1000 / numbers.scale_ns), signed=True) for end in ends)
+    return f"{said} {interval}".strip()
 
 
 def is_noise(numbers: Breakdown, key: str, name: str) -> bool:
     """Whether the scatter of pairs, or of the steps, alone explains a difference that is shown."""
     difference = numbers.differences.get(name)
-    bounds = difference and (difference.intervals[key] if key != TOTAL else difference.delta_interval)
+    bounds = difference and difference.interval_of(key or None)
     return bool(bounds and any(bounds) and bounds[0] <= 0 <= bounds[1])
 
 
 def doubt(numbers: Breakdown, key: str, name: str) -> str:
-    """What speaks against a difference besides its being from one trace each: the scatter of pairs or of steps, or,
-    for the whole, the unprofiled passes."""
+    """What speaks against a difference besides its being from one trace each: the scatter of pairs or of steps, that
+    the pairs show another one or, for the whole, the unprofiled passes."""
     if key == TOTAL and name in numbers.contradicted:
         return f"unprofiled: {numbers.contradicted[name]}"
-    return NOISE if is_noise(numbers, key, name) else ""
+    if is_noise(numbers, key, name):
+        return NOISE
+    difference = numbers.differences.get(name) if numbers.deltas[key][name] else None
+    return OUTSIDE if difference is not None and difference.is_outside(key or None) else ""
+
+
+def mark(numbers: Breakdown, key: str, name: str) -> str:
+    """The sign of a doubt where there is no room for words: `≠` where other measurements show another difference, `~`
+    where they show that there may be none."""
+    said = doubt(numbers, key, name)
+    if key == TOTAL and numbers.contradicted.get(name) in {"slower", "faster", "smaller", "larger"}:
+        return OUTSIDE
+    return said[:1] if said in {"", OUTSIDE} else "~"
 
 
 def taken(numbers: Breakdown, key: str, name: str) -> str:

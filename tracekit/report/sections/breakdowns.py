@@ -62,11 +62,13 @@ def _contradicted(report: Report) -> Iterator[tuple[str, str]]:
         contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
         if contrast is None or entry.wall is None:
             continue
-        match contradiction(contrast, entry.wall):
+        match contradiction(report, entry):
             case "opposite":
                 yield entry.variant, "slower" if contrast.ratio > 1 else "faster"
             case "unsure":
                 yield entry.variant, "not significant" if contrast.interval is None else "noise"
+            case "smaller" | "larger" as other:
+                yield entry.variant, other
 
 
 @of_run("wall", TITLES["wall"], rank=20, stage="lead")

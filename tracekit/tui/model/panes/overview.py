@@ -60,8 +60,8 @@ OVERVIEW = Pane(
     "Overview",
     "How long a step takes, what makes it slow, and where its time goes. Enter on a finding shows its evidence, on a "
     "bucket what it is made of. The bars share one scale; their parts are in the order of the table. Δ is the "
-    "difference from the baseline; ~ marks one within noise. In the lines of steps, C marks a step that compiles and ! "
-    "an outlier; Enter selects a step, Shift with the arrow keys several.",
+    "difference from the baseline; ~ marks one within noise, ≠ one that pairs of traces do not show. In the lines of "
+    "steps, C marks a step that compiles and ! an outlier; Enter selects a step, Shift with the arrow keys several.",
     overview,
     chapters=frozenset({"headline", "findings", "wall", "host", "step_series"}),
     key="V",

@@ -3,11 +3,17 @@
 import argparse
 import importlib
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+from real import trace_path
 
 from tracekit.cli.program import VERBS
+from tracekit.faces import Options
+from tracekit.faces.text import draw as text
+from tracekit.profile import open_subject
+from tracekit.report import report
 from tracekit.tui.keys import KEYS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +61,24 @@ def test_every_page_is_in_the_menu_of_the_site() -> None:
 
 def test_the_readme_is_read_in_one_go() -> None:
     assert len(README.read_text().splitlines()) <= 150
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    ("page", "start"), [(README, "2.58 → 0.96"), (ROOT / "docs" / "reading.md", "1  Dispatch-bound")]
+)
+def test_the_example_is_what_a_report_says_today(
+    page: Path, start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    names = {"eager": "leimao_eager_rtx5080", "replay": "leimao_cudagraph_manual_rtx5080"}
+    for name, trace in names.items():
+        shutil.copy(trace_path(trace), tmp_path / f"{name}.json.gz")
+    shown = text(report(open_subject([tmp_path / f"{name}.json.gz" for name in names])), Options())
+    example = page.read_text().partition(start)[2].partition("```")[0].removesuffix("…\n")
+    stripped = "\n".join(line.rstrip() for line in shown.splitlines())
+    assert len(example.splitlines()) >= 8
+    assert start + example.rstrip() in stripped
 
 
 def test_the_verbs_and_options_of_the_tasks_exist() -> None:

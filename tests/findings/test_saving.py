@@ -242,3 +242,20 @@ def test_costs_add_up_to_no_more_than_the_step(name):
     findings = [each for each in diagnose(profile).all_findings if each.cost_ns is not None and not each.once]
     assert sum(each.share or 0.0 for each in findings) <= 1 + 1e-9
     assert all(each.cost_ns > 0 for each in findings)
+
+
+@pytest.mark.traces
+def test_what_a_cuda_graph_saved_is_within_what_is_said_of_it():
+    """One model, eager and as a CUDA graph: the host's time, and at most the gaps between kernels besides."""
+    eager, graph = (
+        open_subject([trace_path(name)]).profiles[0]
+        for name in ("leimao_eager_rtx5080", "leimao_cudagraph_manual_rtx5080")
+    )
+    finding = next(each for each in diagnose(eager).findings if each.id == "dispatch_bound")
+    gaps = eager.parts["gpu_gap"]
+    saved = eager.means["wall"].step_ns - graph.means["wall"].step_ns
+    assert 0.9 * finding.cost_ns <= saved <= finding.cost_ns + gaps
+    assert finding.do.endswith(
+        "CUDA graphs may also shorten the gaps between kernels, by another 204 µs a step at most."
+    )
+    assert finding.then == "then the GPU's work bounds the step"

@@ -18,7 +18,8 @@ from tracekit.trace import Trace
 _MOST = 20_000  # nodes that are replayed; of longer traces, those steps that the cause costs most
 _PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, which a full queue may block
 _ALMOST = 0.9  # of the most that any stretch claims: the first one that claims so much will do
-_NOTHING_ELSE = 0.9  # of what remains of a step: if the GPU works for so much of it, the host does not bound it
+# Of what remains of a step: if the GPU works for so much of it, or has work queued, the host does not bound it.
+_NOTHING_ELSE = 0.9
 _HOST = tuple(key for key in WALL if key not in (*ON_THE_GPU, "gpu_gap", "kernel_launch", "sync_stall"))
 
 
@@ -43,6 +44,7 @@ class Savings:
         self._stretches: list[tuple[int, int]] = []
         pieces = profile.attribution.pieces
         self._work = {key: pieces.union(pieces.of(key)) for key in ON_THE_GPU}
+        self._gaps = pieces.union(pieces.of("gpu_gap"))
         if profile.attribution.answered_view.name == "wall" and len(profile.trace.links.activities) and len(steps.low):
             self._stretches = _stretches(profile, steps)
 
@@ -86,7 +88,8 @@ class Savings:
             return Saving(saved)
         bound = "host" if too_soon else run.bound(times)
         working = {key: self._steps.mean(busy.minus(whole)) for key, busy in self._work.items()}
-        if bound == "host" and sum(working.values()) > _NOTHING_ELSE * (self._steps.length - saved):
+        gaps = self._steps.mean(self._gaps.minus(whole))
+        if bound == "host" and sum(working.values()) + gaps > _NOTHING_ELSE * (self._steps.length - saved):
             bound = BUCKETS[max(working, key=lambda key: working[key])].bound
         return Saving(saved, bound)
 

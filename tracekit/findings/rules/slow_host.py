@@ -30,8 +30,8 @@ _TERMS = {"launch_bound": "Launch-bound", "dispatch_bound": "Dispatch-bound", "p
 _TOLD = 0.01  # of a step: shorter parts are not told
 _ADVICE = {
     "launch_bound": (
-        'Submit whole steps at once: torch.compile(mode="reduce-overhead") or torch.cuda.graph, which save at most '
-        "{saving} a step; or do more in each kernel, with larger batches or fused operators.",
+        'Submit whole steps at once with CUDA graphs: torch.compile(mode="reduce-overhead") or torch.cuda.graph, which '
+        "save at most {saving} a step; or do more in each kernel, with larger batches or fused operators.",
         _GRAPHS,
     ),
     "dispatch_bound": (
@@ -72,6 +72,8 @@ _ADVICE_WRAPPERS = (
     'sizes vary, options={"cpp_wrapper": True} makes the wrappers C++. This saves at most {saving} a step.'
 )
 _ADVICE_REGIONS = " Compile fewer and larger regions: a step enters {number} of them."
+# Beside the host's time, which is the cost. The kernels of a graph follow each other more closely.
+_ADVICE_GAPS = " CUDA graphs may also shorten the gaps between kernels, by another {gaps} a step at most."
 # Where CUDA graphs are replayed already.
 _ADVICE_GRAPHS = (
     "Bring more of the step into the CUDA graphs: {into_graphs}. This saves at most {saving} a step; larger batches "
@@ -107,6 +109,9 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
     outside = "graph breaks, losses, the optimizer" if optimizers.steps(profile) else "graph breaks, losses"
     advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
+    gaps = mean.parts["gpu_gap"]
+    if "CUDA graphs" in advice and not replays and gaps >= _TOLD * mean.step_ns:
+        advice += _ADVICE_GAPS.format(gaps=duration(gaps))
     if (regions := round(_regions(profile))) >= _MANY_REGIONS:
         advice += _ADVICE_REGIONS.format(number=count(regions))
     yield Finding(

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from real import trace_path
 from small import training
 
 from tests.faces.formats import written
 from tracekit.cli import main
-from tracekit.faces import html
+from tracekit.faces import Options, html
 from tracekit.faces.markdown import draw_blocks as as_markdown
 from tracekit.faces.parquet import SCHEMA, describe
 from tracekit.faces.shared.cells import cell, heading
@@ -163,3 +165,27 @@ def test_nothing_is_a_dot_among_values_and_among_differences(draw):
     made = breakdown("drinks", "Drinks", parts, means=means, baselines={"new": "old", "odd": "old"})
     (rum,) = (line for line in draw([made]).splitlines() if "rum" in line and "·" in line)
     assert (rum.count("·"), rum.count("+0.500"), rum.count("0.000")) == (3, 1, 0)
+
+
+@pytest.fixture(scope="module")
+def job():
+    """Four ranks of a job, the report with the widest tables."""
+    return make_report(open_subject([trace_path(f"param_dlrm_v100_rank{rank}") for rank in range(4)]))
+
+
+@pytest.mark.traces
+def test_no_two_columns_have_the_same_head(job):
+    tables = [block for section in job.sections for block in section.blocks if isinstance(block, Table)]
+    heads = {table.name: grid(table, 3, True).heads for table in tables if table.layout == "rows"}
+    assert {"ranks", "collectives"} <= heads.keys()
+    assert [name for name, row in heads.items() if len({*row}) < len(row)] == []
+
+
+@pytest.mark.traces
+def test_every_part_of_a_wide_table_says_which_row_is_which(job, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    (ranks,) = (block for section in job.sections for block in section.blocks if getattr(block, "name", "") == "ranks")
+    shown = as_text([ranks], Options(full=True))
+    parts = re.findall(r"^rank .*$", shown, re.MULTILINE)
+    assert len(parts) > 2
+    assert shown.count("\n   2    dispatch") == len(parts)

@@ -188,8 +188,8 @@ def _(block: Excerpt, page: Page) -> Iterator[RenderableType]:
 def _(block: Table, page: Page) -> Iterator[RenderableType]:
     table = grid(block, page.rows, page.full)
     columns = [
-        Column(head, figures, figures, [row[k] for row in table.rows])
-        for k, (head, figures) in enumerate(zip(table.heads, table.figures, strict=True))
+        Column(head, figure, not key, [row[k] for row in table.rows])
+        for k, (head, figure, key) in enumerate(zip(table.heads, table.figures, table.keys, strict=True))
     ]
     if table.rows:
         yield from fitting_tables(columns, page.width)

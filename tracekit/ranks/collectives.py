@@ -35,18 +35,26 @@ COLLECTIVES = pa.schema(
         column("transfer_ns", _WHOLE, "duration on the last rank to arrive", "ns"),
         column("wait_ns", _WHOLE, "time that it takes this rank beyond transfer_ns", "ns"),
         column("exposed_ns", _WHOLE, "the part of both that no computation overlaps on this rank", "ns"),
-        column("late_rank", _WHOLE, "rank that arrived last", role="identity"),
+        column("late_rank", _WHOLE, "rank that arrived last", role="identity", title="last rank"),
         column(
-            "cause_rank", _WHOLE, "rank to blame: late_rank, or the one that it had waited for in another collective"
+            "cause_rank",
+            _WHOLE,
+            "rank to blame: late_rank, or the one that it had waited for in another collective",
+            title="rank to blame",
         ),
-        column("late_bucket", pa.string(), "bucket in which the rank to blame lost time since the collective before"),
+        column(
+            "late_bucket",
+            pa.string(),
+            "bucket in which the rank to blame lost time since the collective before",
+            title="lost time in",
+        ),
         column(
             "cause",
             pa.string(),
             "its own, passed on (by a rank that it had waited for), passed on, inferred, or not recorded: it came as "
             "late to its first recorded step",
         ),
-        column("late_ns", _WHOLE, "how much later than the first it arrived", "ns"),
+        column("late_ns", _WHOLE, "how much later than the first it arrived", "ns", title="late by"),
     ]
 )
 

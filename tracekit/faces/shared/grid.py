@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 
-from tracekit.faces.shared.cells import heading, is_number, lines, readable, texts
+from tracekit.faces.shared.cells import heading, is_number, lines, readable, role, texts
 from tracekit.report.blocks import Table
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Each row has an entry for each head, and so has `figures`; the grid has `shown` of the table's `of` rows."""
+    """Each row has an entry for each head, and so have `figures` and `keys`; the grid has `shown` of the table's `of`
+    rows."""
 
     heads: list[str]
     figures: list[bool]
+    keys: list[bool]  # which columns tell rows apart: texts, and figures that identify something
     rows: list[list[str]]
     shown: int
     of: int
@@ -23,8 +25,11 @@ def grid(block: Table, rows: int | None, full: bool) -> Grid:
         first, *others = readable(block.rows, full)
         names = texts(block.rows[first.name].to_pylist(), first)
         records = [[heading(field), *texts(block.rows[field.name].to_pylist(), field)] for field in others]
-        return Grid(["", *names], [False, *(True for _ in names)], records, len(block.rows), len(block.rows))
+        figures = [False, *(True for _ in names)]
+        return Grid(["", *names], figures, [not each for each in figures], records, len(block.rows), len(block.rows))
     shown = block.rows.slice(0, rows)
     fields = readable(shown, full)
     figures = [is_number(field) for field in fields]
-    return Grid([heading(field) for field in fields], figures, lines(shown, fields, full), len(shown), len(block.rows))
+    keys = [not figure or role(field) == "identity" for figure, field in zip(figures, fields, strict=True)]
+    heads = [heading(field) for field in fields]
+    return Grid(heads, figures, keys, lines(shown, fields, full), len(shown), len(block.rows))

@@ -24,16 +24,31 @@ RANKS = pa.schema(
     [
         column("rank", _WHOLE, "rank of the job", role="identity"),
         column("step_ns", _REAL, "wall time of a counted step", "ns"),
-        column("largest", pa.string(), "bucket that takes most of it; communication on a CPU, too"),
-        column("largest_ns", _REAL, "time in that bucket, per step", "ns"),
-        column("comm_ns", _REAL, "communication that nothing hides, per step; on a CPU inferred", "ns"),
-        column("wait_ns", _REAL, "waiting for later ranks inside collectives, per step", "ns"),
-        column("late", _WHOLE, "collectives at which it arrived last"),
-        column("late_ns", _REAL, "how much later than the first it arrived because of what it did, per step", "ns"),
+        column("largest", pa.string(), "bucket that takes most of it; communication on a CPU, too", title="mostly"),
+        column("largest_ns", _REAL, "time in that bucket, per step", "ns", title="time of that"),
+        column(
+            "comm_ns",
+            _REAL,
+            "communication that nothing hides, per step; on a CPU inferred",
+            "ns",
+            title="exposed communication",
+        ),
+        column(
+            "wait_ns", _REAL, "waiting for later ranks inside collectives, per step", "ns", title="waits for others"
+        ),
+        column("late", _WHOLE, "collectives at which it arrived last", title="times last"),
+        column(
+            "late_ns",
+            _REAL,
+            "how much later than the first it arrived because of what it did, per step",
+            "ns",
+            title="late by",
+        ),
         column(
             "because",
             pa.string(),
             "what explains most of late_ns: a bucket, or an earlier wait for another rank; null where nothing does",
+            title="late because of",
         ),
         column(
             "caused_ns",
@@ -41,6 +56,7 @@ RANKS = pa.schema(
             "how long others wait for it, or for ranks that had waited for it, per step",
             "ns",
             role="detail",
+            title="others wait for it",
         ),
         column("clock_offset_ns", _WHOLE, "difference of its clock from the median of all ranks", "ns", role="detail"),
         column("clock_error_ns", _WHOLE, "median error of that difference", "ns", role="detail"),
@@ -52,8 +68,15 @@ STRAGGLERS = pa.schema(
     [
         column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
         column("rank", _WHOLE, "rank that makes the others wait most", role="identity"),
-        column("late_ns", _WHOLE, "lateness that it is to blame for, in all collectives of the step", "ns"),
-        column("because", pa.string(), "bucket that explains most of late_ns; null where none does"),
+        column(
+            "late_ns", _WHOLE, "lateness that it is to blame for, in all collectives of the step", "ns", title="late by"
+        ),
+        column(
+            "because",
+            pa.string(),
+            "bucket that explains most of late_ns; null where none does",
+            title="late because of",
+        ),
     ]
 )
 

@@ -18,7 +18,7 @@ _CELLS = 8_000_000  # resamples × steps in memory at once
 _SEED = 20_240_517  # any fixed number, so that the same traces always give the same intervals
 
 # Each side has one profiled pass, and the steps of one pass cannot show how much passes differ from each other.
-COVERS = "the steps of one trace each; they do not cover differences between passes"
+COVERS = "the steps of one trace each: another run may differ by more"
 COVERS_PAIRS = (
     "pairs of traces, each of a separate process; the variants took all of them, or all but one pair, in turns"
 )

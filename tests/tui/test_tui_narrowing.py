@@ -126,9 +126,9 @@ def test_words_of_the_whole_run_do_not_stand_beside_a_part_of_it(sample):
 
 def test_what_only_variants_narrow_says_so(sample):
     home, steps = Selection("compiles"), (0, 0)
-    assert "only a variant narrows it" not in " ".join(texts(ask(sample, home)))
+    assert "only choosing a variant filters" not in " ".join(texts(ask(sample, home)))
     for name in ("compiles", "run_facts"):
-        assert "only a variant narrows it" in " ".join(texts(ask(sample, home.at(name).narrowed("steps", steps, ""))))
+        assert "only choosing a variant filters" in " ".join(texts(ask(sample, home.at(name).narrowed("steps", steps, ""))))
 
 
 def test_a_range_of_time_is_said_not_to_narrow_lines(sample):

@@ -98,7 +98,7 @@ def _sentence(profile: Profile, busy: float | None) -> str:
         text += "; all of them compile"
     if busy is None:
         return f"{text}."
-    pace = ": it sets the pace" if busy >= _GPU_BOUND else f"; otherwise, it mostly {_idles(profile)}"
+    pace = ": GPU-bound" if busy >= _GPU_BOUND else f"; otherwise, it mostly {_idles(profile)}"
     return f"{text}; {f'{issued}, and ' if issued else ''}the GPU is busy {percent(busy)} of the time{pace}."
 
 

@@ -46,7 +46,7 @@ _ALL = (
     Bucket("gpu_copy", "GPU copies", "copies", "#5fb3b3", "▒", "copies",
         "only copies and memsets run"),
     Bucket("gpu_gap", "GPU gaps", "gaps on the GPU", "#9bc53d", "░", "gaps",
-        "the next work was already queued, but did not run"),
+        "idle although work was queued"),
     Bucket("kernel_launch", "kernel launch", "launches", "#f2a03d", "/", "host",
         "the host is submitting work, or submitted work is on its way to the GPU", can_be_delayed=True),
     Bucket("dispatch", "dispatch", "dispatch", "#e4572e", "=", "host",

@@ -114,7 +114,7 @@ def of_all_steps(selection: Selection) -> tuple[Piece, ...]:
     """A remark that only the selected variant narrows a pane, if more than that is selected."""
     if all(facet.kind in ("variant", "finding", "event") for facet in selection.facets):
         return ()
-    return (prose("This covers all steps: of the selection, only a variant narrows it.", tone="quiet"),)
+    return (prose("Shows all steps; only choosing a variant filters this pane.", tone="quiet"),)
 
 
 def to_source(sheet: Sheet, selection: Selection) -> Sheet:

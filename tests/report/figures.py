@@ -28,6 +28,7 @@ OF_BUCKET = re.compile(rf"(?P<part>{_TIME}) (?P<noun>[A-Za-z][\w ]*?) \((?P<shar
 BUSY = re.compile(rf"GPU is busy (?P<share>{_SHARE}) of the time")
 PACE = re.compile(rf"GPU-bound[^:]*: (?P<share>{_SHARE}) of (?P<whole>{_TIME})")
 IDLES = re.compile(rf"GPU (?:then )?idles for (?P<part>{_TIME})(?P<per> (?:of {_TIME} )?{_WHOLE})?")
+IDLES_IN_ALL = re.compile(rf"GPU idles (?P<part>{_TIME}) of {_TIME} a step:")
 ANY_SHARE = re.compile(rf"({_NUMBER}) %")
 _NOUNS = {bucket.noun: bucket.key for bucket in BUCKETS.values()}
 _ON_THE_GPU = ("gpu_compute", "gpu_copy", "gpu_comm")
@@ -121,6 +122,11 @@ def wrong(profile: Profile, sentence: str) -> Iterator[str]:
         part = Figure.of(match["part"])
         if part.value - part.off > idle * (1 + 1e-6):
             yield f"{match[0]}: it idles for {idle / 1e6:.3f} ms"
+    for match in IDLES_IN_ALL.finditer(sentence):
+        idle = truth.step - sum(truth.parts.get(key, 0.0) for key in (*_ON_THE_GPU, "gpu_gap"))
+        part = Figure.of(match["part"])
+        if not 0.97 * idle <= part.value + part.off or part.value - part.off > idle * (1 + 1e-6):
+            yield f"{match[0]} it idles for {idle / 1e6:.3f} ms, gaps between queued work apart"
 
 
 def wrong_buckets(profile: Profile, sentence: str) -> Iterator[str]:

@@ -44,6 +44,7 @@ def test_sentences_have_such_figures(tmp_path):
         "The GPU idles for 90.0 µs a step.",
         "The GPU idles for 5.00 µs of 40.0 µs a step.",
         "The GPU idles for 40.0 µs of 111 µs a step (90.0 %).",
+        "The GPU idles 1.00 µs of 111 µs a step: 1.00 µs dispatch.",
         "Copies take their time – cost: 40.0 µs a step (5.0 %).",
         "It reaches 104.2 % of its bandwidth.",
         "4 steady steps take 111 µs; the GPU is busy 99.0 % of the time: GPU-bound.",

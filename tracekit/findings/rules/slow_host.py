@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.engine.buckets import BUCKETS, SUBMITTING
+from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
 from tracekit.findings import Finding, Where, evidence, optimizers, rule
 from tracekit.findings.compiler_advice import into_graphs, is_compiled
 from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain
@@ -28,6 +28,7 @@ _GRAPHS = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _TERMS = {"launch_bound": "Launch-bound", "dispatch_bound": "Dispatch-bound", "python_bound": "Python-bound"}
 _TOLD = 0.01  # of a step: shorter parts are not told
+_NEARLY = 0.98  # of the GPU's idle time
 _ADVICE = {
     "launch_bound": (
         'Submit whole steps at once with CUDA graphs: torch.compile(mode="reduce-overhead") or torch.cuda.graph, which '
@@ -114,10 +115,12 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         advice += _ADVICE_GAPS.format(gaps=duration(gaps))
     if (regions := round(_regions(profile))) >= _MANY_REGIONS:
         advice += _ADVICE_REGIONS.format(number=count(regions))
+    # Other findings tell of the rest of the GPU's idle time, such as waits for copies.
+    alone = " for these reasons alone" if idle < _NEARLY * _idle(mean.parts) else ""
     yield Finding(
         name,
         f"{_TERMS[name]}: the host is too slow{line_at}",
-        why=f"The GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step: "
+        why=f"The GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step{alone}: "
         f"{_parts(profile, chosen, mean.step_ns)}{_under(profile, culprits)}{_of_wrappers(profile, wrapped, idle)}. "
         f"{_launches(profile)}.",
         do=advice,
@@ -128,6 +131,11 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         claim=pieces.union(chosen),
         general=True,
     )
+
+
+def _idle(parts: dict[str, float]) -> float:
+    """How long the GPU idles although nothing is queued, ns per step."""
+    return sum(time for key, time in parts.items() if key not in (*ON_THE_GPU, "gpu_gap"))
 
 
 def _regions(profile: Profile) -> float:

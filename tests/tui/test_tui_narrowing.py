@@ -128,7 +128,9 @@ def test_what_only_variants_narrow_says_so(sample):
     home, steps = Selection("compiles"), (0, 0)
     assert "only choosing a variant filters" not in " ".join(texts(ask(sample, home)))
     for name in ("compiles", "run_facts"):
-        assert "only choosing a variant filters" in " ".join(texts(ask(sample, home.at(name).narrowed("steps", steps, ""))))
+        assert "only choosing a variant filters" in " ".join(
+            texts(ask(sample, home.at(name).narrowed("steps", steps, "")))
+        )
 
 
 def test_a_range_of_time_is_said_not_to_narrow_lines(sample):

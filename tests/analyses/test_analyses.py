@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from real import trace_names, trace_path
 from rich.console import Console
 from small import event, kernel, launch, op, step, training, write
 
@@ -263,3 +264,15 @@ def test_another_analysis_reaches_every_face(tmp_path):
         assert "what it looks like" in (tmp_path / "SCHEMA.md").read_text()
     finally:
         unregister("rainbow")
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("name", trace_names())
+def test_the_calls_of_a_step_times_their_mean_are_its_time(name):
+    """First calls and steps that compile are in none of the three, although the trace holds them."""
+    profile = open_subject([trace_path(name)]).profiles[0]
+    for question in ("kernels", "launches", "operators"):
+        table = next(each.table for each in answers(profile) if each.analysis == question)
+        for row in table.to_pylist():
+            if row["per_step"]:
+                assert row["per_step"] * row["mean_ns"] == pytest.approx(row["step_ns"])

@@ -27,7 +27,7 @@ SUMMARY = pa.schema(
         column("class", LABEL, "kind of work, inferred from the name"),
         column("per_step", pa.float64(), "instances per counted step; null where none is linked to a launch call"),
         column("step_ns", pa.float64(), "time per counted step", "ns"),
-        column("mean_ns", pa.float64(), "mean duration", "ns"),
+        column("mean_ns", pa.float64(), "mean duration in counted steps; of all, where it runs in none", "ns"),
         column(
             "share", pa.float64(), "share of a step's kernel and copy time; of all, where no steps are known", "share"
         ),
@@ -133,7 +133,7 @@ def _summary(profile: Profile) -> pa.Table:
             "class": grouped["class"],
             "per_step": pa.array(grouped["per_step"], mask=unknown),
             "step_ns": pa.array(per_step, mask=unknown),
-            "mean_ns": total / grouped["count"],
+            "mean_ns": grouped["dur_ns_mean"],
             "share": of / (float(of.sum()) or 1.0),
             "count": grouped["count"],
             "total_ns": total,

@@ -6,6 +6,7 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
+from tracekit.profile.grouping import mean_of_one
 from tracekit.profile.missing_device import device_side_missing
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration, many, percent
@@ -17,9 +18,9 @@ SUMMARY = pa.schema(
         column("per_step", pa.float64(), "calls per counted step"),
         column("step_ns", pa.float64(), "self CPU time, without operators inside it, per counted step", "ns"),
         column("share", pa.float64(), "share of the step", "share"),
-        column("mean_ns", pa.float64(), "self CPU time of one call", "ns"),
-        column("count", pa.int64(), "calls in the whole trace"),
-        column("total_ns", pa.int64(), "self CPU time in all steps", "ns"),
+        column("mean_ns", pa.float64(), "self CPU time of one call in counted steps; of all, where none has it", "ns"),
+        column("count", pa.int64(), "calls in the whole trace", role="detail"),
+        column("total_ns", pa.int64(), "self CPU time in all steps", "ns", role="detail"),
     ]
 )
 
@@ -64,7 +65,7 @@ def _summary(profile: Profile) -> pa.Table:
             "per_step": number[rows, 1] / steps,
             "step_ns": spent_ns[rows, 1] / steps,
             "share": spent_ns[rows, 1] / steps / length if length else np.zeros(len(rows)),
-            "mean_ns": spent_ns[rows, 0] / np.maximum(number[rows, 0], 1),
+            "mean_ns": mean_of_one(spent_ns[rows, 0], number[rows, 0], spent_ns[rows, 1], number[rows, 1]),
             "count": number[rows, 0],
             "total_ns": spent_ns[rows, 0],
         },

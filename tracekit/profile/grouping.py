@@ -4,11 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.profile.profile import Profile
 
 Names = dict[str, Callable[[int], str | None]]  # columns that say what a group is, made from its number
+
+
+def mean_of_one(total: Ints, count: Ints, counted_total: Ints, counted: Ints) -> NDArray[np.float64]:
+    """What one event takes on average: one of those in counted steps or, where there are none there, one of all."""
+    totals, counts = (np.where(counted > 0, *pair) for pair in ((counted_total, total), (counted, count)))
+    mean: NDArray[np.float64] = totals / np.maximum(counts, 1)
+    return mean
 
 
 class Grouping:
@@ -47,7 +55,7 @@ class Grouping:
         """One entry for each group, in columns.
 
         `names` and `more`; `count` and each sum over the whole trace; `per_step` how many, and `<name>_per_step` how
-        much, in a counted step.
+        much, in a counted step; `<name>_mean` how much one has.
         """
         keys = self.keys.tolist()
         texts_by_name = {name: [make(key) for key in keys] for name, make in names.items()}
@@ -55,6 +63,8 @@ class Grouping:
         for index, name in enumerate(self._sums):
             numbers[name] = self._totals[:, 2 + 2 * index]
             numbers[f"{name}_per_step"] = self._totals[:, 3 + 2 * index] / self._steps
+            total, counted_total = self._totals[:, 2 + 2 * index], self._totals[:, 3 + 2 * index]
+            numbers[f"{name}_mean"] = mean_of_one(total, self._totals[:, 0], counted_total, self._totals[:, 1])
         by = [f"{name}_per_step" for name in self._sums] + self._sums + ["count"]
         largest = zip(*((-numbers[name]).tolist() for name in by), strict=True)
         names_last = zip(

@@ -93,7 +93,7 @@ def test_one_pass_each_says_what_it_does_not_know():
     comparison = contrast(ours, theirs)
     assert (comparison.covers, comparison.passes, comparison.interval, comparison.noise) == ("one pass", 1, None, True)
     assert comparison.document()["interval_covers"].startswith("nothing: with one pass each")
-    assert compared(comparison, "eager") == "2.0 × faster than eager, not significant: one pass each"
+    assert compared(comparison, "eager") == "2.0 × faster than eager, untested: one pass each"
     assert compared(comparison) == "2.0 × faster, one pass each"
     assert step_interval(ours) is None
 

@@ -175,7 +175,7 @@ def compared(ours: Contrast, other: str = "") -> str:
         verdict = f"{ratio(factor)} {'slower' if slower else 'faster'}{' than' if other else ''}"
     ends = "too far apart to tell" if ours.interval and says_nothing(ours.interval) else None
     interval = f" ({ends or _ends(ours.interval, slower)}; {_rests_on(ours)})" if ours.interval else ""
-    significance = "not significant: " if other and ours.interval is None else ""
+    significance = "untested: " if other and ours.interval is None else ""
     doubt = f", {significance}{ours.doubt}" if ours.doubt else ""
     return f"{verdict}{f' {other}' if other else ''}{interval}{doubt}"
 

@@ -39,8 +39,8 @@ def test_each_gap_with_what_the_host_did_and_what_ended_it(tmp_path):
         (4_000, "kernel launch", 4_000, "cudaLaunchKernel", "second", "third"),
     ]
     assert result.sentence == (
-        "The GPU idles for 74.0 µs in the steps that the means cover; the 3 longest of 3 gaps make up 100.0 % of it, "
-        "up to 60.0 µs each."
+        "The GPU idles for 74.0 µs in the only step that the mean covers; the 3 longest of 3 gaps make up 100.0 % of "
+        "it, up to 60.0 µs each."
     )
 
 

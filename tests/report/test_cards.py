@@ -33,7 +33,7 @@ def test_the_parts_of_a_card():
             "The host is too slow",
             (("eager", "up to 1.50 ms of 3.00 ms a step (50.0 %)"),),
             "model.py:7",
-            "The GPU idles. Then the GPU's work bounds the step.",
+            "The GPU idles. Without it, the GPU's work would bound the step.",
             "Compile the model.",
             ("Part of this cost (1.00 ms): gc.",),
             ("model.py", 7),
@@ -60,15 +60,20 @@ def test_a_cost_says_how_it_is_bounded(parts, said):
 @pytest.mark.parametrize(
     ("name", "bound", "said"),
     [
-        ("launch_bound", "host", "The GPU idles. Even then, the host bounds the step."),
-        ("sync_stall", "host", "The GPU idles. Then the host bounds the step."),
-        ("launch_bound", "communication", "The GPU idles. Then communication bounds the step."),
+        ("launch_bound", "host", "The GPU idles. Even without it, the host would bound the step."),
+        ("sync_stall", "host", "The GPU idles. Without it, the host would bound the step."),
+        ("launch_bound", "communication", "The GPU idles. Without it, communication would bound the step."),
         ("launch_bound", None, "The GPU idles."),
     ],
 )
 def test_what_then_bounds_the_step(name, bound, said):
     (card,) = cards({"eager": diagnosed(replace(finding(then_bound_by=bound), id=name))}).cards
     assert card.why == said
+
+
+def test_why_little_of_the_time_blamed_is_saved_is_said():
+    (card,) = cards({"eager": diagnosed(finding(400_000.0, claimed_ns=1_500_000.0, then_bound_by="host"))}).cards
+    assert card.why.endswith(" the host would bound the step, so no more than 400 µs is saved.")
 
 
 def test_equal_findings_of_several_variants_are_one_card():

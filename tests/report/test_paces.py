@@ -57,6 +57,13 @@ def test_where_nothing_is_left_to_do_it_says_so(pair):
     assert headline(pair).last == "Next, in graphs: nothing worth changing was found."
 
 
+def test_where_only_the_gpu_is_left_it_says_what_would_help(pair):
+    alone = diagnosed()
+    pair.diagnoses[[*pair.diagnoses][1]] = replace(alone, verdict=replace(alone.verdict, id="gpu_bound_gemm"))
+    said = "Next, in graphs: it is GPU-bound; only fewer, smaller or less precise operations make it faster."
+    assert headline(pair).last == said
+
+
 def test_figures_and_the_next_thing_to_do_lead_the_text(pair):
     pair.diagnoses[[*pair.diagnoses][1]] = diagnosed(finding(do="Mend it."))
     for draw in (as_text, as_markdown):

@@ -161,8 +161,8 @@ def test_an_earlier_run_says_what_its_one_pass_does_not_know(tmp_path):
     one = Measured(step_ns=MS, step_all_ns=[MS, MS + 5, MS - 5] * 10, spread_ns=5, clock="perf_counter")
     two = Measured(step_ns=2 * MS, step_all_ns=[2 * MS, 2 * MS + 5, 2 * MS - 5] * 10, spread_ns=5, clock="perf_counter")
     report = reported(tmp_path, one, two)
-    assert "2.0 × slower than eager, not significant: one pass each." in headline(report)[0]
-    assert total_of(report) == "unprofiled: not significant"
+    assert "2.0 × slower than eager, untested: one pass each." in headline(report)[0]
+    assert total_of(report) == "unprofiled: untested"
     assert fact(report, "steps to break even") == "unknown: one pass each"
     (entry,) = as_document(report)["comparison"]
     assert entry["unprofiled"]["interval_covers"].startswith("nothing: with one pass each")
@@ -216,4 +216,4 @@ def test_bare_traces_say_what_their_intervals_cover(tmp_path):
 @pytest.mark.skipif(not Path("sample_traces").is_dir(), reason="a clone only")
 def test_the_sample_opens():
     report = make_report(open_subject([Path("sample_traces/run.json")]))
-    assert all("not significant: one pass each" in sentence for sentence in headline(report))
+    assert all("untested: one pass each" in sentence for sentence in headline(report))

@@ -82,7 +82,9 @@ def answer(profile: Profile) -> Answer:
     )
     mean = profile.means["wall"].step_ns
     idle = total / max(int(profile.answered["wall"].sum()), 1)
-    return Answer("gaps", "Longest gaps", _sentence(length[longest], total, len(length)), shown, worth=idle / mean)
+    return Answer(
+        "gaps", "Longest gaps", _sentence(profile, length[longest], total, len(length)), shown, worth=idle / mean
+    )
 
 
 def _gaps(profile: Profile, pieces: Pieces) -> _Gaps:
@@ -121,11 +123,12 @@ def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], 
     return after, before
 
 
-def _sentence(longest: Ints, total: int, number: int) -> str:
+def _sentence(profile: Profile, longest: Ints, total: int, number: int) -> str:
+    steps = "the only step that the mean covers" if profile.counted_steps == 1 else "the steps that the means cover"
     named = longest[:_NAMED]
     which = "the only gap" if number == 1 else f"the {count(len(named))} longest of {count(number)} gaps"
     make_up = "is" if number == 1 else "make up"
     return (
-        f"The GPU idles for {duration(total)} in the steps that the means cover; {which} {make_up} "
+        f"The GPU idles for {duration(total)} in {steps}; {which} {make_up} "
         f"{percent(int(named.sum()) / total)} of it, up to {duration(int(longest[0]))} each."
     )

@@ -9,6 +9,7 @@ from tracekit.engine.buckets import Bound
 from tracekit.intervals import Ints, Union
 from tracekit.profile.recording_words import of_the_recording
 from tracekit.trace.schema import LABEL, column
+from tracekit.units import duration
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,14 @@ class Finding:
 
     @property
     def then(self) -> str:
-        """What bounds the step without the cause, as `then the GPU's work bounds the step`; empty if unknown."""
+        """What would bound the step without the cause, as a clause: `without it, the GPU's work would bound the step`;
+        empty if unknown. It also says why little of the time claimed is saved."""
         if self.then_bound_by is None:
             return ""
         still = self.then_bound_by == "host" and self.id in _ABOUT_THE_HOST
-        said = f"{'even then,' if still else 'then'} {_BOUND_BY[self.then_bound_by]}"
+        said = f"{'even ' if still else ''}without it, {_BOUND_BY[self.then_bound_by]} would bound the step"
+        if self.cost_ns and self.cost_ns < _LITTLE * (self.claimed_ns or 0.0):
+            said += f", so no more than {duration(self.cost_ns)} is saved"
         return of_the_recording(said) if self.of_recording else said
 
     def document(self) -> dict[str, Any]:
@@ -123,13 +127,14 @@ _PLAIN = (
 )  # fmt: skip
 
 _ABOUT_THE_HOST = ("launch_bound", "dispatch_bound", "python_bound")
-# What bounds a step without a cause, as the end of a sentence.
+_LITTLE = 0.5  # of the time claimed: where less is saved, it is said why
+# What would bound a step without a cause.
 _BOUND_BY: dict[Bound, str] = {
-    "gpu": "the GPU's work bounds the step",
-    "communication": "communication bounds the step",
-    "copies": "copies bound the step",
-    "gaps": "gaps between queued work bound the step",
-    "host": "the host bounds the step",
+    "gpu": "the GPU's work",
+    "communication": "communication",
+    "copies": "copies",
+    "gaps": "gaps between queued work",
+    "host": "the host",
 }
 
 _NAMES = ("Python",)  # capitals that a sentence keeps wherever they are

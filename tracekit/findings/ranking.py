@@ -16,7 +16,8 @@ from tracekit.intervals import Union
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.units import duration
 
-_AHEAD = 1.1  # times the time claimed: a smaller difference is not explained
+_AHEAD = 1.02  # times the time claimed: a smaller difference is not explained
+_BEYOND = 1.1  # times what is saved: where as much is claimed, something else keeps it from being saved
 _HALF = 0.5  # of a general finding: a cause that explains as much of it takes its time from it
 _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
 
@@ -84,15 +85,19 @@ def _busy(profile: Profile) -> Union:
 def _and_ahead(why: str, cost: float | None, claimed: float | None) -> str:
     """The evidence, and why a finding costs more than the time that is blamed on it."""
     ahead = (cost or 0.0) > _AHEAD * (claimed or 0.0)
-    return f"{why} Without it, the host would also be ahead later, where the GPU waits now." if ahead else why
+    return (
+        f"{why} The host would also be ahead later, where the GPU waits now: that is saved, too."
+        if ahead
+        else why
+    )
 
 
 def _and_slowed(profile: Profile, finding: Finding, saving: Saving, claimed: float | None) -> str:
     """Why more may be saved than the recording tells: stacks slow down the host, which bounds what is saved."""
-    bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _AHEAD < (claimed or 0.0)
+    bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _BEYOND < (claimed or 0.0)
     if not (bounded and profile.trace.has_stacks):
         return ""
-    return " Recording Python stacks slows the host down: without them, more may be saved."
+    return " Recorded without Python stacks, which slow the host down, it may save more."
 
 
 def order(finding: Finding) -> tuple[bool, bool, float]:

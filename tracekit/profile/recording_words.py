@@ -16,7 +16,7 @@ _WORDS = tuple(
         (r"(?<!\bfor) (?:a|per|each) step\b", " in all"),
         (r"^(?:A|One|Each) step\b|(?<=[.:;] )(?:A|One|Each) step\b", "The recording"),
         (r"\b(bounds?) the step\b", r"\1 the recording"),
-        (r"\bin (?:each of )?the steps that the means cover\b", "in the recording"),
+        (r"\bin (?:each of )?the (?:steps that the means cover|only step that the mean covers)\b", "in the recording"),
     )
 )
 

@@ -113,5 +113,6 @@ def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
     if contradicted in {"smaller", "larger"}:
         return f"{rests} Unprofiled, the difference is {contradicted}: trust that."
     if contradicted == "unsure" and contrast is not None:
-        return f"{rests} Unprofiled, its difference from {entry.baseline} is not significant: {contrast.doubt}."
+        doubt = f"{'untested' if contrast.interval is None else 'not significant'}: {contrast.doubt}"
+        return f"{rests} Unprofiled, its difference from {entry.baseline} is {doubt}."
     return rests

@@ -13,6 +13,7 @@ from tracekit.unprofiled import compared
 
 _MOST = 8  # variants: bars of more are no first glance
 _ALIKE = 0.005  # of a ratio
+_ONLY_LESS_WORK = "it is GPU-bound; only fewer, smaller or less precise operations make it faster."
 
 
 def at_a_glance(report: Report, lines: tuple[str, ...]) -> Headline:
@@ -96,4 +97,6 @@ def _next(report: Report, shown: dict[str, str], timed: list[Member], of: Time) 
         return "", ""
     # That the GPU's work sets the pace is no cause: it is less to go by than any finding of one.
     findings = sorted(report.diagnoses[best.name].findings, key=lambda each: of_the_gpu(each.id))
-    return next((each.do for each in findings if each.do), "nothing worth changing was found."), shown[best.name]
+    gpu_bound = any(of_the_gpu(each.id) for each in findings) or of_the_gpu(report.diagnoses[best.name].verdict.id)
+    otherwise = _ONLY_LESS_WORK if gpu_bound else "nothing worth changing was found."
+    return next((each.do for each in findings if each.do), otherwise), shown[best.name]

@@ -143,9 +143,10 @@ def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -
     reasons = _reasons(spans)
     because = f" The reason: {reasons[0].rstrip('.')}." if reasons else ""
     longest = _longest(spans)
+    named = {(_called(span), _where(span).at) for span in spans}
     return Finding(
         cause.id,
-        f"{cause.said}: {_called(longest)}{_where(longest).at}",
+        f"{cause.said}{', most of all' if len(named) > 1 else ':'} {_called(longest)}{_where(longest).at}",
         why=f"{cause.why(spans)}{_at_most(spans)}: {duration(claim.total())} of the {_over(profile)}.{because}",
         do=cause.advice(spans),
         where=_where(longest),

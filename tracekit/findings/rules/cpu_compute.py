@@ -17,7 +17,7 @@ from tracekit.profile import Profile
 from tracekit.profile.missing_device import device_side_missing
 from tracekit.trace.rereading.arguments import arguments
 from tracekit.trace.roles import COMPILED_CODE, OPERATOR
-from tracekit.units import percent
+from tracekit.units import duration, percent
 
 _LEAST = 0.5  # of a step: otherwise something else bounds it
 _OF_A_LINE = 0.3
@@ -80,9 +80,9 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     if not culprits:
         return
     first = culprits[0]
-    parts = [(plain(each.name), each.step_ns / mean.step_ns) for each in culprits[:_NAMED]]
-    shares = [f"{name} takes {percent(parts[0][1])} of a step" for name, _ in parts[:1]]
-    shares += [f"{name} {percent(part)}" for name, part in parts[1:] if part >= _TOLD]
+    shares = [f"{plain(first.name)} for {duration(first.step_ns)} a step ({percent(first.step_ns / mean.step_ns)})"]
+    others = [(plain(culprit.name), culprit.step_ns / mean.step_ns) for culprit in culprits[1:_NAMED]]
+    shares += [f"{name} {percent(part)}" for name, part in others if part >= _TOLD]
     line, share = where_of_buckets(profile, "cpu_compute")
     culprit = where_of_event(profile, int(first.rows[0]), plain(first.name))
     if share >= _OF_A_LINE:
@@ -96,7 +96,7 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     claim = claim if left is None else claim.minus(left.claim)
     yield Finding(
         "cpu_compute",
-        f"CPU-bound: {plain(first.name)}{location.at}",
+        f"CPU-bound, most of all {plain(first.name)}{location.at}",
         why=f"Operators compute on the CPU: {', '.join(shares)}. {most}".strip(),
         do=_advice(profile, first.name)
         if first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]

@@ -21,6 +21,7 @@ from tracekit.trace.schema import column
 from tracekit.units import duration
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
+_TOLD, _LITTLE = 0.05, 0.2  # of a step, waits in syncs that are explained; of these, what is little to lose
 _EQUAL = "Without a GPU, host time is divided in exactly the same way, so it is not shown separately."
 PACE = pa.schema(
     [
@@ -66,7 +67,7 @@ def _contradicted(report: Report) -> Iterator[tuple[str, str]]:
             case "opposite":
                 yield entry.variant, "slower" if contrast.ratio > 1 else "faster"
             case "unsure":
-                yield entry.variant, "not significant" if contrast.interval is None else "noise"
+                yield entry.variant, "untested" if contrast.interval is None else "noise"
             case "smaller" | "larger" as other:
                 yield entry.variant, other
 
@@ -109,7 +110,26 @@ def _waits(report: Report) -> Iterator[str]:
 def host(report: Report) -> Contents | None:
     """Host time; where it equals the wall time, the section of the wall time says so."""
     numbers = of_view(report, "host")
-    return Contents((numbers,)) if numbers is not None and not _same(report) else None
+    if numbers is None or _same(report):
+        return None
+    syncs = (*_syncs(report),)
+    return Contents((numbers, Sentences(syncs, "quiet")) if syncs else (numbers,))
+
+
+def _syncs(report: Report) -> Iterator[str]:
+    """Where the host waits in syncs for long and the step loses little, why the two tables differ so much."""
+    for profile in report.profiles:
+        wall, host = profile.means["wall"], profile.means["host"]
+        if wall is None or host is None:
+            continue
+        lost, waited = wall.parts["sync_stall"], host.parts["sync"]
+        if waited >= _TOLD * host.step_ns and lost <= _LITTLE * waited:
+            name = f"{sanitize(profile.name)}: " if len(report.profiles) > 1 else ""
+            only = f"the step loses only {duration(lost)} to them" if lost else "the step loses nothing to them"
+            yield (
+                f"{name}The host waits in syncs for {duration(waited)} a step, mostly while the GPU works: {only} "
+                f"({BUCKETS['sync_stall'].label})."
+            )
 
 
 def _same(report: Report) -> bool:

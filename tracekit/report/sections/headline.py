@@ -49,5 +49,12 @@ def _mean_of(profile: Profile, ranks: int) -> str:
     if not any(steps.any() for steps in profile.answered.values()):
         return f"{total} {steps}, none of which could be timed"
     which = "" if counted == total else f" of {total}"
-    text = f"mean of {counted}{which} {steps}" if total > 1 else "one step" if has_steps(profile) else "one recording"
+    compiling = ", without those that compile" if profile.attribution.compiles[~profile.counted].any() else ""
+    text = (
+        f"mean of {counted}{which} {steps}{compiling}"
+        if total > 1
+        else "one step"
+        if has_steps(profile)
+        else "one recording"
+    )
     return f"{text} of rank {profile.captures[0].rank} (of {ranks} ranks)" if ranks > 1 else text

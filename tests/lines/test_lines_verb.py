@@ -58,7 +58,7 @@ def test_what_is_not_there_is_said(recording, capsys, where, message):
 def test_without_a_lines_file_functions_are_told(recording, capsys):
     lines_file.lines_path(recording).unlink()
     output = shown(capsys, recording)
-    assert "no calling lines were recorded" in " ".join(output.split())
+    assert "Only functions are known, not lines" in " ".join(output.split())
     assert "mine.py:1" in output
 
 

@@ -144,8 +144,6 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
     if answered:
         shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
         sentence = f"{_each(shares, steps_of(answered))} belongs to your lines"
-        if any(line.whole for each in answered for owner in each.means.owners for line in owner.lines):
-            sentence = f"{sentence} (each function as a whole, at the line of its def: no calling lines were recorded)"
         divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}
         if any(each.means.divided_ns(each.view) for each in answered):
             sentence = (
@@ -153,18 +151,18 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
                 "lines ran between two operators, their time is divided as in the recording with stacks"
             )
         yield f"{sentence}."
+    if any(line.whole for each in answered for owner in each.means.owners for line in owner.lines):
+        yield "Only functions are known, not lines: each stands at its def. Capture with tracekit to get lines."
     if without_lines := _of_graph_calls(answered, lambda means: means.calls_without_lines):
         yield (
-            f"For {without_lines} of the calls of compiled graphs, the lines behind their kernels are unknown: these "
-            "kernels count towards the line that calls the graph. A capture with torch 2.9 or later writes the lines "
-            "to a file beside its trace."
+            f"Compiled kernels count at the line that calls their graph, for {without_lines} of its calls: which lines "
+            "they come from is unknown. Captures with torch 2.9 or later record it."
         )
     if by_code := _of_graph_calls(answered, lambda means: means.by_code_calls):
         yield (
-            f"For {by_code} of the calls of compiled graphs, the lines behind their kernels are known only from "
-            "comments in the generated code: a group may contain lines that its kernel does not come from, and kernels "
-            "on the CPU count towards all lines of their graph. Captures with torch 2.9 or later record the lines of "
-            "each kernel."
+            f"For {by_code} of the calls of compiled graphs, lines are known only from comments in the generated code: "
+            "a group may hold lines that its kernel does not come from, and kernels on the CPU count towards all lines "
+            "of their graph. Captures with torch 2.9 or later record the lines of each kernel."
         )
     if nameless := [each.name for each in answered if each.means.keeps_no_lines]:
         yield (

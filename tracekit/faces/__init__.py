@@ -94,8 +94,8 @@ def unregister(name: str) -> None:
 
 def names() -> list[str]:
     """The names of all formats, without importing them."""
-    here = {module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg}
-    return sorted(here | _registered.keys(), key=lambda name: (name != FIRST, name))
+    module_names = {module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg}
+    return sorted(module_names | _registered.keys(), key=lambda name: (name != FIRST, name))
 
 
 def find(name: str) -> Face:

@@ -56,5 +56,5 @@ def _plain(value: object) -> object:
 
 def inert(text: str) -> str:
     """Text that a spreadsheet shows as it is: an apostrophe precedes what would be a formula."""
-    shown = sanitize(text)
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+    sanitized = sanitize(text)
+    return f"'{sanitized}" if sanitized.startswith(_FORMULA) else sanitized

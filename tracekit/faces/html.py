@@ -46,7 +46,7 @@ class Page:
 
     full: bool
     rows: int | None
-    of: str = ""  # what the block is about, unless that was already shown
+    subject: str = ""  # what the block is about, unless that was already shown
     beside: tuple[tuple[str, Excerpt], ...] = ()  # the lines that findings name, of each variant
 
 
@@ -119,16 +119,16 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     for entry in chapter.entries:
         with_words = isinstance(entry.blocks[0], Sentences)
         blocks = [block for block in entry.blocks if not any(block is excerpt for _, excerpt in beside)]
-        if entry.of and blocks and not with_words:
-            yield f"<h3>{escape(entry.of)}</h3>"
+        if entry.subject and blocks and not with_words:
+            yield f"<h3>{escape(entry.subject)}</h3>"
         for index, block in enumerate(blocks):
-            yield from drawn(block, Page(full, entry.rows, entry.of if with_words and not index else "", beside))
+            yield from drawn(block, Page(full, entry.rows, entry.subject if with_words and not index else "", beside))
     yield "</section>"
 
 
 def _beside(chapter: Chapter) -> tuple[tuple[str, Excerpt], ...]:
     """The excerpts that cards show, each with its variant: those with the line that a finding of it names."""
-    named = [
+    card_lines = [
         (name, card.line)
         for entry in chapter.entries
         for block in entry.blocks
@@ -141,7 +141,7 @@ def _beside(chapter: Chapter) -> tuple[tuple[str, Excerpt], ...]:
         for entry in chapter.entries
         for block in entry.blocks
         if isinstance(block, Excerpt) and (variant := entry.section.variant) is not None
-        if any(name == variant and block.off(line) < inf for name, line in named)
+        if any(name == variant and block.distance(line) < inf for name, line in card_lines)
     )
 
 
@@ -153,9 +153,9 @@ def drawn(block: Block, page: Page) -> Iterator[str]:
 
 @drawn.register
 def _(block: Sentences, page: Page) -> Iterator[str]:
-    of = f'<span class="of">{escape(page.of)}</span>: ' if page.of else ""
+    prefix = f'<span class="of">{escape(page.subject)}</span>: ' if page.subject else ""
     for line in block.lines:
-        yield f'<p class="{block.tone}">{of}{prose(line)}</p>'
+        yield f'<p class="{block.tone}">{prefix}{prose(line)}</p>'
 
 
 @drawn.register
@@ -168,12 +168,16 @@ def _(block: Headline, page: Page) -> Iterator[str]:
 @drawn.register
 def _(block: Cards, page: Page) -> Iterator[str]:
     yield '<ol class="cards">'
-    for each in block.cards:
-        names = [name for name, _ in each.costs]
+    for finding_card in block.cards:
+        names = [name for name, _ in finding_card.costs]
         # Excerpts of lines that are close to each other overlap: in the card's own, its line is in the middle.
-        beside = [excerpt for variant, excerpt in page.beside if variant in names and excerpt.off(each.line) < inf]
-        excerpt = min(beside, key=lambda excerpt: excerpt.off(each.line), default=None)
-        yield from card(each, block.several, _source(_dedented(excerpt)) if excerpt is not None else ())
+        beside = [
+            excerpt
+            for variant, excerpt in page.beside
+            if variant in names and excerpt.distance(finding_card.line) < inf
+        ]
+        excerpt = min(beside, key=lambda excerpt: excerpt.distance(finding_card.line), default=None)
+        yield from card(finding_card, block.several, _source(_dedented(excerpt)) if excerpt is not None else ())
     yield "</ol>"
 
 
@@ -188,7 +192,7 @@ def _(block: Notes, page: Page) -> Iterator[str]:
 @drawn.register
 def _(block: Excerpt, page: Page) -> Iterator[str]:
     source = _source(block)
-    yield from folded(f"All of {block.file}", source) if block.whole else source
+    yield from folded(f"All of {block.file}", source) if block.is_whole_file else source
 
 
 def _dedented(block: Excerpt) -> Excerpt:

@@ -23,7 +23,7 @@ _BAR, _BESIDE, _HEIGHT = 1.2, 0.6, 8.0  # points: how wide one is, how far from 
 _CHIP = 9.0  # points that the colour of a bucket takes
 _NAME = 18  # letters of a variant beside its bars
 _SIDE_BY_SIDE = 2  # variants that have room in a table together with their differences
-_HELD = 12  # tables that may wait until LaTeX finds a page for them
+_MAX_PENDING_TABLES = 12  # tables that may wait until LaTeX finds a page for them
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Page:
 
     full: bool
     rows: int | None
-    of: str
+    subject: str
     title: str
 
     @property
     def caption(self) -> str:
         """The caption of its tables: the title of the chapter."""
-        return f"{self.title}: {self.of}" if self.of else self.title
+        return f"{self.title}: {self.subject}" if self.subject else self.title
 
 
 @face("latex")
@@ -54,24 +54,26 @@ def render(report: Report, options: Options) -> str:
 
 def _letting_tables_out(lines: list[str]) -> Iterator[str]:
     """The lines, with page breaks wherever too many tables wait for a page, which LaTeX cannot handle."""
-    held = 0
+    pending_tables = 0
     for line in lines:
         yield line
-        held += line == r"\end{table}"
-        if held == _HELD:
+        pending_tables += line == r"\end{table}"
+        if pending_tables == _MAX_PENDING_TABLES:
             yield r"\clearpage"
-            held = 0
+            pending_tables = 0
 
 
 def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     if not chapter.leads:
         yield f"\n\\paragraph{{{prose(chapter.title)}}}"
     for entry in chapter.entries:
-        named = [block for block in entry.blocks if isinstance(block, Table | Series)]
+        captioned = [block for block in entry.blocks if isinstance(block, Table | Series)]
         for block in entry.blocks:
             yield ""
-            own = f", {block.name.replace('_', ' ')}" if isinstance(block, Table | Series) and len(named) > 1 else ""
-            yield from written(block, Page(full, entry.rows, entry.of, chapter.title + own))
+            suffix = (
+                f", {block.name.replace('_', ' ')}" if isinstance(block, Table | Series) and len(captioned) > 1 else ""
+            )
+            yield from written(block, Page(full, entry.rows, entry.subject, chapter.title + suffix))
 
 
 @singledispatch
@@ -82,9 +84,9 @@ def written(block: Block, page: Page) -> Iterator[str]:
 
 @written.register
 def _(block: Sentences, page: Page) -> Iterator[str]:
-    of = rf"\textbf{{{prose(page.of)}}}: " if page.of else ""
+    prefix = rf"\textbf{{{prose(page.subject)}}}: " if page.subject else ""
     for line in block.lines:
-        yield rf"{{\sloppy {of}{prose(line)}\par}}"
+        yield rf"{{\sloppy {prefix}{prose(line)}\par}}"
 
 
 @written.register
@@ -127,11 +129,11 @@ def _bars(line: Line) -> str:
     top = max(line.usual, default=0) or 1
     rules = []
     for group in line.groups(_BARS):
-        known = [value for value in line.values[group] if value is not None]
+        values = [value for value in line.values[group] if value is not None]
         if "compiles" in line.marks[group]:
             rules.append(rf"\textcolor{{gray}}{{\rule{{{_BAR}pt}}{{{_HEIGHT:.1f}pt}}}}")
         else:
-            rules.append(rf"\rule{{{_BAR}pt}}{{{max([0, *known]) / top * _HEIGHT:.1f}pt}}")
+            rules.append(rf"\rule{{{_BAR}pt}}{{{max([0, *values]) / top * _HEIGHT:.1f}pt}}")
     return rf"\kern{_BESIDE}pt".join(rules)
 
 
@@ -158,10 +160,10 @@ def _(block: Table, page: Page) -> Iterator[str]:
     if not table.rows:
         return
     cells = zip(*table.rows, strict=True)
-    columns = [Column(*each) for each in zip(table.heads, cells, table.figures, strict=True)]
+    columns = [Column(*column_parts) for column_parts in zip(table.heads, cells, table.figures, strict=True)]
     yield from tables(page.caption, columns)
-    if table.shown < table.of:
-        yield f"{table.shown} of {table.of} rows.\\par"
+    if table.shown_rows < table.total_rows:
+        yield f"{table.shown_rows} of {table.total_rows} rows.\\par"
 
 
 @written.register
@@ -175,7 +177,7 @@ def _(block: Breakdown, page: Page) -> Iterator[str]:
 def _parts(block: Breakdown, page: Page, variants: list[str], compared: list[str]) -> Iterator[str]:
     """A row for each bucket: the time of some variants, and the difference of others."""
     labels = [label(block, key) for key in block.keys]
-    chips = [_chip(block, key) + escape(said) for key, said in zip(block.keys, labels, strict=True)]
+    chips = [_chip(block, key) + escape(text) for key, text in zip(block.keys, labels, strict=True)]
     columns = [Column(f"bucket ({block.unit})", labels, written=chips, drawn=_CHIP)]
     for name in variants:
         times = [taken(block, key, name) for key in block.keys]

@@ -32,7 +32,7 @@ class Page:
 
     full: bool
     rows: int | None
-    of: str
+    subject: str
 
 
 @face("markdown")
@@ -78,11 +78,11 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     elif not chapter.leads:
         yield from ("", f"## {escape(chapter.title)}")
     for entry in chapter.entries:
-        if entry.of and not isinstance(entry.blocks[0], Sentences):
-            yield from ("", f"**{escape(entry.of)}**")
+        if entry.subject and not isinstance(entry.blocks[0], Sentences):
+            yield from ("", f"**{escape(entry.subject)}**")
         for index, block in enumerate(entry.blocks):
             yield ""
-            yield from written(block, Page(full, entry.rows, entry.of if index == 0 else ""))
+            yield from written(block, Page(full, entry.rows, entry.subject if index == 0 else ""))
     if not is_open:
         yield from ("", "</details>")
 
@@ -109,7 +109,7 @@ def written(block: Block, page: Page) -> Iterator[str]:
 def _(block: Sentences, page: Page) -> Iterator[str]:
     for line in block.lines:
         text = f"**{escape(line)}**" if block.tone == "lead" else escape(line)
-        yield f"**{escape(page.of)}**: {text}  " if page.of else f"{text}  "
+        yield f"**{escape(page.subject)}**: {text}  " if page.subject else f"{text}  "
 
 
 @written.register
@@ -167,20 +167,20 @@ def _(block: Excerpt, page: Page) -> Iterator[str]:
 def _(block: Table, page: Page) -> Iterator[str]:
     table = grid(block, page.rows, page.full)
     yield from _table(table.heads, table.figures, table.rows)
-    if table.shown < table.of:
-        yield from ("", f"{table.shown} of {table.of} rows.")
+    if table.shown_rows < table.total_rows:
+        yield from ("", f"{table.shown_rows} of {table.total_rows} rows.")
 
 
 @written.register
 def _(block: Breakdown, page: Page) -> Iterator[str]:
-    names, others = block.variants, block.compared
-    head = ["bucket", *(f"{name} {block.unit}" for name in names), *(f"Δ {name} {block.unit}" for name in others)]
-    head += [f"{rests_on(block, name)}: {name}" for name in others]
+    names, compared = block.variants, block.compared
+    head = ["bucket", *(f"{name} {block.unit}" for name in names), *(f"Δ {name} {block.unit}" for name in compared)]
+    head += [f"{rests_on(block, name)}: {name}" for name in compared]
     lines = []
     for key in block.keys:
         line = [label(block, key), *(_with_share(block, key, name) for name in names)]
-        line += [change(block, key, name) for name in others]
-        lines.append(line + [certainty(block, key, name) for name in others])
+        line += [change(block, key, name) for name in compared]
+        lines.append(line + [certainty(block, key, name) for name in compared])
     yield from _table(head, [False, *([True] * (len(head) - 1))], lines)
 
 

@@ -59,12 +59,13 @@ def _write_by_run(name: str, table: Stream, folder: Path, runs: Mapping[str, str
 
 def _of_run(piece: pa.Table, run: str, runs: Mapping[str, str]) -> pa.Table:
     """The rows of one run: those of its variants, or else those that name it."""
-    named = piece["variant"].to_pylist() if "variant" in piece.schema.names else [None] * len(piece)
-    given = piece["run"].to_pylist() if "run" in piece.schema.names else named
-    chosen = [
-        (runs.get(name, "") if name is not None else of or "") == run for name, of in zip(named, given, strict=True)
+    variant_names = piece["variant"].to_pylist() if "variant" in piece.schema.names else [None] * len(piece)
+    run_names = piece["run"].to_pylist() if "run" in piece.schema.names else variant_names
+    in_run = [
+        (runs.get(name, "") if name is not None else run_name or "") == run
+        for name, run_name in zip(variant_names, run_names, strict=True)
     ]
-    return _without_run(piece.filter(pa.array(chosen, pa.bool_())))
+    return _without_run(piece.filter(pa.array(in_run, pa.bool_())))
 
 
 def _without_run(piece: pa.Table) -> pa.Table:

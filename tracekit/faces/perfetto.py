@@ -28,25 +28,25 @@ def export(report: Report, profile: Profile, path: Path) -> None:
     original = profile.trace.path
     if not original.is_file():
         raise OutputError(path, f"{original} is not a file that can be read again")
-    with Source(original) as source, igzip.open(path, "wb", compresslevel=1) as out:
+    with Source(original) as source, igzip.open(path, "wb", compresslevel=1) as output:
         head = _head(source)
         if head is None:
             raise OutputError(path, f"{original} begins its list of events too late")
         opened, rest = head
-        out.write(opened)
-        _write_tracks(out, tracks(report, profile), rest.lstrip()[:1] == b"]")
-        out.write(rest)
+        output.write(opened)
+        _write_tracks(output, tracks(report, profile), rest.lstrip()[:1] == b"]")
+        output.write(rest)
         for piece in _pieces(source):
-            out.write(piece)
+            output.write(piece)
 
 
-def _write_tracks(out: IO[bytes], events: Iterator[bytes], alone: bool) -> None:
+def _write_tracks(output: IO[bytes], events: Iterator[bytes], alone: bool) -> None:
     """Write our events, each piece ending with a comma; the last comma is left out if no other event follows."""
     waiting = b""
     for piece in events:
-        out.write(waiting)
+        output.write(waiting)
         waiting = piece
-    out.write(waiting.rstrip(b",\n") + b"\n" if alone else waiting)
+    output.write(waiting.rstrip(b",\n") + b"\n" if alone else waiting)
 
 
 def _head(source: Source) -> tuple[bytes, bytes] | None:
@@ -54,13 +54,13 @@ def _head(source: Source) -> tuple[bytes, bytes] | None:
     begun = bytearray()
     for piece in _pieces(source):
         begun += piece
-        at = after_bracket(begun)
-        if at is not None and begun[at:].strip():
-            return bytes(begun[:at]), bytes(begun[at:])
+        events_start = after_bracket(begun)
+        if events_start is not None and begun[events_start:].strip():
+            return bytes(begun[:events_start]), bytes(begun[events_start:])
         if len(begun) > _HEADER:
             return None
-    at = after_bracket(begun)
-    return (bytes(begun[:at]), bytes(begun[at:])) if at is not None else None
+    events_start = after_bracket(begun)
+    return (bytes(begun[:events_start]), bytes(begun[events_start:])) if events_start is not None else None
 
 
 def _pieces(source: Source) -> Iterator[bytes]:

@@ -85,7 +85,7 @@ class Page:
     width: int
     full: bool = False
     rows: int | None = None
-    of: str = ""
+    subject: str = ""
 
 
 def _chapter(chapter: Chapter, page: Page) -> Iterator[RenderableType]:
@@ -96,10 +96,10 @@ def _chapter(chapter: Chapter, page: Page) -> Iterator[RenderableType]:
 
 
 def _entry(entry: Entry, page: Page, last: bool) -> Iterator[RenderableType]:
-    if entry.of and not isinstance(entry.blocks[0], Sentences):
-        yield Text(sanitize(entry.of), style="cyan")
+    if entry.subject and not isinstance(entry.blocks[0], Sentences):
+        yield Text(sanitize(entry.subject), style="cyan")
     for index, block in enumerate(entry.blocks):
-        yield from drawn(block, Page(page.width, page.full, entry.rows, entry.of if index == 0 else ""))
+        yield from drawn(block, Page(page.width, page.full, entry.rows, entry.subject if index == 0 else ""))
     if isinstance(entry.blocks[0], Cards) and not last:
         yield ""
 
@@ -113,8 +113,8 @@ def drawn(block: Block, page: Page) -> Iterator[RenderableType]:
 @drawn.register
 def _(block: Sentences, page: Page) -> Iterator[RenderableType]:
     for line in block.lines:
-        said = Text(sanitize(line), style=_STYLES[block.tone])
-        yield Prose(Text.assemble((sanitize(page.of), "cyan"), ": ", said) if page.of else said)
+        text = Text(sanitize(line), style=_STYLES[block.tone])
+        yield Prose(Text.assemble((sanitize(page.subject), "cyan"), ": ", text) if page.subject else text)
 
 
 @drawn.register
@@ -146,9 +146,9 @@ def _(block: Cards, page: Page) -> Iterator[RenderableType]:
         yield Constrain(table, width)
 
 
-def _headline(card: Card, named: bool, width: int) -> Text:
+def _headline(card: Card, with_names: bool, width: int) -> Text:
     """The headline, and what it costs: at the right where there is room for both, and otherwise in lines of its own."""
-    headline, costs = Text(sanitize(card.headline), "bold"), [*map(sanitize, card.said_costs(named))]
+    headline, costs = Text(sanitize(card.headline), "bold"), [*map(sanitize, card.said_costs(with_names))]
     room = width - headline.cell_len - sum(map(cell_len, costs))
     if len(costs) == 1 and room >= _APART:
         return Text.assemble(headline, " " * room, costs[0])
@@ -167,9 +167,9 @@ def _(block: Notes, page: Page) -> Iterator[RenderableType]:
 def _(block: Series, page: Page) -> Iterator[RenderableType]:
     names = aligned([line.name for line in block.lines], max(page.width // 4, 8))
     for name, line in zip(names, block.lines, strict=True):
-        said = legend(line)
-        room = max(page.width - len(name) - len(said) - 5, 8)
-        yield Text.assemble("  ", (name, "cyan"), " ", glyphs(line, room), "  ", (said, "dim"))
+        legend_text = legend(line)
+        room = max(page.width - len(name) - len(legend_text) - 5, 8)
+        yield Text.assemble("  ", (name, "cyan"), " ", glyphs(line, room), "  ", (legend_text, "dim"))
 
 
 @drawn.register
@@ -193,8 +193,8 @@ def _(block: Table, page: Page) -> Iterator[RenderableType]:
     ]
     if table.rows:
         yield from fitting_tables(columns, page.width)
-    if table.shown < table.of:
-        yield Text(f"  {table.shown} of {table.of:,} rows", style="dim")
+    if table.shown_rows < table.total_rows:
+        yield Text(f"  {table.shown_rows} of {table.total_rows:,} rows", style="dim")
 
 
 @drawn.register

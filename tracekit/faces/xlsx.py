@@ -56,7 +56,7 @@ class _Formats:
         self._book = book
         self._made: dict[tuple[Any, ...], Any] = {}
 
-    def of(self, **properties: Any) -> Any:
+    def with_properties(self, **properties: Any) -> Any:
         key = tuple(sorted(properties.items()))
         if key not in self._made:
             self._made[key] = self._book.add_format(properties)
@@ -64,48 +64,48 @@ class _Formats:
 
     @property
     def head(self) -> Any:
-        return self.of(bold=True, bottom=1, text_wrap=True, valign="top")
+        return self.with_properties(bold=True, bottom=1, text_wrap=True, valign="top")
 
     def column(self, field: pa.Field) -> Any:
         """The format of a column's cells."""
         if not is_number(field):
-            return self.of(valign="top")
-        whole = "0" if role(field) == "identity" else "#,##0"
-        plain = whole if pa.types.is_integer(field.type) else "#,##0.###"
-        return self.of(num_format=_FORMATS.get(unit(field), plain), valign="top")
+            return self.with_properties(valign="top")
+        integer_format = "0" if role(field) == "identity" else "#,##0"
+        plain = integer_format if pa.types.is_integer(field.type) else "#,##0.###"
+        return self.with_properties(num_format=_FORMATS.get(unit(field), plain), valign="top")
 
 
 def _write_table(sheet: Any, table: FlatTable, formats: _Formats) -> None:
     rows = table.rows.slice(0, _ROWS - 1)
-    for at, field in enumerate(rows.schema):
-        sheet.write_string(0, at, heading(field) or "fact", formats.head)
+    for column, field in enumerate(rows.schema):
+        sheet.write_string(0, column, heading(field) or "fact", formats.head)
         if meaning(field):
-            sheet.write_comment(0, at, meaning(field))
+            sheet.write_comment(0, column, meaning(field))
         values = rows[field.name].to_pylist()
         shape = formats.column(field)
         longest = len(heading(field))
         for row, value in enumerate(values, 1):
-            longest = max(longest, _write(sheet, row, at, value, shape))
-        sheet.set_column(at, at, min(max(longest + 1, _WIDTHS[0]), _WRAPPED if at == 2 else _WIDTHS[1]))
+            longest = max(longest, _write(sheet, row, column, value, shape))
+        sheet.set_column(column, column, min(max(longest + 1, _WIDTHS[0]), _WRAPPED if column == 2 else _WIDTHS[1]))
     sheet.freeze_panes(1, 0)
     if len(rows) and len(rows.schema):
         sheet.autofilter(0, 0, len(rows), len(rows.schema) - 1)
 
 
-def _write(sheet: Any, row: int, at: int, value: object, shape: Any) -> int:
+def _write(sheet: Any, row: int, column: int, value: object, shape: Any) -> int:
     """Write one cell; returns its approximate width. Text is written as text, whatever it looks like."""
     if value is None:
         return 0
     if isinstance(value, bool):
-        sheet.write_boolean(row, at, value, shape)
+        sheet.write_boolean(row, column, value, shape)
         return 5
     if isinstance(value, int | float):
-        sheet.write_number(row, at, value, shape)
+        sheet.write_number(row, column, value, shape)
         return 12
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    shown = sanitize(text, _TEXT)
-    sheet.write_string(row, at, shown, shape)
-    return len(shown)
+    cell_text = sanitize(text, _TEXT)
+    sheet.write_string(row, column, cell_text, shape)
+    return len(cell_text)
 
 
 def _write_breakdown(book: Any, sheet: Any, block: Breakdown, formats: _Formats) -> None:
@@ -120,10 +120,10 @@ def _write_breakdown(book: Any, sheet: Any, block: Breakdown, formats: _Formats)
     sheet.write_row(0, 0, [sanitize(head, _TEXT) for head in heads], formats.head)
     for row, key in enumerate(block.keys, 1):
         total = {"bold": True, "top": 1} if key == TOTAL else {}
-        sheet.write_string(row, 0, label(block, key), formats.of(**total))
-        shape = formats.of(num_format=_FORMATS["ns"], **total)
-        for at, value in enumerate(_values(block, key), 1):
-            _write(sheet, row, at, value, shape)
+        sheet.write_string(row, 0, label(block, key), formats.with_properties(**total))
+        shape = formats.with_properties(num_format=_FORMATS["ns"], **total)
+        for column, value in enumerate(_values(block, key), 1):
+            _write(sheet, row, column, value, shape)
     sheet.set_column(0, 0, 18)
     sheet.set_column(1, len(heads) - 1, 16)
     sheet.freeze_panes(1, 1)
@@ -154,12 +154,12 @@ def _values(block: Breakdown, key: str) -> Iterable[float | None]:
         yield from (row.get(column) for column in ("delta_ns", "delta_low_ns", "delta_high_ns"))
 
 
-def _sheet_name(name: str, taken: set[str]) -> str:
+def _sheet_name(name: str, used_names: set[str]) -> str:
     """A name that Excel accepts: short, without some signs, and unique."""
     plain = _FORBIDDEN.sub("_", sanitize(name))[:_NAME] or "_"
     unique, tries = plain, 1
-    while unique.lower() in taken:
+    while unique.lower() in used_names:
         tries += 1
         unique = f"{plain[: _NAME - 4]}-{tries}"
-    taken.add(unique.lower())
+    used_names.add(unique.lower())
     return unique

@@ -67,9 +67,13 @@ class Card:
     also: tuple[str, ...] = ()  # smaller findings that are part of it
     line: tuple[str, int] | None = None  # the user's file and line, as they were recorded
 
-    def said_costs(self, named: bool) -> list[str]:
+    def said_costs(self, with_names: bool) -> list[str]:
         """What it costs each variant, with the names of the variants or without."""
-        return [": ".join(filter(None, (name if named else "", cost))) for name, cost in self.costs if named or cost]
+        return [
+            ": ".join(filter(None, (name if with_names else "", cost)))
+            for name, cost in self.costs
+            if with_names or cost
+        ]
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Table:
 class Line:
     """One row of a series: a value for each step, None where it is unknown, and a mark for special steps.
 
-    `over` says what the values are along, where that is not steps.
+    `span` says what the values are along, where that is not steps.
     """
 
     name: str
@@ -108,7 +112,7 @@ class Line:
     values: tuple[int | None, ...]
     marks: tuple[Mark, ...]
     unit: str = "ns"  # or B
-    over: str = ""
+    span: str = ""
 
     @property
     def usual(self) -> list[int]:
@@ -160,7 +164,7 @@ class Excerpt:
 
     `fused` has, in the same form, the cost of kernels that a line shares with other lines: their time counts once, and
     is shown at each of their lines. A `detail` is shown to people only where everything is requested, or can be folded;
-    what is `whole` has all of the file, and is folded even there.
+    what `is_whole_file` has all of the file, and is folded even there.
     """
 
     kind: ClassVar[str] = "excerpt"
@@ -170,9 +174,9 @@ class Excerpt:
     costs: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     fused: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     detail: bool = False
-    whole: bool = False
+    is_whole_file: bool = False
 
-    def off(self, line: tuple[str, int] | None) -> float:
+    def distance(self, line: tuple[str, int] | None) -> float:
         """How many lines that line of that file is off the middle; infinite if it is not among these."""
         if line is None or line[0] != self.file or not self.first <= line[1] < self.first + len(self.lines):
             return math.inf
@@ -184,7 +188,7 @@ KINDS: tuple[type[Block], ...] = (Sentences, Table, Breakdown, Series, Notes, Ex
 
 
 # What changes about columns where a recording has no steps: their heads, or whether people see them.
-_WHOLE = {"per_step": ("title", "number"), "step_ns": ("title", "time"), "step": ("role", "plumbing")}
+_RECORDING_METADATA = {"per_step": ("title", "number"), "step_ns": ("title", "time"), "step": ("role", "plumbing")}
 
 
 def of_the_recording_in(block: Block) -> Block:
@@ -211,9 +215,9 @@ def of_the_recording_in(block: Block) -> Block:
 
 
 def _of_the_whole(field: pa.Field) -> pa.Field:
-    if field.name not in _WHOLE:
+    if field.name not in _RECORDING_METADATA:
         return field
-    key, text = _WHOLE[field.name]
+    key, text = _RECORDING_METADATA[field.name]
     return field.with_metadata({**(field.metadata or {}), key.encode(): text.encode()})
 
 

@@ -78,13 +78,13 @@ def breakdown(
     if not means:
         return None
     longest = max(sum(row.values()) for row in means.values())
-    unit, scale = next((unit, scale) for unit, scale, least in _UNITS if longest >= scale * least)
+    unit, scale = next((unit, scale) for unit, scale, min_units in _UNITS if longest >= scale * min_units)
     cells: dict[str, dict[str, int]] = {key: {} for key in (*(part.key for part in parts), TOTAL)}
     for variant, row in means.items():
-        whole = apportioned([row[part.key] * 1000 / scale for part in parts])
-        for part, value in zip(parts, whole, strict=True):
+        rounded = apportioned([row[part.key] * 1000 / scale for part in parts])
+        for part, value in zip(parts, rounded, strict=True):
             cells[part.key][variant] = value
-        cells[TOTAL][variant] = sum(whole)
+        cells[TOTAL][variant] = sum(rounded)
     base = baselines or {}
     return Breakdown(
         name=name,

@@ -35,7 +35,7 @@ class ByVariant:
         ranks = sorted(profile.per_rank.items())
 
         def columns() -> list[RankColumns]:
-            return with_sizes([rank_columns(each, rank) for rank, each in ranks], profile)
+            return with_sizes([rank_columns(rank_profile, rank) for rank, rank_profile in ranks], profile)
 
         return _once(self._ranks, profile.name, columns)
 

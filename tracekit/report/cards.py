@@ -16,21 +16,21 @@ def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
         if not diagnosis.findings:
             verdicts.setdefault(diagnosis.verdict.sentence, []).append(name)
     return Cards(
-        (*(sentence(next(iter(of.values()))) for of in groups), *verdicts),
+        (*(sentence(next(iter(findings.values()))) for findings in groups), *verdicts),
         cards=(*map(_card, groups), *(_of_verdict(diagnoses[names[0]].verdict, names) for names in verdicts.values())),
         several=len(diagnoses) > 1,
     )
 
 
-def _card(of: dict[str, Finding]) -> Card:
-    name, finding = next(iter(of.items()))
-    whose = f"{name}: " if len({each.why for each in of.values()}) > 1 else ""
-    then = f" {finding.then[:1].upper()}{finding.then[1:]}." if finding.then else ""
+def _card(findings: dict[str, Finding]) -> Card:
+    name, finding = next(iter(findings.items()))
+    variant_prefix = f"{name}: " if len({finding.why for finding in findings.values()}) > 1 else ""
+    then_clause = f" {finding.then[:1].upper()}{finding.then[1:]}." if finding.then else ""
     return Card(
         finding.headline,
-        tuple((name, cost(finding)) for name, finding in of.items()),
+        tuple((name, cost(finding)) for name, finding in findings.items()),
         _place(finding),
-        f"{whose}{finding.why}{then}".strip(),
+        f"{variant_prefix}{finding.why}{then_clause}".strip(),
         finding.do,
         finding.also,
         None if finding.where.file is None or finding.where.line is None else (finding.where.file, finding.where.line),
@@ -43,11 +43,11 @@ def _of_verdict(verdict: Verdict, names: list[str]) -> Card:
 
 def _place(finding: Finding) -> str:
     """The user's line and function; empty where the headline names the line."""
-    where = finding.where
-    if where.file is None or where.at in finding.headline:
+    location = finding.where
+    if location.file is None or location.at in finding.headline:
         return ""
-    place = where.at.removeprefix(" at ").removeprefix(" in ")
-    return f"{place} {where.function}" if where.function is not None else place
+    place = location.at.removeprefix(" at ").removeprefix(" in ")
+    return f"{place} {location.function}" if location.function is not None else place
 
 
 def cost(finding: Finding) -> str:
@@ -58,21 +58,21 @@ def cost(finding: Finding) -> str:
     bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[finding.bound]
     if not finding.share:
         return f"{bound}{duration(finding.cost_ns)} a step"
-    if over := finding.over_steps:
-        recorded = duration(finding.cost_ns / finding.share * over)
-        return f"{bound}{duration(finding.cost_ns * over)} of the {recorded} recorded ({percent(finding.share)})"
+    if over_steps := finding.over_steps:
+        recorded = duration(finding.cost_ns / finding.share * over_steps)
+        return f"{bound}{duration(finding.cost_ns * over_steps)} of the {recorded} recorded ({percent(finding.share)})"
     step = duration(finding.cost_ns / finding.share)
     return f"{bound}{duration(finding.cost_ns)} of {step} a step ({percent(finding.share)})"
 
 
 def sentence(finding: Finding) -> str:
     """A finding as one paragraph: headline, cost, evidence, what to change."""
-    at, headline = finding.where.at, finding.headline.rstrip(".")
-    located = headline if at in headline else f"{at[1].upper()}{at[2:]}, {as_clause(headline)}"
+    location, headline = finding.where.at, finding.headline.rstrip(".")
+    located = headline if location in headline else f"{location[1].upper()}{location[2:]}, {as_clause(headline)}"
     share = f" ({percent(finding.share)})" if finding.share is not None else ""
-    said = f" – cost: up to {duration(finding.cost_ns)} a step{share}" if finding.cost_ns is not None else ""
+    cost_clause = f" – cost: up to {duration(finding.cost_ns)} a step{share}" if finding.cost_ns is not None else ""
     if finding.over_steps:
-        said = f" – cost: {cost(finding)}"
-    then = f"; {finding.then}" if finding.then else ""
+        cost_clause = f" – cost: {cost(finding)}"
+    then_clause = f"; {finding.then}" if finding.then else ""
     why = f"{finding.why} " if finding.why else ""
-    return f"{located}{said}{then}. {why}{finding.advice}".strip()
+    return f"{located}{cost_clause}{then_clause}. {why}{finding.advice}".strip()

@@ -59,19 +59,19 @@ class Side:
     @property
     def products_ns(self) -> float:
         """Time of the work that compiling leaves to the libraries' kernels."""
-        return self._of(_PRODUCTS)
+        return self._kinds_ns(_PRODUCTS)
 
     @property
     def fusible_ns(self) -> float:
         """Time of the work that fusing can reduce."""
-        return self._of(_FUSED)
+        return self._kinds_ns(_FUSED)
 
     @property
     def rows_ns(self) -> float:
         """Time of gathering and scattering."""
-        return self._of(_ROWS)
+        return self._kinds_ns(_ROWS)
 
-    def _of(self, kinds: tuple[str, ...]) -> float:
+    def _kinds_ns(self, kinds: tuple[str, ...]) -> float:
         return sum(self.work_ns.get(kind, 0.0) for kind in kinds)
 
     @cached_property
@@ -156,9 +156,9 @@ class Effects:
     def guard(self) -> str | None:
         """The guard that failed most often."""
         failed = Counter(
-            each.guard or each.reason
-            for each in self.ledger.compiles
-            if each.kind == "recompile" and (each.guard or each.reason)
+            compilation.guard or compilation.reason
+            for compilation in self.ledger.compiles
+            if compilation.kind == "recompile" and (compilation.guard or compilation.reason)
         )
         return failed.most_common(1)[0][0] if failed else None
 
@@ -171,16 +171,16 @@ class Effects:
     @property
     def traces_disagree(self) -> bool:
         """Whether the traced steps differ in the opposite direction from the unprofiled ones, beyond noise."""
-        (step_ratio, noise), theirs = self.step_ratio, self.eager.step_ns
-        traced = self.compiled.step_ns / theirs if theirs else 1.0
+        (step_ratio, noise), eager_ns = self.step_ratio, self.eager.step_ns
+        traced = self.compiled.step_ns / eager_ns if eager_ns else 1.0
         return not noise and (step_ratio - 1) * (traced - 1) < 0 and min(abs(step_ratio - 1), abs(traced - 1)) > _ALIKE
 
     @property
     def most_to_gain(self) -> float | None:
         """How many times faster the eager step would be without all that compiling can change; None if unlimited or
         unknown."""
-        left = sum(self.left_as_it_is.values())
-        return 1 / left if left > 0 else None
+        untouched_share = sum(self.left_as_it_is.values())
+        return 1 / untouched_share if untouched_share > 0 else None
 
     @property
     def left_as_it_is(self) -> dict[str, float]:
@@ -197,9 +197,14 @@ class Effects:
         return host.parts.get("guards", 0.0) if host is not None else 0.0
 
 
-def effects(compiled: Profile, baseline: Profile) -> Effects | None:
+def effects_of(compiled: Profile, baseline: Profile) -> Effects | None:
     """The effects of compiling; None unless a compiled variant is compared with an eager one."""
-    ours, theirs = compiled.variant, baseline.variant
-    if ours is None or theirs is None or not ours.requested.compile or theirs.requested.compile:
+    compiled_variant, baseline_variant = compiled.variant, baseline.variant
+    if (
+        compiled_variant is None
+        or baseline_variant is None
+        or not compiled_variant.requested.compile
+        or baseline_variant.requested.compile
+    ):
         return None
     return Effects(Side(compiled), Side(baseline))

@@ -17,11 +17,12 @@ _ALWAYS_DIFFERENT = {"captured", "cpu load", "gather bytes per s"}  # these diff
 def condition_notes(report: "Report") -> Iterator[Note]:
     """Which conditions differ between runs, and which comparisons are of different recipes, data or devices."""
     for entry in report.comparisons:
-        ours, theirs = report.member(entry.variant), report.member(entry.baseline)
-        for what, our_value, their_value in different_things(ours, theirs):
-            both = f"({our_value}; {their_value})"
+        member, baseline = report.member(entry.variant), report.member(entry.baseline)
+        for condition, our_value, their_value in different_things(member, baseline):
+            values = f"({our_value}; {their_value})"
             text = (
-                f"its {what} differs from that of {entry.baseline} {both}: that alone may explain a difference in time."
+                f"its {condition} differs from that of {entry.baseline} {values}: "
+                "that alone may explain a difference in time."
             )
             yield Note("warning", (entry.variant,), text)
     if len(report.subject.runs) > 1:
@@ -40,20 +41,20 @@ def described(run: Run) -> list[tuple[str, str]]:
 
 def _turns(run: Run) -> str:
     """What took turns, and why no blocks of steps did; empty if nothing is known."""
-    passes = [each for variant in run.variants if variant.measured for each in variant.measured.passes]
+    passes = [timed_pass for variant in run.variants if variant.measured for timed_pass in variant.measured.passes]
     if run.why_no_turns:
         return f"whole passes, because {run.why_no_turns}"
-    return "blocks of steps" if any(each.turns for each in passes) else ""
+    return "blocks of steps" if any(timed_pass.turns for timed_pass in passes) else ""
 
 
-def different_things(ours: Member, theirs: Member) -> Iterator[tuple[str, str, str]]:
+def different_things(member: Member, baseline: Member) -> Iterator[tuple[str, str, str]]:
     """Recipe, data or device, where both are known and differ."""
-    pairs = [("device", device_name(ours), device_name(theirs))]
-    if ours.run is not None and theirs.run is not None and ours.run is not theirs.run:
-        pairs += [(name, getattr(ours.run, name), getattr(theirs.run, name)) for name in ("recipe", "data")]
-    for what, our_value, their_value in pairs:
+    pairs = [("device", device_name(member), device_name(baseline))]
+    if member.run is not None and baseline.run is not None and member.run is not baseline.run:
+        pairs += [(name, getattr(member.run, name), getattr(baseline.run, name)) for name in ("recipe", "data")]
+    for condition, our_value, their_value in pairs:
         if our_value and their_value and our_value != their_value:
-            yield what, our_value, their_value
+            yield condition, our_value, their_value
 
 
 def _between_runs(report: "Report") -> Iterator[Note]:

@@ -52,8 +52,8 @@ def _ratio_of_traces(wall: Difference, base_ns: float, member: Member, baseline:
     return interval_from_logs(log - half, log + half)
 
 
-def _overlap(one: Interval, other: Interval) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+def _overlap(first: Interval, second: Interval) -> bool:
+    return first[0] <= second[1] and second[0] <= first[1]
 
 
 def _middle(interval: Interval) -> float:

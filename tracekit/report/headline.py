@@ -18,12 +18,12 @@ from tracekit.typical_step import typical_step
 from tracekit.units import count, duration, percent
 from tracekit.unprofiled import compared, compiling_cost
 
-_NAMED = 4  # contributions a sentence can carry
+_MAX_CONTRIBUTIONS = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed
-_TOLD = 0.01  # of what was recorded
+_MIN_UNKNOWN_SHARE = 0.01  # of what was recorded
 _LATE = 0.1  # of a step: a rank that delays the others by less is not told before all else, unless nothing costs more
 APART = 0.1  # of the median: a mean that is so far from it describes no step
-_SAID: dict[Contradiction, str] = {
+_CONTRADICTIONS: dict[Contradiction, str] = {
     "": "",
     "opposite": " The traces and the unprofiled step times disagree on which is faster: trust the latter.",
     "unsure": "",  # both sentences say what they rest on
@@ -35,18 +35,18 @@ _SAID: dict[Contradiction, str] = {
 def headline(report: Report) -> list[str]:
     """Which rank delays a job; one sentence about each variant and its baseline, or about a baseline that nothing is
     compared with."""
-    said = [
+    sentences = [
         *_late_ranks(report),
         *(sentence for base, group in report.groups for sentence in _of_group(report, base, group)),
     ]
     stepless = report.profiles == report.members and not any(map(has_steps, report.profiles))
-    return [*map(of_the_recording, said)] if stepless else said
+    return [*map(of_the_recording, sentences)] if stepless else sentences
 
 
 def _late_ranks(report: Report) -> Iterator[str]:
-    for name, found in report.diagnoses.items():
-        late = next((each for each in found.findings if each.id == "late_rank"), None)
-        if late is not None and (late.id == found.verdict.id or (late.share or 0.0) >= _LATE):
+    for name, diagnosis in report.diagnoses.items():
+        late = next((finding for finding in diagnosis.findings if finding.id == "late_rank"), None)
+        if late is not None and (late.id == diagnosis.verdict.id or (late.share or 0.0) >= _LATE):
             yield (
                 f"{sanitize(name)}: {sanitize(late.title)}." if len(report.members) > 1 else f"{sanitize(late.title)}."
             )
@@ -55,14 +55,14 @@ def _late_ranks(report: Report) -> Iterator[str]:
 def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:
     entries = [(member, entry) for member in group if (entry := report.comparison(member.name)) is not None]
     if not entries:
-        return [_alone(base)]
+        return [_single_variant(base)]
     return [
         _never_compiled(member) or _against(report, member, base, entry) + _cold(member, base) + _gave_up(member)
         for member, entry in entries
     ]
 
 
-def _alone(member: Member) -> str:
+def _single_variant(member: Member) -> str:
     name, wall, host = sanitize(member.name), member.means["wall"], member.means["host"]
     if isinstance(member, Untraced):
         pace, why = duration(unprofiled_ns(member)), sanitize(f"{member.outcome}: {member.reason}")
@@ -76,26 +76,27 @@ def _alone(member: Member) -> str:
 
 
 def _against(report: Report, member: Member, base: Member, entry: Comparison) -> str:
-    name, other, wall = sanitize(member.name), sanitize(base.name), entry.wall
-    ours, theirs = member.means["wall"], base.means["wall"]
+    name, base_name, wall = sanitize(member.name), sanitize(base.name), entry.wall
+    mean, base_mean = member.means["wall"], base.means["wall"]
     contrast = contrast_of(member, base)
     if contrast is not None:
         takes = f"{name} takes {duration(unprofiled_ns(member))} a step unprofiled"
         elsewhere = ", measured in another capture" if contrast.covers == "passes" else ""
-        text = f"{takes}, {compared(contrast, other)}{elsewhere}.{unlike(member, base)}"
+        text = f"{takes}, {compared(contrast, base_name)}{elsewhere}.{unlike(member, base)}"
         if wall is None:
             return f"{text} Where the difference comes from is unknown."
         if (change := report.calibrated_difference(entry)) is not None:
             return (
                 f"{text} Without the profiler's own time (an estimate), a step changes by "
-                f"{duration(change.delta_ns, signed=True)} compared with {other}: {_changes(change)}."
+                f"{duration(change.delta_ns, signed=True)} compared with {base_name}: {_changes(change)}."
             )
-        return f"{text} Profiled steps are {_traced(wall)}: {_changes(wall)}.{_SAID[contradiction(report, entry)]}"
-    if wall is None or ours is None or theirs is None:
-        return f"{name} and {other}: the wall time of a step cannot be compared."
+        caveat = _CONTRADICTIONS[contradiction(report, entry)]
+        return f"{text} Profiled steps are {_traced(wall)}: {_changes(wall)}.{caveat}"
+    if wall is None or mean is None or base_mean is None:
+        return f"{name} and {base_name}: the wall time of a step cannot be compared."
     noise = ", within noise" if wall.delta_interval is not None and wall.is_noise() else ""
-    takes = duration(ours.step_ns, like=max(ours.step_ns, theirs.step_ns))
-    pace = f"{_faster(ours.step_ns, theirs.step_ns)} {other}{noise or ', from one trace each'}"
+    takes = duration(mean.step_ns, like=max(mean.step_ns, base_mean.step_ns))
+    pace = f"{_faster(mean.step_ns, base_mean.step_ns)} {base_name}{noise or ', from one trace each'}"
     text = f"{name} takes {takes} a step, {pace}: {_changes(wall)}.{unlike(member, base)}"
     return text + _left_out(member)
 
@@ -114,19 +115,20 @@ def _left_out(member: Member) -> str:
     """What the mean leaves out: the recorded steps that compile, and first steps in which something starts up."""
     if isinstance(member, Untraced):
         return ""
-    view, said = member.views["wall"], ""
+    view, text = member.views["wall"], ""
     compiling = view.known & member.attribution.compiles & ~member.counted
     if cost := int(view.totals[compiling, view.keys.index("compile")].sum()):
         steps = f"{count(int(compiling.sum()))} of its {count(int(view.known.sum()))} steps"
-        said = f" Compiling takes another {duration(cost)}, in {steps}."
-    if (unseen := member.unseen.total()) >= _TOLD * (known := int(view.step_ns[view.known].sum())) and unseen:
-        said += (
-            f" Of the {duration(known)} recorded, {duration(unseen)} lie before the first or after the last recorded "
-            "work of the GPU: what it did then is unknown."
+        text = f" Compiling takes another {duration(cost)}, in {steps}."
+    known_ns, unseen_ns = int(view.step_ns[view.known].sum()), member.unseen.total()
+    if unseen_ns and unseen_ns >= _MIN_UNKNOWN_SHARE * known_ns:
+        text += (
+            f" Of the {duration(known_ns)} recorded, {duration(unseen_ns)} lie before the first or after the last "
+            "recorded work of the GPU: what it did then is unknown."
         )
     if member.cold_steps:
-        said += f" Left out of the mean: {sanitize(cold_said(member))}."
-    return said
+        text += f" Left out of the mean: {sanitize(cold_said(member))}."
+    return text
 
 
 def _never_compiled(member: Member) -> str:
@@ -140,7 +142,7 @@ def _gave_up(member: Member) -> str:
     names = [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in limits)]
     if not names:
         return ""
-    gave_up = ", ".join(names[:_NAMED])
+    gave_up = ", ".join(names[:_MAX_CONTRIBUTIONS])
     return f" The compiler gave up on {gave_up} at the recompile limit: from then on, that code ran eagerly."
 
 
@@ -155,32 +157,32 @@ def _cold(member: Member, base: Member) -> str:
     return f" Compiling cost {cost}: it breaks even after {count(round(steps))} steps."
 
 
-def _faster(ours: float, theirs: float) -> str:
-    if not ours or not theirs:
+def _faster(step_ns: float, base_step_ns: float) -> str:
+    if not step_ns or not base_step_ns:
         return "not comparable with"
-    said = faster(ours, theirs)
-    return f"{said} {'as' if said == 'as fast' else 'than'}"
+    pace = faster(step_ns, base_step_ns)
+    return f"{pace} {'as' if pace == 'as fast' else 'than'}"
 
 
 def _changes(wall: Difference) -> str:
     changed = sum(abs(part) for part in wall.parts.values())
     largest = sorted(wall.parts.items(), key=lambda item: -abs(item[1]))
-    worth = [(key, part) for key, part in largest if part and abs(part) >= _WORTH * changed][:_NAMED]
+    worth = [(key, part) for key, part in largest if part and abs(part) >= _WORTH * changed][:_MAX_CONTRIBUTIONS]
     like = max(abs(wall.delta_ns), *(abs(part) for part in wall.parts.values()))
-    named = [f"{duration(part, signed=True, like=like)} {BUCKETS[key].noun}" for key, part in worth]
-    return ", ".join(named) or "nothing changed"
+    contributions = [f"{duration(part, signed=True, like=like)} {BUCKETS[key].noun}" for key, part in worth]
+    return ", ".join(contributions) or "nothing changed"
 
 
 def _largest(parts: dict[str, float], member: Profile) -> str:
     """The largest parts of a step. Operators that submit work to a device that was not recorded do not compute it."""
     total = sum(parts.values())
     largest = sorted(parts.items(), key=lambda item: -item[1])
-    worth = [(key, part) for key, part in largest if part and part >= _WORTH * total][:_NAMED]
+    worth = [(key, part) for key, part in largest if part and part >= _WORTH * total][:_MAX_CONTRIBUTIONS]
     nouns = {key: BUCKETS[key].noun for key, _ in worth}
     if "cpu_compute" in nouns and device_side_missing(member.trace) is not None:
         nouns["cpu_compute"] = "operators"
-    named = [f"{duration(part, like=total)} {nouns[key]} ({percent(part / total)})" for key, part in worth]
-    return ", ".join(named) or "nothing"
+    contributions = [f"{duration(part, like=total)} {nouns[key]} ({percent(part / total)})" for key, part in worth]
+    return ", ".join(contributions) or "nothing"
 
 
 def _unprofiled(member: Member) -> str:
@@ -195,10 +197,12 @@ def _traced(wall: Difference) -> str:
         return f"{_longer(wall.delta_ns)} (one trace each)"
     like = max(map(abs, wall.delta_interval))
     ends = " … ".join(duration(end, signed=True, like=like) for end in wall.delta_interval)
-    over = f"{ends} over {wall.pairs} pairs of traces"
+    interval = f"{ends} over {wall.pairs} pairs of traces"
     if wall.is_outside():
-        return f"{_longer(sum(wall.delta_interval) / 2)} ({over}), but {_longer(wall.delta_ns)} in the longest traces"
-    return f"{_longer(wall.delta_ns)} (one trace each; {over})"
+        return (
+            f"{_longer(sum(wall.delta_interval) / 2)} ({interval}), but {_longer(wall.delta_ns)} in the longest traces"
+        )
+    return f"{_longer(wall.delta_ns)} (one trace each; {interval})"
 
 
 def _longer(delta_ns: float) -> str:

@@ -24,10 +24,10 @@ _KINDS = {
     "sparse": "sparse products",
     "embedding": "embeddings",
 }
-_MUCH = 0.2  # of the work: where one side has so much of a kind and the other has none, they do different work
+_LARGE_SHARE = 0.2  # of the work: where one side has so much of a kind and the other has none, they do different work
 _PRODUCTS = ("matmul", "convolution")
-_LEAST = 3  # sizes of operands on either side, to say that the sides have none in common
-_MOST = 2  # reasons that a sentence carries
+_MIN_SIZES = 3  # sizes of operands on either side, to say that the sides have none in common
+_MAX_REASONS = 2  # reasons that a sentence carries
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -46,22 +46,22 @@ def unlike(member: Member, base: Member) -> str:
     """
     if member.run is not None and member.run is base.run:
         return ""
-    (name, device), (other, other_device) = ((sanitize(each.name), device_name(each)) for each in (member, base))
+    (name, device), (base_name, other_device) = ((sanitize(side.name), device_name(side)) for side in (member, base))
     same_program = member.run is not None and base.run is not None and member.run.recipe == base.run.recipe
     types: list[set[str]] = []
     if isinstance(member, Profile) and isinstance(base, Profile) and not same_program:
-        ours, theirs = known_work(member), known_work(base)
-        reasons = [*_differences(member.name, ours, base.name, theirs)]
-        if min(len(ours.sizes), len(theirs.sizes)) >= _LEAST and ours.sizes.isdisjoint(theirs.sizes):
+        work, base_work = known_work(member), known_work(base)
+        reasons = [*_differences(member.name, work, base.name, base_work)]
+        if min(len(work.sizes), len(base_work.sizes)) >= _MIN_SIZES and work.sizes.isdisjoint(base_work.sizes):
             reasons.append("no operand of their matrix products and convolutions has the same size")
         if reasons:
-            return f" This is hardly a comparison: {'; '.join(reasons[:_MOST])}."
-        types = [ours.types, theirs.types]
+            return f" This is hardly a comparison: {'; '.join(reasons[:_MAX_REASONS])}."
+        types = [work.types, base_work.types]
     if device and other_device and device != other_device:
-        return f" They ran on different devices: {name} on {sanitize(device)}, {other} on {sanitize(other_device)}."
+        return f" They ran on different devices: {name} on {sanitize(device)}, {base_name} on {sanitize(other_device)}."
     if all(types) and types and types[0].isdisjoint(types[1]):
-        said = [" and ".join(sorted(each)) for each in types]
-        return f" They compute with different types: {name} multiplies {said[0]}, {other} {said[1]}."
+        type_texts = [" and ".join(sorted(side_types)) for side_types in types]
+        return f" They compute with different types: {name} multiplies {type_texts[0]}, {base_name} {type_texts[1]}."
     return ""
 
 
@@ -76,15 +76,18 @@ def known_work(profile: Profile) -> Work:
     return work
 
 
-def _differences(name: str, ours: Work, other: str, theirs: Work) -> Iterator[str]:
-    if ours.device != theirs.device:
-        yield f"one computes on a {ours.device.upper()}, the other on a {theirs.device.upper()}"
+def _differences(name: str, work: Work, base_name: str, base_work: Work) -> Iterator[str]:
+    if work.device != base_work.device:
+        yield f"one computes on a {work.device.upper()}, the other on a {base_work.device.upper()}"
         return
-    for kind in dict.fromkeys(_KINDS.values()) if ours.shares and theirs.shares else ():
-        for one, much, rest, none in ((name, ours, other, theirs), (other, theirs, name, ours)):
-            if much.shares.get(kind, 0.0) >= _MUCH and kind not in none.shares:
-                share = f"{percent(much.shares[kind])} of {sanitize(one)}'s work is {kind}"
-                yield f"{share}, and {sanitize(rest)} has none"
+    for kind in dict.fromkeys(_KINDS.values()) if work.shares and base_work.shares else ():
+        for richer_name, richer, poorer_name, poorer in (
+            (name, work, base_name, base_work),
+            (base_name, base_work, name, work),
+        ):
+            if richer.shares.get(kind, 0.0) >= _LARGE_SHARE and kind not in poorer.shares:
+                share = f"{percent(richer.shares[kind])} of {sanitize(richer_name)}'s work is {kind}"
+                yield f"{share}, and {sanitize(poorer_name)} has none"
 
 
 def _shares(profile: Profile) -> dict[str, float]:
@@ -104,8 +107,8 @@ def _shares(profile: Profile) -> dict[str, float]:
 
 def _operands(profile: Profile) -> tuple[set[tuple[int, ...]], set[str]]:
     sizes, types = set(), set()
-    for row, known in profile.sample.known.items():
+    for row, operator in profile.sample.known.items():
         if kernel_class("", profile.trace.names[profile.trace.name_codes[row]]) in _PRODUCTS:
-            sizes |= {tuple(sorted(dims)) for dims in known.inputs or () if len(dims) > 1}
-            types |= {each.removeprefix("c10::") for each in known.types if each in BYTES_OF_TYPE}
+            sizes |= {tuple(sorted(dims)) for dims in operator.inputs or () if len(dims) > 1}
+            types |= {type_name.removeprefix("c10::") for type_name in operator.types if type_name in BYTES_OF_TYPE}
     return sizes, types

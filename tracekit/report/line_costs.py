@@ -37,13 +37,13 @@ class SideBySide:
     @cached_property
     def row_of(self) -> dict[Group, Row]:
         """Each line and group that occurs, and the row that it is part of."""
-        none = [dict.fromkeys(map(_lines, each.means.owners), 0.0) for each in self.variants]
-        return rows(every | each.by(_lines) for every, each in zip(none, self.variants, strict=True))
+        zeros = [dict.fromkeys(map(_lines, variant.means.owners), 0.0) for variant in self.variants]
+        return rows(zero_costs | variant.by(_lines) for zero_costs, variant in zip(zeros, self.variants, strict=True))
 
     def table(self) -> pa.Table:
         """A row per line or group, most expensive first."""
         order = self.order
-        named = (
+        identity_columns = (
             (column("line", pa.string(), "your lines", role="place"), [short(row) or NO_LINE for row in order]),
             (column("function", pa.string(), "your function", role="detail"), [functions_of(row) for row in order]),
             (
@@ -55,7 +55,7 @@ class SideBySide:
                 [_number(row) for row in order],
             ),
         )
-        return self._costs.table(named, order)
+        return self._costs.table(identity_columns, order)
 
     @cached_property
     def _costs(self) -> OwnerCosts[Row]:
@@ -68,11 +68,11 @@ class SideBySide:
 
     def every_row(self) -> pa.Table:
         """The same for programs: owner by owner, bucket by bucket, in both views."""
-        return lines_table({each.name: each.means for each in self.variants}, self.row_of.__getitem__)
+        return lines_table({variant.name: variant.means for variant in self.variants}, self.row_of.__getitem__)
 
     def blocks(self) -> Iterator[Block]:
         """The report's blocks: how much is known, the rows, and the source of the most expensive function."""
-        yield Sentences(tuple(_known(self.variants)))
+        yield Sentences(tuple(_coverage_sentences(self.variants)))
         yield Table("lines", self.table(), exported=False)
         if (function := self._most_expensive()) is not None:
             yield from self.excerpts(*function)
@@ -81,14 +81,14 @@ class SideBySide:
         """The whole files that cost at least the least share worth showing."""
         for file in self.sources:
             costs = source_costs(self.variants, file)
-            if any(costs.total_ns(each.name) >= _WORTH * each.total_ns > 0 for each in self.variants):
+            if any(costs.total_ns(variant.name) >= _WORTH * variant.total_ns > 0 for variant in self.variants):
                 lines = tuple(costs.text.splitlines())
-                yield Excerpt(file, 1, lines, costs.alone, costs.fused_by_line(), detail=True, whole=True)
+                yield Excerpt(file, 1, lines, costs.alone, costs.fused_by_line(), detail=True, is_whole_file=True)
 
     def _most_expensive(self) -> tuple[str, str] | None:
         total: dict[tuple[str, str], float] = {}
-        for each in self.variants:
-            for group, ns in each.by(_lines).items():
+        for variant in self.variants:
+            for group, ns in variant.by(_lines).items():
                 for key in {(line.file, line.function) for line in group if line.file in self.sources}:
                     total[key] = total.get(key, 0.0) + ns
         return max(total, key=lambda key: total[key], default=None)
@@ -110,11 +110,24 @@ class SideBySide:
 
     def functions(self, file: str) -> list[str]:
         """The functions of a file."""
-        return sorted({each.name for variant in self.variants for each in variant.means.functions if each.file == file})
+        return sorted(
+            {
+                definition.name
+                for variant in self.variants
+                for definition in variant.means.functions
+                if definition.file == file
+            }
+        )
 
     def _extents(self, file: str, function: str) -> list[tuple[int, int]]:
-        every = (each for variant in self.variants for each in variant.means.functions)
-        return sorted({(each.first, each.last) for each in every if (each.file, each.name) == (file, function)})
+        definitions = (definition for variant in self.variants for definition in variant.means.functions)
+        return sorted(
+            {
+                (definition.first, definition.last)
+                for definition in definitions
+                if (definition.file, definition.name) == (file, function)
+            }
+        )
 
 
 def _file(row: Row) -> str | None:
@@ -133,25 +146,27 @@ def _fused(entries: Sequence[Fused]) -> pa.Table:
             column("step_ns", pa.float64(), "mean per counted step", "ns"),
         ]
     )
-    columns = ([short(each.lines) for each in entries], [each.variant for each in entries])
-    arrays = [*map(pa.array, columns), pa.array([each.step_ns for each in entries], pa.float64())]
+    columns = ([short(fused_group.lines) for fused_group in entries], [fused_group.variant for fused_group in entries])
+    arrays = [*map(pa.array, columns), pa.array([fused_group.step_ns for fused_group in entries], pa.float64())]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
+def _coverage_sentences(variants: Sequence[VariantOwners]) -> Iterator[str]:
     """How much of a step belongs to a known line, how much of that is estimated, and which variants have no lines."""
-    answered = [each for each in variants if each.total_ns]
+    answered = [variant for variant in variants if variant.total_ns]
     if answered:
-        shares = {each.name: percent(each.share(lambda owner: bool(owner.lines))) for each in answered}
-        sentence = f"{_each(shares, steps_of(answered))} belongs to your lines"
-        divided = {each.name: percent(each.means.divided_ns(each.view) / each.total_ns) for each in answered}
-        if any(each.means.divided_ns(each.view) for each in answered):
+        shares = {variant.name: percent(variant.share(lambda owner: bool(owner.lines))) for variant in answered}
+        sentence = f"{_listed(shares, steps_of(answered))} belongs to your lines"
+        divided = {
+            variant.name: percent(variant.means.divided_ns(variant.view) / variant.total_ns) for variant in answered
+        }
+        if any(variant.means.divided_ns(variant.view) for variant in answered):
             sentence = (
-                f"{sentence}. For {_each(divided)} of a step, the split between lines is an estimate: where several "
+                f"{sentence}. For {_listed(divided)} of a step, the split between lines is an estimate: where several "
                 "lines ran between two operators, their time is divided as in the recording with stacks"
             )
         yield f"{sentence}."
-    if any(line.whole for each in answered for owner in each.means.owners for line in owner.lines):
+    if any(line.whole for variant in answered for owner in variant.means.owners for line in owner.lines):
         yield "Only functions are known, not lines: each stands at its def. Capture with tracekit to get lines."
     if without_lines := _of_graph_calls(answered, lambda means: means.calls_without_lines):
         yield (
@@ -164,27 +179,31 @@ def _known(variants: Sequence[VariantOwners]) -> Iterator[str]:
             "a group may hold lines that its kernel does not come from, and kernels on the CPU count towards all lines "
             "of their graph. Captures with torch 2.9 or later record the lines of each kernel."
         )
-    if nameless := [each.name for each in answered if each.means.keeps_no_lines]:
+    if nameless := [variant.name for variant in answered if variant.means.keeps_no_lines]:
         yield (
             f"{', '.join(nameless)}: this backend does not keep the lines that its graphs come from, as Inductor does, "
             f"so what they run is counted as {NO_LINE}."
         )
-    for each in variants:
-        if not each.total_ns:
-            yield f"{each.name}: {each.means.reason or f'its {each.view} time is unknown'}."
-        elif each.means.unproven and each.share(lambda owner: bool(owner.lines)) < _MOSTLY:
-            named = ", ".join(each.means.unproven[:_UNPROVEN])
-            yield f"{each.name}: code in {named} counts as a library's; with --mine it counts as yours."
+    for variant in variants:
+        if not variant.total_ns:
+            yield f"{variant.name}: {variant.means.reason or f'its {variant.view} time is unknown'}."
+        elif variant.means.unproven and variant.share(lambda owner: bool(owner.lines)) < _MOSTLY:
+            packages = ", ".join(variant.means.unproven[:_UNPROVEN])
+            yield f"{variant.name}: code in {packages} counts as a library's; with --mine it counts as yours."
 
 
 def _of_graph_calls(variants: Sequence[VariantOwners], count: Callable[[OwnerMeans], int]) -> str:
     """Their share of the calls of compiled graphs, variant by variant; empty where there are none."""
-    return _each(
-        {each.name: percent(count(each.means) / each.means.graph_calls) for each in variants if count(each.means)}
+    return _listed(
+        {
+            variant.name: percent(count(variant.means) / variant.means.graph_calls)
+            for variant in variants
+            if count(variant.means)
+        }
     )
 
 
-def _each(shares: Mapping[str, str], steps: Mapping[str, float] | None = None) -> str:
+def _listed(shares: Mapping[str, str], steps: Mapping[str, float] | None = None) -> str:
     """`99.9 % of 102 ms a step (eager), …`."""
-    of = {name: f"{share} of {duration(steps[name])} a step" if steps else share for name, share in shares.items()}
-    return ", ".join(f"{text} ({name})" if len(of) > 1 else text for name, text in of.items())
+    texts = {name: f"{share} of {duration(steps[name])} a step" if steps else share for name, share in shares.items()}
+    return ", ".join(f"{text} ({name})" if len(texts) > 1 else text for name, text in texts.items())

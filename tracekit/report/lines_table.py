@@ -43,7 +43,9 @@ def lines_table(variants: dict[str, OwnerMeans], row_of: Callable[[Group], Group
 
 def _rows(variant: str, means: OwnerMeans, row_of: Callable[[Group], Group]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for mean in sorted(means.means, key=lambda each: (each.view != "wall", -each.step_ns, each.owner)):
+    for mean in sorted(
+        means.means, key=lambda owner_mean: (owner_mean.view != "wall", -owner_mean.step_ns, owner_mean.owner)
+    ):
         lines, library, module, phase = means.owners[mean.owner]
         single = lines[0] if len(lines) == 1 else None
         rows.append(

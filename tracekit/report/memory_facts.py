@@ -10,17 +10,17 @@ from tracekit.memory.use import DeviceUse, Holder
 from tracekit.trace.schema import column
 from tracekit.units import percent, size
 
-_REAL, _WHOLE, _TEXT = pa.float64(), pa.int64(), pa.string()
+_REAL, _INTEGER, _TEXT = pa.float64(), pa.int64(), pa.string()
 DEVICE = (
     column("device", _TEXT, "cpu, cuda:0 …"),
-    column("peak_bytes", _WHOLE, "held at the peak above what was held when the recording began", "B"),
+    column("peak_bytes", _INTEGER, "held at the peak above what was held when the recording began", "B"),
     column("peak_phase", _TEXT, "phase of the peak; null where no stacks show phases"),
-    column("before_bytes", _WHOLE, "held when the recording began; null on a CPU, where it is not counted", "B"),
+    column("before_bytes", _INTEGER, "held when the recording began; null on a CPU, where it is not counted", "B"),
     column("allocated_bytes", _REAL, "allocated per step, including what is released again", "B"),
     column("allocations", _REAL, "allocations per step"),
     column("churn", _REAL, "allocated per step, as a multiple of the part of it that is held at the peak", "×"),
-    column("reserved_bytes", _WHOLE, "most that the allocator reserves; null where it reserves nothing", "B"),
-    column("idle_bytes", _WHOLE, "part of reserved_bytes that is not allocated when most is reserved", "B"),
+    column("reserved_bytes", _INTEGER, "most that the allocator reserves; null where it reserves nothing", "B"),
+    column("idle_bytes", _INTEGER, "part of reserved_bytes that is not allocated when most is reserved", "B"),
     column("fragmentation", _REAL, "idle share of the reserved memory", "share"),
 )
 HOLDER = (
@@ -33,20 +33,20 @@ HOLDER = (
     ),
     column("operator", _TEXT, "operator that allocates", role="name"),
     column("phase", _TEXT, "phase of these allocations"),
-    column("peak_bytes", _WHOLE, "memory held at the peak", "B"),
+    column("peak_bytes", _INTEGER, "memory held at the peak", "B"),
     column("share", _REAL, "share of what was allocated since the recording began and is held at the peak", "share"),
-    column("tensors", _WHOLE, "allocations held at the peak"),
+    column("tensors", _INTEGER, "allocations held at the peak"),
     column("allocated_bytes", _REAL, "allocated per step", "B"),
     column("allocations", _REAL, "allocations per step", role="detail"),
     column("file", _TEXT, "your file", role="source"),
-    column("line", _WHOLE, "line number in the file", role="source"),
+    column("line", _INTEGER, "line number in the file", role="source"),
     column("function", _TEXT, "your function", role="source"),
 )
 
 
 def main_device(use: MemoryUse) -> DeviceUse:
     """The GPU with the highest peak; without a GPU, the device with the highest peak."""
-    return max(use.devices, key=lambda each: (not each.device.startswith("cpu"), each.peak_bytes))
+    return max(use.devices, key=lambda device: (not device.device.startswith("cpu"), device.peak_bytes))
 
 
 def peak_phase(use: MemoryUse, device: DeviceUse) -> str | None:
@@ -74,8 +74,8 @@ def share_held(holder: Holder, device: DeviceUse) -> float:
 
 def churn(device: DeviceUse) -> float | None:
     """What a step allocates, as a multiple of the part of it that is held at the peak; None if none of it is."""
-    held = sum(each.peak_bytes for each in device.holders)
-    return device.allocated_bytes / held if held else None
+    held_bytes = sum(holder.peak_bytes for holder in device.holders)
+    return device.allocated_bytes / held_bytes if held_bytes else None
 
 
 def device_facts(use: MemoryUse, device: DeviceUse) -> dict[str, Any]:
@@ -97,24 +97,24 @@ def device_facts(use: MemoryUse, device: DeviceUse) -> dict[str, Any]:
 
 def holder_facts(use: MemoryUse, device: DeviceUse) -> Iterator[dict[str, Any]]:
     """Rows of `HOLDER`, what holds the most at the peak first."""
-    held = _held_bytes(device)
-    for each in device.holders:
+    held_bytes = _held_bytes(device)
+    for holder in device.holders:
         yield {
             "device": device.device,
-            "where": each.where,
-            "operator": each.operator,
-            "phase": each.phase if use.owned else None,
-            "peak_bytes": each.peak_bytes if device.addressed else None,
-            "share": each.peak_bytes / held if device.addressed else None,
-            "tensors": each.tensors if device.addressed else None,
-            "allocated_bytes": each.allocated_bytes,
-            "allocations": each.allocations,
-            "file": each.file,
-            "line": each.line,
-            "function": each.function,
+            "where": holder.where,
+            "operator": holder.operator,
+            "phase": holder.phase if use.owned else None,
+            "peak_bytes": holder.peak_bytes if device.addressed else None,
+            "share": holder.peak_bytes / held_bytes if device.addressed else None,
+            "tensors": holder.tensors if device.addressed else None,
+            "allocated_bytes": holder.allocated_bytes,
+            "allocations": holder.allocations,
+            "file": holder.file,
+            "line": holder.line,
+            "function": holder.function,
         }
 
 
 def _held_bytes(device: DeviceUse) -> int:
     """What was allocated since the recording began and is held at the peak."""
-    return max(sum(each.peak_bytes for each in device.holders), 1)
+    return max(sum(holder.peak_bytes for holder in device.holders), 1)

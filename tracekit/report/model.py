@@ -42,24 +42,28 @@ class Report:
         """`compiled against eager`; for a study, its folder."""
         if self.subject.study is not None:
             return f"Study {self.subject.study.folder.resolve().name}"
-        others = ", ".join(entry.variant for entry in self.comparisons)
-        return " against ".join(filter(None, [others, ", ".join(base.name for base, _ in self.groups)]))
+        compared_names = ", ".join(entry.variant for entry in self.comparisons)
+        return " against ".join(filter(None, [compared_names, ", ".join(base.name for base, _ in self.groups)]))
 
     @cached_property
     def answers(self) -> list[tuple[Profile, Answer]]:
         """Every analysis of every variant: analysis by analysis, so that variants are side by side."""
         summaries = [self.by_variant.summaries(profile) for profile in self.profiles]
-        return [pair for each in zip(*summaries, strict=True) for pair in zip(self.profiles, each, strict=True)]
+        return [
+            pair
+            for variant_answers in zip(*summaries, strict=True)
+            for pair in zip(self.profiles, variant_answers, strict=True)
+        ]
 
     @cached_property
     def diagnoses(self) -> dict[str, Diagnosis]:
         """What bounds each variant's step, and the findings, by variant."""
-        found = {}
+        diagnoses = {}
         for profile in self.profiles:
             alone = self.by_variant.diagnosis(replace(profile, calibration=self.calibrated.get(profile.name)))
             of_all = with_waits(alone, profile, self.collectives.get(profile.name))
-            found[profile.name] = with_straggler(of_all, profile, self.straggler(profile.name))
-        return found
+            diagnoses[profile.name] = with_straggler(of_all, profile, self.straggler(profile.name))
+        return diagnoses
 
     @cached_property
     def calibrations(self) -> dict[str, Calibration]:
@@ -70,12 +74,16 @@ class Report:
     @property
     def calibrated(self) -> dict[str, Calibration]:
         """Those of variants that have such an estimate."""
-        return {name: each for name, each in self.calibrations.items() if not each.why_not}
+        return {name: calibration for name, calibration in self.calibrations.items() if not calibration.why_not}
 
     def calibrated_difference(self, entry: Comparison) -> Difference | None:
         """What differs in wall time without the time of recording; None where that is not estimated of both sides."""
-        ours, theirs = self.calibrated.get(entry.variant), self.calibrated.get(entry.baseline)
-        return calibrated(ours, theirs) if ours is not None and theirs is not None else None
+        calibration, base_calibration = self.calibrated.get(entry.variant), self.calibrated.get(entry.baseline)
+        return (
+            calibrated(calibration, base_calibration)
+            if calibration is not None and base_calibration is not None
+            else None
+        )
 
     def straggler(self, name: str) -> Straggler | None:
         """The rank that delays the others, in a variant of which several ranks were recorded."""
@@ -150,16 +158,16 @@ def report(subject: Subject, baseline: str | None = None) -> Report:
     by_name = {member.name: member for member in able}
     if baseline is not None and baseline not in by_name:
         raise UnknownVariantError(baseline, list(by_name))
-    named = by_name[baseline] if baseline is not None else None
-    comparisons = list(_comparisons(subject.known, able, named))
-    return Report(subject, named or able[0], comparisons)
+    requested_base = by_name[baseline] if baseline is not None else None
+    comparisons = list(_comparisons(subject.known, able, requested_base))
+    return Report(subject, requested_base or able[0], comparisons)
 
 
-def _comparisons(members: list[Member], able: list[Member], named: Member | None) -> Iterator[Comparison]:
+def _comparisons(members: list[Member], able: list[Member], requested_base: Member | None) -> Iterator[Comparison]:
     first: dict[str, Member] = {}
     for member in [*able, *members]:
         first.setdefault(member.run_name, member)
     for member in members:
-        base = named or first[member.run_name]
+        base = requested_base or first[member.run_name]
         if member is not base:
             yield compare(member, base)

@@ -32,45 +32,48 @@ def notes(report: "Report") -> list[Note]:
     return [*collected, *condition_notes(report), *_of_comparisons(report)]
 
 
-def merged(each_note: list[Note], every: list[str]) -> list[Note]:
+def merged(notes: list[Note], all_variants: list[str]) -> list[Note]:
     """Equal notes merged, the gravest first; one that applies to every variant names none."""
     variants_of: dict[tuple[NoteKind, str], list[str]] = {}
-    for note in each_note:
+    for note in notes:
         variants_of.setdefault((note.kind, note.text), []).extend(note.variants)
-    once = [Note(kind, () if of == every else tuple(of), text) for (kind, text), of in variants_of.items()]
+    once = [
+        Note(kind, () if variants == all_variants else tuple(variants), text)
+        for (kind, text), variants in variants_of.items()
+    ]
     return sorted(once, key=lambda note: _GRAVEST_FIRST.index(note.kind))
 
 
 def _of_run(report: "Report", member: Member) -> Iterator[Note]:
-    of = (member.name,)
+    variants = (member.name,)
     if member.run is not None and (text := busy(member.run)):
-        yield Note("warning", of, text)
+        yield Note("warning", variants, text)
     for warning in warnings(member, report.base_of(member)):
-        yield Note("warning", of, warning)
+        yield Note("warning", variants, warning)
     calibration = report.calibrations.get(member.name)
     if calibration is not None and calibration.stretch > _WORTH_A_NOTE and calibration.why_not:
         slower = f"traced steps take {ratio(1 + calibration.stretch)} as long as unprofiled ones"
-        yield Note("warning", of, f"{slower}, and are not calibrated: {calibration.why_not}.")
+        yield Note("warning", variants, f"{slower}, and are not calibrated: {calibration.why_not}.")
     for remark in remarks(member):
-        yield Note("remark", of, remark)
+        yield Note("remark", variants, remark)
 
 
 def _of_trace(profile: Profile) -> Iterator[Note]:
-    of = (profile.name,)
+    variants = (profile.name,)
     for view, reason in profile.attribution.cannot_answer.items():
-        yield Note("cannot answer", of, f"the {view} time: {reason}{'' if reason.endswith('?') else '.'}")
+        yield Note("cannot answer", variants, f"the {view} time: {reason}{'' if reason.endswith('?') else '.'}")
     yield from _unknown_steps(profile)
     if profile.all_compile:
-        yield Note("mean", of, "no step is steady: the means are over all steps, compilation included.")
+        yield Note("mean", variants, "no step is steady: the means are over all steps, compilation included.")
     if profile.cold_steps:
-        yield Note("mean", of, f"the means leave out {cold_said(profile)}.")
+        yield Note("mean", variants, f"the means leave out {cold_said(profile)}.")
     if "host" not in profile.attribution.cannot_answer and not profile.trace.has_stacks:
         text = (
             "there are no Python stacks, so Python is inferred: it is the time between operators on the driving thread."
         )
-        yield Note("inferred", of, text)
+        yield Note("inferred", variants, text)
     for limit in profile.trace.health:
-        yield Note("health", of, limit.message)
+        yield Note("health", variants, limit.message)
 
 
 def _unknown_steps(profile: Profile) -> Iterator[Note]:

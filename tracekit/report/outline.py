@@ -12,7 +12,7 @@ from tracekit.report.section import Section
 
 ROWS = 3  # rows of a table, unless more are requested
 CARDS = 3  # findings that are told in full
-_LEAST = 10  # lines for the sections that are ordered by worth, even where the others are long
+_MIN_BODY_LINES = 10  # lines for the sections that are ordered by worth, even where the others are long
 FOLDED = 10  # where the remaining rows are one click away
 OF_CELLS = 24  # rows of a table of cells or settings, even where everything is requested
 _LONGEST = 2000  # letters of a sentence: a name in it may have millions
@@ -26,7 +26,7 @@ _SHORTENED = (
 class Entry:
     """One section as it is shown: its subject, its blocks, and how many rows of their tables."""
 
-    of: str  # the variants or traces it is about, as a label; may be empty
+    subject: str  # the variants or traces it is about, as a label; may be empty
     section: Section
     blocks: tuple[Block, ...]
     rows: int | None  # None: all of them
@@ -89,7 +89,7 @@ class _Reading:
         """Whether the tables of a question are seen at once."""
         if self.full or sections[0].stage != "body":  # only the body is ordered by worth
             return True
-        return max(each.worth for each in sections) >= LEAST_SHARE if self.rows is None else self.rows > 0
+        return max(section.worth for section in sections) >= LEAST_SHARE if self.rows is None else self.rows > 0
 
     def rows_of(self, section: Section, opened: bool, report: Report) -> int | None:
         """How many rows of its tables are seen at once; None for all."""
@@ -135,10 +135,16 @@ def outline(report: Report, rows: int | None = None, full: bool = False, fold: b
 def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
     """As many of the sections that are ordered by worth as there is room for, and the titles of the others."""
     body = [chapter for chapter in chapters if chapter.entries[0].section.stage == "body"]
-    others = sum(_height(chapter) for chapter in chapters if chapter not in body)
+    fixed_height = sum(_height(chapter) for chapter in chapters if chapter not in body)
     wishes = [Wish(_worth(chapter), [(entry.blocks, entry.rows) for entry in chapter.entries]) for chapter in body]
-    shown = dict(zip((chapter.id for chapter in body), granted(wishes, max(SCREENS - others, _LEAST)), strict=True))
-    cut = [_cut(chapter, shown[chapter.id]) if chapter.id in shown else chapter for chapter in chapters]
+    granted_blocks = dict(
+        zip(
+            (chapter.id for chapter in body), granted(wishes, max(SCREENS - fixed_height, _MIN_BODY_LINES)), strict=True
+        )
+    )
+    cut = [
+        _cut(chapter, granted_blocks[chapter.id]) if chapter.id in granted_blocks else chapter for chapter in chapters
+    ]
     return [chapter for chapter in cut if chapter.entries], [
         before.title for before, after in zip(chapters, cut, strict=True) if not after.entries
     ]
@@ -146,13 +152,13 @@ def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
 
 def _with_few_cards(entry: Entry) -> Entry:
     """The entry with the costliest findings in full; of the others only what is slow, and what it costs."""
-    few = (
+    blocks = (
         replace(block, cards=(*block.cards[:CARDS], *(Card(card.headline, card.costs) for card in block.cards[CARDS:])))
         if isinstance(block, Cards)
         else block
         for block in entry.blocks
     )
-    return replace(entry, blocks=tuple(few))
+    return replace(entry, blocks=tuple(blocks))
 
 
 def _height(chapter: Chapter) -> int:
@@ -163,27 +169,30 @@ def _worth(chapter: Chapter) -> float:
     return max(entry.section.worth for entry in chapter.entries)
 
 
-def _cut(chapter: Chapter, shown: set[tuple[int, int]]) -> Chapter:
+def _cut(chapter: Chapter, granted_blocks: set[tuple[int, int]]) -> Chapter:
     """The chapter with only those of its blocks, given by entry and index, that are shown."""
     entries = (
-        replace(entry, blocks=tuple(block for index, block in enumerate(entry.blocks) if (at, index) in shown))
-        for at, entry in enumerate(chapter.entries)
+        replace(
+            entry,
+            blocks=tuple(block for index, block in enumerate(entry.blocks) if (entry_index, index) in granted_blocks),
+        )
+        for entry_index, entry in enumerate(chapter.entries)
     )
     return replace(chapter, entries=tuple(entry for entry in entries if entry.blocks))
 
 
 def _chapter(sections: list[Section], report: Report, reading: _Reading) -> Chapter:
     first, opened = sections[0], reading.opens_tables(sections)
-    only = len(report.subject.members) == 1 and first.scope == "variant"  # then its subject is obvious
+    is_single_subject = len(report.subject.members) == 1 and first.scope == "variant"  # then its subject is obvious
     entries = [
         Entry(
-            "" if only else each.subject,
-            each,
-            _blocks(each, opened or reading.fold, reading.full or reading.fold),
-            reading.rows_of(each, opened, report),
+            "" if is_single_subject else section.subject,
+            section,
+            _blocks(section, opened or reading.fold, reading.full or reading.fold),
+            reading.rows_of(section, opened, report),
         )
-        for each in sections
-        if reading.full or each.contents.status != "absent"
+        for section in sections
+        if reading.full or section.contents.status != "absent"
     ]
     return Chapter(first.id, first.title, tuple(_merged([entry for entry in entries if entry.blocks], report)))
 
@@ -228,13 +237,17 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     merged: list[Entry] = []
     names = [profile.name for profile in report.profiles]
     for entry in entries:
-        same = [k for k, other in enumerate(merged) if _only_sentences(entry) and other.blocks == entry.blocks]
-        if same:
-            merged[same[0]] = replace(merged[same[0]], of=f"{merged[same[0]].of}, {entry.of}")
+        equal_indices = [
+            k for k, merged_entry in enumerate(merged) if _only_sentences(entry) and merged_entry.blocks == entry.blocks
+        ]
+        if equal_indices:
+            merged[equal_indices[0]] = replace(
+                merged[equal_indices[0]], subject=f"{merged[equal_indices[0]].subject}, {entry.subject}"
+            )
         else:
             merged.append(entry)
     everyone = ", ".join(names)
-    return [replace(entry, of="") if entry.of == everyone and len(names) > 1 else entry for entry in merged]
+    return [replace(entry, subject="") if entry.subject == everyone and len(names) > 1 else entry for entry in merged]
 
 
 def _card_cut_short(card: Card) -> Card:
@@ -248,17 +261,17 @@ def _card_cut_short(card: Card) -> Card:
 def _one_list(entries: Iterable[Entry], report: Report) -> Iterator[Entry]:
     """The entries, with the findings of several variants in one list at their beginning."""
     with_cards: list[Entry] = []
-    others: list[Entry] = []
+    other_entries: list[Entry] = []
     for entry in entries:
-        (with_cards if isinstance(entry.blocks[0], Cards) else others).append(entry)
-    if not with_cards or not with_cards[0].of:  # of several traces only
-        yield from (*with_cards, *others)
+        (with_cards if isinstance(entry.blocks[0], Cards) else other_entries).append(entry)
+    if not with_cards or not with_cards[0].subject:  # of several traces only
+        yield from (*with_cards, *other_entries)
         return
     names = [entry.section.variant or "" for entry in with_cards]
     listed = replace(cards({name: report.diagnoses[name] for name in names}), several=True)
-    yield replace(with_cards[0], of="", blocks=(_readable(listed),))
+    yield replace(with_cards[0], subject="", blocks=(_readable(listed),))
     yield from (replace(entry, blocks=entry.blocks[1:]) for entry in with_cards if len(entry.blocks) > 1)
-    yield from others
+    yield from other_entries
 
 
 def _only_sentences(entry: Entry) -> bool:

@@ -8,9 +8,9 @@ from tracekit.report.owner_costs import VariantOwners
 
 def owned(report: Report) -> list[VariantOwners]:
     """The owners in the view that all of these sections use: wall time, where any variant can answer it."""
-    known = [profile for profile in report.profiles if _has_owners(profile)]
-    view = "wall" if any(profile.means["wall"] is not None for profile in known) else "host"
-    return [VariantOwners(profile.name, profile.owner_means, view) for profile in known]
+    profiles = [profile for profile in report.profiles if _has_owners(profile)]
+    view = "wall" if any(profile.means["wall"] is not None for profile in profiles) else "host"
+    return [VariantOwners(profile.name, profile.owner_means, view) for profile in profiles]
 
 
 def _has_owners(profile: Profile) -> bool:

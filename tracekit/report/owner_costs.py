@@ -24,9 +24,11 @@ class VariantOwners:
     means: OwnerMeans
     view: str
 
-    def by(self, key: Callable[[Owner], Key], chosen: Callable[[OwnerMean], bool] | None = None) -> dict[Key, float]:
+    def by(
+        self, key: Callable[[Owner], Key], is_counted: Callable[[OwnerMean], bool] | None = None
+    ) -> dict[Key, float]:
         """The mean over counted steps by a property of the owners, ns."""
-        return self.means.by(self.view, key, chosen)
+        return self.means.by(self.view, key, is_counted)
 
     @property
     def total_ns(self) -> float:
@@ -42,9 +44,9 @@ class VariantOwners:
         """The share of a step that is in that bucket."""
         return 1 - self.without(bucket).total_ns / (self.total_ns or 1.0)
 
-    def share(self, wanted: Callable[[Owner], bool]) -> float:
+    def share(self, belongs: Callable[[Owner], bool]) -> float:
         """The share of a step that belongs to such owners."""
-        costs = self.by(wanted)
+        costs = self.by(belongs)
         return costs.get(True, 0.0) / (sum(costs.values()) or 1.0)
 
 
@@ -61,58 +63,72 @@ class OwnerCosts(Generic[Key]):
 
     def costliest_first(self) -> list[Key]:
         """Every key that occurs, ordered by its highest cost in any variant."""
-        most: dict[Key, float] = {}
-        for each in self.variants:
-            for key, ns in each.by(self.key).items():
-                most[key] = max(most.get(key, 0.0), ns)
-        return sorted(most, key=lambda key: -most[key])
+        highest_ns: dict[Key, float] = {}
+        for variant in self.variants:
+            for key, ns in variant.by(self.key).items():
+                highest_ns[key] = max(highest_ns.get(key, 0.0), ns)
+        return sorted(highest_ns, key=lambda key: -highest_ns[key])
 
     def columns(self, order: Sequence[Key]) -> Iterator[tuple[pa.Field, list[float]]]:
         """A column for each variant and each difference, in total, forward and backward, and by bucket."""
-        costs = {each.name: each.by(self.key) for each in self.variants}
-        shown = dict(zip(costs, short([*costs], HEAD), strict=True))
-        for name, of in costs.items():
-            yield _ns(name, shown[name], "mean per counted step"), [of.get(key, 0.0) for key in order]
-        for name, of in costs.items():
+        costs = {variant.name: variant.by(self.key) for variant in self.variants}
+        titles = dict(zip(costs, short([*costs], HEAD), strict=True))
+        for name, key_ns in costs.items():
+            yield _ns(name, titles[name], "mean per counted step"), [key_ns.get(key, 0.0) for key in order]
+        for name, key_ns in costs.items():
             base = self.baselines.get(name)
             if base in costs and base != name:
-                deltas = [of.get(key, 0.0) - costs[base].get(key, 0.0) for key in order]
-                yield _ns(f"Δ {name}", f"Δ {shown[name]}", f"against {base}"), deltas
-        for each in self.variants:
+                deltas = [key_ns.get(key, 0.0) - costs[base].get(key, 0.0) for key in order]
+                yield _ns(f"Δ {name}", f"Δ {titles[name]}", f"against {base}"), deltas
+        for variant in self.variants:
             for meaning, phases in _PHASES:
-                of = each.by(self.key, _in_phases(each.means, phases))
-                if any(of.values()):
+                key_ns = variant.by(self.key, _in_phases(variant.means, phases))
+                if any(key_ns.values()):
                     yield (
-                        _ns(f"{each.name} {meaning}", f"{shown[each.name]} {meaning}", f"of this, {meaning}", "detail"),
-                        [of.get(key, 0.0) for key in order],
+                        _ns(
+                            f"{variant.name} {meaning}",
+                            f"{titles[variant.name]} {meaning}",
+                            f"of this, {meaning}",
+                            "detail",
+                        ),
+                        [key_ns.get(key, 0.0) for key in order],
                     )
         for bucket in KEYS:
-            for each in self.variants:
-                of = each.by(self.key, _in_bucket(bucket))
-                if any(of.values()):
+            for variant in self.variants:
+                key_ns = variant.by(self.key, _in_bucket(bucket))
+                if any(key_ns.values()):
                     label = BUCKETS[bucket].label
-                    field = _ns(f"{each.name} {bucket}", f"{shown[each.name]} {label}", f"of this, {label}", "detail")
-                    yield field, [of.get(key, 0.0) for key in order]
+                    field = _ns(
+                        f"{variant.name} {bucket}", f"{titles[variant.name]} {label}", f"of this, {label}", "detail"
+                    )
+                    yield field, [key_ns.get(key, 0.0) for key in order]
 
-    def table(self, named: Sequence[tuple[pa.Field, Sequence[object]]], order: Sequence[Key]) -> pa.Table:
+    def table(self, identity_columns: Sequence[tuple[pa.Field, Sequence[object]]], order: Sequence[Key]) -> pa.Table:
         """A table of the columns that identify a row, followed by these columns."""
-        columns = [*named, *self.columns(order)]
+        columns = [*identity_columns, *self.columns(order)]
         arrays = [pa.array(values, kind.type) for kind, values in columns]
         return pa.Table.from_arrays(arrays, schema=pa.schema([kind for kind, _ in columns]))
 
 
 def steps_of(variants: Sequence[VariantOwners]) -> dict[str, float]:
     """The mean step of each variant, ns."""
-    return {each.name: each.total_ns for each in variants}
+    return {variant.name: variant.total_ns for variant in variants}
 
 
-def shares_said(costs: OwnerCosts[Key], steps: Mapping[str, float], named: Mapping[Key, str]) -> str:
+def shares_said(costs: OwnerCosts[Key], steps: Mapping[str, float], names: Mapping[Key, str]) -> str:
     """`forward 87.6 % (eager), 79.5 % (compiled); backward …`: the share of each key in each variant's step."""
-    of = {each.name: each.by(costs.key) for each in costs.variants}
+    costs_by_variant = {variant.name: variant.by(costs.key) for variant in costs.variants}
     clauses = []
-    for key, name in named.items():
-        shares = {variant: percent(ns[key] / steps[variant]) for variant, ns in of.items() if key in ns}
-        parts = [f"{share} ({variant})" if len(of) > 1 else share for variant, share in shares.items()]
+    for key, name in names.items():
+        shares = {
+            variant_name: percent(ns[key] / steps[variant_name])
+            for variant_name, ns in costs_by_variant.items()
+            if key in ns
+        }
+        parts = [
+            f"{share} ({variant_name})" if len(costs_by_variant) > 1 else share
+            for variant_name, share in shares.items()
+        ]
         clauses.append(f"{name} {', '.join(parts)}")
     return "; ".join(clauses)
 

@@ -41,7 +41,9 @@ _registered = Registry[Producer]("producers of sections")
 
 def producers(of_study: bool = False) -> list[Make]:
     """All producers for runs and traces, or those for studies; each yields its sections."""
-    return [each.make for each in _registered.values() if (each.of_studies if of_study else each.of_runs)]
+    return [
+        producer.make for producer in _registered.values() if (producer.of_studies if of_study else producer.of_runs)
+    ]
 
 
 def _register(name: str, make: Make, ask: Callable[..., Any], *, runs: bool = True, studies: bool = False) -> None:
@@ -118,8 +120,8 @@ def of_comparison(
         def make(report: "Report") -> Iterator[Section]:
             for entry in report.comparisons:
                 if (contents := ask(report, entry)) is not None:
-                    of = {"variant": entry.variant, "baseline": entry.baseline}
-                    yield Section(name, title, "comparison", stage, rank, contents, **of)
+                    labels = {"variant": entry.variant, "baseline": entry.baseline}
+                    yield Section(name, title, "comparison", stage, rank, contents, **labels)
 
         _register(name, make, ask)
         return ask
@@ -135,8 +137,8 @@ def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> 
             for profile in report.profiles:
                 for capture in profile.captures:
                     if capture.attribution is not None and (contents := ask(report, profile, capture)) is not None:
-                        of = {"variant": profile.name, "trace": capture.label}
-                        yield Section(name, title, "trace", stage, rank, contents, **of)
+                        labels = {"variant": profile.name, "trace": capture.label}
+                        yield Section(name, title, "trace", stage, rank, contents, **labels)
 
         _register(name, make, ask)
         return ask

@@ -30,20 +30,24 @@ def granted(wishes: Sequence[Wish], lines: int) -> list[set[tuple[int, int]]]:
 
     The most valuable chapter is complete. Then come the sentences of the others, and last their tables and excerpts.
     """
-    shown: list[set[tuple[int, int]]] = [set() for _ in wishes]
+    granted_blocks: list[set[tuple[int, int]]] = [set() for _ in wishes]
     order = sorted(range(len(wishes)), key=lambda k: -wishes[k].worth)
     for k in order:
-        first_blocks = {at for at, block, _ in _blocks(wishes[k]) if isinstance(block, Sentences) or k == order[0]}
-        cost = TITLE + sum(height(block, rows) for at, block, rows in _blocks(wishes[k]) if at in first_blocks)
+        first_blocks = {
+            position for position, block, _ in _blocks(wishes[k]) if isinstance(block, Sentences) or k == order[0]
+        }
+        cost = TITLE + sum(
+            height(block, rows) for position, block, rows in _blocks(wishes[k]) if position in first_blocks
+        )
         if first_blocks and cost <= lines:
-            shown[k], lines = first_blocks, lines - cost
+            granted_blocks[k], lines = first_blocks, lines - cost
     for k in order:
-        for at, block, rows in _blocks(wishes[k]) if shown[k] else ():
+        for position, block, rows in _blocks(wishes[k]) if granted_blocks[k] else ():
             cost = height(block, rows)
-            if at not in shown[k] and cost <= lines:
-                shown[k].add(at)
+            if position not in granted_blocks[k] and cost <= lines:
+                granted_blocks[k].add(position)
                 lines -= cost
-    return shown
+    return granted_blocks
 
 
 def _blocks(wish: Wish) -> Iterable[tuple[tuple[int, int], Block, int | None]]:
@@ -94,8 +98,8 @@ def _(block: Breakdown, rows: int | None) -> int:
 def _(block: Table, rows: int | None) -> int:
     if block.layout == "records":
         return _HEAD + len(block.rows.schema)
-    there = block.rows.num_rows
-    return _HEAD + (there if rows is None or there <= rows else rows + 1)
+    row_count = block.rows.num_rows
+    return _HEAD + (row_count if rows is None or row_count <= rows else rows + 1)
 
 
 @height.register

@@ -31,42 +31,42 @@ class SourceCosts:
 
     def total_ns(self, variant: str) -> float:
         """What the file's lines cost, those that were fused with lines of other files included."""
-        together = sum(each.step_ns for each in self.fused if each.variant == variant)
+        together = sum(fused_group.step_ns for fused_group in self.fused if fused_group.variant == variant)
         return sum(self.alone[variant].values()) + together
 
     def fused_by_line(self) -> dict[str, dict[int, float]]:
         """By variant and number of the line, what the groups cost that it is part of: the whole of each."""
         costs: dict[str, dict[int, float]] = {name: {} for name in self.alone}
-        for each in self.fused:
-            of_variant = costs[each.variant]
-            for number in {line.line for line in each.lines if line.file == self.file}:
-                of_variant[number] = of_variant.get(number, 0.0) + each.step_ns
+        for fused_group in self.fused:
+            of_variant = costs[fused_group.variant]
+            for number in {line.line for line in fused_group.lines if line.file == self.file}:
+                of_variant[number] = of_variant.get(number, 0.0) + fused_group.step_ns
         return costs
 
 
 def source_costs(variants: Sequence[VariantOwners], file: str, text: str | None = None) -> SourceCosts:
     """The costs of one of `sources(variants)`, or of a file whose text is given. Raises KeyError for another file."""
-    costs = [(each.name, each.by(lambda owner: owner.lines)) for each in variants]
+    costs = [(variant.name, variant.by(lambda owner: owner.lines)) for variant in variants]
     fused = [
         Fused(name, lines, ns)
-        for name, of in costs
-        for lines, ns in of.items()
+        for name, group_ns in costs
+        for lines, ns in group_ns.items()
         if len(lines) > 1 and any(line.file == file for line in lines)
     ]
     return SourceCosts(
         file,
         sources(variants)[file] if text is None else text,
-        {name: _alone(of, file) for name, of in costs},
-        tuple(sorted(fused, key=lambda each: -each.step_ns)),
+        {name: _single_line_costs(group_ns, file) for name, group_ns in costs},
+        tuple(sorted(fused, key=lambda fused_group: -fused_group.step_ns)),
     )
 
 
 def sources(variants: Iterable[VariantOwners]) -> dict[str, str]:
     """The user's files by their full paths, as they were when they were captured."""
-    return {file: text for each in variants for file, text in each.means.sources.items()}
+    return {file: text for variant in variants for file, text in variant.means.sources.items()}
 
 
-def _alone(costs: Mapping[Group, float], file: str) -> dict[int, float]:
+def _single_line_costs(costs: Mapping[Group, float], file: str) -> dict[int, float]:
     of_lines: dict[int, float] = {}
     for lines, ns in costs.items():
         if len(lines) == 1 and lines[0].file == file and ns >= 1:

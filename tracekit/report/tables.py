@@ -18,14 +18,14 @@ def every_table(report: Report) -> dict[str, Stream]:
     by_name = streams(report.profiles)
     of_variants = set(by_name)
     for section in report.sections:
-        for name, rows in _of(section):
+        for name, rows in _tables_of(section):
             if name not in of_variants:
                 schema = rows.schema if section.variant is None else rows.schema.insert(0, VARIANT)
                 by_name.setdefault(name, Stream(schema, [])).sources.append((section.variant, whole(rows)))
     return by_name
 
 
-def _of(section: Section) -> Iterator[tuple[str, pa.Table]]:
+def _tables_of(section: Section) -> Iterator[tuple[str, pa.Table]]:
     for name, rows in section.contents.tables.items():
         yield name, rows()
     for block in section.blocks:

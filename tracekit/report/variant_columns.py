@@ -11,41 +11,41 @@ from tracekit.run_facts import SPREAD_EPOCHS
 from tracekit.study import Cell
 from tracekit.unprofiled import step_interval
 
-Of = Callable[[Report, Member], Any]  # None is null
+ColumnReader = Callable[[Report, Member], Any]  # None is null
 
 
-def from_profile(read: Callable[[Report, Profile], Any]) -> Of:
+def from_profile(read: Callable[[Report, Profile], Any]) -> ColumnReader:
     """A column that is null for a member without a trace."""
     return lambda report, member: read(report, member) if isinstance(member, Profile) else None
 
 
-def from_known(read: Callable[[Report, Member], Any]) -> Of:
+def from_known(read: Callable[[Report, Member], Any]) -> ColumnReader:
     """A column that is null for a member without any measurement or trace."""
     return lambda report, member: read(report, member) if has_figures(member) else None
 
 
-def from_variant(read: Callable[[Variant], Any]) -> Of:
+def from_variant(read: Callable[[Variant], Any]) -> ColumnReader:
     """A column that is null for a bare trace."""
     return lambda report, member: read(member.variant) if member.variant is not None else None
 
 
-def from_run(read: Callable[[Run], Any]) -> Of:
+def from_run(read: Callable[[Run], Any]) -> ColumnReader:
     """A column that is null for a bare trace."""
     return lambda report, member: read(member.run) if member.run is not None else None
 
 
-def from_cell(read: Callable[[Cell], Any]) -> Of:
+def from_cell(read: Callable[[Cell], Any]) -> ColumnReader:
     """A column that is null for everything but a failed cell of a study."""
     return lambda report, member: read(member.cell) if isinstance(member, Untraced) and member.cell else None
 
 
-def from_run_or_cell(read: Callable[[Run | Cell], Any]) -> Of:
+def from_run_or_cell(read: Callable[[Run | Cell], Any]) -> ColumnReader:
     """A column that a failed cell of a study, which has no run, takes from its plan."""
 
     def read_either(_: Report, member: Member) -> Any:
         cell = member.cell if isinstance(member, Untraced) else None
-        known = member.run or cell
-        return read(known) if known is not None else None
+        run_or_cell = member.run or cell
+        return read(run_or_cell) if run_or_cell is not None else None
 
     return read_either
 
@@ -64,7 +64,7 @@ def params(member: Member) -> str | None:
     return as_json(member.cell.params) if isinstance(member, Untraced) and member.cell is not None else None
 
 
-def measured(name: str) -> Of:
+def measured(name: str) -> ColumnReader:
     """A figure of the unprofiled passes."""
     return from_variant(lambda variant: getattr(variant.measured, name) if variant.measured is not None else None)
 
@@ -74,12 +74,12 @@ def epochs(member: Member) -> int:
     return (member.run.epochs if member.run is not None else 0) or SPREAD_EPOCHS
 
 
-def memory(name: str) -> Of:
+def memory(name: str) -> ColumnReader:
     """A figure of the memory."""
     return from_variant(lambda variant: getattr(variant.memory, name))
 
 
-def interval(end: int) -> Of:
+def interval(end: int) -> ColumnReader:
     """One end of the confidence interval of a step: 0 is the lower one, 1 the upper one."""
 
     def read(variant: Variant) -> float | None:
@@ -89,7 +89,7 @@ def interval(end: int) -> Of:
     return from_variant(read)
 
 
-def mean_ns(view: str) -> Of:
+def mean_ns(view: str) -> ColumnReader:
     """The mean of the counted steps of the trace: `wall` or `host`."""
 
     def read(_: Report, profile: Profile) -> float | None:
@@ -118,9 +118,9 @@ def reason(_: Report, member: Member) -> str | None:
     return member.variant.error if member.variant is not None else None
 
 
-def metric(at: int) -> Of:
+def metric(index: int) -> ColumnReader:
     """The recipe's first metric: 0 is its name, 1 its value."""
-    return from_variant(lambda variant: next((item[at] for item in variant.metrics.items()), None))
+    return from_variant(lambda variant: next((item[index] for item in variant.metrics.items()), None))
 
 
 def throughput(variant: Variant) -> float | None:

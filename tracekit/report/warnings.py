@@ -64,12 +64,12 @@ def remarks(member: Member) -> Iterator[str]:
 
 def _unlike(measured: Measured) -> Iterator[str]:
     """A sentence if most passes saw steps that are not alike, so that the step time is no median."""
-    unlike = [each for each in measured.counted_passes if not each.alike]
+    unlike = [timed_pass for timed_pass in measured.counted_passes if not timed_pass.alike]
     if 2 * len(unlike) <= len(measured.counted_passes):
         return
     low, *_, high = statistics.quantiles(measured.step_all_ns, n=10)
     steps = f"its steps are not alike ({duration(low)} to {duration(high)})"
-    period = statistics.mode(each.period for each in unlike)
+    period = statistics.mode(timed_pass.period for timed_pass in unlike)
     if period > 1:
         yield f"{steps}, but repeat every {period}: its unprofiled step time is the mean over whole periods."
     else:
@@ -88,7 +88,7 @@ def _too_fast(member: Member) -> Iterator[str]:
 def busy(run: Run) -> str | None:
     """A sentence if more processes wanted to run than there are cores, else None."""
     cores, before = run.environment.get("cpus_usable"), run.environment.get("cpu_load")
-    loads = [each.load for variant in run.variants if variant.measured for each in variant.measured.passes]
+    loads = [timed_pass.load for variant in run.variants if variant.measured for timed_pass in variant.measured.passes]
     during = statistics.median([load for load in loads if load is not None] or [0.0])
     if not was_busy(run.environment, before, during):
         return None

@@ -123,7 +123,7 @@ def _(block: Notes) -> dict[str, Any]:
 @as_data.register
 def _(block: Excerpt) -> dict[str, Any]:
     costs, fused = (
-        {name: {str(line): ns for line, ns in rows.items()} for name, rows in of.items()}
-        for of in (block.costs, block.fused)
+        {name: {str(line): ns for line, ns in rows.items()} for name, rows in costs_by_variant.items()}
+        for costs_by_variant in (block.costs, block.fused)
     )
     return {"file": block.file, "first": block.first, "lines": list(block.lines), "costs": costs, "fused": fused}

@@ -42,8 +42,8 @@ def meaning(field: pa.Field) -> str:
 
 def heading(field: pa.Field) -> str:
     """The column's title, else its name without its unit, which every value carries."""
-    named = field.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
-    return sanitize(metadata(field, "title") or named)
+    plain_name = field.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+    return sanitize(metadata(field, "title") or plain_name)
 
 
 def cell(value: object, field: pa.Field, width: int | None = _NAME_WIDTH) -> str:
@@ -75,8 +75,8 @@ def texts(values: list[object], field: pa.Field, width: int | None = _NAME_WIDTH
         ]
     if role(field) != "kernel":
         return [cell(value, field, width) for value in values]
-    named = [str(value) for value in values if value is not None]
-    short = dict(zip(named, distinct_short_names(named), strict=True))
+    names = [str(value) for value in values if value is not None]
+    short = dict(zip(names, distinct_short_names(names), strict=True))
     return [cell(value and short[str(value)], field, width) for value in values]
 
 

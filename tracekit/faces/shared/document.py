@@ -95,13 +95,13 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
 def _ranks(report: Report, profile: Profile) -> Iterator[dict[str, Any]]:
     columns = report.ranks.get(profile.name, [])
     notes = shortcomings(columns)
-    for each in columns:
+    for rank_columns in columns:
         yield {
-            "rank": each.rank,
-            "trace": each.trace,
-            "mean": _means(each.means),
-            "clock_error_ns": report.collectives[profile.name].clocks[each.rank].error_ns,
-            "note": notes.get(each.rank),
+            "rank": rank_columns.rank,
+            "trace": rank_columns.trace,
+            "mean": _means(rank_columns.means),
+            "clock_error_ns": report.collectives[profile.name].clocks[rank_columns.rank].error_ns,
+            "note": notes.get(rank_columns.rank),
         }
     for rank in missing(columns):
         note = "there is no trace of it"
@@ -155,8 +155,8 @@ def _health(attributed: Attribution) -> list[dict[str, str]]:
 
 def _iterations(attributed: Attribution) -> dict[str, Any] | None:
     """What means, findings and sentences rest on where steps are inferred."""
-    by = attributed.trace.steps.inferred
-    return {"inferred_from": by, "steps": _steps(attributed)} if by is not None else None
+    inferred_from = attributed.trace.steps.inferred
+    return {"inferred_from": inferred_from, "steps": _steps(attributed)} if inferred_from is not None else None
 
 
 def _steps(attributed: Attribution) -> list[dict[str, Any]]:
@@ -169,14 +169,14 @@ def _steps(attributed: Attribution) -> list[dict[str, Any]]:
             "host_start_ns": int(host.starts_ns[k]),
             "host_ns": int(host.step_ns[k]),
             "steady": not attributed.compiles[k],
-            "wall": _named(wall, k),
-            "host": _named(host, k),
+            "wall": _step_parts(wall, k),
+            "host": _step_parts(host, k),
         }
         for k in range(len(steps))
     ]
 
 
-def _named(view: StepView, k: int) -> dict[str, int] | None:
+def _step_parts(view: StepView, k: int) -> dict[str, int] | None:
     return dict(zip(view.keys, view.totals[k].tolist(), strict=True)) if view.known[k] else None
 
 
@@ -185,8 +185,10 @@ def _means(means: dict[str, Mean | None]) -> dict[str, Any]:
     return times | {name: mean.parts if mean is not None else None for name, mean in means.items()}
 
 
-def _numbers(profile: Profile, chosen: Bools) -> list[int]:
-    return [number for number, taken in zip(profile.trace.steps.number, chosen.tolist(), strict=True) if taken]
+def _numbers(profile: Profile, selected: Bools) -> list[int]:
+    return [
+        number for number, is_selected in zip(profile.trace.steps.number, selected.tolist(), strict=True) if is_selected
+    ]
 
 
 def _cold(profile: Profile) -> dict[str, Any] | None:
@@ -202,10 +204,11 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
     variant = member.variant
     if variant is None or variant.measured is None:
         return None
-    measured, pay_back, off = variant.measured, break_even_steps(member, baseline), loss_difference(member, baseline)
+    measured, pay_back = variant.measured, break_even_steps(member, baseline)
+    loss_gap = loss_difference(member, baseline)
     return {
         "step_ns": float(measured.step_ns),
-        "note": _UNPROFILED[all(each.alike for each in measured.counted_passes)],
+        "note": _UNPROFILED[all(timed_pass.alike for timed_pass in measured.counted_passes)],
         **passes_document(measured),
         "spread_ns": float(measured.spread_ns),
         "steps": measured.steps,
@@ -224,7 +227,7 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
         "host_peak_rss_bytes": variant.memory.host_peak_rss_bytes,
         "above_start_bytes": variant.memory.above_start_bytes,
         "memory": msgspec.to_builtins(variant.memory),
-        "loss_difference": off if off != float("inf") else None,
+        "loss_difference": loss_gap if loss_gap != float("inf") else None,
         "loss_tolerance": tolerance_of(member, baseline),
         "loss_drift": variant.loss_drift,
         "losses": list(variant.losses),
@@ -234,18 +237,18 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
 
 def _calibrated(report: Report, profile: Profile) -> dict[str, Any] | None:
     """A step without the time of recording, an estimate; None where recording stretches the steps of no variant."""
-    made = report.calibrations.get(profile.name)
-    if made is None:
+    calibration = report.calibrations.get(profile.name)
+    if calibration is None:
         return None
     return {
-        "wall_ns": sum(made.wall.values()) if made.wall else None,
-        "host_ns": sum(made.host.values()) if made.host else None,
-        "wall": made.wall or None,
-        "host": made.host or None,
-        "event_ns": made.overhead,
-        "stretch": made.stretch,
-        "error": made.error if made.variants else None,
-        "why_not": made.why_not or None,
+        "wall_ns": sum(calibration.wall.values()) if calibration.wall else None,
+        "host_ns": sum(calibration.host.values()) if calibration.host else None,
+        "wall": calibration.wall or None,
+        "host": calibration.host or None,
+        "event_ns": calibration.overhead,
+        "stretch": calibration.stretch,
+        "error": calibration.error if calibration.variants else None,
+        "why_not": calibration.why_not or None,
     }
 
 

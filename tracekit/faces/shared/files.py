@@ -58,13 +58,13 @@ def write(face: Face, report: Report, path: Path, options: Options, overwriting:
 def file_names(names: list[str]) -> list[str]:
     """A file name for each that any system accepts: letters, digits and `._+=-`, unique even without regard to case."""
     safe: list[str] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for name in names:
         plain = _STRANGE.sub("_", sanitize(name))[:_NAME].strip(".") or "_"
         unique, tries = plain, 1
-        while unique.lower() in taken:
+        while unique.lower() in used_names:
             tries += 1
             unique = f"{plain}-{tries}"
-        taken.add(unique.lower())
+        used_names.add(unique.lower())
         safe.append(unique)
     return safe

@@ -83,25 +83,25 @@ def flat_tables(report: Report) -> dict[str, FlatTable]:
     """Name → table, in the order of the report, its sentences first."""
     tables = {"report": FlatTable("Report", _sentences(report.sections), Sentences(()))}
     for section in report.sections:
-        for name, rows, block in _of(section):
+        for name, rows, block in _tables_of(section):
             pieces = [tables[name].rows] if name in tables else []
-            pieces.append(rows if section.variant is None else _named(rows, section.variant))
+            pieces.append(rows if section.variant is None else _with_variant(rows, section.variant))
             together = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries()
             tables[name] = FlatTable(section.title, together, block)
     return tables
 
 
-def _named(rows: pa.Table, variant: str) -> pa.Table:
+def _with_variant(rows: pa.Table, variant: str) -> pa.Table:
     names = pa.DictionaryArray.from_arrays(pa.array([0] * len(rows), pa.int32()), [variant])
     return rows.add_column(0, VARIANT, names)
 
 
-def _of(section: Section) -> Iterator[tuple[str, pa.Table, Block]]:
+def _tables_of(section: Section) -> Iterator[tuple[str, pa.Table, Block]]:
     for name, rows in section.contents.tables.items():
         yield name, rows(), Sentences(())
     for block in section.blocks:
-        if (named := flat(block, section.id)) is not None:
-            yield *named, block
+        if (flat_table := flat(block, section.id)) is not None:
+            yield *flat_table, block
 
 
 def _sentences(sections: Iterable[Section]) -> pa.Table:
@@ -143,14 +143,14 @@ def bucket_row(block: Breakdown, name: str, key: str) -> dict[str, Any]:
     row = {"variant": name, "bucket": key or "total", "mean_ns": sum(means.values()) if key == TOTAL else means[key]}
     if difference is None:
         return row
-    whole = key == TOTAL
-    interval = difference.delta_interval if whole else difference.intervals and difference.intervals[key]
+    is_total = key == TOTAL
+    interval = difference.delta_interval if is_total else difference.intervals and difference.intervals[key]
     return row | {
         "baseline": block.baselines[name],
-        "delta_ns": difference.delta_ns if whole else difference.parts[key],
+        "delta_ns": difference.delta_ns if is_total else difference.parts[key],
         "delta_low_ns": interval[0] if interval else None,
         "delta_high_ns": interval[1] if interval else None,
-        "noise": difference.is_noise(None if whole else key) if interval else None,
+        "noise": difference.is_noise(None if is_total else key) if interval else None,
     }
 
 

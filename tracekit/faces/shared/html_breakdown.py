@@ -9,7 +9,7 @@ from tracekit.names import HEAD, short
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.units import thousandths
 
-_MANY = 4  # waterfalls: more are folded
+_MAX_OPEN = 4  # waterfalls: more are folded
 
 
 def breakdown(block: Breakdown) -> Iterator[str]:
@@ -26,8 +26,8 @@ def breakdown(block: Breakdown) -> Iterator[str]:
     yield from _table(block)
     if block.compared:
         steps = _waterfalls(block)
-        many = len(block.compared) > _MANY
-        yield from folded(f"From the baseline, {len(block.compared)} waterfalls", steps) if many else steps
+        is_folded = len(block.compared) > _MAX_OPEN
+        yield from folded(f"From the baseline, {len(block.compared)} waterfalls", steps) if is_folded else steps
 
 
 def _waterfalls(block: Breakdown) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import html
 
 from tracekit.faces.shared.prose import UNIT
-from tracekit.faces.shared.sparks import shown
+from tracekit.faces.shared.sparks import value_text
 from tracekit.faces.shared.wording import share
 from tracekit.names import short
 from tracekit.report.blocks import Line
@@ -13,7 +13,7 @@ from tracekit.units import thousandths
 
 _WIDTH, _HEIGHT = 1000, 22  # of a bar, in units of its own
 _STEPS = 500  # bars of a series; if there are more steps, the longest of each group of them is drawn
-_LEFT, _SPAN, _FIGURE, _ROW, _LABEL = 130, 220, 70, 20, 18  # of a waterfall: units, and letters
+_BARS_X, _SPAN, _FIGURE, _ROW, _LABEL = 130, 220, 70, 20, 18  # of a waterfall: units, and letters
 
 
 def escape(text: str) -> str:
@@ -28,7 +28,7 @@ def prose(text: str) -> str:
 
 def stacked_bar(block: Breakdown, name: str, longest: int) -> str:
     """A stacked bar; the table also has the parts that are too thin to be seen."""
-    at = 0.0
+    x = 0.0
     pieces = []
     for part in block.parts:
         value = block.cells[part.key][name]
@@ -36,10 +36,10 @@ def stacked_bar(block: Breakdown, name: str, longest: int) -> str:
         if value:
             hint = f"{part.label}: {thousandths(value)} {block.unit} {share(block, part.key, name)}"
             pieces.append(
-                f'<rect x="{at:.2f}" width="{wide:.2f}" height="{_HEIGHT}" fill="{part.colour}">'
+                f'<rect x="{x:.2f}" width="{wide:.2f}" height="{_HEIGHT}" fill="{part.colour}">'
                 f"<title>{escape(hint)}</title></rect>"
             )
-        at += wide
+        x += wide
     return _drawing(name, pieces)
 
 
@@ -53,28 +53,29 @@ def waterfall(block: Breakdown, name: str) -> str:
     base = block.baselines[name]
     called = short([base, name], _LABEL)
     begun, ends = block.cells[TOTAL][base], block.cells[TOTAL][name]
-    shown = [part for part in block.parts if block.deltas[part.key][name]]
+    changed_parts = [part for part in block.parts if block.deltas[part.key][name]]
     rows = [(called[0], 0, begun, "ink", "")]
-    at = begun
-    for part in shown:
+    level = begun
+    for part in changed_parts:
         delta = block.deltas[part.key][name]
-        rows.append((part.label, min(at, at + delta), abs(delta), "", part.colour))
-        at += delta
+        rows.append((part.label, min(level, level + delta), abs(delta), "", part.colour))
+        level += delta
     rows.append((called[1], 0, ends, "ink", ""))
-    figures = [begun, *(block.deltas[part.key][name] for part in shown), ends]
+    figures = [begun, *(block.deltas[part.key][name] for part in changed_parts), ends]
     widest = max(*(low + wide for _, low, wide, _, _ in rows), 1)
     pieces = []
     for k, ((text, low, wide, kind, colour), figure) in enumerate(zip(rows, figures, strict=True)):
-        left, length, top = _LEFT + low / widest * _SPAN, wide / widest * _SPAN, k * _ROW
+        x, length, top = _BARS_X + low / widest * _SPAN, wide / widest * _SPAN, k * _ROW
         look = f'class="{kind}"' if kind else f'fill="{colour}"'
         value = thousandths(figure, signed=not kind)
         pieces.append(
-            f'<text x="{_LEFT - 8}" y="{top + 13}" text-anchor="end">{escape(sanitize(text, _LABEL))}</text>'
-            f'<rect {look} x="{left:.2f}" y="{top + 2}" width="{max(length, 1):.2f}" height="{_ROW - 5}"/>'
-            f'<text x="{left + length + 5:.2f}" y="{top + 13}">{value}</text>'
+            f'<text x="{_BARS_X - 8}" y="{top + 13}" text-anchor="end">{escape(sanitize(text, _LABEL))}</text>'
+            f'<rect {look} x="{x:.2f}" y="{top + 2}" width="{max(length, 1):.2f}" height="{_ROW - 5}"/>'
+            f'<text x="{x + length + 5:.2f}" y="{top + 13}">{value}</text>'
         )
-    said, size = escape(f"from {base} to {name}, in {block.unit}"), f"{_LEFT + _SPAN + _FIGURE} {len(rows) * _ROW}"
-    return f'<svg class="waterfall" viewBox="0 0 {size}" role="img" aria-label="{said}">{"".join(pieces)}</svg>'
+    description = escape(f"from {base} to {name}, in {block.unit}")
+    size = f"{_BARS_X + _SPAN + _FIGURE} {len(rows) * _ROW}"
+    return f'<svg class="waterfall" viewBox="0 0 {size}" role="img" aria-label="{description}">{"".join(pieces)}</svg>'
 
 
 def step_bars(line: Line) -> str:
@@ -83,10 +84,12 @@ def step_bars(line: Line) -> str:
     top, wide = max(line.usual, default=1) or 1, _WIDTH / max(len(groups), 20)
     pieces = []
     for k, group in enumerate(groups):
-        known = [value for value in line.values[group] if value is not None]
-        mark = "compiles" if "compiles" in line.marks[group] else "step" if known else "unknown"
-        high = _HEIGHT if mark != "step" else max(max(known) / top * _HEIGHT, 0.5)
-        hint = f"{line.over or f'step {line.steps[group][0]}'}: {shown(line, max(known)) if known else 'unknown'}"
+        values = [value for value in line.values[group] if value is not None]
+        mark = "compiles" if "compiles" in line.marks[group] else "step" if values else "unknown"
+        high = _HEIGHT if mark != "step" else max(max(values) / top * _HEIGHT, 0.5)
+        hint = (
+            f"{line.span or f'step {line.steps[group][0]}'}: {value_text(line, max(values)) if values else 'unknown'}"
+        )
         pieces.append(
             f'<rect class="{mark}" x="{k * wide:.2f}" y="{_HEIGHT - high:.2f}" width="{wide * 0.85:.2f}" '
             f'height="{high:.2f}"><title>{escape(hint)}</title></rect>'

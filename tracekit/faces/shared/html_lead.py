@@ -46,11 +46,16 @@ def at_a_glance(block: Headline) -> Iterator[str]:
         yield f'<p class="next"><span>Next, in {escape(block.next_of)}</span>{prose(block.next_do)}</p>'
 
 
-def card(shown: Card, named: bool, source: Iterable[str]) -> Iterator[str]:
+def card(finding_card: Card, with_names: bool, source: Iterable[str]) -> Iterator[str]:
     """A finding; the lines of source that it names stand beside it."""
-    yield f"<li><div><header><strong>{prose(shown.headline)}</strong>"
-    yield f"<span>{prose('; '.join(shown.said_costs(named)))}</span></header>"
-    for kind, text in [("place", shown.place), ("", shown.why), ("do", shown.do), *(("quiet", p) for p in shown.also)]:
+    yield f"<li><div><header><strong>{prose(finding_card.headline)}</strong>"
+    yield f"<span>{prose('; '.join(finding_card.said_costs(with_names)))}</span></header>"
+    for kind, text in [
+        ("place", finding_card.place),
+        ("", finding_card.why),
+        ("do", finding_card.do),
+        *(("quiet", p) for p in finding_card.also),
+    ]:
         if text:
             yield f'<p class="{kind}">{prose(text)}</p>'
     yield "</div>"

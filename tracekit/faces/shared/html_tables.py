@@ -9,7 +9,7 @@ from tracekit.faces.shared.html_drawings import escape, prose
 from tracekit.report.blocks import Table
 from tracekit.units import many
 
-_MOST = 200  # rows on the page; all others are in the exports
+_MAX_ROWS = 200  # rows on the page; all others are in the exports
 _HEADS = 4  # columns that are named where a table is folded
 _CELL = 120  # letters of a text in a table
 
@@ -20,23 +20,25 @@ def table(block: Table, opened: int | None, full: bool) -> Iterator[str]:
         records = _records(block, full)
         yield from folded(f"{len(block.rows.schema)} columns", records) if block.detail else records
         return
-    shown = block.rows.slice(0, None if full else max(_MOST, opened or 0))
-    if not len(shown):
+    visible_rows = block.rows.slice(0, None if full else max(_MAX_ROWS, opened or 0))
+    if not len(visible_rows):
         return
     if (block.detail and not full) or opened == 0:
-        heads = [heading(field) for field in readable(shown, full)]
-        named = ", ".join(heads[:_HEADS]) + ", …" * (len(heads) > _HEADS)
-        yield from folded(f"{many(len(shown), 'row')}: {named}", _rows(shown, len(shown), full))
+        heads = [heading(field) for field in readable(visible_rows, full)]
+        column_names = ", ".join(heads[:_HEADS]) + ", …" * (len(heads) > _HEADS)
+        yield from folded(
+            f"{many(len(visible_rows), 'row')}: {column_names}", _rows(visible_rows, len(visible_rows), full)
+        )
     else:
-        yield from _rows(shown, len(shown) if opened is None else opened, full)
-    if len(shown) < block.rows.num_rows:
-        yield f'<p class="more">{len(shown):,} of {block.rows.num_rows:,} rows; exports have them all.</p>'
+        yield from _rows(visible_rows, len(visible_rows) if opened is None else opened, full)
+    if len(visible_rows) < block.rows.num_rows:
+        yield f'<p class="more">{len(visible_rows):,} of {block.rows.num_rows:,} rows; exports have them all.</p>'
 
 
-def folded(title: str, inside: Iterable[str]) -> Iterator[str]:
+def folded(title: str, content: Iterable[str]) -> Iterator[str]:
     """Content that is shown after a click."""
     yield f"<details><summary>{escape(title)}</summary>"
-    yield from inside
+    yield from content
     yield "</details>"
 
 
@@ -75,17 +77,17 @@ def _places_first(fields: list[pa.Field]) -> list[pa.Field]:
 
 def _column(values: list[object], field: pa.Field) -> list[str]:
     """The cells of a column; a shortened name is shown in full when the pointer rests on it."""
-    shown = texts(values, field, _CELL)
+    cells = texts(values, field, _CELL)
     if is_number(field):
         exact = [value if isinstance(value, int | float) else None for value in values]
-        return [number(text, value) for text, value in zip(shown, exact, strict=True)]
+        return [number(text, value) for text, value in zip(cells, exact, strict=True)]
     if role(field) == "kernel":
-        whole = [cell(value, field, 4 * _CELL) for value in values]
+        full_names = [cell(value, field, 4 * _CELL) for value in values]
         return [
             f'<td class="kernel" title="{escape(name)}">{escape(text)}</td>'
-            for name, text in zip(whole, shown, strict=True)
+            for name, text in zip(full_names, cells, strict=True)
         ]
-    return [f'<td class="text">{prose(text)}</td>' for text in shown]
+    return [f'<td class="text">{prose(text)}</td>' for text in cells]
 
 
 def _records(block: Table, full: bool) -> Iterator[str]:

@@ -14,7 +14,7 @@ _GAP = 12.0  # points between columns
 _HEAD = 65.0  # points of a line of a heading
 _TEXT = 110.0  # points of a text that is not the name of a row
 _NAMES = 0.6  # of the width, for the names of the rows where figures follow
-_NAMED = 4  # columns that name a row, at most
+_MAX_NAME_COLUMNS = 4  # columns that name a row, at most
 _FLOATING = 40  # lines of a table that stays on one page
 
 
@@ -32,7 +32,7 @@ class Column:
     @property
     def natural(self) -> float:
         """Its width if no line of it breaks."""
-        return max([0.0, *map(points, lines_of(self.head, _HEAD)), *(self.drawn + points(each) for each in self.cells)])
+        return max([0.0, *map(points, lines_of(self.head, _HEAD)), *(self.drawn + points(text) for text in self.cells)])
 
 
 Laid = list[tuple[Column, float | None]]  # columns that stand side by side; those with a width break their lines
@@ -47,75 +47,75 @@ def tables(caption: str, columns: Sequence[Column], total: bool = False) -> Iter
 
 def listing(caption: str, columns: Sequence[Column]) -> Iterator[str]:
     """One table, whose last column gets the room that the others leave."""
-    *others, last = columns
-    left = _WIDTH - sum(each.natural + _GAP for each in others)
-    laid: Laid = [*((each, None) for each in others), (last, max(left, _TEXT))]
+    *other_columns, last = columns
+    room = _WIDTH - sum(column.natural + _GAP for column in other_columns)
+    laid: Laid = [*((column, None) for column in other_columns), (last, max(room, _TEXT))]
     yield from _table(caption, laid, total=False)
 
 
 def _pieces(columns: Sequence[Column]) -> Iterator[Laid]:
-    named = _named(columns)
-    gaps = _GAP * (named - 1)
-    room = _WIDTH * (_NAMES if named < len(columns) else 1) - gaps
-    widths = _fitted([each.natural for each in columns[:named]], room)
-    names: Laid = [*zip(columns[:named], widths, strict=True)]
-    begun = _taken(names) - _GAP
-    piece, taken = [*names], begun
-    for group in _groups(columns[named:]):
-        needed = _taken(group)
-        if taken + needed > _WIDTH and len(piece) > named:
+    name_count = _name_count(columns)
+    gaps = _GAP * (name_count - 1)
+    room = _WIDTH * (_NAMES if name_count < len(columns) else 1) - gaps
+    widths = _fitted([column.natural for column in columns[:name_count]], room)
+    names: Laid = [*zip(columns[:name_count], widths, strict=True)]
+    begun = _width_of(names) - _GAP
+    piece, used_width = [*names], begun
+    for group in _groups(columns[name_count:]):
+        needed = _width_of(group)
+        if used_width + needed > _WIDTH and len(piece) > name_count:
             yield _widened(piece)
-            piece, taken = [*names], begun
+            piece, used_width = [*names], begun
         piece += group
-        taken += needed
+        used_width += needed
     yield _widened(piece)
 
 
 def _widened(laid: Laid) -> Laid:
     """The columns, with the remaining room given to those that break their lines."""
     narrowed = sum(width is not None for _, width in laid)
-    left = _WIDTH - _taken(laid) + _GAP
-    more = max(left, 0.0) / max(narrowed, 1)
-    return [(each, None if width is None else min(width + more, each.natural)) for each, width in laid]
+    room = _WIDTH - _width_of(laid) + _GAP
+    extra = max(room, 0.0) / max(narrowed, 1)
+    return [(column, None if width is None else min(width + extra, column.natural)) for column, width in laid]
 
 
 def _groups(columns: Sequence[Column]) -> list[Laid]:
     """Groups of columns that are never separated."""
     groups: list[Laid] = []
-    for each in columns:
-        width = None if each.written or each.natural <= _TEXT else _TEXT
-        groups += [] if each.joined and groups else [[]]
-        groups[-1].append((each, width))
+    for column in columns:
+        width = None if column.written or column.natural <= _TEXT else _TEXT
+        groups += [] if column.joined and groups else [[]]
+        groups[-1].append((column, width))
     return groups
 
 
-def _taken(laid: Laid) -> float:
-    return sum((width or each.natural) + _GAP for each, width in laid)
+def _width_of(laid: Laid) -> float:
+    return sum((width or column.natural) + _GAP for column, width in laid)
 
 
-def _named(columns: Sequence[Column]) -> int:
+def _name_count(columns: Sequence[Column]) -> int:
     """How many columns name a row: the texts before the first figure, or only some of them if there are many."""
-    texts = next((k for k, each in enumerate(columns) if each.figure), len(columns))
+    texts = next((k for k, column in enumerate(columns) if column.figure), len(columns))
     room = _WIDTH * (_NAMES if texts < len(columns) else 1)
-    fits = sum(min(each.natural, _TEXT / 2) + _GAP for each in columns[:texts]) <= room
-    return texts if fits else min(texts, _NAMED)
+    fits = sum(min(column.natural, _TEXT / 2) + _GAP for column in columns[:texts]) <= room
+    return texts if fits else min(texts, _MAX_NAME_COLUMNS)
 
 
 def _fitted(naturals: Sequence[float], room: float) -> list[float | None]:
     """The widths of columns, with the widest narrowed alike until all fit; None for a column with its natural width."""
-    left, narrow = room, len(naturals)
+    remaining, narrow = room, len(naturals)
     for natural in sorted(naturals):
-        if natural * narrow > left:
+        if natural * narrow > remaining:
             break
-        left, narrow = left - natural, narrow - 1
-    most = left / narrow if narrow else room
-    return [None if natural <= most else most for natural in naturals]
+        remaining, narrow = remaining - natural, narrow - 1
+    widest = remaining / narrow if narrow else room
+    return [None if natural <= widest else widest for natural in naturals]
 
 
 def _table(caption: str, laid: Laid, total: bool) -> Iterator[str]:
-    kinds = "".join(_kind(*each) for each in laid)
-    head = " & ".join(_head(each) for each, _ in laid) + r" \tabularnewline"
-    cells = zip(*(_cells(*each) for each in laid), strict=True)
+    kinds = "".join(_kind(*laid_column) for laid_column in laid)
+    head = " & ".join(_head(column) for column, _ in laid) + r" \tabularnewline"
+    cells = zip(*(_cells(*laid_column) for laid_column in laid), strict=True)
     rows = [" & ".join(row) + r" \tabularnewline" for row in cells]
     if total:
         rows.insert(-1, r"\midrule")
@@ -130,7 +130,7 @@ def _table(caption: str, laid: Laid, total: bool) -> Iterator[str]:
 
 def _height(laid: Laid) -> int:
     """About how many lines the rows take, since not every line is full."""
-    lines = ([math.ceil(1.2 * points(each) / width) for each in column.cells] for column, width in laid if width)
+    lines = ([math.ceil(1.2 * points(text) / width) for text in column.cells] for column, width in laid if width)
     return sum(map(max, zip(*lines, [1] * len(laid[0][0].cells), strict=True)))
 
 
@@ -163,4 +163,4 @@ def _head(column: Column) -> str:
 def _cells(column: Column, width: float | None) -> Sequence[str]:
     if column.written:
         return column.written
-    return [escape(each) if width is None else prose(each, width) for each in column.cells]
+    return [escape(text) if width is None else prose(text, width) for text in column.cells]

@@ -44,7 +44,7 @@ _WIDTHS = {
     )
     for letter in letters
 }
-_OTHER = 785
+_DEFAULT_WIDTH = 785
 _NUMBER = 6 * 525  # `U+65E5` in letters of equal width
 _SMALL = 0.925 / 100  # of the print of tables, relative to ten points
 
@@ -63,18 +63,26 @@ def prose(text: str, room: float = _WORD) -> str:
 def lines_of(text: str, room: float) -> list[str]:
     """The text in lines that are no wider than the room, as far as it can be broken."""
     words = re.findall(r"\S+\s?", sanitize(text))
-    made = [""]
-    for piece in (each for word in words for each in ([word] if points(word) <= room else _PIECE.findall(word))):
-        if made[-1] and points(made[-1] + piece.rstrip()) > room:
-            made.append("")
-        made[-1] += piece
-    return [line.strip() for line in made]
+    lines = [""]
+    for piece in (
+        fragment for word in words for fragment in ([word] if points(word) <= room else _PIECE.findall(word))
+    ):
+        if lines[-1] and points(lines[-1] + piece.rstrip()) > room:
+            lines.append("")
+        lines[-1] += piece
+    return [line.strip() for line in lines]
 
 
 @lru_cache(10_000)
 def points(text: str) -> float:
     """The greatest possible width of the text in a table, points."""
-    return sum(_WIDTHS.get(each) or (_OTHER if _is_set(each) else _NUMBER) for each in sanitize(text)) * _SMALL
+    return (
+        sum(
+            _WIDTHS.get(character) or (_DEFAULT_WIDTH if _is_set(character) else _NUMBER)
+            for character in sanitize(text)
+        )
+        * _SMALL
+    )
 
 
 def _breaking(piece: str, room: float) -> str:

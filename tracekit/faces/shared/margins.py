@@ -6,7 +6,10 @@ from tracekit.units import duration
 
 def margins(block: Excerpt, number: int) -> list[str]:
     """For each variant, `65.4 ms`, `+ 31.5 ms` in kernels shared with other lines, both, or nothing."""
-    return [_margin(of.get(number), block.fused.get(name, {}).get(number)) for name, of in block.costs.items()]
+    return [
+        _margin(line_costs.get(number), block.fused.get(name, {}).get(number))
+        for name, line_costs in block.costs.items()
+    ]
 
 
 def _margin(alone: float | None, fused: float | None) -> str:

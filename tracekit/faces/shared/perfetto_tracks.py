@@ -55,14 +55,14 @@ def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Itera
         yield f"compilations of thread {sanitize(thread, _NAME)}", [_compilations(spans)]
     for finding in report.diagnoses[profile.name].findings:
         evidence = finding.evidence
-        start = np.array([each.start_ns for each in evidence], np.int64)
-        length = np.array([each.dur_ns for each in evidence], np.int64)
-        where = Union.of(start, start + length)
-        if not len(where.starts):  # the finding is about no particular event, so about all steps
+        start = np.array([event.start_ns for event in evidence], np.int64)
+        length = np.array([event.dur_ns for event in evidence], np.int64)
+        finding_spans = Union.of(start, start + length)
+        if not len(finding_spans.starts):  # the finding is about no particular event, so about all steps
             low, high = profile.trace.steps.window
-            where = Union(np.array([low]), np.array([high]))
+            finding_spans = Union(np.array([low]), np.array([high]))
         cost = f"up to {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
-        said = {
+        details = {
             "cost": cost,
             "why": sanitize(finding.why, 4 * _NAME),
             "what to change": sanitize(finding.advice, 4 * _NAME),
@@ -70,8 +70,11 @@ def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Itera
             "confidence": finding.confidence,
         }
         headline = sanitize(finding.headline, _NAME)
-        shown = {key: text for key, text in said.items() if text}
-        yield f"{cost}: {headline}" if cost else headline, [_alike(where.starts, where.ends, headline, shown)]
+        args = {key: text for key, text in details.items() if text}
+        yield (
+            f"{cost}: {headline}" if cost else headline,
+            [_alike(finding_spans.starts, finding_spans.ends, headline, args)],
+        )
 
 
 def _alike(starts: Ints, ends: Ints, name: str, args: Mapping[str, Any]) -> Slices:
@@ -80,12 +83,12 @@ def _alike(starts: Ints, ends: Ints, name: str, args: Mapping[str, Any]) -> Slic
 
 def _steps(profile: Profile) -> Slices:
     view, numbers = profile.attribution.answered_view, profile.trace.steps.number
-    known = np.flatnonzero(view.known & (view.step_ns > 0))
+    known_steps = np.flatnonzero(view.known & (view.step_ns > 0))
     compiles = profile.attribution.compiles
-    names = [f"step {numbers[k]}" for k in known]
-    args = [{"steady": not compiles[k], "ns": int(view.step_ns[k])} for k in known]
-    starts = view.starts_ns[known]
-    return starts, starts + view.step_ns[known], _texts(names), _texts(args)
+    names = [f"step {numbers[k]}" for k in known_steps]
+    args = [{"steady": not compiles[k], "ns": int(view.step_ns[k])} for k in known_steps]
+    starts = view.starts_ns[known_steps]
+    return starts, starts + view.step_ns[known_steps], _texts(names), _texts(args)
 
 
 def _buckets(profile: Profile) -> Iterator[Slices]:
@@ -123,15 +126,15 @@ def slices(pid: int, tid: int, piece: Slices) -> bytes:
     starts, ends, names, args = piece
     if not len(starts):
         return b""
-    on = f'"pid":{pid},"tid":{tid},"ts":'
+    track_fields = f'"pid":{pid},"tid":{tid},"ts":'
     columns = [
-        pa.scalar('{"ph":"B",' + on),
+        pa.scalar('{"ph":"B",' + track_fields),
         _microseconds(starts),
         pa.scalar(',"name":'),
         names,
         pa.scalar(',"args":'),
         args,
-        pa.scalar('},\n{"ph":"E",' + on),
+        pa.scalar('},\n{"ph":"E",' + track_fields),
         _microseconds(ends),
         pa.scalar("},\n"),
     ]
@@ -140,9 +143,9 @@ def slices(pid: int, tid: int, piece: Slices) -> bytes:
 
 def _microseconds(times: Ints) -> pa.Array:
     """Exact times in the trace's own format: 1234567 ns is `1234.567`."""
-    whole, rest = np.divmod(times, 1000)
+    microseconds, rest = np.divmod(times, 1000)
     digits = pc.utf8_lpad(pa.array(rest).cast(pa.string()), 3, "0")
-    return pc.binary_join_element_wise(pa.array(whole).cast(pa.string()), digits, ".")
+    return pc.binary_join_element_wise(pa.array(microseconds).cast(pa.string()), digits, ".")
 
 
 def _texts(values: Iterable[object]) -> pa.Array:
@@ -155,8 +158,8 @@ def _event(**event: object) -> bytes:
 
 def free_pid(profile: Profile) -> int:
     """A number that no process of the trace has."""
-    taken = set(profile.trace.tracks["pid"].to_pylist())
-    return next(pid for pid in count(900_000_001) if str(pid) not in taken)
+    used_pids = set(profile.trace.tracks["pid"].to_pylist())
+    return next(pid for pid in count(900_000_001) if str(pid) not in used_pids)
 
 
 class _Args(msgspec.Struct, gc=False):
@@ -199,6 +202,6 @@ def _counters(events: bytes | memoryview, pid: int) -> Iterator[bytes]:
     for event in _INSTANTS.decode(events):
         if event.name == "[memory]" and event.args is not None and event.args.allocated is not None:
             device = "host" if event.args.device in (None, -1) else f"GPU {event.args.device}"
-            held = {"allocated": event.args.allocated, "reserved": event.args.reserved or 0}
-            counter = _event(ph="C", pid=pid, name=f"memory, {device}, bytes", args=held)
+            memory_bytes = {"allocated": event.args.allocated, "reserved": event.args.reserved or 0}
+            counter = _event(ph="C", pid=pid, name=f"memory, {device}, bytes", args=memory_bytes)
             yield counter.replace(b"{", b'{"ts":%s,' % bytes(event.ts).strip(), 1)

@@ -18,12 +18,12 @@ def legend(line: Line, marked: bool = True) -> str:
     compiles, unknown_mark = (f"{COMPILES} = ", f"{UNKNOWN} = ") if marked else ("", "")
     if not line.steps:
         return "no steps"
-    which = f"steps {line.steps[0]}–{line.steps[-1]}" if len(line.steps) > 1 else f"step {line.steps[0]}"
-    which = line.over or which
+    steps_text = f"steps {line.steps[0]}–{line.steps[-1]}" if len(line.steps) > 1 else f"step {line.steps[0]}"
+    steps_text = line.span or steps_text
     usual = line.usual
     parts = []
     if usual:
-        low, high = shown(line, min(usual)), shown(line, max(usual))
+        low, high = value_text(line, min(usual)), value_text(line, max(usual))
         parts.append(high if len(usual) == 1 else f"{low} to {high}")
     compiling = [
         (n, v)
@@ -37,10 +37,10 @@ def legend(line: Line, marked: bool = True) -> str:
         parts.append(f"{compiles}{count(len(compiling))} steps compile, up to {longest}")
     if unknown := line.values.count(None):
         parts.append(f"{unknown_mark}{count(unknown)} unknown")
-    return f"{which}: {'; '.join(parts)}"
+    return f"{steps_text}: {'; '.join(parts)}"
 
 
-def shown(line: Line, value: int) -> str:
+def value_text(line: Line, value: int) -> str:
     """A value of the line as people read it."""
     return size(value) if line.unit == "B" else duration(value)
 
@@ -48,7 +48,7 @@ def shown(line: Line, value: int) -> str:
 def _glyph(line: Line, group: slice, top: int) -> str:
     if "compiles" in line.marks[group]:
         return COMPILES
-    known = [value for value in line.values[group] if value is not None]
-    if not known:
+    values = [value for value in line.values[group] if value is not None]
+    if not values:
         return UNKNOWN
-    return _HEIGHTS[min(max(int(max(known) / max(top, 1) * len(_HEIGHTS)), 0), len(_HEIGHTS) - 1)]
+    return _HEIGHTS[min(max(int(max(values) / max(top, 1) * len(_HEIGHTS)), 0), len(_HEIGHTS) - 1)]

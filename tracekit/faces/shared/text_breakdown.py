@@ -26,9 +26,9 @@ def bucket_tables(block: Breakdown, width: int) -> Iterator[RenderableType]:
     title = f"{block.title} ({block.unit})"
     for shares, doubts, head in _LAYOUTS:
         columns = Columns(block.variants, block.compared, shares, doubts, head)
-        whole = _buckets(title, block, columns)
-        if width_of(whole) <= width and len(set(short(block.variants, head))) == len(block.variants):
-            yield whole
+        single_table = _buckets(title, block, columns)
+        if width_of(single_table) <= width and len(set(short(block.variants, head))) == len(block.variants):
+            yield single_table
             return
     yield from _in_parts(title, block, width)
 
@@ -38,7 +38,7 @@ class Columns:
     """Which columns of a breakdown to draw."""
 
     names: list[str]
-    others: list[str]
+    compared: list[str]
     shares: bool
     doubts: bool
     head: int = HEAD  # letters of a name over a column
@@ -48,16 +48,16 @@ def _in_parts(title: str, block: Breakdown, width: int) -> Iterator[RenderableTy
     for names in _fitting(block, width):
         yield _buckets(title, block, Columns(names, [], False, False))
     for base in dict.fromkeys(block.baselines[name] for name in block.compared):
-        others = [name for name in block.compared if block.baselines[name] == base]
-        yield from _comparisons(block, base, others, width)
+        compared = [name for name in block.compared if block.baselines[name] == base]
+        yield from _comparisons(block, base, compared, width)
 
 
-def _comparisons(block: Breakdown, base: str, others: list[str], width: int) -> Iterator[RenderableType]:
+def _comparisons(block: Breakdown, base: str, compared: list[str], width: int) -> Iterator[RenderableType]:
     """The differences from one baseline, as many per table as there is room for; doubts are left out first."""
     title = f"Against {sanitize(base)} ({block.unit})"
     for doubts in (True, False):
-        for room in range(len(others), 0, -1):
-            chunks = [others[at : at + room] for at in range(0, len(others), room)]
+        for room in range(len(compared), 0, -1):
+            chunks = [compared[start : start + room] for start in range(0, len(compared), room)]
             tables = [_buckets(title, block, Columns([], chunk, False, doubts)) for chunk in chunks]
             if all(width_of(table) <= width for table in tables) or (room == 1 and not doubts):
                 yield from tables
@@ -68,25 +68,27 @@ def _fitting(block: Breakdown, width: int) -> list[list[str]]:
     """The variants, as many per table as there is room for."""
     names = block.variants
     for room in range(len(names), 0, -1):
-        chunks = [names[at : at + room] for at in range(0, len(names), room)]
+        chunks = [names[start : start + room] for start in range(0, len(names), room)]
         if all(width_of(_buckets("", block, Columns(chunk, [], False, False))) <= width for chunk in chunks):
             return chunks
     return [[name] for name in names]
 
 
 def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:
-    if columns.others and not columns.doubts:
-        title = f"{title}, Δ from {' and '.join(dict.fromkeys(rests_on(block, name) for name in columns.others))} each"
+    if columns.compared and not columns.doubts:
+        title = (
+            f"{title}, Δ from {' and '.join(dict.fromkeys(rests_on(block, name) for name in columns.compared))} each"
+        )
     table = RichTable(
         title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1)
     )
     table.add_column("bucket", no_wrap=True)
-    for shown in aligned(columns.names, columns.head):
-        table.add_column(Text(shown), justify="right", overflow="ellipsis")
+    for heading in aligned(columns.names, columns.head):
+        table.add_column(Text(heading), justify="right", overflow="ellipsis")
         if columns.shares:
             table.add_column("", justify="right", no_wrap=True, style="dim")
-    for name, shown in zip(columns.others, aligned(columns.others, columns.head), strict=True):
-        head = "Δ" if columns.names and len(columns.others) == 1 else f"Δ {shown.strip()}"
+    for name, heading in zip(columns.compared, aligned(columns.compared, columns.head), strict=True):
+        head = "Δ" if columns.names and len(columns.compared) == 1 else f"Δ {heading.strip()}"
         table.add_column(Text(head), justify="right", overflow="ellipsis")
         if columns.doubts:
             table.add_column(rests_on(block, name), style="dim", no_wrap=True)
@@ -102,7 +104,7 @@ def _row(block: Breakdown, key: str, columns: Columns) -> Iterator[RenderableTyp
         yield taken(block, key, name)
         if columns.shares:
             yield share(block, key, name)
-    for name in columns.others:
+    for name in columns.compared:
         doubted = doubt(block, key, name)
         delta = change(block, key, name)
         yield Text(

@@ -39,7 +39,8 @@ def fitting_tables(columns: list[Column], width: int) -> Iterator[RichTable]:
             return
     for room in range(len(parallel), 0, -1):
         tables = [
-            _table([*fixed, *parallel[at : at + room]], text=_FOLDS[-1][1]) for at in range(0, len(parallel), room)
+            _table([*fixed, *parallel[start : start + room]], text=_FOLDS[-1][1])
+            for start in range(0, len(parallel), room)
         ]
         if room == 1 or all(width_of(table) <= width for table in tables):
             yield from tables

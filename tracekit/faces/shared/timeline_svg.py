@@ -43,23 +43,23 @@ def svg(steps: TypicalSteps) -> str:
     of all variants, at any zoom; without it the picture shows the whole steps.
     """
     drawn = _Drawn()
-    at = 0
+    height = 0
     data = _data(steps)
     for still in steps.stills:
-        _still(still, steps, at, drawn)
-        at += _height(still)
-    said = "; ".join(f"{still.variant}: step {still.step}, {duration(still.dur_ns)}" for still in steps.stills)
+        _still(still, steps, height, drawn)
+        height += _height(still)
+    description = "; ".join(f"{still.variant}: step {still.step}, {duration(still.dur_ns)}" for still in steps.stills)
     pieces = [
         *drawn.titles,
-        f'<svg class="lanes" x="{_GUTTER}" width="{_PLOT}" height="{at}" viewBox="0 0 {_PLOT} {at}" '
+        f'<svg class="lanes" x="{_GUTTER}" width="{_PLOT}" height="{height}" viewBox="0 0 {_PLOT} {height}" '
         'preserveAspectRatio="none">',
         *drawn.lanes,
-        f'</svg><g class="names">{"".join(drawn.names)}</g><g class="scale">{"".join(_scale(steps, at))}</g>',
-        *_legend(steps, at + _SCALE),
+        f'</svg><g class="names">{"".join(drawn.names)}</g><g class="scale">{"".join(_scale(steps, height))}</g>',
+        *_legend(steps, height + _SCALE),
     ]
     return (
-        f'<svg class="timeline" viewBox="0 0 {_WIDTH} {at + 2 * _SCALE}" role="img" data-ns="{steps.span_ns}" '
-        f'aria-label="{escape(said)}" data-events="{data}">{"".join(pieces)}</svg>'
+        f'<svg class="timeline" viewBox="0 0 {_WIDTH} {height + 2 * _SCALE}" role="img" data-ns="{steps.span_ns}" '
+        f'aria-label="{escape(description)}" data-events="{data}">{"".join(pieces)}</svg>'
     )
 
 
@@ -71,31 +71,33 @@ def _data(steps: TypicalSteps) -> str:
     """
     durs = np.concatenate([lane.events.dur_ns for still in steps.stills for lane in still.lanes] or [np.zeros(0, int)])
     longest_first = np.sort(durs)[::-1]
-    most = _MOST_EVENTS
+    max_events = _MOST_EVENTS
     while True:
-        least = int(longest_first[most]) if most < len(durs) else -1
-        document = _document(steps, least, len(durs))
+        threshold_ns = int(longest_first[max_events]) if max_events < len(durs) else -1
+        document = _document(steps, threshold_ns, len(durs))
         text = html.escape(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
-        if len(text.encode()) <= _MOST_BYTES or most == 0:
+        if len(text.encode()) <= _MOST_BYTES or max_events == 0:
             return text
-        most //= 2
+        max_events //= 2
 
 
-def _document(steps: TypicalSteps, least: int, total: int) -> dict[str, Any]:
-    """What is drawn of the events that take longer than `least` ns."""
+def _document(steps: TypicalSteps, threshold_ns: int, total: int) -> dict[str, Any]:
+    """What is drawn of the events that take longer than `threshold_ns`."""
     kinds: dict[tuple[str, str, int], int] = {}
     lanes = []
-    shown = at = 0
+    shown_events = still_top = 0
     for number, still in enumerate(steps.stills):
-        top = at + _HEAD
+        top = still_top + _HEAD
         title = ""
         for lane in still.lanes:
             title = lane.title or title
-            kept = lane.events.dur_ns > least
+            is_shown = lane.events.dur_ns > threshold_ns
             called = np.array(
                 [
-                    kinds.setdefault((sanitize(of.label, _SHORT), sanitize(of.name, _HINT), of.category), len(kinds))
-                    for of in lane.events.kinds
+                    kinds.setdefault(
+                        (sanitize(kind.label, _SHORT), sanitize(kind.name, _HINT), kind.category), len(kinds)
+                    )
+                    for kind in lane.events.kinds
                 ],
                 np.int64,
             )
@@ -106,17 +108,24 @@ def _document(steps: TypicalSteps, least: int, total: int) -> dict[str, Any]:
                     "title": sanitize(title, _HINT),
                     "y": top,
                     "high": _HEIGHTS[lane.family],
-                    "start": np.diff(lane.events.start_ns[kept], prepend=0).tolist(),
-                    "dur": lane.events.dur_ns[kept].tolist(),
-                    "kind": called[lane.events.kind[kept]].tolist(),
+                    "start": np.diff(lane.events.start_ns[is_shown], prepend=0).tolist(),
+                    "dur": lane.events.dur_ns[is_shown].tolist(),
+                    "kind": called[lane.events.kind[is_shown]].tolist(),
                 }
             )
-            shown += int(kept.sum())
+            shown_events += int(is_shown.sum())
             top += _HEIGHTS[lane.family] + _GAP
-        at += _height(still)
-    colours = [(each.colour, readable_on(each.colour), each.label) for each in CATEGORIES]
+        still_top += _height(still)
+    colours = [(category.colour, readable_on(category.colour), category.label) for category in CATEGORIES]
     steps_of = [f"{sanitize(still.variant)}, step {still.step}" for still in steps.stills]
-    return {"colours": colours, "kinds": [*kinds], "steps": steps_of, "shown": shown, "all": total, "lanes": lanes}
+    return {
+        "colours": colours,
+        "kinds": [*kinds],
+        "steps": steps_of,
+        "shown": shown_events,
+        "all": total,
+        "lanes": lanes,
+    }
 
 
 @dataclass
@@ -139,67 +148,73 @@ def _x(column: int, steps: TypicalSteps) -> float:
 def _still(still: Still, steps: TypicalSteps, top: int, drawn: _Drawn) -> None:
     head = f"{still.variant}, step {still.step}: {duration(still.dur_ns)}"
     drawn.titles.append(f'<text class="of" x="0" y="{top + 15}">{escape(head)}</text>')
-    at = top + _HEAD
+    lane_top = top + _HEAD
     for lane in still.lanes:
         high = _HEIGHTS[lane.family]
         if lane.title:
-            drawn.titles.append(f'<text x="0" y="{at + min(high, 12)}">{escape(_cut(lane.title, _GUTTER))}</text>')
-        drawn.lanes += _paths(lane, steps, at, high)
-        for named in lane.named:
-            _name(named, steps, at, high, drawn)
-        at += high + _GAP
+            drawn.titles.append(
+                f'<text x="0" y="{lane_top + min(high, 12)}">{escape(_cut(lane.title, _GUTTER))}</text>'
+            )
+        drawn.lanes += _paths(lane, steps, lane_top, high)
+        for event in lane.named:
+            _name(event, steps, lane_top, high, drawn)
+        lane_top += high + _GAP
 
 
-def _paths(lane: StillLane, steps: TypicalSteps, at: int, high: int) -> Iterator[str]:
+def _paths(lane: StillLane, steps: TypicalSteps, top: int, high: int) -> Iterator[str]:
     """One path for each kind: a rectangle for each stretch, whose height shows how much of it is covered."""
     for category in sorted({*lane.category.tolist()}):
-        chosen = lane.category == category
+        in_category = lane.category == category
         stretches = []
-        columns = (lane.first[chosen].tolist(), lane.beyond[chosen].tolist(), lane.level[chosen].tolist())
-        for first, beyond, level in zip(*columns, strict=True):
-            left, right, tall = _x(first, steps), _x(beyond, steps), high * level / 8
-            stretches.append(f"M{left:g} {at + high:g}v-{tall:g}h{right - left:.4g}v{tall:g}z")
+        columns = (
+            lane.first[in_category].tolist(),
+            lane.beyond[in_category].tolist(),
+            lane.level[in_category].tolist(),
+        )
+        for first, end, level in zip(*columns, strict=True):
+            x_start, x_end, tall = _x(first, steps), _x(end, steps), high * level / 8
+            stretches.append(f"M{x_start:g} {top + high:g}v-{tall:g}h{x_end - x_start:.4g}v{tall:g}z")
         kind = CATEGORIES[category]
         yield f'<path fill="{kind.colour}" d="{"".join(stretches)}"><title>{escape(kind.label)}</title></path>'
 
 
-def _name(named: Named, steps: TypicalSteps, at: int, high: int, drawn: _Drawn) -> None:
+def _name(event: Named, steps: TypicalSteps, top: int, high: int, drawn: _Drawn) -> None:
     """A title under the pointer for anything wide enough, and its name if there is room."""
-    left, wide = _x(named.first, steps), _x(named.beyond, steps) - _x(named.first, steps)
-    hint = f"{sanitize(named.names[0], _HINT)}: {duration(named.dur_ns)}"
-    colour = CATEGORIES[named.category].colour
-    on = "on-light" if readable_on(colour) == "#000000" else "on-dark"
-    kind = f"event {on}" if high > _LOW else "event"
+    x_start, wide = _x(event.first, steps), _x(event.beyond, steps) - _x(event.first, steps)
+    hint = f"{sanitize(event.names[0], _HINT)}: {duration(event.dur_ns)}"
+    colour = CATEGORIES[event.category].colour
+    text_class = "on-light" if readable_on(colour) == "#000000" else "on-dark"
+    kind = f"event {text_class}" if high > _LOW else "event"
     drawn.lanes.append(
-        f'<rect class="{kind}" x="{left:g}" y="{at}" width="{wide:.4g}" height="{high}" fill="{colour}">'
+        f'<rect class="{kind}" x="{x_start:g}" y="{top}" width="{wide:.4g}" height="{high}" fill="{colour}">'
         f"<title>{escape(hint)}</title></rect>"
     )
-    fitting = (name for name in named.names if len(name) * _LETTER <= wide - 6)
-    text = next(fitting, _cut(named.names[-1], wide - 6))
+    fitting = (name for name in event.names if len(name) * _LETTER <= wide - 6)
+    text = next(fitting, _cut(event.names[-1], wide - 6))
     if high > _LOW and len(text) > 2:
-        x, y = _GUTTER + left + 3, at + high / 2 + 4
-        drawn.names.append(f'<text class="{on}" x="{x:g}" y="{y:g}">{escape(text)}</text>')
+        x, y = _GUTTER + x_start + 3, top + high / 2 + 4
+        drawn.names.append(f'<text class="{text_class}" x="{x:g}" y="{y:g}">{escape(text)}</text>')
 
 
-def _scale(steps: TypicalSteps, at: int) -> Iterator[str]:
+def _scale(steps: TypicalSteps, bottom: int) -> Iterator[str]:
     """Marks at round times, counted from the beginning of the steps."""
     step = next(
         digit * 10**power for power in range(19) for digit in (1, 2, 5) if digit * 10**power * _MARKS >= steps.span_ns
     )
     for mark in range(0, steps.span_ns + 1, step):
         x = _GUTTER + mark / steps.span_ns * _PLOT
-        yield f'<path class="mark" d="M{x:.1f} 0V{at}"/>'
+        yield f'<path class="mark" d="M{x:.1f} 0V{bottom}"/>'
         if x < _WIDTH - 60:
-            yield f'<text class="quiet" x="{x + 3:.1f}" y="{at + 12}">{escape(tick(mark, step))}</text>'
+            yield f'<text class="quiet" x="{x + 3:.1f}" y="{bottom + 12}">{escape(tick(mark, step))}</text>'
 
 
-def _legend(steps: TypicalSteps, at: int) -> Iterator[str]:
+def _legend(steps: TypicalSteps, top: int) -> Iterator[str]:
     """The legend: the kinds that occur."""
     codes = sorted({code for still in steps.stills for lane in still.lanes for code in lane.category.tolist()} - {NONE})
     x = 0.0
     for label, colour in {CATEGORIES[code].label: CATEGORIES[code].colour for code in codes}.items():
-        yield f'<rect x="{x:g}" y="{at + 4}" width="10" height="10" fill="{colour}"/>'
-        yield f'<text class="quiet" x="{x + 14:g}" y="{at + 13}">{escape(label)}</text>'
+        yield f'<rect x="{x:g}" y="{top + 4}" width="10" height="10" fill="{colour}"/>'
+        yield f'<text class="quiet" x="{x + 14:g}" y="{top + 13}">{escape(label)}</text>'
         x += 26 + len(label) * _LETTER
 
 

@@ -20,14 +20,14 @@ def rests_on(numbers: Breakdown, name: str) -> str:
 def certainty(numbers: Breakdown, key: str, name: str) -> str:
     """What stands beside a difference: what speaks against it or, where it rests on pairs, its interval."""
     difference = numbers.differences.get(name)
-    said = doubt(numbers, key, name)
-    if said not in {"", OUTSIDE} or difference is None or not difference.pairs or not numbers.deltas[key][name]:
-        return said
+    doubt_text = doubt(numbers, key, name)
+    if doubt_text not in {"", OUTSIDE} or difference is None or not difference.pairs or not numbers.deltas[key][name]:
+        return doubt_text
     ends = difference.interval_of(key or None)
     if ends is None:
         return ""
     interval = " … ".join(thousandths(round(end * 1000 / numbers.scale_ns), signed=True) for end in ends)
-    return f"{said} {interval}".strip()
+    return f"{doubt_text} {interval}".strip()
 
 
 def is_noise(numbers: Breakdown, key: str, name: str) -> bool:
@@ -51,10 +51,10 @@ def doubt(numbers: Breakdown, key: str, name: str) -> str:
 def mark(numbers: Breakdown, key: str, name: str) -> str:
     """The sign of a doubt where there is no room for words: `≠` where other measurements show another difference, `~`
     where they show that there may be none."""
-    said = doubt(numbers, key, name)
+    doubt_text = doubt(numbers, key, name)
     if key == TOTAL and numbers.contradicted.get(name) in {"slower", "faster", "smaller", "larger"}:
         return OUTSIDE
-    return said[:1] if said in {"", OUTSIDE} else "~"
+    return doubt_text[:1] if doubt_text in {"", OUTSIDE} else "~"
 
 
 def taken(numbers: Breakdown, key: str, name: str) -> str:

@@ -24,7 +24,7 @@ def all_sections(report: Report) -> list[Section]:
         if of_study or not module.name.startswith("study_"):
             import_module(f"{__name__}.{module.name}")
     makers = producers(of_study)
-    sections = [_said(report, section) for make in makers for section in make(report)]
+    sections = [_reworded(report, section) for make in makers for section in make(report)]
     worth: dict[str, float] = {}
     titles: dict[str, str] = {}
     for section in sections:
@@ -33,12 +33,12 @@ def all_sections(report: Report) -> list[Section]:
                 f"two questions are called {section.id!r}, {titles[section.id]!r} and {section.title!r}: rename one"
             )
         worth[section.id] = max(worth.get(section.id, 0.0), section.worth)
-    return sorted(sections, key=lambda each: _order(each, worth[each.id]))
+    return sorted(sections, key=lambda section: _order(section, worth[section.id]))
 
 
-def _said(report: Report, section: Section) -> Section:
+def _reworded(report: Report, section: Section) -> Section:
     """The section in words that fit what it is about: a recording may have no steps."""
-    about = [each for each in report.profiles if section.variant in (None, each.name)]
+    about = [profile for profile in report.profiles if section.variant in (None, profile.name)]
     if not about or any(map(has_steps, about)):
         return section
     blocks = tuple(map(of_the_recording_in, section.blocks))

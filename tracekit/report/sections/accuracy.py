@@ -14,13 +14,13 @@ from tracekit.report.section import Contents
 from tracekit.run import Training
 from tracekit.trace.schema import column
 
-_REAL, _WHOLE, _TEXT = pa.float64(), pa.int64(), pa.string()
+_REAL, _INTEGER, _TEXT = pa.float64(), pa.int64(), pa.string()
 ACCURACY_COLUMNS = (
     column("metric", _TEXT, "the recipe's metric after its last epoch"),
     column("mean", _REAL, "mean over the seeds", "1"),
     column("between_seeds", _REAL, "standard deviation between seeds; null for one", "1"),
-    column("seeds", _WHOLE, "trainings that finished"),
-    column("failed", _WHOLE, "trainings that failed"),
+    column("seeds", _INTEGER, "trainings that finished"),
+    column("failed", _INTEGER, "trainings that failed"),
     column("difference", _REAL, "difference from the baseline, seed by seed", "1"),
     column("low", _REAL, "lower end of its 95 % interval; null for one seed", "1"),
     column("high", _REAL, "upper end of its 95 % interval", "1"),
@@ -37,11 +37,11 @@ ACCURACY = pa.schema(
 TRAININGS = pa.schema(
     [
         column("variant", _TEXT, "name of the variant", role="name"),
-        column("seed", _WHOLE, "seed of every random number generator", role="identity"),
+        column("seed", _INTEGER, "seed of every random number generator", role="identity"),
         column("outcome", _TEXT, "ok, oom, timeout, crash or error"),
         column("error", _TEXT, "why it did not finish"),
-        column("epochs", _WHOLE, "epochs trained"),
-        column("steps", _WHOLE, "steps per epoch"),
+        column("epochs", _INTEGER, "epochs trained"),
+        column("steps", _INTEGER, "steps per epoch"),
         column("metric", _TEXT, "name of the recipe's metric"),
         column("value", _REAL, "its value after the last epoch", "1"),
         column("loss", _REAL, "loss of the last step", "1"),
@@ -70,10 +70,10 @@ def accuracy(report: Report) -> Contents | None:
                 **accuracy_row(trainings_of(member), trainings_of(base) if member is not base else []),
             }
         )
-    every = [row for member in trained for row in _training_rows(member)]
+    training_rows = [row for member in trained for row in _training_rows(member)]
     tables = (
         Table("accuracy", pa.Table.from_pylist(rows, ACCURACY)),
-        Table("trainings", pa.Table.from_pylist(every, TRAININGS), detail=True),
+        Table("trainings", pa.Table.from_pylist(training_rows, TRAININGS), detail=True),
     )
     return Contents((*((Sentences(tuple(sentences)),) if sentences else ()), *tables))
 
@@ -83,17 +83,17 @@ def trainings_of(member: Member) -> list[Training]:
     return member.variant.trainings if member.variant is not None else []
 
 
-def accuracy_row(ours: list[Training], theirs: list[Training]) -> dict[str, Any]:
+def accuracy_row(trainings: list[Training], base_trainings: list[Training]) -> dict[str, Any]:
     """The values of `ACCURACY_COLUMNS`; without a baseline those that compare are null."""
-    reached_by, contrast = reached(ours), accuracy_contrast(ours, theirs)
+    reached_by, contrast = reached(trainings), accuracy_contrast(trainings, base_trainings)
     low, high = contrast.interval if contrast is not None and contrast.interval is not None else (None, None)
-    epochs = [ns for each in ours for ns in each.epoch_all_ns]
+    epochs = [ns for training in trainings for ns in training.epoch_all_ns]
     return {
         "metric": reached_by.metric if reached_by is not None else None,
         "mean": reached_by.mean if reached_by is not None else None,
         "between_seeds": reached_by.spread if reached_by is not None else None,
         "seeds": len(reached_by.values) if reached_by is not None else 0,
-        "failed": sum(each.outcome != "ok" for each in ours),
+        "failed": sum(training.outcome != "ok" for training in trainings),
         "difference": contrast.difference if contrast is not None else None,
         "low": low,
         "high": high,
@@ -103,18 +103,18 @@ def accuracy_row(ours: list[Training], theirs: list[Training]) -> dict[str, Any]
 
 
 def _training_rows(member: Member) -> Iterator[dict[str, Any]]:
-    for each in trainings_of(member):
-        times = each.epoch_all_ns
+    for training in trainings_of(member):
+        times = training.epoch_all_ns
         yield {
             "variant": member.name,
-            "seed": each.seed,
-            "outcome": each.outcome,
-            "error": each.error,
-            "epochs": each.epochs,
-            "steps": each.steps,
-            "metric": next(iter(each.metrics), None),
-            "value": next(iter(each.metrics.values()), None),
-            "loss": each.loss,
+            "seed": training.seed,
+            "outcome": training.outcome,
+            "error": training.error,
+            "epochs": training.epochs,
+            "steps": training.steps,
+            "metric": next(iter(training.metrics), None),
+            "value": next(iter(training.metrics.values()), None),
+            "loss": training.loss,
             "first_epoch_ns": float(times[0]) if times else None,
             "epoch_ns": sum(times) / len(times) if times else None,
         }

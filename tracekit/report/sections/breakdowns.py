@@ -21,7 +21,10 @@ from tracekit.trace.schema import column
 from tracekit.units import duration
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
-_TOLD, _LITTLE = 0.05, 0.2  # of a step, waits in syncs that are explained; of these, what is little to lose
+_MIN_SYNC_SHARE, _MAX_LOST_SHARE = (
+    0.05,
+    0.2,
+)  # of a step, waits in syncs that are explained; of these, what is little to lose
 _EQUAL = "Without a GPU, host time is divided in exactly the same way, so it is not shown separately."
 PACE = pa.schema(
     [
@@ -68,8 +71,8 @@ def _contradicted(report: Report) -> Iterator[tuple[str, str]]:
                 yield entry.variant, "slower" if contrast.ratio > 1 else "faster"
             case "unsure":
                 yield entry.variant, "untested" if contrast.interval is None else "noise"
-            case "smaller" | "larger" as other:
-                yield entry.variant, other
+            case "smaller" | "larger" as verdict:
+                yield entry.variant, verdict
 
 
 @of_run("wall", TITLES["wall"], rank=20, stage="lead")
@@ -82,7 +85,7 @@ def wall(report: Report) -> Contents | None:
     if rows := [*filter(None, map(_pace, report.profiles))]:
         alike = all(abs(row["mean_ns"] / row["median_ns"] - 1) <= APART for row in rows)
         blocks.append(Table("pace", pa.Table.from_pylist(rows, schema=PACE), detail=alike, exported=False))
-    if quiet := (*_waits(report), *((_EQUAL,) if _same(report) else ())):
+    if quiet := (*_waits(report), *((_EQUAL,) if _views_agree(report) else ())):
         blocks.append(Sentences(quiet, "quiet"))
     return Contents(tuple(blocks))
 
@@ -110,7 +113,7 @@ def _waits(report: Report) -> Iterator[str]:
 def host(report: Report) -> Contents | None:
     """Host time; where it equals the wall time, the section of the wall time says so."""
     numbers = of_view(report, "host")
-    if numbers is None or _same(report):
+    if numbers is None or _views_agree(report):
         return None
     syncs = (*_syncs(report),)
     return Contents((numbers, Sentences(syncs, "quiet")) if syncs else (numbers,))
@@ -122,17 +125,17 @@ def _syncs(report: Report) -> Iterator[str]:
         wall, host = profile.means["wall"], profile.means["host"]
         if wall is None or host is None:
             continue
-        lost, waited = wall.parts["sync_stall"], host.parts["sync"]
-        if waited >= _TOLD * host.step_ns and lost <= _LITTLE * waited:
+        lost_ns, waited_ns = wall.parts["sync_stall"], host.parts["sync"]
+        if waited_ns >= _MIN_SYNC_SHARE * host.step_ns and lost_ns <= _MAX_LOST_SHARE * waited_ns:
             name = f"{sanitize(profile.name)}: " if len(report.profiles) > 1 else ""
-            only = f"the step loses only {duration(lost)} to them" if lost else "the step loses nothing to them"
+            loss = f"the step loses only {duration(lost_ns)} to them" if lost_ns else "the step loses nothing to them"
             yield (
-                f"{name}The host waits in syncs for {duration(waited)} a step, mostly while the GPU works: {only} "
+                f"{name}The host waits in syncs for {duration(waited_ns)} a step, mostly while the GPU works: {loss} "
                 f"({BUCKETS['sync_stall'].label})."
             )
 
 
-def _same(report: Report) -> bool:
+def _views_agree(report: Report) -> bool:
     """Whether each variant's host view equals its wall view."""
     return all(
         profile.means["wall"] is not None

@@ -21,13 +21,13 @@ _EVENTS: dict[EventKind, str] = {"operator": "an operator", "frame": "a Python f
 @of_run("calibrated", "Without the profiler's own time", rank=21, stage="lead")
 def calibrated(report: Report) -> Contents | None:
     """The steps of variants that recording stretches, as they would be unprofiled."""
-    stretched = {name: each for name, each in report.calibrated.items() if each.stretched}
+    stretched = {name: calibration for name, calibration in report.calibrated.items() if calibration.stretched}
     if not stretched:
         return None
-    blocks: list[Block] = [Sentences(tuple(_said(report, stretched)), "quiet")]
-    means = {name: each.wall for name, each in report.calibrated.items()}
+    blocks: list[Block] = [Sentences(tuple(_sentences(report, stretched)), "quiet")]
+    means = {name: calibration.wall for name, calibration in report.calibrated.items()}
     differences = {entry.variant: report.calibrated_difference(entry) for entry in report.comparisons}
-    unanswered = {name: each.why_not for name, each in report.calibrations.items() if each.why_not}
+    unanswered = {name: calibration.why_not for name, calibration in report.calibrations.items() if calibration.why_not}
     numbers = breakdown(
         "calibrated",
         _TITLE,
@@ -41,15 +41,15 @@ def calibrated(report: Report) -> Contents | None:
     return Contents(tuple(blocks))
 
 
-def _said(report: Report, stretched: dict[str, Calibration]) -> Iterator[str]:
-    for name, each in stretched.items():
-        costs = ", ".join(f"{duration(ns)} for {_EVENTS[kind]}" for kind, ns in each.overhead.items() if ns >= 1)
+def _sentences(report: Report, stretched: dict[str, Calibration]) -> Iterator[str]:
+    for name, calibration in stretched.items():
+        costs = ", ".join(f"{duration(ns)} for {_EVENTS[kind]}" for kind, ns in calibration.overhead.items() if ns >= 1)
         mean = report.member(name).means["wall"]
         assert mean is not None
-        taken = duration(mean.step_ns - sum(each.wall[key] for key in WALL))
+        recording = duration(mean.step_ns - sum(calibration.wall[key] for key in WALL))
         yield (
-            f"{sanitize(name)}: traced steps take {ratio(1 + each.stretch)} as long as unprofiled ones. Of them, "
-            f"{taken} a step is recording ({costs}). The costs of findings leave this out. "
-            f"From the other variants alone, the step would come out {percent(abs(each.error))} "
-            f"{'too long' if each.error > 0 else 'too short'}."
+            f"{sanitize(name)}: traced steps take {ratio(1 + calibration.stretch)} as long as unprofiled ones. Of "
+            f"them, {recording} a step is recording ({costs}). The costs of findings leave this out. "
+            f"From the other variants alone, the step would come out {percent(abs(calibration.error))} "
+            f"{'too long' if calibration.error > 0 else 'too short'}."
         )

@@ -19,8 +19,8 @@ from tracekit.units import bandwidth, duration, percent, size
 @of_variant("communication", "Communication", rank=6)
 def communication(report: Report, profile: Profile) -> Contents | None:
     """A row for each kind, group and size of collective."""
-    columns = report.ranks.get(profile.name) or _alone(profile)
-    if not any(len(each.calls) for each in columns):
+    columns = report.ranks.get(profile.name) or _single_rank(profile)
+    if not any(len(rank_columns.calls) for rank_columns in columns):
         return None
     table = table_of(columns, report.collectives.get(profile.name))
     rows = table.to_pylist()
@@ -28,25 +28,25 @@ def communication(report: Report, profile: Profile) -> Contents | None:
         return None
     exposed, overlapped = (sum(row[name] for row in rows) for name in ("exposed_ns", "overlapped_ns"))
     if on_a_cpu(columns[0]):  # collectives run at the same time there, so that rows do not add up
-        exposed, overlapped = fmean(communication_ns(each) or 0.0 for each in columns), 0.0
+        exposed, overlapped = fmean(communication_ns(rank_columns) or 0.0 for rank_columns in columns), 0.0
     mean = profile.means["wall"]
     worth = exposed / mean.step_ns if mean is not None and mean.step_ns else None
-    lines = (_said(rows, exposed, overlapped, alone=len(columns) == 1),)
+    lines = (_sentence(rows, exposed, overlapped, alone=len(columns) == 1),)
     return Contents((Sentences(lines), Table("communication", table)), worth=worth)
 
 
-def _alone(profile: Profile) -> list[RankColumns]:
+def _single_rank(profile: Profile) -> list[RankColumns]:
     """The columns of a trace of a single rank; most traces show at once that nothing is communicated in them."""
     if not len(profile.trace.communications):
         return []
     return with_sizes([rank_columns(profile, rank_of(profile)[0] or 0)], profile)
 
 
-def _said(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alone: bool) -> str:
+def _sentence(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alone: bool) -> str:
     hidden = f", and computation hides {duration(overlapped)}" if overlapped else ""
     share = f" ({percent(exposed / (exposed + overlapped))} of all communication)" if overlapped and exposed else ""
-    who = "This rank" if alone else "On average, a rank"
-    text = f"{who} spends {duration(exposed)} a step in exposed communication{share}{hidden}."
+    subject = "This rank" if alone else "On average, a rank"
+    text = f"{subject} spends {duration(exposed)} a step in exposed communication{share}{hidden}."
     fastest = max((row for row in rows if row["busbw"]), key=lambda row: row["bytes"], default=None)
     if fastest is not None:
         text += (

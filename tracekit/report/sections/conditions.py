@@ -20,7 +20,7 @@ CONDITIONS = pa.schema(
 )
 
 
-_NAMED = ("recipe", "data", "parameters", "captured", "torch")  # characters of one value
+_SUMMARY_KEYS = ("recipe", "data", "parameters", "captured", "torch")  # characters of one value
 
 
 @of_run("conditions", "Conditions", rank=30, stage="end")
@@ -33,8 +33,13 @@ def conditions(report: Report) -> Contents | None:
         for label, value in labelled
     ]
     rows += [
-        {"variant": each.name, "run": each.run_name or None, "condition": "trace", "value": spelled(each.trace.path)}
-        for each in report.profiles
+        {
+            "variant": profile.name,
+            "run": profile.run_name or None,
+            "condition": "trace",
+            "value": spelled(profile.trace.path),
+        }
+        for profile in report.profiles
     ]
     table = Table("conditions", pa.Table.from_pylist(rows, schema=CONDITIONS), detail=True)
     lines = tuple(_line(name if len(of_runs) > 1 else "", labelled) for name, labelled in of_runs.items())
@@ -43,5 +48,5 @@ def conditions(report: Report) -> Contents | None:
 
 def _line(name: str, labelled: list[tuple[str, str]]) -> str:
     short = {key: value[:16].replace("T", " ") if key == "captured" else value for key, value in labelled}
-    named = "; ".join(f"{key} {value}" for key, value in short.items() if key in _NAMED)
-    return f"{name}: {named}" if name else named
+    summary = "; ".join(f"{key} {value}" for key, value in short.items() if key in _SUMMARY_KEYS)
+    return f"{name}: {summary}" if name else summary

@@ -20,28 +20,28 @@ from tracekit.units import percent
 
 _OUTSIDE = "outside of edge types"
 _TYPE = column("edge type", pa.string(), "source, relation and target", role="name")
-_NAMED = 3
+_MAX_NAMES = 3
 
 
 @of_run("edge_types", "Edge types", rank=35)
 def edge_types(report: Report) -> Contents | None:
     """A row per type, and one for the time outside of them; they add up to the step."""
     profiles = {profile.name: profile for profile in report.profiles}
-    by_type = [_by_type(each, profiles[each.name]) for each in owned(report) if each.total_ns]
-    typed = [each for each in by_type if each.share(_has_type)]
-    unanswerable = [each.name for each in by_type if each not in typed and _has_types(profiles[each.name])]
+    by_type = [_by_type(variant, profiles[variant.name]) for variant in owned(report) if variant.total_ns]
+    typed = [variant for variant in by_type if variant.share(_has_type)]
+    unanswerable = [variant.name for variant in by_type if variant not in typed and _has_types(profiles[variant.name])]
     if not typed:
         return _unanswered(unanswerable)
     costs = OwnerCosts(typed, _type_of, report.baselines)
     order = costs.costliest_first()
-    named = {each: each for each in [*filter(None, order)][:_NAMED]}
-    worth = max(each.share(_has_type) for each in typed)
-    most = "up to " if len(typed) > 1 else ""
-    sentences = [f"Edge types take {most}{percent(worth)} of a step: {shares_said(costs, steps_of(typed), named)}."]
+    names = {edge_type: edge_type for edge_type in [*filter(None, order)][:_MAX_NAMES]}
+    worth = max(variant.share(_has_type) for variant in typed)
+    bound = "up to " if len(typed) > 1 else ""
+    sentences = [f"Edge types take {bound}{percent(worth)} of a step: {shares_said(costs, steps_of(typed), names)}."]
     if unanswerable:
         sentences.append(_of_one_module(unanswerable))
-    columns: list[tuple[pa.Field, Sequence[object]]] = [(_TYPE, [each or _OUTSIDE for each in order])]
-    columns += _edges(order, [profiles[each.name] for each in typed])
+    columns: list[tuple[pa.Field, Sequence[object]]] = [(_TYPE, [edge_type or _OUTSIDE for edge_type in order])]
+    columns += _edges(order, [profiles[variant.name] for variant in typed])
     return Contents((Sentences(tuple(sentences)), Table("edge_types", costs.table(columns, order))), worth=worth)
 
 
@@ -83,8 +83,11 @@ def _edges(order: list[str], profiles: list[Profile]) -> Iterator[tuple[pa.Field
     for profile in profiles:
         graphs = profile.variant.graphs if profile.variant is not None else None
         if graphs is not None and graphs.edge_types:
-            known = {kind: [each for each in counts if each is not None] for kind, counts in graphs.edge_types.items()}
-            means = {kind: sum(counts) / len(counts) for kind, counts in known.items() if counts}
+            known_counts = {
+                kind: [edge_count for edge_count in counts if edge_count is not None]
+                for kind, counts in graphs.edge_types.items()
+            }
+            means = {kind: sum(counts) / len(counts) for kind, counts in known_counts.items() if counts}
             field = column(
                 f"edges, {profile.name}",
                 pa.float64(),

@@ -13,7 +13,7 @@ from tracekit.report.section import Contents
 from tracekit.report.source_costs import source_costs
 
 _OF_CHEAP_ONES = ["title", "cost_ns", "share"]
-_AROUND = 2  # lines above and below the one that a finding names
+_CONTEXT_LINES = 2  # lines above and below the one that a finding names
 
 
 @of_variant("findings", "Findings", rank=10, stage="lead")
@@ -21,7 +21,7 @@ def findings(report: Report, profile: Profile) -> Contents:
     """The verdict and the findings of a variant, costliest first; the cheapest only where everything is requested."""
     diagnosis = report.diagnoses[profile.name]
     blocks: tuple[Block, ...] = (cards({profile.name: diagnosis}),)
-    if cheap := [each for each in diagnosis.all_findings if each not in diagnosis.findings]:
+    if cheap := [finding for finding in diagnosis.all_findings if finding not in diagnosis.findings]:
         blocks += (Table("findings", table(cheap).select(_OF_CHEAP_ONES), detail=True, exported=False),)
     blocks += tuple(_excerpts(report, profile, diagnosis.findings))
     worth = max((finding.share or 0.0 for finding in diagnosis.findings), default=0.0)
@@ -30,21 +30,21 @@ def findings(report: Report, profile: Profile) -> Contents:
 
 def _excerpts(report: Report, profile: Profile, findings: list[Finding]) -> Iterator[Excerpt]:
     """The lines that findings name, with those around them, where the recording has the file."""
-    places = dict.fromkeys((each.where.file, each.where.line) for each in findings)
+    places = dict.fromkeys((finding.where.file, finding.where.line) for finding in findings)
     variant = (
-        next((each for each in owned(report) if each.name == profile.name), None)
+        next((owners for owners in owned(report) if owners.name == profile.name), None)
         if any(file for file, _ in places)
         else None
     )
     for file, line in places:
         if variant is not None and line is not None and file in variant.means.sources:
             costs = source_costs([variant], file)
-            first, lines = _around(costs.text.splitlines(), line)
+            first, lines = _surrounding_lines(costs.text.splitlines(), line)
             yield Excerpt(file, first, lines, costs.alone, costs.fused_by_line(), detail=True)
 
 
-def _around(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
+def _surrounding_lines(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
     """The number of the first line to show, and the lines from there, without empty ones at either end."""
-    shown = [k for k in range(max(line - _AROUND, 1), line + _AROUND + 1) if k <= len(lines)]
-    written = [k for k in shown if lines[k - 1].strip()] or [line]
+    numbers = [k for k in range(max(line - _CONTEXT_LINES, 1), line + _CONTEXT_LINES + 1) if k <= len(lines)]
+    written = [k for k in numbers if lines[k - 1].strip()] or [line]
     return written[0], tuple(lines[written[0] - 1 : written[-1]])

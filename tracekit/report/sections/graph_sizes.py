@@ -85,26 +85,28 @@ def _constant(cost: GraphCost) -> str:
 
 
 def _sentence(name: str, cost: GraphCost) -> str:
-    who, sizes = sanitize(name), _range(cost)
+    variant, sizes = sanitize(name), _range(cost)
     line = cost.line
     if line is None:
-        return f"{who}: what an edge costs cannot be known: {cost.why_not} ({sizes})."
+        return f"{variant}: what an edge costs cannot be known: {cost.why_not} ({sizes})."
     of_trace = "" if cost.steps.unprofiled else ", of the trace"
-    more = _more(line, cost.dimension)
+    growth = _growth(line, cost.dimension)
     if cost.growth == "unclear":
         return (
-            f"{who}: what an edge costs cannot be known: the sizes ({sizes}) are too similar, given how much steps "
+            f"{variant}: what an edge costs cannot be known: the sizes ({sizes}) are too similar, given how much steps "
             f"vary. It may be anywhere in {_ends(_scaled(line.slope_interval))} per thousand {cost.dimension}."
         )
     if cost.growth == "flat":
-        return f"{who}: a step takes {duration(cost.steps.typical_ns)} however large its graph is ({sizes}{of_trace})."
+        return (
+            f"{variant}: a step takes {duration(cost.steps.typical_ns)} however large its graph is ({sizes}{of_trace})."
+        )
     if not cost.knows_fixed:
         return (
-            f"{who}: a step takes {more}; how much it takes apart from that cannot be known: the sizes "
+            f"{variant}: a step takes {growth}; how much it takes apart from that cannot be known: the sizes "
             f"({sizes}{of_trace}) are too similar, given how much steps vary."
         )
     return (
-        f"{who}: a step takes {duration(line.fixed)} ({_ends(line.fixed_interval)}) + {more}; {_share(cost)} "
+        f"{variant}: a step takes {duration(line.fixed)} ({_ends(line.fixed_interval)}) + {growth}; {_share(cost)} "
         f"({sizes}{of_trace})."
     )
 
@@ -116,7 +118,7 @@ def _share(cost: GraphCost) -> str:
     return f"{percent(cost.growing_share)} of a step of median size grows with its graph"
 
 
-def _more(line: Line, dimension: str) -> str:
+def _growth(line: Line, dimension: str) -> str:
     per_thousand = duration(line.slope * _THOUSAND)
     return f"{per_thousand} ({_ends(_scaled(line.slope_interval))}) per thousand {dimension}"
 
@@ -127,18 +129,20 @@ def _scaled(interval: Interval) -> Interval:
 
 def _ends(interval: Interval) -> str:
     like = max(map(abs, interval))
-    return " … ".join(duration(each, signed=each < 0, like=like) for each in interval)
+    return " … ".join(duration(end_ns, signed=end_ns < 0, like=like) for end_ns in interval)
 
 
 def _range(cost: GraphCost) -> str:
-    least, most = int(cost.sizes.min()), int(cost.sizes.max())
-    span = count(least) if least == most else f"{count(least)} … {count(most)}"
+    smallest, largest = int(cost.sizes.min()), int(cost.sizes.max())
+    span = count(smallest) if smallest == largest else f"{count(smallest)} … {count(largest)}"
     return f"{span} {cost.dimension}, {count(len(cost.sizes))} steps"
 
 
 def _paddings(costs: dict[str, GraphCost]) -> Iterator[str]:
     for name, cost in costs.items():
-        padded = padding(cost, [(other, each) for other, each in costs.items() if other != name])
+        padded = padding(
+            cost, [(other_name, other_cost) for other_name, other_cost in costs.items() if other_name != name]
+        )
         if padded is None:
             continue
         nodes = f" and {percent(padded.nodes)} of its nodes" if padded.nodes is not None else ""
@@ -152,17 +156,17 @@ def _paddings(costs: dict[str, GraphCost]) -> Iterator[str]:
 def _padding_cost(padded: Padding) -> str:
     if padded.cost_ns is None or padded.cost_interval is None:
         return "What this padding costs cannot be known, because it is unknown what an edge costs."
-    whose = f", by what an edge costs in {sanitize(padded.sibling)}" if padded.by_sibling else ""
-    return f"This padding costs {duration(padded.cost_ns)} ({_ends(padded.cost_interval)}) a step{whose}."
+    basis = f", by what an edge costs in {sanitize(padded.sibling)}" if padded.by_sibling else ""
+    return f"This padding costs {duration(padded.cost_ns)} ({_ends(padded.cost_interval)}) a step{basis}."
 
 
 def _recompilations(member: Member) -> Iterator[str]:
     changes = changed_sizes(member.variant) if member.variant is not None else []
     if changes:
-        times = sum(each.times for each in changes)
+        times = sum(change.times for change in changes)
         listed = ", ".join(
-            f"{count(each.times)} {'is' if each.times == 1 else 'are'} due to {_dimension(each)}"
-            for each in changes[:3]
+            f"{count(change.times)} {'is' if change.times == 1 else 'are'} due to {_dimension(change)}"
+            for change in changes[:3]
         )
         cure = " With dynamic=True, or graphs padded to one size, there would be none." if times > 1 else ""
         yield f"{sanitize(member.name)}: of its recompilations, {listed}.{cure}"
@@ -177,9 +181,9 @@ def _table(costs: dict[str, GraphCost]) -> pa.Table:
     rows = []
     for name, cost in costs.items():
         sizes, line = sorted(cost.sizes.tolist()), cost.line
-        known = line is not None and cost.growth != "unclear"
-        fixed = line if known and cost.knows_fixed else None
-        slope = line if known else None
+        is_known = line is not None and cost.growth != "unclear"
+        fixed = line if is_known and cost.knows_fixed else None
+        slope = line if is_known else None
         rows.append(
             {
                 "variant": name,

@@ -33,7 +33,9 @@ def _steps(report: Report) -> str:
         return "no trace"
     means: dict[str, list[str]] = {}
     for profile in report.profiles:
-        ranks = max(len(report.subject.ranks.get(profile.name, ())), len({each.rank for each in profile.captures}))
+        ranks = max(
+            len(report.subject.ranks.get(profile.name, ())), len({capture.rank for capture in profile.captures})
+        )
         means.setdefault(_mean_of(profile, ranks), []).append(profile.name)
     if len(means) == 1:
         return next(iter(means))
@@ -48,10 +50,10 @@ def _mean_of(profile: Profile, ranks: int) -> str:
     steps = f"{'inferred ' if profile.trace.steps.inferred else ''}step{'' if total == 1 else 's'}"
     if not any(steps.any() for steps in profile.answered.values()):
         return f"{total} {steps}, none of which could be timed"
-    which = "" if counted == total else f" of {total}"
+    total_text = "" if counted == total else f" of {total}"
     compiling = ", without those that compile" if profile.attribution.compiles[~profile.counted].any() else ""
     text = (
-        f"mean of {counted}{which} {steps}{compiling}"
+        f"mean of {counted}{total_text} {steps}{compiling}"
         if total > 1
         else "one step"
         if has_steps(profile)

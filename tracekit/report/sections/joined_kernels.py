@@ -26,40 +26,44 @@ def joined_kernels(report: Report) -> Contents | None:
     if len(times) < 2:
         return None
     baselines = {name: base for name, base in report.baselines.items() if base in times}
-    names = list(dict.fromkeys(name for of in times.values() for name in of))
-    names.sort(key=lambda name: -max(of.get(name) or 0.0 for of in times.values()))
-    shared = sum(all(name in of for of in times.values()) for name in names)
+    names = list(dict.fromkeys(name for kernel_ns in times.values() for name in kernel_ns))
+    names.sort(key=lambda name: -max(kernel_ns.get(name) or 0.0 for kernel_ns in times.values()))
+    shared = sum(all(name in kernel_ns for kernel_ns in times.values()) for name in names)
     everywhere = f"{shared} of {len(names)} kernels and copies are in all variants"
-    only = ", ".join(f"{len(alone)} in {name} alone ({duration(ns)} a step)" for name, alone, ns in _alone(times))
-    sentence = f"{everywhere}; {only}." if only else f"{everywhere}."
+    exclusive_text = ", ".join(
+        f"{len(alone)} in {name} alone ({duration(ns)} a step)" for name, alone, ns in _exclusive_kernels(times)
+    )
+    sentence = f"{everywhere}; {exclusive_text}." if exclusive_text else f"{everywhere}."
     rows = _table(names, times, baselines)
     worth = max((answer.worth or 0.0 for _, answer in report.answers if answer.analysis == _ANALYSIS), default=0.0) / 2
     return Contents((Sentences((sentence,)), Table("joined_kernels", rows)), worth=worth)
 
 
-def _alone(times: Mapping[str, Mapping[str, float | None]]) -> list[tuple[str, list[str], float]]:
+def _exclusive_kernels(times: Mapping[str, Mapping[str, float | None]]) -> list[tuple[str, list[str], float]]:
     """Each variant with the kernels that no other has, and what they take together."""
     variants_alone = []
-    for name, of in times.items():
-        others = {kernel for other, each in times.items() if other != name for kernel in each}
-        alone = [kernel for kernel in of if kernel not in others]
+    for name, kernel_ns in times.items():
+        other_kernels = {
+            kernel for other_name, other_kernel_ns in times.items() if other_name != name for kernel in other_kernel_ns
+        }
+        alone = [kernel for kernel in kernel_ns if kernel not in other_kernels]
         if alone:
-            variants_alone.append((name, alone, sum(of[kernel] or 0.0 for kernel in alone)))
+            variants_alone.append((name, alone, sum(kernel_ns[kernel] or 0.0 for kernel in alone)))
     return variants_alone
 
 
 def _table(names: list[str], times: Mapping[str, Mapping[str, float | None]], baselines: Mapping[str, str]) -> pa.Table:
     fields = [column("name", pa.string(), "name as written", role="kernel")]
     columns: list[Sequence[object]] = [names]
-    shown = dict(zip(times, short([*times], HEAD), strict=True))
-    for variant, of in times.items():
+    titles = dict(zip(times, short([*times], HEAD), strict=True))
+    for variant, kernel_ns in times.items():
         meaning = "time per counted step; null where it does not run"
-        fields.append(column(f"{variant}_ns", pa.float64(), meaning, "ns", title=shown[variant]))
-        columns.append([of.get(name) for name in names])
-    for variant in (each for each in times if baselines.get(each) in times):
+        fields.append(column(f"{variant}_ns", pa.float64(), meaning, "ns", title=titles[variant]))
+        columns.append([kernel_ns.get(name) for name in names])
+    for variant in (variant for variant in times if baselines.get(variant) in times):
         base = times[baselines[variant]]
         meaning = f"difference from {baselines[variant]}"
-        fields.append(column(f"Δ {variant}_ns", pa.float64(), meaning, "ns", title=f"Δ {shown[variant]}"))
+        fields.append(column(f"Δ {variant}_ns", pa.float64(), meaning, "ns", title=f"Δ {titles[variant]}"))
         columns.append([(times[variant].get(name) or 0.0) - (base.get(name) or 0.0) for name in names])
     schema = pa.schema(fields)
     return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, fields, strict=True)], schema=schema)

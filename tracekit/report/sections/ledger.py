@@ -57,11 +57,11 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
             "skip": entries.skips,
         }
         for kind, listed in of_kind.items():
-            for each in listed:
-                said = msgspec.structs.asdict(each)
-                row = {name: value for name, value in said.items() if name in names}
-                row |= {"variant": member.name, "entry": kind, "id": said.get("id") or said.get("compile")}
-                row |= {"start_ns": said.get("start_ns", said.get("t_ns")), "pass": said.get("during") or None}
-                if "end_ns" in said:
-                    row["dur_ns"] = said["end_ns"] - said["start_ns"]
+            for ledger_entry in listed:
+                fields = msgspec.structs.asdict(ledger_entry)
+                row = {name: value for name, value in fields.items() if name in names}
+                row |= {"variant": member.name, "entry": kind, "id": fields.get("id") or fields.get("compile")}
+                row |= {"start_ns": fields.get("start_ns", fields.get("t_ns")), "pass": fields.get("during") or None}
+                if "end_ns" in fields:
+                    row["dur_ns"] = fields["end_ns"] - fields["start_ns"]
                 yield row

@@ -11,10 +11,10 @@ from tracekit.report.section import Contents
 def lines(report: Report) -> Contents | None:
     """The rows, the source of the costliest function, and the whole files."""
     variants = owned(report)
-    if not any(each.total_ns for each in variants):
+    if not any(variant.total_ns for variant in variants):
         return None
     side_by_side = SideBySide(variants, report.baselines)
-    worth = max(each.share(lambda owner: bool(owner.lines)) for each in variants)
+    worth = max(variant.share(lambda owner: bool(owner.lines)) for variant in variants)
     return Contents(
         (*side_by_side.blocks(), *side_by_side.files()), worth=worth, tables={"lines": side_by_side.every_row}
     )

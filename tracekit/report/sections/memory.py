@@ -38,8 +38,8 @@ def memory(report: Report) -> Contents | None:
         }
         graphs = records_graphs(member.variant)
         rows += [
-            {"variant": member.name, "what": what, "peak_bytes": peak, "with_graphs": graphs}
-            for what, peak in peaks.items()
+            {"variant": member.name, "what": kind, "peak_bytes": peak, "with_graphs": graphs}
+            for kind, peak in peaks.items()
             if peak is not None
         ]
     if not rows:

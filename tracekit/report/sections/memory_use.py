@@ -28,11 +28,11 @@ from tracekit.run_facts import records_graphs
 from tracekit.trace.schema import column
 from tracekit.units import count, percent, ratio, size
 
-_REAL, _WHOLE, _TEXT = pa.float64(), pa.int64(), pa.string()
+_REAL, _INTEGER, _TEXT = pa.float64(), pa.int64(), pa.string()
 _VARIANT = column("variant", _TEXT, "name of the variant", role="name")
 _DEVICE = column("device", _TEXT, "cpu, cuda:0 …")
 _CELLS = 60  # of the curve
-_MOST = 0.5  # of what is held
+_MAJORITY = 0.5  # of what is held
 DEVICES = pa.schema([_VARIANT, *DEVICE])
 PHASES = pa.schema(
     [
@@ -40,7 +40,7 @@ PHASES = pa.schema(
         _DEVICE,
         column("phase", _TEXT, "data, forward, backward, optimizer, eval or other", role="name"),
         column(
-            "peak_bytes", _WHOLE, "most memory held in the phase, above what was held when the recording began", "B"
+            "peak_bytes", _INTEGER, "most memory held in the phase, above what was held when the recording began", "B"
         ),
         column("allocated_bytes", _REAL, "allocated in the phase, per step", "B"),
         column("allocations", _REAL, "allocations per step"),
@@ -51,13 +51,15 @@ CURVE = pa.schema(
     [
         _VARIANT,
         _DEVICE,
-        column("step", _WHOLE, "the N of ProfilerStep#N of the step with the peak", role="identity"),
-        column("at_ns", _WHOLE, "time since the step was issued, in the recording with stacks", "ns"),
-        column("level_bytes", _WHOLE, "memory held after the event, above what was held when the recording began", "B"),
+        column("step", _INTEGER, "the N of ProfilerStep#N of the step with the peak", role="identity"),
+        column("at_ns", _INTEGER, "time since the step was issued, in the recording with stacks", "ns"),
+        column(
+            "level_bytes", _INTEGER, "memory held after the event, above what was held when the recording began", "B"
+        ),
         column("phase", _TEXT, "phase of the main thread"),
     ]
 )
-_Of = tuple[str, MemoryUse, DeviceUse]
+_VariantUse = tuple[str, MemoryUse, DeviceUse]
 
 
 @of_run("memory_use", "Memory of a step", rank=38)
@@ -66,32 +68,32 @@ def memory_use(report: Report) -> Contents | None:
     uses = [(profile, use) for profile in report.profiles if (use := known_use(profile)) is not None and use.devices]
     if not uses:
         return None
-    every = [(profile.name, use, device) for profile, use in uses for device in use.devices]
+    variant_uses = [(profile.name, use, device) for profile, use in uses for device in use.devices]
     main = [(profile, use, main_device(use)) for profile, use in uses]
-    said = Sentences(tuple(_said(*each) for each in main))
+    sentences = Sentences(tuple(_sentence(*main_use) for main_use in main))
     curves = Series("memory", tuple(_line(profile.name, device) for profile, _, device in main))
-    devices = Table("memory_devices", _table(DEVICES, _device_rows(every)), layout="records", detail=True)
-    phases = Table("memory_phases", _table(PHASES, _phase_rows(every)), detail=True)
-    holders = Table("memory_holders", _table(HOLDERS, _holder_rows(every)))
-    blocks: tuple[Block, ...] = (said, curves, holders, phases, devices)
-    return Contents(blocks, tables={"memory_curve": lambda: _table(CURVE, _curve_rows(every))})
+    devices = Table("memory_devices", _table(DEVICES, _device_rows(variant_uses)), layout="records", detail=True)
+    phases = Table("memory_phases", _table(PHASES, _phase_rows(variant_uses)), detail=True)
+    holders = Table("memory_holders", _table(HOLDERS, _holder_rows(variant_uses)))
+    blocks: tuple[Block, ...] = (sentences, curves, holders, phases, devices)
+    return Contents(blocks, tables={"memory_curve": lambda: _table(CURVE, _curve_rows(variant_uses))})
 
 
-def _said(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
+def _sentence(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
     peak = f"{profile.name}: memory peaks at {size(device.peak_bytes)} above the start of the recording"
     if device.before_bytes:
         peak += f" ({size(device.before_bytes + device.peak_bytes)} in all)"
     phase = f", in the {at_peak} phase" if (at_peak := peak_phase(use, device)) not in (None, "other") else ""
     holder = main_holder(device)
-    held = ""
+    holder_clause = ""
     if holder is not None:
-        part = "most" if share_held(holder, device) > _MOST else "the largest part"
-        held = f"; {part} of what was allocated since then is held by {held_by(holder, device)}"
+        part = "most" if share_held(holder, device) > _MAJORITY else "the largest part"
+        holder_clause = f"; {part} of what was allocated since then is held by {held_by(holder, device)}"
     missing = "" if device.addressed else "; what holds the memory is unknown, because the trace records no addresses"
     allocated = f" A step allocates {size(device.allocated_bytes)} in {count(round(device.allocations))} allocations"
     factor = churn(device)
     times = f", {ratio(factor)} what it holds at the peak" if factor is not None else ""
-    return f"{peak}{phase}{held}{missing}.{allocated}{times}.{_reserved(profile, device)}"
+    return f"{peak}{phase}{holder_clause}{missing}.{allocated}{times}.{_reserved(profile, device)}"
 
 
 def _reserved(profile: Profile, device: DeviceUse) -> str:
@@ -115,38 +117,38 @@ def _line(name: str, device: DeviceUse) -> Line:
             level, point = point.bytes, next(points, None)
             top = max(top, level)
         cells[cell] = top
-    over = f"step {device.step} on {device.device}"
+    span = f"step {device.step} on {device.device}"
     marks: list[Mark] = ["" for _ in cells]
-    return Line(name, tuple(range(_CELLS)), tuple(cells), tuple(marks), "B", over)
+    return Line(name, tuple(range(_CELLS)), tuple(cells), tuple(marks), "B", span)
 
 
 def _table(schema: pa.Schema, rows: Iterator[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([*rows], schema)
 
 
-def _device_rows(every: list[_Of]) -> Iterator[dict[str, Any]]:
-    return ({"variant": name, **device_facts(use, device)} for name, use, device in every)
+def _device_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
+    return ({"variant": name, **device_facts(use, device)} for name, use, device in variant_uses)
 
 
-def _phase_rows(every: list[_Of]) -> Iterator[dict[str, Any]]:
-    for name, use, device in every:
-        for each in device.phases if use.owned else ():
+def _phase_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
+    for name, use, device in variant_uses:
+        for phase in device.phases if use.owned else ():
             yield {
                 "variant": name,
                 "device": device.device,
-                "phase": each.phase,
-                "peak_bytes": each.peak_bytes,
-                "allocated_bytes": each.allocated_bytes,
-                "allocations": each.allocations,
+                "phase": phase.phase,
+                "peak_bytes": phase.peak_bytes,
+                "allocated_bytes": phase.allocated_bytes,
+                "allocations": phase.allocations,
             }
 
 
-def _holder_rows(every: list[_Of]) -> Iterator[dict[str, Any]]:
-    return ({"variant": name, **row} for name, use, device in every for row in holder_facts(use, device))
+def _holder_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
+    return ({"variant": name, **row} for name, use, device in variant_uses for row in holder_facts(use, device))
 
 
-def _curve_rows(every: list[_Of]) -> Iterator[dict[str, Any]]:
-    for name, use, device in every:
+def _curve_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
+    for name, use, device in variant_uses:
         for point in device.curve:
             yield {
                 "variant": name,

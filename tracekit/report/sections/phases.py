@@ -10,19 +10,19 @@ from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.trace.schema import column
 
-_NAMED = 2
+_MAX_NAMES = 2
 _PHASE = column("phase", pa.string(), "data, forward, backward, optimizer, eval or other", role="name")
 
 
 @of_run("phases", "Phases of a step", rank=36)
 def phases(report: Report) -> Contents | None:
     """A row per phase; they add up to the step."""
-    variants = [each for each in owned(report) if each.total_ns]
+    variants = [variant for variant in owned(report) if variant.total_ns]
     if not variants:
         return None
     costs = OwnerCosts(variants, lambda owner: owner.phase, report.baselines)
     order = costs.costliest_first()
-    named = {phase: phase for phase in order[:_NAMED]}
-    sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), named)}."
+    names = {phase: phase for phase in order[:_MAX_NAMES]}
+    sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), names)}."
     table = Table("phases", costs.table([(_PHASE, order)], order), detail=True)
     return Contents((Sentences((sentence,)), table))

@@ -18,11 +18,11 @@ from tracekit.report.section import Contents
 from tracekit.trace.schema import column
 from tracekit.units import count, duration
 
-_WHOLE, _REAL = pa.int64(), pa.float64()
+_INTEGER, _REAL = pa.int64(), pa.float64()
 _COMMUNICATION = "communication"  # the host's on a CPU, or the GPU's
 RANKS = pa.schema(
     [
-        column("rank", _WHOLE, "rank of the job", role="identity"),
+        column("rank", _INTEGER, "rank of the job", role="identity"),
         column("step_ns", _REAL, "wall time of a counted step", "ns"),
         column("largest", pa.string(), "bucket that takes most of it; communication on a CPU, too", title="mostly"),
         column("largest_ns", _REAL, "time in that bucket, per step", "ns", title="time of that"),
@@ -36,7 +36,7 @@ RANKS = pa.schema(
         column(
             "wait_ns", _REAL, "waiting for later ranks inside collectives, per step", "ns", title="waits for others"
         ),
-        column("late", _WHOLE, "collectives at which it arrived last", title="times last"),
+        column("late", _INTEGER, "collectives at which it arrived last", title="times last"),
         column(
             "late_ns",
             _REAL,
@@ -58,18 +58,24 @@ RANKS = pa.schema(
             role="detail",
             title="others wait for it",
         ),
-        column("clock_offset_ns", _WHOLE, "difference of its clock from the median of all ranks", "ns", role="detail"),
-        column("clock_error_ns", _WHOLE, "median error of that difference", "ns", role="detail"),
-        column("unmatched", _WHOLE, "collectives that some ranks lack", role="detail"),
+        column(
+            "clock_offset_ns", _INTEGER, "difference of its clock from the median of all ranks", "ns", role="detail"
+        ),
+        column("clock_error_ns", _INTEGER, "median error of that difference", "ns", role="detail"),
+        column("unmatched", _INTEGER, "collectives that some ranks lack", role="detail"),
         *(column(f"{key}_ns", _REAL, f"per step: {BUCKETS[key].meaning}", "ns", role="detail") for key in WALL),
     ]
 )
 STRAGGLERS = pa.schema(
     [
-        column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
-        column("rank", _WHOLE, "rank that makes the others wait most", role="identity"),
+        column("step", _INTEGER, "the N of ProfilerStep#N", role="identity"),
+        column("rank", _INTEGER, "rank that makes the others wait most", role="identity"),
         column(
-            "late_ns", _WHOLE, "lateness that it is to blame for, in all collectives of the step", "ns", title="late by"
+            "late_ns",
+            _INTEGER,
+            "lateness that it is to blame for, in all collectives of the step",
+            "ns",
+            title="late by",
         ),
         column(
             "because",
@@ -89,8 +95,8 @@ def ranks(report: Report, profile: Profile) -> Contents | None:
         return None
     matched = report.collectives[profile.name]
     rows = [*_rows(columns, matched)]
-    said = _said(profile.captures[0].rank, rows, matched)
-    sentences = Sentences((said, *_late_before(matched), *_incomplete(report, columns, matched)))
+    summary = _summary(profile.captures[0].rank, rows, matched)
+    sentences = Sentences((summary, *_late_before(matched), *_incomplete(report, columns, matched)))
     table = Table("ranks", pa.Table.from_pylist(rows, RANKS))
     step = max(row["step_ns"] or 0.0 for row in rows)
     worth = max(row["late_ns"] for row in rows) / step if step else None
@@ -102,29 +108,29 @@ def ranks(report: Report, profile: Profile) -> Contents | None:
 def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str, Any]]:
     steps = max(len(matched.steps), 1)
     late = matched.late["late_rank"].to_pylist()
-    for each in columns:
-        mean = each.means["wall"]
-        communicates = communication_ns(each)
+    for rank_columns in columns:
+        mean = rank_columns.means["wall"]
+        communicates = communication_ns(rank_columns)
         parts = dict(mean.parts) if mean is not None else {}
-        if communicates and on_a_cpu(each):
+        if communicates and on_a_cpu(rank_columns):
             parts |= {"python": parts["python"] - communicates, "gpu_comm": communicates}
         largest = max(parts, key=lambda key: parts[key], default=None)
-        late_for = matched.late_for_ns[each.rank]
-        clock = matched.clocks[each.rank]
+        late_for = matched.late_for_ns[rank_columns.rank]
+        clock = matched.clocks[rank_columns.rank]
         yield {
-            "rank": each.rank,
+            "rank": rank_columns.rank,
             "step_ns": mean.step_ns if mean is not None else None,
             "largest": _COMMUNICATION if largest == "gpu_comm" else BUCKETS[largest].label if largest else None,
             "largest_ns": parts[largest] if largest is not None else None,
             "comm_ns": communicates,
-            "wait_ns": matched.wait_ns(each.rank) / steps,
-            "late": late.count(each.rank),
-            "late_ns": matched.late_ns(each.rank) / steps,
-            "because": _because(each.rank, late_for),
-            "caused_ns": matched.delay_ns(each.rank) / steps,
+            "wait_ns": matched.wait_ns(rank_columns.rank) / steps,
+            "late": late.count(rank_columns.rank),
+            "late_ns": matched.late_ns(rank_columns.rank) / steps,
+            "because": _because(rank_columns.rank, late_for),
+            "caused_ns": matched.delay_ns(rank_columns.rank) / steps,
             "clock_offset_ns": clock.offset_ns,
             "clock_error_ns": clock.error_ns,
-            "unmatched": matched.unmatched[each.rank],
+            "unmatched": matched.unmatched[rank_columns.rank],
             **{f"{key}_ns": mean.parts.get(key) if mean is not None else None for key in WALL},
         }
 
@@ -144,26 +150,26 @@ def _stragglers(matched: Collectives) -> Iterator[dict[str, Any]]:
 
 
 def _because(rank: int, late_for: dict[tuple[int, str], int]) -> str | None:
-    cause, bucket = max(late_for, key=lambda each: late_for[each], default=(rank, ""))
+    cause, bucket = max(late_for, key=lambda key: late_for[key], default=(rank, ""))
     return f"waiting for rank {cause}" if cause != rank else BUCKETS[bucket].label if bucket else None
 
 
 def _cause(caused: dict[str, int]) -> str | None:
-    key = max(caused, key=lambda each: caused[each], default="")
+    key = max(caused, key=lambda bucket: caused[bucket], default="")
     return BUCKETS[key].label if key else None
 
 
-def _said(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:
+def _summary(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:
     of_which = f"{len(rows)} ranks; all other figures are of rank {main}."
     if not len(matched):
         return f"{of_which} No collective was recorded on all of them, so it is unknown who waits for whom."
-    within = f", within {duration(matched.error_ns)}" if matched.error_ns else ""
-    aligned = f"Clocks are aligned by the collectives{within}."
+    error_text = f", within {duration(matched.error_ns)}" if matched.error_ns else ""
+    aligned = f"Clocks are aligned by the collectives{error_text}."
     straggling = straggler(matched)
     if straggling is None:
         return f"{of_which} No rank is late at any of {count(len(matched))} collectives. {aligned}"
     late = next(row for row in rows if row["rank"] == straggling.rank)
-    worst = sum(each["rank"] == late["rank"] for each in _stragglers(matched))
+    worst = sum(row["rank"] == late["rank"] for row in _stragglers(matched))
     of_steps = f"{worst} of {len(matched.steps)} steps" if len(matched.steps) > 1 else "the only step"
     return (
         f"{of_which} {straggling.sentence()}; it is last at {late['late']} of {count(len(matched))} collectives, and "
@@ -185,10 +191,10 @@ def _passed_on(rank: int, matched: Collectives) -> str:
     passed_on = matched.passed_on(rank)
     if not passed_on.ranks:
         return ""
-    others = listed(passed_on.ranks)
+    late_ranks = listed(passed_on.ranks)
     per_step = duration(passed_on.late_ns / max(len(matched.steps), 1))
     return (
-        f"{others[0].upper()}{others[1:]} had waited for it, and therefore came late to other collectives, by "
+        f"{late_ranks[0].upper()}{late_ranks[1:]} had waited for it, and therefore came late to other collectives, by "
         f"{per_step} a step"
         f"{' (inferred: Python in a collective is taken for waiting)' if passed_on.inferred else ''}. "
     )
@@ -201,9 +207,9 @@ def _incomplete(report: Report, columns: list[RankColumns], matched: Collectives
         verb = "is" if len(absent) == 1 else "are"
         yield (f"{len(absent)} of {world} ranks {verb} missing ({listed(absent)}): one of those may be later still.")
     taking_part = {*matched.table["rank"].to_pylist()}
-    for rank, what in shortcomings(columns).items():
-        without = "The others are compared without it, and it may be later still."
+    for rank, shortcoming in shortcomings(columns).items():
+        excluded_note = "The others are compared without it, and it may be later still."
         common = "Only the collectives that all ranks have are compared."
-        yield f"Rank {rank}: {what}. {common if rank in taking_part or not taking_part else without}"
+        yield f"Rank {rank}: {shortcoming}. {common if rank in taking_part or not taking_part else excluded_note}"
     for name, rank in doubles(report.profiles, columns):
         yield f"{name} is labelled as rank {rank}, too: it is shown as a separate variant."

@@ -43,7 +43,7 @@ def run_facts(report: Report) -> Contents | None:
             *(column(n, pa.string(), "", role="figure", title=n) for n in names),
         ]
     )
-    rows = [{"": label, **{name: of.get(name) for name in names}} for label, of in values.items()]
+    rows = [{"": label, **{name: fact_values.get(name) for name in names}} for label, fact_values in values.items()]
     return Contents((Table("run_facts", pa.Table.from_pylist(rows, schema=schema), exported=False),))
 
 
@@ -78,8 +78,8 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
         ("loss against the baseline", lambda p: _losses(p, baseline)),
         ("metric", _metric),
     )
-    every = [Fact(label, {p.name: text for p in members if (text := tell(p)) is not None}) for label, tell in lines]
-    return [fact for fact in every if fact.values]
+    all_facts = [Fact(label, {p.name: text for p in members if (text := tell(p)) is not None}) for label, tell in lines]
+    return [fact for fact in all_facts if fact.values]
 
 
 def _step_time(member: Member) -> str | None:
@@ -184,7 +184,7 @@ def _gpu(member: Member) -> str | None:
     """Clock and power right after the timed steps, and the highest allowed."""
     state = member.variant.gpu if member.variant else {}
     pairs = (("clocks.sm", "clocks.max.sm"), ("power.draw", "power.limit"))
-    parts = [f"{state[is_]} of {state[most]}" for is_, most in pairs if is_ in state and most in state]
+    parts = [f"{state[current]} of {state[limit]}" for current, limit in pairs if current in state and limit in state]
     return ", ".join(parts) or None
 
 
@@ -196,21 +196,21 @@ def _host_memory(member: Member) -> str | None:
 
 def _above_start(member: Member) -> str | None:
     """The peak of the timed steps less what was held before the first."""
-    above = member.variant.memory.above_start_bytes if member.variant else None
-    return size(above) if above is not None else None
+    above_start_bytes = member.variant.memory.above_start_bytes if member.variant else None
+    return size(above_start_bytes) if above_start_bytes is not None else None
 
 
 def _losses(member: Member, baseline: Member) -> str | None:
     """The largest relative difference over the check steps, compared with what rounding explains."""
-    off = loss_difference(member, baseline)
-    if off is None:
+    difference = loss_difference(member, baseline)
+    if difference is None:
         return None
     tolerance = tolerance_of(member, baseline)
-    if off > tolerance:
-        return f"differs by {off:.1e}, more than rounding explains ({tolerance:.0e})"
-    if off > loss_tolerance():
-        return f"the same except for rounding ({off:.1e}, tolerance {tolerance:.0e})"
-    return f"the same (within {off:.0e})" if off else "the same"
+    if difference > tolerance:
+        return f"differs by {difference:.1e}, more than rounding explains ({tolerance:.0e})"
+    if difference > loss_tolerance():
+        return f"the same except for rounding ({difference:.1e}, tolerance {tolerance:.0e})"
+    return f"the same (within {difference:.0e})" if difference else "the same"
 
 
 def _metric(member: Member) -> str | None:

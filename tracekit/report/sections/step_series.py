@@ -28,15 +28,17 @@ def lines(report: Report, view: str) -> list[Line]:
 
 
 def _line(name: str, attribution: Attribution, view: str) -> Line:
-    of = attribution.views[view]
-    known = of.known.tolist()
+    step_view = attribution.views[view]
+    is_known = step_view.known.tolist()
     return Line(
         name=name,
         steps=tuple(attribution.trace.steps.number),
-        values=tuple(value if sure else None for value, sure in zip(of.step_ns.tolist(), known, strict=True)),
-        marks=tuple(_mark(compiles, sure) for compiles, sure in zip(attribution.compiles.tolist(), known, strict=True)),
+        values=tuple(value if sure else None for value, sure in zip(step_view.step_ns.tolist(), is_known, strict=True)),
+        marks=tuple(
+            _mark(compiles, sure) for compiles, sure in zip(attribution.compiles.tolist(), is_known, strict=True)
+        ),
     )
 
 
-def _mark(compiles: bool, known: bool) -> Mark:
-    return "compiles" if compiles else "" if known else "unknown"
+def _mark(compiles: bool, is_known: bool) -> Mark:
+    return "compiles" if compiles else "" if is_known else "unknown"

@@ -15,7 +15,7 @@ from tracekit.report.study_columns import SETTING, VARIANT
 from tracekit.study import Study
 from tracekit.study.settings import Setting, settings
 
-_FEW = 6  # sentences that are said one by one
+_MAX_SENTENCES = 6  # sentences that are said one by one
 ACCURACY = pa.schema(
     [
         SETTING,
@@ -28,12 +28,12 @@ ACCURACY = pa.schema(
 @of_study("study_accuracy", "Accuracy", rank=6, stage="lead")
 def accuracy(_: Report, study: Study) -> Contents | None:
     """A sentence and a row for each setting and variant that was trained to its end."""
-    every = settings(study)
-    made = [row for setting in every for row in _rows(setting)]
-    if not made:
+    all_settings = settings(study)
+    table_rows = [row for setting in all_settings for row in _rows(setting)]
+    if not table_rows:
         return None
-    blocks: list[Block] = [Table("study_accuracy", pa.Table.from_pylist(made, ACCURACY), detail=True)]
-    sentences = _said(every)
+    blocks: list[Block] = [Table("study_accuracy", pa.Table.from_pylist(table_rows, ACCURACY), detail=True)]
+    sentences = _sentences(all_settings)
     return Contents((Sentences(sentences), *blocks) if sentences else tuple(blocks))
 
 
@@ -46,10 +46,10 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
             yield {"setting": setting.name, "variant": group.variant, **row}
 
 
-def _said(every: list[Setting]) -> tuple[str, ...]:
+def _sentences(all_settings: list[Setting]) -> tuple[str, ...]:
     """If there are few, a sentence for each; if many, how many lose nothing, and a sentence for each that may."""
-    compared = [each for setting in every for each in _compared(setting)]
-    if len(compared) <= _FEW:
+    compared = [comparison for setting in all_settings for comparison in _compared(setting)]
+    if len(compared) <= _MAX_SENTENCES:
         return tuple(sentence for _, sentence in compared)
     fine = [verdict in ("better", "no loss") for verdict, _ in compared]
     counted = f"No loss of accuracy at {sum(fine)} of {len(compared)} settings and variants."
@@ -57,7 +57,7 @@ def _said(every: list[Setting]) -> tuple[str, ...]:
 
 
 def _compared(setting: Setting) -> Iterator[tuple[str, str]]:
-    first, *others = setting.groups
-    for group in others:
+    first, *other_groups = setting.groups
+    for group in other_groups:
         if (contrast := accuracy_contrast(group.trainings, first.trainings)) is not None:
             yield contrast.verdict, f"{setting.name}: {in_words(contrast, group.variant, first.variant)}."

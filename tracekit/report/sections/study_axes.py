@@ -30,21 +30,21 @@ def axes(_: Report, study: Study) -> Contents | None:
     """A row per value of each axis that more than one cell differs in."""
     rows = [
         {
-            "axis": each.axis,
-            "value": each.value,
-            "against": each.reference,
-            "ratio": each.ratio,
-            "interval": interval_text(each.interval),
-            "low": each.interval[0] if each.interval is not None else None,
-            "high": each.interval[1] if each.interval is not None else None,
-            "pairs": each.pairs,
+            "axis": effect.axis,
+            "value": effect.value,
+            "against": effect.reference,
+            "ratio": effect.ratio,
+            "interval": interval_text(effect.interval),
+            "low": effect.interval[0] if effect.interval is not None else None,
+            "high": effect.interval[1] if effect.interval is not None else None,
+            "pairs": effect.pairs,
         }
-        for each in axis_effects(study)
+        for effect in axis_effects(study)
     ]
     if not rows:
         return None
-    said = (
+    sentence = (
         "Step times at each value of an axis, divided by those at its first value, over cells that differ in "
         "nothing else."
     )
-    return Contents((Sentences((said,), "quiet"), Table("axes", pa.Table.from_pylist(rows, AXES))))
+    return Contents((Sentences((sentence,), "quiet"), Table("axes", pa.Table.from_pylist(rows, AXES))))

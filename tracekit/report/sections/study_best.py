@@ -39,8 +39,8 @@ def best(_: Report, study: Study) -> Contents | None:
     for row in rows(settings(study)):
         if row.setting.baseline is not None:
             by_model.setdefault((row.model, row.setting.axes["workload"]), []).append(row)
-    made = [*_rows(by_model)]
-    return Contents((Table("best", pa.Table.from_pylist(made, BEST)),)) if made else None
+    table_rows = [*_rows(by_model)]
+    return Contents((Table("best", pa.Table.from_pylist(table_rows, BEST)),)) if table_rows else None
 
 
 def _rows(by_model: dict[tuple[str, str], list[Row]]) -> Iterator[dict[str, Any]]:
@@ -65,8 +65,8 @@ def _rows(by_model: dict[tuple[str, str], list[Row]]) -> Iterator[dict[str, Any]
 def _gains(of_model: list[Row], variant: str) -> list[float]:
     """The speed-ups of a variant at the settings where it was compared; none of the baseline itself."""
     compared = (row.speed_up(variant) for row in of_model)
-    return [each.speed_up for each in compared if each is not None]
+    return [speed_up.speed_up for speed_up in compared if speed_up is not None]
 
 
 def _mean(gains: list[float]) -> float | None:
-    return math.exp(statistics.fmean(math.log(each) for each in gains)) if gains else None
+    return math.exp(statistics.fmean(math.log(gain) for gain in gains)) if gains else None

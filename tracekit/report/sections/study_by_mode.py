@@ -22,7 +22,7 @@ _SETTING = (
 )
 _MEANING = "step time of the baseline divided by its own"
 _SIDE_BY_SIDE = 6  # variants
-_TAKEN = (*(field.name for field in _SETTING), "baseline", "step_ns")
+_RESERVED_NAMES = (*(field.name for field in _SETTING), "baseline", "step_ns")
 
 
 @of_study("by_mode", "Speed-up in training, by model, data and mode", rank=2, stage="lead")
@@ -41,21 +41,21 @@ def _contents(workload: str, study: Study) -> Contents | None:
     of_workload = rows(settings(study), workload)
     if not any(row.setting.speed_ups for row in of_workload):
         return None
-    said = "Step time of the baseline divided by that of each variant; – where it failed, or was not compared."
-    return Contents((Sentences((said,), "quiet"), _table(workload, of_workload)))
+    sentence = "Step time of the baseline divided by that of each variant; – where it failed, or was not compared."
+    return Contents((Sentences((sentence,), "quiet"), _table(workload, of_workload)))
 
 
 def _table(workload: str, of_workload: Sequence[Row]) -> Table:
-    every: list[Setting] = [row.setting for row in of_workload]
-    compared = [name for name in variants_of(every) if any(row.speed_up(name) for row in of_workload)]
+    all_settings: list[Setting] = [row.setting for row in of_workload]
+    compared = [name for name in variants_of(all_settings) if any(row.speed_up(name) for row in of_workload)]
     fields = [
         *_SETTING,
         column("baseline", pa.string(), "variant that the others are compared with", role="name"),
         column("step_ns", pa.float64(), f"a step of {workload} of the baseline, unprofiled", "ns"),
         *(column(_head(name), pa.float64(), _MEANING, "×", role=_role(name, len(compared))) for name in compared),
     ]
-    made = pa.Table.from_pylist([*_rows(of_workload, compared)], pa.schema(fields))
-    return Table(f"speed_up_{workload}", made)
+    table = pa.Table.from_pylist([*_rows(of_workload, compared)], pa.schema(fields))
+    return Table(f"speed_up_{workload}", table)
 
 
 def _role(variant: str, several: int) -> Role:
@@ -65,7 +65,7 @@ def _role(variant: str, several: int) -> Role:
 
 def _head(variant: str) -> str:
     """Its name over its column; a recipe may call a variant `baseline`, as another column is called."""
-    return f"{variant} (variant)" if variant in _TAKEN else variant
+    return f"{variant} (variant)" if variant in _RESERVED_NAMES else variant
 
 
 def _rows(of_workload: Sequence[Row], compared: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -76,7 +76,7 @@ def _rows(of_workload: Sequence[Row], compared: Sequence[str]) -> Iterator[dict[
             **setting_of(row),
             "baseline": base.variant,
             "step_ns": base.step_ns,
-            **{_head(name): each.speed_up if each is not None else None for name, each in gains.items()},
+            **{_head(name): gain.speed_up if gain is not None else None for name, gain in gains.items()},
         }
 
 

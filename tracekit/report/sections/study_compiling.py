@@ -17,7 +17,7 @@ from tracekit.study.settings import Setting, settings
 from tracekit.trace.schema import column
 from tracekit.unprofiled import cold_cost_ns
 
-_REAL, _WHOLE = pa.float64(), pa.int64()
+_REAL, _INTEGER = pa.float64(), pa.int64()
 COMPILING = pa.schema(
     [
         SETTING,
@@ -32,11 +32,11 @@ COMPILING = pa.schema(
             "ns",
         ),
         column("break_even_steps", _REAL, "steps until the time saved makes up for the slower start"),
-        column("epoch_steps", _WHOLE, "steps per epoch; null where they cannot be counted"),
+        column("epoch_steps", _INTEGER, "steps per epoch; null where they cannot be counted"),
         column("break_even_epochs", _REAL, "the same in epochs"),
         column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"),
         column("epoch_with_compiling_ns", _REAL, "the same, with the slower start spread over `epochs`", "ns"),
-        column("epochs", _WHOLE, "epochs trained; 100 where none were"),
+        column("epochs", _INTEGER, "epochs trained; 100 where none were"),
     ]
 )
 
@@ -45,30 +45,34 @@ COMPILING = pa.schema(
 def compiling(_: Report, study: Study) -> Contents | None:
     """A row for each setting and variant that was measured."""
     epochs = study.manifest.options.epochs or SPREAD_EPOCHS
-    made = [row for setting in settings(study) for row in _rows(setting, epochs)]
-    return Contents((Table("compile_cost", pa.Table.from_pylist(made, COMPILING), detail=True),)) if made else None
+    table_rows = [row for setting in settings(study) for row in _rows(setting, epochs)]
+    return (
+        Contents((Table("compile_cost", pa.Table.from_pylist(table_rows, COMPILING), detail=True),))
+        if table_rows
+        else None
+    )
 
 
 def _rows(setting: Setting, epochs: int) -> Iterator[dict[str, Any]]:
-    by_variant = {each.group.variant: each for each in setting.speed_ups}
+    by_variant = {speed_up.group.variant: speed_up for speed_up in setting.speed_ups}
     for group in setting.groups:
         if not group.measured:
             continue
         compared = by_variant.get(group.variant)
         steps = compared.break_even_steps if compared is not None else None
-        of_epoch = next((each.epoch_steps for each in group.measured.values()), None)
+        of_epoch = next((measured.epoch_steps for measured in group.measured.values()), None)
         yield {
             "setting": setting.name,
             "variant": group.variant,
             "compile_ns": group.compile_ns,
-            "compiles": group.mean(lambda each: each.measured.compiles if each.measured is not None else None),
+            "compiles": group.mean(lambda variant: variant.measured.compiles if variant.measured is not None else None),
             "first_step_ns": group.mean(_first_step),
             "cold_cost_ns": group.mean(cold_cost_ns),
             "break_even_steps": steps,
             "epoch_steps": of_epoch,
             "break_even_epochs": steps / of_epoch if steps is not None and of_epoch else None,
             "epoch_ns": group.mean(epoch_ns),
-            "epoch_with_compiling_ns": group.mean(lambda each: epoch_with_compiling_ns(each, epochs)),
+            "epoch_with_compiling_ns": group.mean(lambda variant: epoch_with_compiling_ns(variant, epochs)),
             "epochs": epochs if of_epoch else None,
         }
 

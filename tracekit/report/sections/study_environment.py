@@ -21,7 +21,7 @@ ENVIRONMENT = pa.schema(
     ]
 )
 _VARIES = ("cpu_load", "gather_bytes_per_s", "gpus")  # differ from cell to cell by their nature
-_NAMED = 6  # facts that a sentence can carry
+_MAX_FACTS = 6  # facts that a sentence can carry
 
 
 def _facts(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -57,6 +57,8 @@ def environment(_: Report, study: Study) -> Contents | None:
     ]
     if not differ:
         return Contents((table,))
-    named = f"{', '.join(differ[:_NAMED])}{f' and {len(differ) - _NAMED} more' if len(differ) > _NAMED else ''}"
-    said = f"Not all cells were measured in the same environment: {named} differ."
-    return Contents((Sentences((said,), "quiet"), table))
+    names_text = (
+        f"{', '.join(differ[:_MAX_FACTS])}{f' and {len(differ) - _MAX_FACTS} more' if len(differ) > _MAX_FACTS else ''}"
+    )
+    sentence = f"Not all cells were measured in the same environment: {names_text} differ."
+    return Contents((Sentences((sentence,), "quiet"), table))

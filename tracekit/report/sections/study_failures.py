@@ -15,7 +15,7 @@ from tracekit.study.failures import ENDINGS, Reason, reasons
 from tracekit.trace.schema import column
 from tracekit.units import many
 
-_SAID = 5  # reasons with a sentence of their own
+_MAX_REASONS = 5  # reasons with a sentence of their own
 _WIDTH = 200  # letters of an error
 REASONS = pa.schema(
     [
@@ -31,33 +31,33 @@ REASONS = pa.schema(
 @of_study("failure_reasons", "Why cells failed", rank=6, stage="lead")
 def failure_reasons(_: Report, study: Study) -> Contents | None:
     """A sentence for each of the most frequent reasons; all of them in a table."""
-    every = reasons(study)
-    if not every:
+    all_reasons = reasons(study)
+    if not all_reasons:
         return None
     rows = [
         {
-            "outcome": each.outcome,
-            "cells": len(each.results),
-            "where": each.where or None,
-            "reason": each.error,
-            "change": each.change,
+            "outcome": reason.outcome,
+            "cells": len(reason.results),
+            "where": reason.where or None,
+            "reason": reason.error,
+            "change": reason.change,
         }
-        for each in every
+        for reason in all_reasons
     ]
     table = Table("failure_reasons", pa.Table.from_pylist(rows, REASONS), detail=True)
-    return Contents((Sentences(tuple(map(sanitize, _sentences(study, every)))), table))
+    return Contents((Sentences(tuple(map(sanitize, _sentences(study, all_reasons)))), table))
 
 
-def _sentences(study: Study, every: list[Reason]) -> Iterator[str]:
-    failed, cells = sum(len(each.results) for each in every), many(len(study.results), "cell")
-    which = f"All {cells}" if failed == len(study.results) else f"{failed} of {cells}"
-    yield f"{which} failed, for {many(len(every), 'reason')}."
-    for each in every[:_SAID]:
-        where = f" ({each.where})" if each.where else ""
-        reason = each.error if len(each.error) <= _WIDTH else f"{each.error[:_WIDTH]}…"
-        end = "" if reason.endswith((".", "?", "!")) else "."
-        yield f"{many(len(each.results), 'cell')}{where} {ENDINGS[each.outcome]}: {reason}{end} {each.change}."
-    if len(every) > _SAID:
-        yield f"The table failure_reasons has the other {len(every) - _SAID}."
+def _sentences(study: Study, all_reasons: list[Reason]) -> Iterator[str]:
+    failed, cells = sum(len(reason.results) for reason in all_reasons), many(len(study.results), "cell")
+    failed_cells = f"All {cells}" if failed == len(study.results) else f"{failed} of {cells}"
+    yield f"{failed_cells} failed, for {many(len(all_reasons), 'reason')}."
+    for reason in all_reasons[:_MAX_REASONS]:
+        place = f" ({reason.where})" if reason.where else ""
+        error = reason.error if len(reason.error) <= _WIDTH else f"{reason.error[:_WIDTH]}…"
+        end = "" if error.endswith((".", "?", "!")) else "."
+        yield f"{many(len(reason.results), 'cell')}{place} {ENDINGS[reason.outcome]}: {error}{end} {reason.change}."
+    if len(all_reasons) > _MAX_REASONS:
+        yield f"The table failure_reasons has the other {len(all_reasons) - _MAX_REASONS}."
     again = shlex.join(["tracekit", "sweep", study.manifest.sweep, "-o", str(study.folder), "--retry", "failed"])
     yield f"Then run them again: {again}"

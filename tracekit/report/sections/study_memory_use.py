@@ -30,24 +30,24 @@ from tracekit.study.settings import Setting, settings
 from tracekit.trace.schema import column
 from tracekit.units import many, size
 
-_WHOLE, _TEXT = pa.int64(), pa.string()
-_NAMED = 3  # operators with their lines that a sentence names
+_INTEGER, _TEXT = pa.int64(), pa.string()
+_MAX_HOLDERS = 3  # operators with their lines that a sentence names
 _LISTED = 5  # rows of a cell in the table of what holds its memory
 _CELL = (
     SETTING,
     WORKLOAD,
     VARIANT,
-    column("seed", _WHOLE, "seed of every random number generator", role="identity"),
+    column("seed", _INTEGER, "seed of every random number generator", role="identity"),
 )
 _FOLDER = column("cell", _TEXT, "folder of the cell", role="plumbing")
 STEP_PEAKS = pa.schema(
     [
         *_CELL,
         *(field for field in DEVICE if field.name in ("device", "peak_bytes", "peak_phase")),
-        *(column(f"{phase}_bytes", _WHOLE, f"the most that is held in the phase {phase}", "B") for phase in PHASES),
+        *(column(f"{phase}_bytes", _INTEGER, f"the most that is held in the phase {phase}", "B") for phase in PHASES),
         column("held_by", _TEXT, "operator that holds the most at the peak", role="name"),
         column("where", _TEXT, "the line on which it allocates", role="place"),
-        column("held_bytes", _WHOLE, "what it holds", "B"),
+        column("held_bytes", _INTEGER, "what it holds", "B"),
         *(field for field in DEVICE if field.name not in ("device", "peak_bytes", "peak_phase")),
         _FOLDER,
     ]
@@ -55,7 +55,7 @@ STEP_PEAKS = pa.schema(
 PEAK_HOLDERS = pa.schema([*_CELL, *HOLDER, _FOLDER])
 
 
-class _Known(NamedTuple):
+class _KnownUse(NamedTuple):
     setting: Setting
     result: CellResult
     use: MemoryUse
@@ -65,63 +65,69 @@ class _Known(NamedTuple):
     def cell(self) -> dict[str, Any]:
         """The columns that say which cell a row is of."""
         cell = self.result.cell
-        which = {"setting": self.setting.name, "workload": cell.workload, "variant": cell.variant, "seed": cell.seed}
-        return {**which, "cell": self.result.folder.name}
+        identity = {"setting": self.setting.name, "workload": cell.workload, "variant": cell.variant, "seed": cell.seed}
+        return {**identity, "cell": self.result.folder.name}
 
 
 @of_study("study_memory_use", "What holds the memory", rank=8)
 def memory_use(_: Report, study: Study) -> Contents | None:
     """A row for each cell whose recording shows its memory, of the GPU or else of the CPU; and what holds the most at
     the peak."""
-    every = [(setting, result) for setting in settings(study) for group in setting.groups for result in group.results]
-    read = [(setting, result, read_summary(result.folder)) for setting, result in every if result.variant is not None]
-    known = [_Known(setting, result, use, main_device(use)) for setting, result, use in read if use and use.devices]
-    if not known:
+    results = [(setting, result) for setting in settings(study) for group in setting.groups for result in group.results]
+    read = [(setting, result, read_summary(result.folder)) for setting, result in results if result.variant is not None]
+    known_uses = [
+        _KnownUse(setting, result, use, main_device(use)) for setting, result, use in read if use and use.devices
+    ]
+    if not known_uses:
         return None
     unread = sum(use is None for *_, use in read)
-    peaks = pa.Table.from_pylist([_peak(each) for each in known], STEP_PEAKS)
-    holders = pa.Table.from_pylist([row for each in known for row in _holders(each)], PEAK_HOLDERS)
-    said = Sentences(tuple(_said(known, unread)))
-    return Contents((said, Table("step_peaks", peaks, detail=True), Table("peak_holders", holders, detail=True)))
+    peaks = pa.Table.from_pylist([_peak(known_use) for known_use in known_uses], STEP_PEAKS)
+    holders = pa.Table.from_pylist([row for known_use in known_uses for row in _holders(known_use)], PEAK_HOLDERS)
+    sentences = Sentences(tuple(_sentences(known_uses, unread)))
+    return Contents((sentences, Table("step_peaks", peaks, detail=True), Table("peak_holders", holders, detail=True)))
 
 
-def _said(known: list[_Known], unread: int) -> Iterator[str]:
-    most = max(known, key=lambda each: each.device.peak_bytes)
-    phase, holder = peak_phase(most.use, most.device), main_holder(most.device)
-    cell = f"{most.setting.name}: {most.result.cell.variant}"
-    held = f" The largest part is then held by {held_by(holder, most.device)}." if holder is not None else ""
-    peak = f"{size(most.device.peak_bytes)} above the start of its recording"
-    yield f"The highest peak of a step is that of {cell}: {peak}{f', in the {phase} phase' if phase else ''}.{held}"
-    phases = Counter(peak_phase(each.use, each.device) for each in known)
-    told = [
+def _sentences(known_uses: list[_KnownUse], unread: int) -> Iterator[str]:
+    highest = max(known_uses, key=lambda known_use: known_use.device.peak_bytes)
+    phase, holder = peak_phase(highest.use, highest.device), main_holder(highest.device)
+    cell = f"{highest.setting.name}: {highest.result.cell.variant}"
+    holding = f" The largest part is then held by {held_by(holder, highest.device)}." if holder is not None else ""
+    peak = f"{size(highest.device.peak_bytes)} above the start of its recording"
+    yield f"The highest peak of a step is that of {cell}: {peak}{f', in the {phase} phase' if phase else ''}.{holding}"
+    phases = Counter(peak_phase(known_use.use, known_use.device) for known_use in known_uses)
+    phase_counts = [
         f"in the {phase} phase in {many(number, 'cell')}" for phase, number in phases.most_common() if phase is not None
     ]
-    if told:
-        yield f"The peaks lie {', '.join(told)}."
-    holders = Counter(_named(each.device) for each in known)
-    told = [f"{name} ({many(number, 'cell')})" for name, number in holders.most_common() if name is not None]
-    if told:
-        more = f", and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-        yield f"Most of it is then held by {', '.join(told[:_NAMED])}{more}."
+    if phase_counts:
+        yield f"The peaks lie {', '.join(phase_counts)}."
+    holders = Counter(_holder_name(known_use.device) for known_use in known_uses)
+    holder_counts = [f"{name} ({many(number, 'cell')})" for name, number in holders.most_common() if name is not None]
+    if holder_counts:
+        remainder = f", and {len(holder_counts) - _MAX_HOLDERS} more" if len(holder_counts) > _MAX_HOLDERS else ""
+        yield f"Most of it is then held by {', '.join(holder_counts[:_MAX_HOLDERS])}{remainder}."
     if unread:
         yield f"For {many(unread, 'cell')} this is not known yet: running the same sweep again reads their recordings."
 
 
-def _named(device: DeviceUse) -> str | None:
+def _holder_name(device: DeviceUse) -> str | None:
     holder = main_holder(device)
     if holder is None:
         return None
     return " at ".join(filter(None, (holder.operator or "no operator", holder.where)))
 
 
-def _peak(of: _Known) -> dict[str, Any]:
-    holder = main_holder(of.device)
-    held = {"held_by": holder.operator, "where": holder.where, "held_bytes": holder.peak_bytes} if holder else {}
-    phases = {f"{each.phase}_bytes": each.peak_bytes for each in of.device.phases} if of.use.owned else {}
-    return {**of.cell, **device_facts(of.use, of.device), **phases, **held}
+def _peak(known_use: _KnownUse) -> dict[str, Any]:
+    holder = main_holder(known_use.device)
+    holder_values = (
+        {"held_by": holder.operator, "where": holder.where, "held_bytes": holder.peak_bytes} if holder else {}
+    )
+    phases = (
+        {f"{phase.phase}_bytes": phase.peak_bytes for phase in known_use.device.phases} if known_use.use.owned else {}
+    )
+    return {**known_use.cell, **device_facts(known_use.use, known_use.device), **phases, **holder_values}
 
 
-def _holders(of: _Known) -> Iterator[dict[str, Any]]:
+def _holders(known_use: _KnownUse) -> Iterator[dict[str, Any]]:
     """Those that hold anything at the peak, up to a few."""
-    rows = [row for row in holder_facts(of.use, of.device) if row["peak_bytes"]]
-    return ({**of.cell, **row} for row in rows[:_LISTED])
+    rows = [row for row in holder_facts(known_use.use, known_use.device) if row["peak_bytes"]]
+    return ({**known_use.cell, **row} for row in rows[:_LISTED])

@@ -48,10 +48,12 @@ FAILURES = pa.schema(
 @of_study("outcomes", "How the cells ended", rank=4)
 def outcomes(_: Report, study: Study) -> Contents:
     """Counts over all, then by axis, then every failure."""
-    counts = Counter(each.outcome for each in study.results)
-    said = f"{len(study.results)} cells: {', '.join(f'{count} {outcome}' for outcome, count in counts.most_common())}."
+    counts = Counter(result.outcome for result in study.results)
+    sentence = (
+        f"{len(study.results)} cells: {', '.join(f'{count} {outcome}' for outcome, count in counts.most_common())}."
+    )
     blocks: list[Block] = [
-        Sentences((said,)),
+        Sentences((sentence,)),
         Table("outcomes", pa.Table.from_pylist([*_by_axis(study)], OUTCOMES), detail=True),
         Table("outcome_kinds", pa.Table.from_pylist(_by_kind(study), KINDS), detail=True),
     ]
@@ -68,13 +70,13 @@ def _by_kind(study: Study) -> list[dict[str, object]]:
     return [
         {
             "outcome": outcome,
-            "cells": len(each),
-            "share": len(each) / len(study.results),
-            "recipes": ", ".join(dict.fromkeys(result.cell.recipe for result in each)),
-            "variants": ", ".join(dict.fromkeys(result.cell.variant for result in each)),
-            "example": next((result.record.error for result in each if result.record is not None), None),
+            "cells": len(results),
+            "share": len(results) / len(study.results),
+            "recipes": ", ".join(dict.fromkeys(result.cell.recipe for result in results)),
+            "variants": ", ".join(dict.fromkeys(result.cell.variant for result in results)),
+            "example": next((result.record.error for result in results if result.record is not None), None),
         }
-        for outcome, each in sorted(kinds.items(), key=lambda item: -len(item[1]))
+        for outcome, results in sorted(kinds.items(), key=lambda item: -len(item[1]))
     ]
 
 
@@ -100,15 +102,15 @@ def _by_axis(study: Study) -> list[dict[str, object]]:
 def _failures(study: Study) -> list[dict[str, object]]:
     return [
         {
-            "cell": each.cell.folder,
-            "recipe": each.cell.recipe,
-            "workload": each.cell.workload,
-            "variant": each.cell.variant,
-            "seed": each.cell.seed,
-            "outcome": each.outcome,
-            "error": each.record.error,
-            "params": ", ".join(f"{name}={value}" for name, value in each.cell.params.items()) or None,
+            "cell": result.cell.folder,
+            "recipe": result.cell.recipe,
+            "workload": result.cell.workload,
+            "variant": result.cell.variant,
+            "seed": result.cell.seed,
+            "outcome": result.outcome,
+            "error": result.record.error,
+            "params": ", ".join(f"{name}={value}" for name, value in result.cell.params.items()) or None,
         }
-        for each in study.finished
-        if each.record is not None and each.outcome != "ok"
+        for result in study.finished
+        if result.record is not None and result.outcome != "ok"
     ]

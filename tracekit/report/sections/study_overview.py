@@ -32,9 +32,9 @@ def overview(_: Report, study: Study) -> Contents:
 
 
 def _facts(study: Study) -> Iterator[tuple[str, str]]:
-    manifest, every = study.manifest, settings(study)
-    counts = Counter(each.outcome for each in study.results)
-    seconds = sum(each.record.seconds for each in study.finished if each.record is not None)
+    manifest, all_settings = study.manifest, settings(study)
+    counts = Counter(result.outcome for result in study.results)
+    seconds = sum(result.record.seconds for result in study.finished if result.record is not None)
     yield "sweep", manifest.sweep
     yield "begun", manifest.created
     yield "tracekit", manifest.tracekit
@@ -42,8 +42,8 @@ def _facts(study: Study) -> Iterator[tuple[str, str]]:
     yield "cells", count(len(study.results))
     yield "succeeded", f"{count(counts['ok'])} ({percent(counts['ok'] / max(len(study.results), 1))})"
     yield from ((outcome, count(number)) for outcome, number in counts.most_common() if outcome != "ok")
-    yield "settings", count(len(every))
-    yield "variants", ", ".join(variants_of(every))
+    yield "settings", count(len(all_settings))
+    yield "variants", ", ".join(variants_of(all_settings))
     for axis, values in values_of(study.cells).items():
         if len(values) > 1 and axis not in ("variant", "mode"):
             yield axis, ", ".join(values)

@@ -49,16 +49,16 @@ def of_frameworks(_: Report, study: Study) -> Contents | None:
     return _contents("frameworks", (pair for axis in frameworks(study) for pair in pairs(study, *axis)))
 
 
-def _contents(name: str, every: Iterable[Pair]) -> Contents | None:
-    made = [*_rows([*every])]
-    return Contents((Table(name, pa.Table.from_pylist(made, PAIRS), detail=True),)) if made else None
+def _contents(name: str, pairs: Iterable[Pair]) -> Contents | None:
+    table_rows = [*_rows([*pairs])]
+    return Contents((Table(name, pa.Table.from_pylist(table_rows, PAIRS), detail=True),)) if table_rows else None
 
 
-def _rows(every: list[Pair]) -> Iterator[dict[str, Any]]:
-    axes_of = [{name: value for name, value in pair.common.items() if name != "recipe"} for pair in every]
-    names = names_of([{"recipe": pair.common["recipe"], **axes} for pair, axes in zip(every, axes_of, strict=True)])
-    for pair, name in zip(every, names, strict=True):
-        above = [_above(each) for each in (pair.ours, pair.theirs)]
+def _rows(pairs: list[Pair]) -> Iterator[dict[str, Any]]:
+    axes_of = [{name: value for name, value in pair.common.items() if name != "recipe"} for pair in pairs]
+    names = names_of([{"recipe": pair.common["recipe"], **axes} for pair, axes in zip(pairs, axes_of, strict=True)])
+    for pair, name in zip(pairs, names, strict=True):
+        above_bytes = [_above_start_bytes(result) for result in (pair.ours, pair.theirs)]
         yield {
             "setting": name,
             "axis": pair.axis,
@@ -67,7 +67,7 @@ def _rows(every: list[Pair]) -> Iterator[dict[str, Any]]:
             "step_ns": _step_ns(pair.ours),
             "against_step_ns": _step_ns(pair.theirs),
             "speed_up": 1 / pair.ratio if pair.ratio else None,
-            "memory": above[0] / above[1] if above[0] is not None and above[1] else None,
+            "memory": above_bytes[0] / above_bytes[1] if above_bytes[0] is not None and above_bytes[1] else None,
             "outcome": pair.ours.outcome,
             "against_outcome": pair.theirs.outcome,
         }
@@ -78,5 +78,5 @@ def _step_ns(result: CellResult) -> int | None:
     return measured.step_ns if measured is not None else None
 
 
-def _above(result: CellResult) -> int | None:
+def _above_start_bytes(result: CellResult) -> int | None:
     return result.variant.memory.above_start_bytes if result.variant is not None else None

@@ -14,8 +14,8 @@ from tracekit.study.recommendations import Recommendation, recommend
 from tracekit.study.settings import settings
 from tracekit.trace.schema import column
 
-_MANY = 20  # settings: too many for a sentence each
-_WHERE = "--full and the workbook give the evidence for each in words."
+_MAX_SENTENCES = 20  # settings: too many for a sentence each
+_EVIDENCE_HINT = "--full and the workbook give the evidence for each in words."
 RECOMMENDATIONS = pa.schema(
     [
         MODEL,
@@ -35,35 +35,35 @@ RECOMMENDATIONS = pa.schema(
 @of_study("recommendations", "Recommendations", rank=1, stage="lead")
 def recommendations(_: Report, study: Study) -> Contents:
     """One sentence per setting, with the evidence; of many settings a table, which has the sentences, too."""
-    every = rows(settings(study))
-    made = [recommend(row.setting) for row in every]
+    setting_rows = rows(settings(study))
+    advice = [recommend(row.setting) for row in setting_rows]
     lines = [
         {
             "model": row.model,
             "data": row.data,
             "workload": row.setting.axes["workload"],
             "rest": row.rest or None,
-            "setting": each.setting.name,
-            "use": each.variant,
-            "speed_up": each.best.speed_up if each.best is not None else None,
-            "break_even_steps": each.best.break_even_steps if each.best is not None else None,
-            "basis": each.basis,
-            "evidence": each.sentence,
+            "setting": recommendation.setting.name,
+            "use": recommendation.variant,
+            "speed_up": recommendation.best.speed_up if recommendation.best is not None else None,
+            "break_even_steps": recommendation.best.break_even_steps if recommendation.best is not None else None,
+            "basis": recommendation.basis,
+            "evidence": recommendation.sentence,
         }
-        for row, each in zip(every, made, strict=True)
+        for row, recommendation in zip(setting_rows, advice, strict=True)
     ]
-    many = len(made) > _MANY
-    table = Table("recommendations", pa.Table.from_pylist(lines, RECOMMENDATIONS), detail=not many)
-    said = Sentences((_WHERE,), "quiet") if many else _sentences(made)
-    return Contents((said, table))
+    is_long = len(advice) > _MAX_SENTENCES
+    table = Table("recommendations", pa.Table.from_pylist(lines, RECOMMENDATIONS), detail=not is_long)
+    sentences = Sentences((_EVIDENCE_HINT,), "quiet") if is_long else _sentences(advice)
+    return Contents((sentences, table))
 
 
 @of_study("evidence", "The evidence", rank=2)
 def evidence(_: Report, study: Study) -> Contents | None:
     """The sentences of many settings, which have no room beside the table."""
-    made = [recommend(setting) for setting in settings(study)]
-    return Contents((_sentences(made),), worth=0.0) if len(made) > _MANY else None
+    advice = [recommend(setting) for setting in settings(study)]
+    return Contents((_sentences(advice),), worth=0.0) if len(advice) > _MAX_SENTENCES else None
 
 
-def _sentences(made: list[Recommendation]) -> Sentences:
-    return Sentences(tuple(sanitize(each.sentence) for each in made))
+def _sentences(advice: list[Recommendation]) -> Sentences:
+    return Sentences(tuple(sanitize(recommendation.sentence) for recommendation in advice))

@@ -31,13 +31,13 @@ SEEDS = pa.schema(
 @of_study("seeds", "Between seeds", rank=14)
 def seeds(_: Report, study: Study) -> Contents | None:
     """A row for each setting and variant that was measured with several seeds."""
-    made = [row for setting in settings(study) for row in _rows(setting)]
-    return Contents((Table("seeds", pa.Table.from_pylist(made, SEEDS), detail=True),)) if made else None
+    table_rows = [row for setting in settings(study) for row in _rows(setting)]
+    return Contents((Table("seeds", pa.Table.from_pylist(table_rows, SEEDS), detail=True),)) if table_rows else None
 
 
 def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
     for group in setting.groups:
-        times = [each.step_ns for each in group.measured.values()]
+        times = [measured.step_ns for measured in group.measured.values()]
         if len(times) > 1:
             yield {
                 "setting": setting.name,

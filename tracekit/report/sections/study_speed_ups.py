@@ -15,7 +15,7 @@ from tracekit.study import Study
 from tracekit.study.settings import Group, Setting, interval_text, settings
 from tracekit.trace.schema import column
 
-_REAL, _WHOLE = pa.float64(), pa.int64()
+_REAL, _INTEGER = pa.float64(), pa.int64()
 _SHORT = 24  # rows shown in every report; beyond that, the tables by model and mode are the ones to read
 _COVERS = (
     "Each cell is a capture of its own. With one seed an interval covers how much its passes differ, and not what "
@@ -36,12 +36,12 @@ SPEED_UPS = pa.schema(
         column("noise", pa.bool_(), "whether the interval contains 1"),
         column("compile_ns", _REAL, "time inside compilations; mean over the seeds", "ns"),
         column("break_even_steps", _REAL, "steps until the time saved makes up for the slower start"),
-        column("graph_breaks", _WHOLE, "places where a graph breaks", title="graph break places"),
-        column("recompiles", _WHOLE, "recompilations in the profiled pass"),
-        column("peak_bytes", _WHOLE, "memory at the peak: allocated on the GPU, or else resident on the host", "B"),
-        column("seeds", _WHOLE, "seeds that were measured"),
+        column("graph_breaks", _INTEGER, "places where a graph breaks", title="graph break places"),
+        column("recompiles", _INTEGER, "recompilations in the profiled pass"),
+        column("peak_bytes", _INTEGER, "memory at the peak: allocated on the GPU, or else resident on the host", "B"),
+        column("seeds", _INTEGER, "seeds that were measured"),
         column("between_seeds", _REAL, "standard deviation of log step time between seeds", "share", role="detail"),
-        column("failed", _WHOLE, "cells that failed", role="detail"),
+        column("failed", _INTEGER, "cells that failed", role="detail"),
     ]
 )
 
@@ -49,30 +49,30 @@ SPEED_UPS = pa.schema(
 @of_study("speed_ups", "Speed-ups", rank=5, stage="lead")
 def speed_ups(_: Report, study: Study) -> Contents:
     """A row per setting and variant."""
-    every = settings(study)
-    rows = [row for setting in every for row in _rows(setting)]
+    all_settings = settings(study)
+    rows = [row for setting in all_settings for row in _rows(setting)]
     nothing = not any(row["step_ns"] for row in rows)
     table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS), detail=nothing or len(rows) > _SHORT)
     if table.detail:
         return Contents((table,))
-    return Contents((Sentences((_COVERS, *_other_seeds(every)), "quiet"), table))
+    return Contents((Sentences((_COVERS, *_other_seeds(all_settings)), "quiet"), table))
 
 
-def _other_seeds(every: list[Setting]) -> Iterator[str]:
+def _other_seeds(all_settings: list[Setting]) -> Iterator[str]:
     """Which seeds are compared where variants have different ones."""
-    for setting in every:
+    for setting in all_settings:
         baseline = setting.groups[0]
         for speed_up in setting.speed_ups:
             variant = speed_up.group.variant
             measured = next(group.measured for group in setting.groups if group.variant == variant)
             if measured.keys() != baseline.measured.keys():
                 seeds = ", ".join(map(str, sorted(speed_up.group.measured)))
-                both = f"{variant} and {baseline.variant}"
-                yield f"{setting.name}: {both} are compared by the seeds that both have: {seeds}."
+                variant_names = f"{variant} and {baseline.variant}"
+                yield f"{setting.name}: {variant_names} are compared by the seeds that both have: {seeds}."
 
 
 def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
-    by_variant = {each.group.variant: each for each in setting.speed_ups}
+    by_variant = {speed_up.group.variant: speed_up for speed_up in setting.speed_ups}
     for group in setting.groups:
         compared = by_variant.get(group.variant)
         low, high = compared.interval if compared is not None and compared.interval is not None else (None, None)
@@ -102,6 +102,6 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
 
 
 def _peak_bytes(group: Group) -> int | None:
-    memories = [each.memory for each in group.variants]
-    peaks = [each.peak_allocated_bytes or each.host_peak_rss_bytes for each in memories]
+    memories = [variant.memory for variant in group.variants]
+    peaks = [memory.peak_allocated_bytes or memory.host_peak_rss_bytes for memory in memories]
     return max((peak for peak in peaks if peak is not None), default=None)

@@ -39,22 +39,26 @@ def workloads(_: Report, study: Study) -> Contents | None:
     by_setting: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows(settings(study)):
         by_setting.setdefault((row.model, row.data, row.rest), {})[row.setting.axes["workload"]] = row
-    both = [each for each in by_setting.values() if len(each) > 1]
-    made = [line for each in both for line in _rows(each["training"], each["inference"])]
-    return Contents((Table("workloads", pa.Table.from_pylist(made, WORKLOADS)),)) if made else None
+    row_pairs = [by_workload for by_workload in by_setting.values() if len(by_workload) > 1]
+    table_rows = [
+        line for by_workload in row_pairs for line in _rows(by_workload["training"], by_workload["inference"])
+    ]
+    return Contents((Table("workloads", pa.Table.from_pylist(table_rows, WORKLOADS)),)) if table_rows else None
 
 
 def _rows(training: Row, inference: Row) -> Iterator[dict[str, Any]]:
     for group in training.setting.groups:
-        other = next((each for each in inference.setting.groups if each.variant == group.variant), None)
-        if other is None or (group.step_ns is None and other.step_ns is None):
+        inference_group = next(
+            (candidate for candidate in inference.setting.groups if candidate.variant == group.variant), None
+        )
+        if inference_group is None or (group.step_ns is None and inference_group.step_ns is None):
             continue
         yield {
             **setting_of(training),
             "variant": group.variant,
             "training_step_ns": group.step_ns,
             **_gain("training", training.speed_up(group.variant)),
-            "inference_step_ns": other.step_ns,
+            "inference_step_ns": inference_group.step_ns,
             **_gain("inference", inference.speed_up(group.variant)),
         }
 

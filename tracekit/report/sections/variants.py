@@ -11,7 +11,7 @@ from tracekit.report.model import Report
 from tracekit.report.registry import of_run
 from tracekit.report.section import Contents
 from tracekit.report.variant_columns import (
-    Of,
+    ColumnReader,
     as_json,
     epochs,
     finite,
@@ -42,9 +42,9 @@ from tracekit.run_facts import (
 from tracekit.trace.schema import column
 from tracekit.unprofiled import cold_cost_ns, processor_ns
 
-_TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
+_TEXT, _INTEGER, _REAL = pa.string(), pa.int64(), pa.float64()
 # Each column with the function that fills it; a new column is one entry.
-COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
+COLUMNS: tuple[tuple[pa.Field, ColumnReader], ...] = (
     (column("variant", _TEXT, "name of the variant", role="name"), lambda report, member: member.name),
     (column("run", _TEXT, "name of its run", role="detail"), lambda report, member: member.run_name or None),
     (column("outcome", _TEXT, "ok, oom, timeout, crash, error, skipped or interrupted"), outcome),
@@ -58,11 +58,11 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     (column("step_low_ns", _REAL, "lower end of its confidence interval; null for a single pass", "ns"), interval(0)),
     (column("step_high_ns", _REAL, "upper end of its confidence interval", "ns"), interval(1)),
     (
-        column("passes", _WHOLE, "unprofiled passes that it is computed from"),
+        column("passes", _INTEGER, "unprofiled passes that it is computed from"),
         from_variant(lambda v: len(v.measured.counted_passes) or 1 if v.measured is not None else None),
     ),
     (column("spread_ns", _REAL, "interquartile range of the unprofiled steps", "ns"), measured("spread_ns")),
-    (column("steps", _WHOLE, "unprofiled steps timed"), measured("steps")),
+    (column("steps", _INTEGER, "unprofiled steps timed"), measured("steps")),
     (
         column("processor_ns", _REAL, "processor time of a step, all threads; null where no turns were taken", "ns"),
         from_variant(lambda v: processor_ns(v.measured) if v.measured is not None else None),
@@ -71,14 +71,14 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         column("throughput", _REAL, "unprofiled steps per second", title="throughput (steps/s)"),
         from_variant(throughput),
     ),
-    (column("epoch_steps", _WHOLE, "steps per epoch; null where they cannot be counted"), measured("epoch_steps")),
+    (column("epoch_steps", _INTEGER, "steps per epoch; null where they cannot be counted"), measured("epoch_steps")),
     (column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"), from_variant(epoch_ns)),
     (
         column("epoch_with_compiling_ns", _REAL, "the same, with the slower start spread over `epochs`", "ns"),
         lambda report, member: epoch_with_compiling_ns(member.variant, epochs(member)),
     ),
     (
-        column("epochs", _WHOLE, "epochs trained; 100 where none were", role="detail"),
+        column("epochs", _INTEGER, "epochs trained; 100 where none were", role="detail"),
         lambda report, member: (
             epochs(member) if epoch_with_compiling_ns(member.variant, epochs(member)) is not None else None
         ),
@@ -99,8 +99,8 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         column("compile_before_ns", _REAL, "of that, before the first step", "ns"),
         measured("compile_before_ns"),
     ),
-    (column("compiles", _WHOLE, "compilations, unprofiled"), measured("compiles")),
-    (column("compiles_timed", _WHOLE, "compilations while steps were timed, unprofiled"), measured("compiles_timed")),
+    (column("compiles", _INTEGER, "compilations, unprofiled"), measured("compiles")),
+    (column("compiles_timed", _INTEGER, "compilations while steps were timed, unprofiled"), measured("compiles_timed")),
     (
         column(
             "cold_cost_ns",
@@ -120,28 +120,28 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
         from_known(lambda report, member: finite(break_even_steps(member, report.base_of(member)))),
     ),
     (
-        column("peak_allocated_bytes", _WHOLE, "GPU memory allocated at the peak", "B"),
+        column("peak_allocated_bytes", _INTEGER, "GPU memory allocated at the peak", "B"),
         from_variant(lambda v: v.memory.peak_allocated_bytes),
     ),
     (
-        column("peak_reserved_bytes", _WHOLE, "GPU memory reserved at the peak", "B"),
+        column("peak_reserved_bytes", _INTEGER, "GPU memory reserved at the peak", "B"),
         from_variant(lambda v: v.memory.peak_reserved_bytes),
     ),
     (
-        column("host_peak_rss_bytes", _WHOLE, "host memory resident at the peak", "B"),
+        column("host_peak_rss_bytes", _INTEGER, "host memory resident at the peak", "B"),
         from_variant(lambda v: v.memory.host_peak_rss_bytes),
     ),
     (
         column(
             "above_start_bytes",
-            _WHOLE,
+            _INTEGER,
             "how much more is held at the peak of the timed steps than before the first: on the GPU, else on the host",
             "B",
         ),
         from_variant(lambda v: v.memory.above_start_bytes),
     ),
     *(
-        (column(name, _WHOLE, meaning, unit, role="detail"), memory(name))
+        (column(name, _INTEGER, meaning, unit, role="detail"), memory(name))
         for name, meaning, unit in (
             ("start_allocated_bytes", "GPU memory allocated before the first step", "B"),
             ("split_peak_bytes", "GPU memory in unused parts of split blocks, at the peak", "B"),
@@ -188,7 +188,7 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     ),
     (
         column("recipe", _TEXT, "recipe or script that was run", role="detail"),
-        from_run_or_cell(lambda each: each.recipe),
+        from_run_or_cell(lambda run_or_cell: run_or_cell.recipe),
     ),
     (column("cell", _TEXT, "folder of the cell, in a study", role="detail"), from_cell(lambda cell: cell.folder)),
     (
@@ -204,8 +204,8 @@ COLUMNS: tuple[tuple[pa.Field, Of], ...] = (
     (column("device", _TEXT, "cpu or cuda", role="detail"), from_run(lambda run: run.device)),
     (column("created", _TEXT, "when the run was captured", role="detail"), from_run(lambda run: run.created)),
     (
-        column("seed", _WHOLE, "seed of every random number generator", role="detail"),
-        from_run_or_cell(lambda each: each.seed),
+        column("seed", _INTEGER, "seed of every random number generator", role="detail"),
+        from_run_or_cell(lambda run_or_cell: run_or_cell.seed),
     ),
     (
         column("params", _TEXT, "parameters, those of the variant included, JSON", role="plumbing"),
@@ -235,7 +235,7 @@ def table(report: Report) -> pa.Table:
     """The table of variants."""
     members = report.subject.members
     arrays = [
-        pa.array([_cast(read(report, each), field.type) for each in members], field.type) for field, read in COLUMNS
+        pa.array([_cast(read(report, member), field.type) for member in members], field.type) for field, read in COLUMNS
     ]
     return pa.Table.from_arrays(arrays, schema=VARIANTS)
 

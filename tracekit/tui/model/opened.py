@@ -139,7 +139,7 @@ class Opened:
         for each in self.outline.chapters:
             if each.id == chapter:
                 for entry in each.entries:
-                    yield from ((entry.of, block) for block in entry.blocks if isinstance(block, Sentences))
+                    yield from ((entry.subject, block) for block in entry.blocks if isinstance(block, Sentences))
 
     def tables(self, analysis: str, profiles: Sequence[Profile]) -> dict[str, pa.Table]:
         """The tables of an analysis, by variant; variants for which it has no table are left out."""

@@ -79,7 +79,7 @@ def strip_of(lines: Sequence[Line], selected: tuple[int, int] | None, selectable
 def outliers(line: Line) -> list[bool]:
     """The steps that compile nothing, yet take far longer than most of these."""
     usual = line.usual
-    if len(usual) < 4 or line.over:
+    if len(usual) < 4 or line.span:
         return [False] * len(line.values)
     low, middle, high = quantiles(usual, method="inclusive")
     limit = max(high + _FAR * (high - low), _MUCH * middle)

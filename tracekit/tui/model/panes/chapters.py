@@ -42,10 +42,12 @@ def _pieces(chapter: Chapter, selection: Selection, variants: tuple[str, ...]) -
     for entry in chapter.entries:
         for index, block in enumerate(entry.blocks):
             pieces += [
-                leading_on(replace(piece, variants=variants, of=entry.of if entry.of in variants else ""), selection)
+                leading_on(
+                    replace(piece, variants=variants, of=entry.subject if entry.subject in variants else ""), selection
+                )
                 if isinstance(piece, Sheet)
                 else piece
-                for piece in pieces_of(block, sanitize(entry.of) if index == 0 else "")
+                for piece in pieces_of(block, sanitize(entry.subject) if index == 0 else "")
             ]
     return pieces
 

@@ -174,9 +174,9 @@ def examine(checks: Sequence[Check] | None = None) -> list[Result]:
     results: dict[str, Result] = {}
     for check in CHECKS if checks is None else checks:
         met = check.needs is None or results[check.needs].ok
-        seen = _look(check) if met else Found(None, f"not checked, because it needs {check.needs}")
-        advice = check.advice if seen.ok is False else None
-        results[check.name] = Result(check.name, check.level, seen.ok, seen.text, advice)
+        finding = _look(check) if met else Found(None, f"not checked, because it needs {check.needs}")
+        advice = check.advice if finding.ok is False else None
+        results[check.name] = Result(check.name, check.level, finding.ok, finding.text, advice)
     return [*results.values()]
 
 
@@ -209,10 +209,10 @@ def verdict(results: list[Result]) -> str:
     if missing:
         return f"Nothing can be captured here: {', '.join(missing)} missing."
     able = ["CPU training"]
-    for level, what in _ABILITIES:
+    for level, ability in _ABILITIES:
         looked_for = [result.ok for result in results if result.level == level]
         if looked_for and all(looked_for):
-            able.append(what)
+            able.append(ability)
     return f"This machine can capture {' and '.join(filter(None, (', '.join(able[:-1]), able[-1])))}."
 
 
@@ -231,8 +231,8 @@ def _probed(probe: Callable[[], str]) -> Found:
 
 def _package(name: str, module: str) -> Found:
     version = _version(name)
-    there = importlib.util.find_spec(module) is not None
-    return Found(there, version or ("there" if there else "not installed"))
+    is_installed = importlib.util.find_spec(module) is not None
+    return Found(is_installed, version or ("there" if is_installed else "not installed"))
 
 
 def _version(name: str) -> str | None:

@@ -51,8 +51,10 @@ def versions() -> dict[str, str]:
 
 def packages() -> dict[str, str]:
     """The versions of all installed packages, by name."""
-    found = ((each.metadata["Name"], each.version) for each in importlib.metadata.distributions())
-    return dict(sorted(((name, version) for name, version in found if name), key=lambda item: item[0].lower()))
+    versions = (
+        (distribution.metadata["Name"], distribution.version) for distribution in importlib.metadata.distributions()
+    )
+    return dict(sorted(((name, version) for name, version in versions if name), key=lambda item: item[0].lower()))
 
 
 def devices() -> list[str]:
@@ -60,7 +62,7 @@ def devices() -> list[str]:
     import torch
 
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return [*(["cuda"] if gpus else []), *(f"cuda:{at}" for at in range(gpus)), "cpu"]
+    return [*(["cuda"] if gpus else []), *(f"cuda:{index}" for index in range(gpus)), "cpu"]
 
 
 def accelerator() -> str | None:
@@ -93,8 +95,8 @@ def why_no_gpu() -> str | None:
 
     if torch.cuda.is_available():
         return None
-    if other := other_accelerator():
-        return f"PyTorch finds {other} here, which cannot be measured"
+    if accelerator := other_accelerator():
+        return f"PyTorch finds {accelerator} here, which cannot be measured"
     if not (torch.version.cuda or torch.version.hip):
         return f"PyTorch {torch.__version__} is built without CUDA and ROCm"
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
@@ -162,28 +164,28 @@ def _gpus() -> list[dict[str, Any]]:
 
     if not torch.cuda.is_available():
         return []
-    properties = (torch.cuda.get_device_properties(at) for at in range(torch.cuda.device_count()))
+    properties = (torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count()))
     identities = {row.get("uuid"): row for row in gpu_state.identity()}
     return [
         {
-            "name": each.name,
+            "name": gpu.name,
             "uuid": uuid,
-            "memory_bytes": each.total_memory,
-            "capability": f"{each.major}.{each.minor}",
-            "multiprocessors": each.multi_processor_count,
+            "memory_bytes": gpu.total_memory,
+            "capability": f"{gpu.major}.{gpu.minor}",
+            "multiprocessors": gpu.multi_processor_count,
             **{field: value for field, value in identities.get(uuid, {}).items() if field not in ("name", "uuid")},
         }
-        for each in properties
-        for uuid in [f"GPU-{getattr(each, 'uuid', None)}"]
+        for gpu in properties
+        for uuid in [f"GPU-{getattr(gpu, 'uuid', None)}"]
     ]
 
 
 def _cupti() -> str | None:
     """The version of the library that reports kernels to the profiler, if it was installed as a package with
     PyTorch."""
-    for each in importlib.metadata.distributions():
-        if (each.metadata["Name"] or "").startswith("nvidia-cuda-cupti"):
-            return each.version
+    for distribution in importlib.metadata.distributions():
+        if (distribution.metadata["Name"] or "").startswith("nvidia-cuda-cupti"):
+            return distribution.version
     return None
 
 

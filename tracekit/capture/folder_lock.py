@@ -11,38 +11,38 @@ from pathlib import Path
 from tracekit.errors import FolderInUseError, NoFolderError
 from tracekit.state import state_folder
 
-_held: dict[str, tuple[int, int | None]] = {}  # how often by this process, as the cells of a sweep do, and the file
+_locks: dict[str, tuple[int, int | None]] = {}  # how often by this process, as the cells of a sweep do, and the file
 _guard = threading.Lock()
 
 
 @contextmanager
 def folder_lock() -> Iterator[None]:
     """A context that holds the lock of the current folder. Raises FolderInUseError if another process holds it."""
-    here = os.path.realpath(Path.cwd())
+    folder = os.path.realpath(Path.cwd())
     with _guard:
-        count, handle = _held.get(here) or (0, _locked(here))
-        _held[here] = count + 1, handle
+        count, handle = _locks.get(folder) or (0, _locked(folder))
+        _locks[folder] = count + 1, handle
     try:
         yield
     finally:
         with _guard:
-            count, handle = _held.pop(here)
+            count, handle = _locks.pop(folder)
             if count > 1:
-                _held[here] = count - 1, handle
+                _locks[folder] = count - 1, handle
             elif handle is not None:
                 with suppress(OSError):
-                    _file(here).unlink()
+                    _file(folder).unlink()
                 os.close(handle)
 
 
-def _locked(here: str) -> int | None:
+def _locked(folder: str) -> int | None:
     try:
         import fcntl
     except ImportError:
         return None  # this system has no such locks
     while True:
         try:
-            handle = os.open(_file(here), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(_file(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except (OSError, NoFolderError):
             return None  # nothing can be written where locks are: there is no way to know of others
         try:
@@ -51,17 +51,17 @@ def _locked(here: str) -> int | None:
             owner = os.pread(handle, 300, 0).decode(errors="replace").split() or ["unknown"]
             os.close(handle)
             elsewhere = f" on {owner[1]}" if len(owner) > 1 and owner[1] != socket.gethostname() else ""
-            raise FolderInUseError(here, f"{owner[0]}{elsewhere}") from None
+            raise FolderInUseError(folder, f"{owner[0]}{elsewhere}") from None
         except OSError:
             os.close(handle)
             return None  # a file system without locks
         with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), os.stat(_file(here))):
+            if os.path.samestat(os.fstat(handle), os.stat(_file(folder))):
                 os.ftruncate(handle, 0)
                 os.pwrite(handle, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
                 return handle
         os.close(handle)  # its holder has just removed it
 
 
-def _file(here: str) -> Path:
-    return state_folder("locks") / f"{hashlib.sha256(os.fsencode(here)).hexdigest()[:32]}.lock"
+def _file(folder: str) -> Path:
+    return state_folder("locks") / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]}.lock"

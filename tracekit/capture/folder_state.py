@@ -21,7 +21,7 @@ class FolderState:
     """The files of some folders at the time of its creation; if there are many, those nearest the top."""
 
     def __init__(self, folders: list[str], spared: list[str]) -> None:
-        self._folders, self._spared = folders, {os.path.realpath(each) for each in spared}
+        self._folders, self._spared = folders, {os.path.realpath(folder) for folder in spared}
         self._ends = time.monotonic() + _MOST_SECONDS
         self._files: dict[str, _State] = {}
         self._is_whole = True
@@ -34,17 +34,17 @@ class FolderState:
     def changed(self) -> list[str]:
         """The files that have changed or are gone, and new ones, if all files had been looked at."""
         now = {path: _state(path) for path in self._files}
-        other = [path for path, state in self._files.items() if now[path] != state]
+        differing = [path for path, state in self._files.items() if now[path] != state]
         new = (path for path, _ in self._walk() if path not in self._files) if self._is_whole else iter(())
-        return sorted([*other, *new])
+        return sorted([*differing, *new])
 
     def _walk(self) -> Iterator[tuple[str, _State]]:
-        ours = _outputs()
-        waiting, seen = [os.path.realpath(each) for each in self._folders], set(self._spared)
+        output_inodes = _outputs()
+        waiting, visited = [os.path.realpath(root) for root in self._folders], set(self._spared)
         for folder in waiting:  # the list grows meanwhile: the nearest folders come first
-            if folder in seen:
+            if folder in visited:
                 continue
-            seen.add(folder)
+            visited.add(folder)
             try:
                 entries = [*os.scandir(folder)]
             except OSError:
@@ -53,7 +53,7 @@ class FolderState:
                 if entry.is_dir(follow_symlinks=False):
                     if not entry.name.startswith(".") and entry.name not in _NOT_LOOKED_AT:
                         waiting.append(entry.path)
-                elif (state := _state(entry.path)) is not None and entry.inode() not in ours:
+                elif (state := _state(entry.path)) is not None and entry.inode() not in output_inodes:
                     yield entry.path, state
 
 

@@ -25,11 +25,11 @@ def gather_bytes_per_s(device: str, rows: int = _ROWS) -> float | None:
         for _ in range(_TIMES):
             torch.index_select(table, 0, picked)
         synchronize(device)
-        taken = time.perf_counter() - began
+        elapsed_s = time.perf_counter() - began
     except torch.OutOfMemoryError:
         return None
     moved = _TIMES * len(picked) * (2 * _COLUMNS * table.element_size() + picked.element_size())
     del table, picked
     if device.startswith("cuda"):
         torch.cuda.empty_cache()
-    return moved / taken if taken else None
+    return moved / elapsed_s if elapsed_s else None

@@ -64,16 +64,16 @@ def _query(fields: Sequence[str], uuid: str | None) -> list[Row]:
     """A row for each GPU, or for the one with that uuid; fields that this driver does not know are left out."""
     if not fields or not shutil.which("nvidia-smi"):
         return []
-    chosen = ["-i", uuid] if uuid else []
-    command = ["nvidia-smi", *chosen, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+    gpu_option = ["-i", uuid] if uuid else []
+    command = ["nvidia-smi", *gpu_option, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError):
         return []
-    unknown = set(_UNKNOWN_FIELD.findall(done.stdout + done.stderr)) & {*fields}
+    unknown = set(_UNKNOWN_FIELD.findall(process.stdout + process.stderr)) & {*fields}
     if unknown:
         return _query([field for field in fields if field not in unknown], uuid)
-    rows = [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines()]
+    rows = [[cell.strip() for cell in line.split(",")] for line in process.stdout.splitlines()]
     answers = (dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
     return [{field: cell for field, cell in row.items() if _is_known(cell)} for row in answers]
 

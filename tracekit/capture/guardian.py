@@ -69,8 +69,8 @@ def guarded(scratch: Path) -> Iterator[Path]:
 def abandoned() -> list[Path]:
     """The journals of captures that no longer run, nor their guardians: there is something to restore."""
     with suppress(OSError, NoFolderError):
-        journals = [each for each in sorted(journal.home().iterdir()) if (each / journal.JOURNAL).exists()]
-        return [each for each in journals if _is_dead(each)]
+        journals = [folder for folder in sorted(journal.home().iterdir()) if (folder / journal.JOURNAL).exists()]
+        return [folder for folder in journals if _is_dead(folder)]
     return []
 
 
@@ -91,8 +91,8 @@ def claimed(folder: Path) -> Iterator[bool]:
 def main() -> None:
     """Guard the journal in the folder of the first argument, of the passes whose scratch folder is the second."""
     folder, scratch = Path(sys.argv[1]), sys.argv[2]
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     size = 0
     while not select.select([0], [], [], _NOTED_EVERY_S)[0]:
         with suppress(OSError):
@@ -102,8 +102,8 @@ def main() -> None:
     if os.read(0, 1) == _DONE:
         return
     ends = time.monotonic() + _MOST_S
-    while (left := [*journal.processes(folder), *_processes(scratch)]) and time.monotonic() < ends:
-        for process in left:
+    while (survivors := [*journal.processes(folder), *_processes(scratch)]) and time.monotonic() < ends:
+        for process in survivors:
             with suppress(OSError):
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.02)

@@ -34,29 +34,29 @@ def capture(options: Options) -> Run:
 
 
 def _capture(options: Options) -> Run:
-    out = run_path(Path(options.out))
+    run_file = run_path(Path(options.out))
     prepared = prepare(options)
     options.tell(messages.beginning(prepared.run))
     load, environment = load_average(), prepared.run.environment
     for warning in (messages.busy(load, environment), messages.crowded(load, prepared.run.device, environment)):
         if warning:
             options.tell(warning)
-    folder = make_folder(out, prepared.run.created)
+    folder = make_folder(run_file, prepared.run.created)
     try:
         with _empty_caches(prepared) as caches:
-            run = _capture_all(prepared, folder, caches, out, options)
+            run = _capture_all(prepared, folder, caches, run_file, options)
             run = replace(run, why_no_turns=turns.why_not(run, prepared, options))
             with closing(turns.Turns(prepared, folder, caches, options)) as by_blocks:
                 rounds = Rounds(prepared, folder, caches, options, None if run.why_no_turns else by_blocks)
-                run = _repeat(run, rounds, out, options)
+                run = _repeat(run, rounds, run_file, options)
         if options.epochs:
-            run = _train(run, prepared, folder, out, options)
+            run = _train(run, prepared, folder, run_file, options)
     except OSError as error:  # the disk is full, or somebody removed the folder
         raise OutputError(folder, error.strerror or str(error)) from None
     finally:
-        if not _was_written(prepared.run, out):
+        if not _was_written(prepared.run, run_file):
             shutil.rmtree(folder, ignore_errors=True)
-    for line in messages.written(out):
+    for line in messages.written(run_file):
         options.tell(line)
     return run
 
@@ -73,33 +73,33 @@ def exit_code(run: Run) -> int:
     return int(any(variant.outcome != "ok" for variant in run.variants))
 
 
-def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], out: Path, options: Options) -> Run:
+def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], run_file: Path, options: Options) -> Run:
     run = prepared.run
     for planned in prepared.variants:
         variant, data = capture_variant(planned, prepared, folder, caches[planned.name], options)
-        run = _with(run, variant, data)
+        run = _with_variant(run, variant, data)
         options.tell(messages.ending(variant, run))
         # An earlier run is replaced only by a result: a recipe with a typing error must not replace it.
-        if any(each.measured for each in run.variants) and (aside := runs.write(run, out)):
+        if any(captured.measured for captured in run.variants) and (aside := runs.write(run, run_file)):
             options.tell(messages.moved_aside(aside))
         if variant.outcome == "interrupted":
-            options.tell(messages.interrupted(run, out))
+            options.tell(messages.interrupted(run, run_file))
             raise KeyboardInterrupt(variant.error)  # the command line learns from it which signal it was
-    if not any(each.measured for each in run.variants):
+    if not any(captured.measured for captured in run.variants):
         first = run.variants[0]
         raise NothingCapturedError(run.script, first.error or first.outcome, first.outcome)
     return run
 
 
-def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
+def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
     """Measure again; the run file is updated after each round."""
     if options.passes > 1:
         try:
             options.tell(messages.repeating(budget(run, options), options.passes, RESERVED_ROUNDS))
             for run in rounds.each(run):  # noqa: B020, PLR1704
-                runs.write(run, out)
+                runs.write(run, run_file)
         except KeyboardInterrupt:
-            options.tell(messages.interrupted(run, out))
+            options.tell(messages.interrupted(run, run_file))
             raise
         for line in messages.step_times(run):
             options.tell(line)
@@ -108,21 +108,21 @@ def _repeat(run: Run, rounds: Rounds, out: Path, options: Options) -> Run:
     return run
 
 
-def _train(run: Run, prepared: Prepared, folder: Path, out: Path, options: Options) -> Run:
+def _train(run: Run, prepared: Prepared, folder: Path, run_file: Path, options: Options) -> Run:
     """Train to the end, with compiler caches that are empty for the first seed; the run file is updated each time."""
     with _empty_caches(prepared) as caches:
         try:
             for run in trainings(run, prepared, folder, caches, options):  # noqa: B020, PLR1704
-                runs.write(run, out)
+                runs.write(run, run_file)
         except KeyboardInterrupt:
-            options.tell(messages.interrupted(run, out))
+            options.tell(messages.interrupted(run, run_file))
             raise
     for line in results(run):
         options.tell(line)
     return run
 
 
-def _with(run: Run, variant: Variant, data: str | None) -> Run:
+def _with_variant(run: Run, variant: Variant, data: str | None) -> Run:
     if data and run.data and data != run.data:
         note = f"it trained on other data: {data}"
         effective = replace(variant.effective, notes=[*variant.effective.notes, note])
@@ -130,32 +130,32 @@ def _with(run: Run, variant: Variant, data: str | None) -> Run:
     return replace(run, variants=[*run.variants, variant], data=run.data or data)
 
 
-def _was_written(run: Run, out: Path) -> bool:
+def _was_written(run: Run, run_file: Path) -> bool:
     try:
-        return runs.read(out).created == run.created
+        return runs.read(run_file).created == run.created
     except TracekitError:
         return False
 
 
-def run_path(out: Path) -> Path:
+def run_path(run_file: Path) -> Path:
     """The absolute path of the run file; refuses to replace anything but a run.
 
     A link is followed, so that it remains a link, and traces are beside the file that names them.
     """
-    if out.is_dir():
-        raise OutputError(out, f"it is a folder: name a file in it, as in {out / 'run.json'}")
-    if not out.parent.is_dir():
-        raise OutputError(out, f"the folder {out.parent} does not exist")
-    if os.path.lexists(out) and not (out.is_file() and runs.is_run(out)):
-        raise OutputError(out, "the file there is not one of tracekit's runs")
-    return Path(os.path.realpath(out)) if out.is_symlink() else out.absolute()
+    if run_file.is_dir():
+        raise OutputError(run_file, f"it is a folder: name a file in it, as in {run_file / 'run.json'}")
+    if not run_file.parent.is_dir():
+        raise OutputError(run_file, f"the folder {run_file.parent} does not exist")
+    if os.path.lexists(run_file) and not (run_file.is_file() and runs.is_run(run_file)):
+        raise OutputError(run_file, "the file there is not one of tracekit's runs")
+    return Path(os.path.realpath(run_file)) if run_file.is_symlink() else run_file.absolute()
 
 
-def make_folder(out: Path, created: str) -> Path:
+def make_folder(run_file: Path, created: str) -> Path:
     """Make the folder `run-20261121-070501` beside `run.json`; an earlier run's file gets such a name, too."""
-    name = f"{out.stem}-{runs.stamp(created)}"
+    name = f"{run_file.stem}-{runs.stamp(created)}"
     for tries in range(1, 1000):
-        folder = out.with_name(name if tries == 1 else f"{name}-{tries}")
+        folder = run_file.with_name(name if tries == 1 else f"{name}-{tries}")
         try:
             folder.mkdir()
             return folder
@@ -163,4 +163,4 @@ def make_folder(out: Path, created: str) -> Path:
             continue
         except OSError as error:
             raise OutputError(folder, error.strerror or str(error)) from None
-    raise OutputError(out, f"a thousand folders named {name}-… already exist beside it")
+    raise OutputError(run_file, f"a thousand folders named {name}-… already exist beside it")

@@ -99,8 +99,8 @@ def digest(path: str) -> str:
 
 def paths(entries: Iterable["Entry"]) -> list[str]:
     """Every file and folder that the entries are about."""
-    both = ([each.path, each.to] if isinstance(each, Renamed) else [each.path] for each in entries)
-    return [*dict.fromkeys(path for pair in both for path in pair)]
+    pairs = ([entry.path, entry.to] if isinstance(entry, Renamed) else [entry.path] for entry in entries)
+    return [*dict.fromkeys(path for pair in pairs for path in pair)]
 
 
 def record_states(folder: Path) -> None:

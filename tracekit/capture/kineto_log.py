@@ -37,8 +37,10 @@ def warnings(log: str) -> list[str]:
     alike: dict[str, list[str]] = {}
     for text in filter(None, texts):
         alike.setdefault(_NUMBER.sub("…", text), []).append(text)
-    said = ((text if len({*same}) > 1 else same[0], len(same)) for text, same in alike.items())
-    return [text if times == 1 else f"{text} ({times} times)" for text, times in said][:_MOST]
+    counted = (
+        (text if len({*occurrences}) > 1 else occurrences[0], len(occurrences)) for text, occurrences in alike.items()
+    )
+    return [text if times == 1 else f"{text} ({times} times)" for text, times in counted][:_MOST]
 
 
 def lacks_permission(log: str) -> bool:

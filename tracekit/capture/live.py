@@ -89,11 +89,11 @@ class LiveProcess:
                 process.kill_all(self._process, self._folder)
             interruption.check()
             if select.select([self._waiting], [], [], _LOOKED_EVERY_S)[0]:
-                said = int(os.read(self._waiting, MESSAGE_BYTES))
-                if said < 0:
-                    self._forks, self._exit_code = True, os.waitstatus_to_exitcode(-1 - said)
+                answer = int(os.read(self._waiting, MESSAGE_BYTES))
+                if answer < 0:
+                    self._forks, self._exit_code = True, os.waitstatus_to_exitcode(-1 - answer)
                 else:
-                    self.step_ns, self.is_waiting = said, True
+                    self.step_ns, self.is_waiting = answer, True
                 return
 
     def take_turn(self, turn_ns: int) -> None:

@@ -63,16 +63,16 @@ def gpu_side(path: Path) -> GpuSide | None:
 def count(events: Iterable[_Event]) -> GpuSide:
     """Match launches with activities by their correlation."""
     launched: set[int] = set()
-    seen: set[int] = set()
+    executed: set[int] = set()
     for event in events:
         number = event.args.correlation if event.args else None
         if event.ph != "X" or number is None:
             continue
         if event.cat in event_names.GPU_CATEGORIES:
-            seen.add(number)
+            executed.add(number)
         elif event.cat in event_names.RUNTIME_CATEGORIES and _LAUNCH.fullmatch(event.name):
             launched.add(number)
-    return GpuSide(len(launched), len(launched - seen))
+    return GpuSide(len(launched), len(launched - executed))
 
 
 def notes_of(path: Path) -> list[str]:

@@ -116,19 +116,23 @@ def so_far(rounds: int, run: Run, seconds_left: float) -> str:
     """`3 rounds: compiled 1.32 × faster than eager (1.20–1.45; 3 pairs); about 40 s left`, or of several variants the
     one of which least is known."""
     measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]
-    (first, base), *others = measured
-    said = f"{first} {duration(base.step_ns)} a step"
+    (first, base), *rest = measured
+    sentence = f"{first} {duration(base.step_ns)} a step"
     if interval := step_interval(base):
-        said += f" ({' … '.join(duration(end, like=base.step_ns) for end in interval)})"
-    contrasts = [(contrast(each, base), name) for name, each in others]
+        sentence += f" ({' … '.join(duration(end, like=base.step_ns) for end in interval)})"
+    contrasts = [(contrast(result, base), name) for name, result in rest]
     if contrasts:
         widest, name = max(contrasts, key=lambda pair: _width(pair[0]))
-        said = f"{'least certain: ' if len(contrasts) > 1 else ''}{name} {compared(widest, first)}"
-    return f"  {rounds} rounds: {said}; about {seconds_left:.0f} s left"
+        sentence = f"{'least certain: ' if len(contrasts) > 1 else ''}{name} {compared(widest, first)}"
+    return f"  {rounds} rounds: {sentence}; about {seconds_left:.0f} s left"
 
 
-def _width(of: Contrast) -> float:
-    return of.interval[1] / of.interval[0] if of.interval is not None and of.interval[0] else math.inf
+def _width(comparison: Contrast) -> float:
+    return (
+        comparison.interval[1] / comparison.interval[0]
+        if comparison.interval is not None and comparison.interval[0]
+        else math.inf
+    )
 
 
 def reached(smallest: float, requested: float) -> str:
@@ -162,26 +166,26 @@ def step_times(run: Run) -> Iterator[str]:
     """The result of all passes: `compiled: 4.02 ms a step, 1.32 × faster than eager (1.25–1.40; 7 passes)`."""
     measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]
     (first, base), *_ = measured
-    for name, each in measured:
-        passes = many(max(1, len(each.counted_passes)), "pass", "passes")
-        against = f", {compared(contrast(each, base), first)}" if each is not base else ""
-        worked = processor_ns(each)
+    for name, result in measured:
+        passes = many(max(1, len(result.counted_passes)), "pass", "passes")
+        against = f", {compared(contrast(result, base), first)}" if result is not base else ""
+        worked = processor_ns(result)
         beside = f"; processor time {duration(worked)} a step" if worked is not None else ""
-        yield f"{name}: {duration(each.step_ns)} a step in {passes}{against}{beside}"
+        yield f"{name}: {duration(result.step_ns)} a step in {passes}{against}{beside}"
 
 
-def interrupted(run: Run, out: Path) -> str:
+def interrupted(run: Run, run_file: Path) -> str:
     """What is left after Ctrl-C."""
     if not any(variant.measured for variant in run.variants):
         return "Interrupted. Nothing was written."
     finished = [variant.name for variant in run.variants if variant.outcome == "ok"]
-    return f"Interrupted. {short(out)} contains {', '.join(finished) or 'no finished variant'}."
+    return f"Interrupted. {short(run_file)} contains {', '.join(finished) or 'no finished variant'}."
 
 
-def written(out: Path) -> list[str]:
+def written(run_file: Path) -> list[str]:
     """Where the run is, and the commands that open it."""
-    typed = shlex.quote(str(short(out)))
-    return [f"Wrote {short(out)}", f"Open it:  tracekit tui {typed}   or   tracekit report {typed}"]
+    typed = shlex.quote(str(short(run_file)))
+    return [f"Wrote {short(run_file)}", f"Open it:  tracekit tui {typed}   or   tracekit report {typed}"]
 
 
 def moved_aside(aside: Path) -> str:
@@ -197,7 +201,7 @@ def quoted(text: str) -> list[str]:
 def usage(output: str) -> str | None:
     """What a script prints that does not accept its arguments, on one line; None if it prints no usage."""
     lines = [line.strip() for line in output.splitlines()]
-    begins = [at for at, line in enumerate(lines) if line.lower().startswith("usage:")]
+    begins = [number for number, line in enumerate(lines) if line.lower().startswith("usage:")]
     return " ".join(filter(None, lines[begins[-1] :])).rstrip(".") if begins else None
 
 
@@ -235,12 +239,21 @@ def _compilations(variant: Variant) -> str:
 
 def _commonest(breaks: list[Break]) -> str:
     """`print, train.py:12`."""
-    (reason, file, line), _ = Counter((each.reason, each.file, each.line) for each in breaks).most_common(1)[0]
+    (reason, file, line), _ = Counter(
+        (graph_break.reason, graph_break.file, graph_break.line) for graph_break in breaks
+    ).most_common(1)[0]
     return f"{sanitize(reason, _REASON_WIDTH)}{f', {Path(file).name}:{line}' if file else ''}"
 
 
 def _sameness(variant: Variant, run: Run) -> list[str]:
-    eager = next((each for each in run.variants if not each.requested.compile and each.params == variant.params), None)
+    eager = next(
+        (
+            candidate
+            for candidate in run.variants
+            if not candidate.requested.compile and candidate.params == variant.params
+        ),
+        None,
+    )
     if eager is None or eager is variant or not variant.losses:
         return []
     apart = divergence(eager.losses, variant.losses)

@@ -10,11 +10,12 @@ from tracekit.errors import BadParameterError, UnknownParameterError
 _BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def parse_all(given: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+def parse_all(arguments: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
     """Each value, converted to its parameter's type; a value that is not text is used as it is."""
-    check_known(given, declared)
+    check_known(arguments, declared)
     return {
-        name: parse(name, value, declared[name]) if isinstance(value, str) else value for name, value in given.items()
+        name: parse(name, value, declared[name]) if isinstance(value, str) else value
+        for name, value in arguments.items()
     }
 
 
@@ -46,11 +47,11 @@ def _parse_bool(name: str, text: str) -> bool | None:
     return _BOOLS[text.lower()]
 
 
-def _convert(name: str, text: str, kind: type[int] | type[float], wanted: str) -> int | float:
+def _convert(name: str, text: str, kind: type[int] | type[float], expected: str) -> int | float:
     try:
         return kind(text)
     except ValueError:
-        raise BadParameterError(name, text, wanted) from None
+        raise BadParameterError(name, text, expected) from None
 
 
 def _parse_json(name: str, text: str, default: Any) -> Any:

@@ -65,7 +65,7 @@ def live_job(
     job = _job("live", planned, prepared, traces_folder, options=options, before=None)
     may_fork = not prepared.is_script and job.device == "cpu" and sys.platform == "linux"
     job = replace(job, round=number, forks=may_fork)
-    return job, traces_folder / f"live{_which(job)}.log"
+    return job, traces_folder / f"live{_log_suffix(job)}.log"
 
 
 def train(
@@ -79,9 +79,9 @@ def train(
 
 def slug(name: str, among: Sequence[str]) -> str:
     """A folder name for the variant, different for each of them."""
-    short = [re.sub(r"[^\w.-]+", "-", each).strip("-.") or "variant" for each in among]
-    at = among.index(name)
-    return short[at] if short.count(short[at]) == 1 else f"{short[at]}-{at}"
+    short = [re.sub(r"[^\w.-]+", "-", variant_name).strip("-.") or "variant" for variant_name in among]
+    position = among.index(name)
+    return short[position] if short.count(short[position]) == 1 else f"{short[position]}-{position}"
 
 
 def _perform_all(
@@ -157,7 +157,7 @@ def _job(
 
 
 def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> PassResult:
-    log = traces_folder / f"{job.stage}{_which(job)}.log"
+    log = traces_folder / f"{job.stage}{_log_suffix(job)}.log"
     load, began = load_average(), time.time_ns()
     result = process.perform(job, scratch, log, options.timeout, options.tell)
     return finished(job, _with_warnings(result, log), began=began, load=load, options=options)
@@ -178,7 +178,7 @@ def finished(
     return result
 
 
-def _which(job: Job) -> str:
+def _log_suffix(job: Job) -> str:
     """The suffix that distinguishes the log of a pass from others of its stage."""
     number = f"-{job.round + 1}" if job.round else f"-seed-{job.seed}" if job.stage == "train" else ""
     return f"{number}{'-rounded' if job.rounded else ''}"
@@ -191,7 +191,7 @@ def _with_warnings(result: PassResult, log: Path) -> PassResult:
         log.write_text(rest)
     else:
         log.unlink()
-    notes = [f"the profiler warned: {each}" for each in kineto_log.warnings(text)]
+    notes = [f"the profiler warned: {warning}" for warning in kineto_log.warnings(text)]
     effective = replace(result.effective, notes=[*dict.fromkeys([*result.effective.notes, *notes])])
     return replace(result, effective=effective) if notes else result
 
@@ -210,7 +210,7 @@ def _as_pass(
     job: Job, result: PassResult, measured: Measured, *, began: int, load: float | None, parent: int | None = None
 ) -> Measured:
     typical = typical_step(measured.step_all_ns)
-    one = Pass(
+    this_pass = Pass(
         round=job.round,
         started_ns=began,
         seconds=round((time.time_ns() - began) / 1e9, 3),
@@ -226,7 +226,7 @@ def _as_pass(
         parent=parent,
         trace=relative(result.traces, Path(job.folder)).steady,
     )
-    return replace(measured, passes=[one])
+    return replace(measured, passes=[this_pass])
 
 
 def _variant(
@@ -244,7 +244,7 @@ def _variant(
         requested=planned.requested,
         effective=with_files(_joined(profiled.effective, measured.effective, checked.effective), results.values()),
         traces=relative(profiled.traces, traces_folder),
-        ranks=[replace(each, traces=relative(each.traces, traces_folder)) for each in profiled.ranks],
+        ranks=[replace(rank, traces=relative(rank.traces, traces_folder)) for rank in profiled.ranks],
         measured=measured.measured,
         memory=measured.memory,
         gpu=measured.gpu,
@@ -258,11 +258,11 @@ def _variant(
     )
 
 
-def _joined(effective: Effective, *others: Effective) -> Effective:
+def _joined(effective: Effective, *other_passes: Effective) -> Effective:
     """The notes, with those of the other passes, each once."""
-    every = (effective, *others)
-    notes = dict.fromkeys(note for each in every for note in each.notes)
-    remarks = dict.fromkeys(remark for each in every for remark in each.remarks)
+    effectives = (effective, *other_passes)
+    notes = dict.fromkeys(note for pass_effective in effectives for note in pass_effective.notes)
+    remarks = dict.fromkeys(remark for pass_effective in effectives for remark in pass_effective.remarks)
     return replace(effective, notes=[*notes], remarks=[*remarks])
 
 

@@ -69,7 +69,7 @@ def prepare(options: Options) -> Prepared:
         seed=options.seed,
         epochs=options.epochs,
         environment=result.environment,
-        planned=[each.name for each in variants],
+        planned=[variant.name for variant in variants],
         variants=[],
     )
     return Prepared(run, variants, overrides, is_script)
@@ -86,7 +86,7 @@ def check_options(options: Options, verb: str = "capture") -> None:
     _check_boundary(options.step_at)
     if not options.python and not environment.has_torch():
         raise NoTorchError
-    for name, value, least in (
+    for name, value, minimum in (
         ("--steps", options.steps, 1),
         ("--warmup", options.warmup, 0),
         ("--step-every", options.step_every, 1),
@@ -95,8 +95,8 @@ def check_options(options: Options, verb: str = "capture") -> None:
         ("--seeds", options.seeds, 1),
         ("--threads", options.threads, 0),
     ):
-        if value < least:
-            raise BadParameterError(name, value, f"a whole number, {least} or more")
+        if value < minimum:
+            raise BadParameterError(name, value, f"a whole number, {minimum} or more")
     if not 0 < options.timeout < math.inf:
         raise BadParameterError("--timeout", options.timeout, "a number of seconds above 0")
     if options.precision is not None and not 0 < options.precision < 1:
@@ -136,10 +136,10 @@ def check_kind(options: Options, is_script: bool, verb: str = "capture") -> None
 
 def _script_params(options: Options) -> dict[str, Any]:
     """The arguments of the script, as parameters; empty if it has none."""
-    given = {"arguments": shlex.join(options.arguments)} if options.arguments else {}
+    arguments = {"arguments": shlex.join(options.arguments)} if options.arguments else {}
     steps = {"step_every": options.step_every} if options.step_every > 1 else {}
     ranks = {"nproc": options.nproc} if options.nproc > 1 else {}
-    return {**given, **steps, **ranks, **({"step_at": options.step_at} if options.step_at else {})}
+    return {**arguments, **steps, **ranks, **({"step_at": options.step_at} if options.step_at else {})}
 
 
 def _inspect(options: Options, is_script: bool) -> PassResult:
@@ -167,25 +167,25 @@ def _inspect(options: Options, is_script: bool) -> PassResult:
 
 
 def _choose_device(options: Options, result: PassResult) -> str:
-    wanted, there = options.device, result.devices
-    if wanted == "auto":
+    requested, available = options.device, result.devices
+    if requested == "auto":
         if result.why_no_gpu:
             options.tell(messages.on_the_cpu(result.why_no_gpu))
-        return there[0]
-    if wanted not in there:
-        other = result.accelerator not in (None, "cuda") and wanted.partition(":")[0] == result.accelerator
-        raise UnsupportedDeviceError(wanted) if other else NoSuchDeviceError(wanted, there)
-    return wanted
+        return available[0]
+    if requested not in available:
+        is_unsupported = result.accelerator not in (None, "cuda") and requested.partition(":")[0] == result.accelerator
+        raise UnsupportedDeviceError(requested) if is_unsupported else NoSuchDeviceError(requested, available)
+    return requested
 
 
-def _check_backends(wanted: str, variants: list[PlannedVariant], known: list[str]) -> None:
-    for name, backend in [("--backend", wanted), *(("backend", each.requested.backend) for each in variants)]:
-        if backend is not None and backend not in known:
-            raise BadParameterError(name, backend, f"one of {', '.join(known)}")
+def _check_backends(requested: str, variants: list[PlannedVariant], available: list[str]) -> None:
+    for name, backend in [("--backend", requested), *(("backend", variant.requested.backend) for variant in variants)]:
+        if backend is not None and backend not in available:
+            raise BadParameterError(name, backend, f"one of {', '.join(available)}")
 
 
 def _check_compiler(variants: list[PlannedVariant], device: str) -> None:
-    if any(each.requested.backend == "inductor" for each in variants) and (
+    if any(variant.requested.backend == "inductor" for variant in variants) and (
         missing := environment.missing_compiler(device)
     ):
         raise NoCompilerError(missing)

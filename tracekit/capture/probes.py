@@ -34,8 +34,8 @@ def compile_cpu() -> str:
     """Check that Inductor generates working code."""
     import torch
 
-    made = torch.compile(lambda x: (x.sin() + 1).sum(), backend="inductor")
-    made(torch.ones(64))
+    compiled = torch.compile(lambda x: (x.sin() + 1).sum(), backend="inductor")
+    compiled(torch.ones(64))
     return "inductor compiles for the CPU"
 
 
@@ -45,7 +45,7 @@ def name_gpu() -> str:
 
     if not torch.cuda.is_available():
         raise ProbeError(f"none ({_build()})")
-    names = ", ".join(torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count()))
+    names = ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))
     speed = gather_bytes_per_s("cuda")
     return names if speed is None else f"{names}; gathers {speed / 1e9:,.0f} GB of rows a second"
 
@@ -67,11 +67,11 @@ def compile_gpu() -> str:
 
     if not torch.cuda.is_available():
         raise ProbeError("no GPU")
-    made = torch.compile(lambda x: (x.sin() + 1).sum(), backend="inductor")
+    compiled = torch.compile(lambda x: (x.sin() + 1).sum(), backend="inductor")
     x = torch.ones(64, device="cuda")
-    apart = (made(x) - (x.sin() + 1).sum()).abs().item()
-    if apart > _APART:
-        raise ProbeError(f"inductor's kernel is off by {apart:.1e}")
+    difference = (compiled(x) - (x.sin() + 1).sum()).abs().item()
+    if difference > _APART:
+        raise ProbeError(f"inductor's kernel is off by {difference:.1e}")
     return "inductor compiles for the GPU"
 
 
@@ -94,7 +94,7 @@ def run(name: str) -> tuple[bool, str]:
     """Run a probe; returns whether it works, and its message."""
     with tempfile.TemporaryDirectory(prefix="tracekit-probe-") as folder:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, "-P", "-m", "tracekit.capture.probes", name, folder],
                 env=_environment(folder),
                 stdin=subprocess.DEVNULL,
@@ -109,8 +109,8 @@ def run(name: str) -> tuple[bool, str]:
         answer = Path(folder, "answer.json")
         if answer.exists():
             ok, text = json.loads(answer.read_text())
-            return bool(ok), str(text) if ok else explained(str(text), done.stderr)
-    return False, (done.stderr.strip().splitlines() or [f"died with exit code {done.returncode}"])[-1]
+            return bool(ok), str(text) if ok else explained(str(text), process.stderr)
+    return False, (process.stderr.strip().splitlines() or [f"died with exit code {process.returncode}"])[-1]
 
 
 def explained(text: str, log: str) -> str:
@@ -123,7 +123,9 @@ def explained(text: str, log: str) -> str:
 
 def main(name: str, folder: str) -> None:
     """Run the probe, and write its answer to that folder."""
-    probe = {each.__name__: each for each in (profile_cpu, compile_cpu, name_gpu, profile_gpu, compile_gpu)}[name]
+    probe = {
+        function.__name__: function for function in (profile_cpu, compile_cpu, name_gpu, profile_gpu, compile_gpu)
+    }[name]
     try:
         answer = (True, probe())
     except ProbeError as error:

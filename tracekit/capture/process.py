@@ -58,8 +58,8 @@ def perform(
 
 
 def _perform_once(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None]) -> PassResult:
-    with view(job, folder, _refused.get(job.program, "")) as files, _journal(files, job, folder) as kept:
-        job = msgspec.structs.replace(job, viewed=files.exists, journal=str(kept), temporary=files.temporary)
+    with view(job, folder, _refused.get(job.program, "")) as files, _journal(files, job, folder) as journal_folder:
+        job = msgspec.structs.replace(job, viewed=files.exists, journal=str(journal_folder), temporary=files.temporary)
         before, undone = folder_state.before(job), Undone()
         try:
             result = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
@@ -67,7 +67,7 @@ def _perform_once(job: Job, folder: Path, log: Path, timeout: float, tell: Calla
         finally:
             if not job.viewed:
                 with interruption.deferred():
-                    undone = undo(kept)
+                    undone = undo(journal_folder)
         written = in_view(files, job) if job.viewed else without_view(files.why, undone, before.changed())
         return msgspec.structs.replace(result, written=written)
 
@@ -83,20 +83,20 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
     with ExitStack() as stack:
         try:
             with interruption.deferred():
-                for rank, (each, own) in enumerate(jobs):
+                for rank, (rank_job, scratch) in enumerate(jobs):
                     output = stack.enter_context(open(rank_log(log, rank), "wb"))
-                    (own / "job.json").write_bytes(msgspec.json.encode(each))
+                    (scratch / "job.json").write_bytes(msgspec.json.encode(rank_job))
                     for name in (SO_FAR, RESULT):
-                        (own / name).unlink(missing_ok=True)
-                    process = start(each, own, output)
+                        (scratch / name).unlink(missing_ok=True)
+                    process = start(rank_job, scratch, output)
                     stack.callback(kill_all, process, folder)
                     processes.append(process)
             ended = _wait(processes, timeout, reader)
         except subprocess.TimeoutExpired:
             return PassResult(outcome="timeout", error=f"took longer than {timeout:g} s")
     results = [
-        read_result(own, rank_log(log, rank), process.returncode, ended.get(rank, inf))
-        for rank, ((_, own), process) in enumerate(zip(jobs, processes, strict=True))
+        read_result(scratch, rank_log(log, rank), process.returncode, ended.get(rank, inf))
+        for rank, ((_, scratch), process) in enumerate(zip(jobs, processes, strict=True))
     ]
     remove_empty(rank_log(log, rank) for rank in range(1, job.ranks))
     return combined(results) if job.ranks > 1 else results[0][0]
@@ -126,14 +126,14 @@ def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: prog
     Returns for each rank that ended by itself when it was last seen running, unix time; the others are to be killed.
     """
     ends, looks = time.monotonic() + timeout, time.monotonic() + _LOOKED_EVERY_S
-    seen = dict.fromkeys(range(len(processes)), time.time())
+    last_seen = dict.fromkeys(range(len(processes)), time.time())
     ended: dict[int, float] = {}
     while True:
         now = time.time()
-        for rank in seen.keys() - ended.keys():
+        for rank in last_seen.keys() - ended.keys():
             if processes[rank].poll() is not None:
-                ended[rank] = seen[rank]
-            seen[rank] = now
+                ended[rank] = last_seen[rank]
+            last_seen[rank] = now
         if len(ended) == len(processes):
             return ended
         if ended:

@@ -22,7 +22,7 @@ class Expected(Protocol):
     def steps(self) -> int:
         """The number of all steps."""
 
-    def left_ns(self, taken: int) -> int | None:
+    def left_ns(self, steps_taken: int) -> int | None:
         """How long those after the first `taken` will take; None if that cannot be known."""
 
 
@@ -39,12 +39,12 @@ class Writer:
         self._file = Path(folder, _FILE) if folder else None
         self._next_ns = 0
 
-    def took(self, taken: int, expected: Expected, now_ns: int) -> None:
+    def took(self, steps_taken: int, expected: Expected, now_ns: int) -> None:
         """Note how many steps were taken, and how many are expected."""
         if self._file is None or now_ns < self._next_ns:
             return
         self._next_ns = now_ns + _WRITTEN_EVERY_NS
-        put(self._file, msgspec.json.encode(_Progress(taken, expected.steps(), expected.left_ns(taken))))
+        put(self._file, msgspec.json.encode(_Progress(steps_taken, expected.steps(), expected.left_ns(steps_taken))))
 
 
 class Reader:
@@ -60,11 +60,11 @@ class Reader:
         if time.monotonic() < self._next_s or not self._file.exists():
             return
         self._next_s = time.monotonic() + _SAID_EVERY_S
-        known = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
-        said = f"  step {known.taken} of about {max(known.taken, known.wanted)}"
+        progress = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
+        sentence = f"  step {progress.taken} of about {max(progress.taken, progress.wanted)}"
         age_s = time.time() - self._file.stat().st_mtime
         if age_s > _STALE_S:  # a long step, or what follows the steps: writing a trace
-            said = f"{said} was reached {age_s:.0f} s ago"
-        elif known.left_ns is not None:
-            said = f"{said}, about {duration(known.left_ns)} left for the steps of this pass"
-        self._tell(said)
+            sentence = f"{sentence} was reached {age_s:.0f} s ago"
+        elif progress.left_ns is not None:
+            sentence = f"{sentence}, about {duration(progress.left_ns)} left for the steps of this pass"
+        self._tell(sentence)

@@ -25,13 +25,13 @@ def rank_jobs(job: Job, folder: Path) -> list[tuple[Job, Path]]:
     jobs = []
     port = _free_port() if job.ranks > 1 else 0
     for rank in range(job.ranks):
-        own = rank_folder(folder, rank)
+        scratch = rank_folder(folder, rank)
         traces = job.folder if rank == 0 else str(Path(job.folder) / f"rank{rank}")
-        own.mkdir(exist_ok=True)
+        scratch.mkdir(exist_ok=True)
         if job.stage == "profile":
             Path(traces).mkdir(exist_ok=True)
-        one = replace(job, rank=rank, scratch=str(own), folder=traces, meeting=str(folder), port=port)
-        jobs.append((one, own))
+        rank_job = replace(job, rank=rank, scratch=str(scratch), folder=traces, meeting=str(folder), port=port)
+        jobs.append((rank_job, scratch))
     for pattern in ("agreed-*.json", "left-*"):
         for earlier in folder.glob(pattern):
             earlier.unlink()
@@ -83,15 +83,15 @@ def combined(results: Sequence[tuple[PassResult, float]]) -> PassResult:
     sees that it is gone, so a broken connection is the first failure only if there is no other.
     """
     first = results[0][0]
-    others = [
+    other_ranks = [
         RankTraces(rank=rank, traces=result.traces.below(f"rank{rank}"))
         for rank, (result, _) in enumerate(results)
         if rank
     ]
-    first = replace(first, ranks=others)
+    first = replace(first, ranks=other_ranks)
     failed = [
-        (when == inf, _FOLLOWS.search(result.error or "") is not None, when, rank)
-        for rank, (result, when) in enumerate(results)
+        (ended_s == inf, _FOLLOWS.search(result.error or "") is not None, ended_s, rank)
+        for rank, (result, ended_s) in enumerate(results)
         if result.outcome != "ok"
     ]
     if not failed:

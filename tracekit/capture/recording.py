@@ -42,9 +42,9 @@ def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: boo
         yield  # the recording script itself runs in a capture, which records it
         return
     _refuse_a_second_profiler()
-    out = run_path(Path(path))
-    run = _run_to_add_to(out, variant)
-    traces_folder = make_folder(out, run.created) / slug(variant, [variant])
+    run_file = run_path(Path(path))
+    run = _run_to_add_to(run_file, variant)
+    traces_folder = make_folder(run_file, run.created) / slug(variant, [variant])
     traces_folder.mkdir()
     recording = _Recording(
         Job(stage="profile", program="", label=variant, folder=str(traces_folder), device=run.device), stacks
@@ -64,11 +64,13 @@ def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: boo
         if recording.result is None:  # the recording never began, because another profiler is running
             shutil.rmtree(traces_folder.parent)
         else:
-            made = _variant(variant, recording.result, traces_folder, outcome, error)
-            for note in made.effective.notes[1:]:
+            recorded = _variant(variant, recording.result, traces_folder, outcome, error)
+            for note in recorded.effective.notes[1:]:
                 messages.on_stderr(f"warning: {note}")
-            aside = runs.write(replace(run, planned=[*run.planned, variant], variants=[*run.variants, made]), out)
-            for line in [*([messages.moved_aside(aside)] if aside else []), *messages.written(out)]:
+            aside = runs.write(
+                replace(run, planned=[*run.planned, variant], variants=[*run.variants, recorded]), run_file
+            )
+            for line in [*([messages.moved_aside(aside)] if aside else []), *messages.written(run_file)]:
                 messages.on_stderr(line)
 
 
@@ -121,13 +123,13 @@ class _Recording:
         next(self._pass)
 
 
-def _run_to_add_to(out: Path, variant: str) -> Run:
+def _run_to_add_to(run_file: Path, variant: str) -> Run:
     try:
-        known = runs.read(out)
+        earlier = runs.read(run_file)
     except TracekitError:
-        known = None  # there is no run, or a damaged one, which will be moved aside
-    if known is not None and known.variant(variant) is None:
-        return known
+        earlier = None  # there is no run, or a damaged one, which will be moved aside
+    if earlier is not None and earlier.variant(variant) is None:
+        return earlier
     return Run(
         created=runs.now(),
         tracekit=version() or "0",
@@ -159,8 +161,8 @@ def _warnings(result: PassResult, traces_folder: Path) -> Iterator[str]:
 
     if torch.cuda.is_available() and result.traces.steady:
         yield from lost_kernels.notes_of(traces_folder / result.traces.steady)
-    elif (other := environment.other_accelerator()) and environment.holds_tensors(other):
-        yield f"its work on {other} is not in its trace, and was not waited for, because {other} cannot be measured"
+    elif (device := environment.other_accelerator()) and environment.holds_tensors(device):
+        yield f"its work on {device} is not in its trace, and was not waited for, because {device} cannot be measured"
 
 
 def _device() -> str:

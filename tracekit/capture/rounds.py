@@ -42,7 +42,7 @@ def budget(run: Run, options: Options) -> float:
         return options.budget
     if options.min_detectable is not None or options.precision is not None:
         return _MOST_SECONDS
-    first = sum(each.seconds for variant in run.variants for each in _passes(variant))
+    first = sum(measured_pass.seconds for variant in run.variants for measured_pass in _passes(variant))
     return min(_MOST_SECONDS, max(_SECONDS_A_VARIANT * len(run.variants), first))
 
 
@@ -66,8 +66,8 @@ class Rounds:
         for number in range(1, self.options.passes):
             began = time.monotonic()
             variants = self._turns(number, run)
-            spent = began + self._expected(number) > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
-            if not variants or (number >= RESERVED_ROUNDS and spent):
+            is_over = began + self._expected(number) > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
+            if not variants or (number >= RESERVED_ROUNDS and is_over):
                 return
             if number > 1:
                 self.options.tell(messages.so_far(number, run, self._seconds_left(number, run, ends - began)))
@@ -76,7 +76,7 @@ class Rounds:
                 try:
                     results = self.turns.take(number, variants, ends)
                 except InterruptedTurnsError as interrupt:
-                    yield self._with(interrupt.so_far, number, run)
+                    yield self._with_results(interrupt.so_far, number, run)
                     raise KeyboardInterrupt(str(interrupt)) from None
                 except NoTurnsError as error:
                     self.turns.close()
@@ -84,10 +84,10 @@ class Rounds:
                     began = time.monotonic()  # the passes in its place take shorter
                     self.options.tell(messages.no_turns(str(error)))
                 else:
-                    run = self._with(results, number, run)
+                    run = self._with_results(results, number, run)
             if self.turns is None:
                 for variant in variants:
-                    run = self._with({variant.name: self._measured_again(number, variant)}, number, run)
+                    run = self._with_results({variant.name: self._measured_again(number, variant)}, number, run)
             self._seconds[starts] = time.monotonic() - began
             yield run
 
@@ -108,17 +108,17 @@ class Rounds:
         they do, but no more rounds than are allowed, and none that the budget has no time for."""
         rounds = self.options.passes - number
         if self.options.min_detectable is None:
-            precision, most = self.options.precision or NARROW, self.options.passes
-            first, *others = _all_measured(run)
-            counted = [passes_needed(each, first, precision, most) for each in others]
-            enough = max(counted or [passes_needed(first, None, precision, most)])
+            precision, most_passes = self.options.precision or NARROW, self.options.passes
+            first, *rest = _all_measured(run)
+            counted = [passes_needed(measured, first, precision, most_passes) for measured in rest]
+            enough = max(counted or [passes_needed(first, None, precision, most_passes)])
             rounds = min(rounds, max(enough, ENOUGH_ROUNDS) + 1 - number)  # the first round is not counted
         seconds = 0.0
         for coming in range(number, number + max(rounds, 1)):
-            more = seconds + self._expected(coming)
-            if coming > number and coming >= RESERVED_ROUNDS and more > budget_left:
+            total = seconds + self._expected(coming)
+            if coming > number and coming >= RESERVED_ROUNDS and total > budget_left:
                 break
-            seconds = more
+            seconds = total
         return seconds
 
     def _turns(self, number: int, run: Run) -> list[PlannedVariant]:
@@ -130,13 +130,14 @@ class Rounds:
         caches = self.caches[planned.name]
         return measure_again(number, planned, self.prepared, self.folder, caches=caches, options=self.options)
 
-    def _with(self, results: Mapping[str, PassResult], number: int, run: Run) -> Run:
+    def _with_results(self, results: Mapping[str, PassResult], number: int, run: Run) -> Run:
         for name, result in results.items():
             if result.measured is None:
                 self.lost.add(name)
                 self.options.tell(messages.lost_pass(name, number, result.error or result.outcome))
         variants = [
-            _taken(variant, results[variant.name]) if variant.name in results else variant for variant in run.variants
+            _with_pass(variant, results[variant.name]) if variant.name in results else variant
+            for variant in run.variants
         ]
         return replace(run, variants=variants)
 
@@ -144,17 +145,17 @@ class Rounds:
 def is_narrow(run: Run, precision: float = NARROW) -> bool:
     """Whether every ratio to the first variant's step time is known to that share, or known to differ from 1 by no
     more than matters; for a single variant, its step time."""
-    first, *others = _all_measured(run)
-    if others and all(contrast(each, first).alike for each in others):
+    first, *rest = _all_measured(run)
+    if rest and all(contrast(measured, first).alike for measured in rest):
         return True
     return all(half <= precision for half in _half_widths(run))
 
 
 def _half_widths(run: Run) -> list[float]:
     """Half the width of the interval of every ratio, as a logarithm; for a single variant, that of its step time."""
-    first, *others = _all_measured(run)
-    intervals = [contrast(each, first).interval for each in others] or [step_interval(first)]
-    return [math.log(each[1] / each[0]) / 2 if each is not None else math.inf for each in intervals]
+    first, *rest = _all_measured(run)
+    intervals = [contrast(measured, first).interval for measured in rest] or [step_interval(first)]
+    return [math.log(ends[1] / ends[0]) / 2 if ends is not None else math.inf for ends in intervals]
 
 
 def _all_measured(run: Run) -> list[Measured]:
@@ -167,29 +168,32 @@ def detectable(run: Run) -> float:
     margins = [
         margin_of_passes(logs, logs, prior_of_passes(measured))
         for measured in (variant.measured for variant in run.variants)
-        if measured and (logs := [math.log(each.step_ns) for each in measured.counted_passes])
+        if measured and (logs := [math.log(counted_pass.step_ns) for counted_pass in measured.counted_passes])
     ]
     return max(map(smallest_regression, margins), default=math.inf)
 
 
 def merged(first: Measured, passes: list[Pass]) -> Measured:
     """The results of all passes; compiling, first steps and inference are those of the first pass."""
-    late = [each for each in passes if each.round]
-    passes = [replace(each, counted=bool(each.round) or len(late) < ENOUGH_ROUNDS) for each in passes]
-    counted = [each for each in passes if each.counted]
-    times = [ns for each in counted for ns in each.step_all_ns]
+    late = [measured_pass for measured_pass in passes if measured_pass.round]
+    passes = [
+        replace(measured_pass, counted=bool(measured_pass.round) or len(late) < ENOUGH_ROUNDS)
+        for measured_pass in passes
+    ]
+    counted = [measured_pass for measured_pass in passes if measured_pass.counted]
+    times = [ns for measured_pass in counted for ns in measured_pass.step_all_ns]
     low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else times * 3
     return replace(
         first,
-        step_ns=max(1, round(statistics.geometric_mean([each.step_ns for each in counted]))),
+        step_ns=max(1, round(statistics.geometric_mean([measured_pass.step_ns for measured_pass in counted]))),
         step_all_ns=times,
         spread_ns=round(high - low),
-        compiles_timed=sum(each.compiles_timed for each in counted),
+        compiles_timed=sum(measured_pass.compiles_timed for measured_pass in counted),
         passes=passes,
     )
 
 
-def _taken(variant: Variant, result: PassResult) -> Variant:
+def _with_pass(variant: Variant, result: PassResult) -> Variant:
     assert variant.measured is not None
     if result.measured is None:
         note = (
@@ -203,7 +207,7 @@ def _taken(variant: Variant, result: PassResult) -> Variant:
 def _expected_seconds(run: Run) -> float:
     """The expected duration of a round: as long as the first passes took, without compiling."""
     measured = [variant.measured for variant in run.variants if variant.measured]
-    return sum(each.passes[0].seconds - each.compile_ns / 1e9 for each in measured if each.passes)
+    return sum(result.passes[0].seconds - result.compile_ns / 1e9 for result in measured if result.passes)
 
 
 def _passes(variant: Variant) -> list[Pass]:

@@ -23,12 +23,12 @@ def statements(path: str | Path) -> list[ast.stmt]:
 
 def _defines_setup(statement: ast.stmt) -> bool:
     match statement:
-        case ast.FunctionDef(name="setup", args=taken):
-            return len(taken.args) == 1 or taken.vararg is not None  # setup(rank, world_size) is distributed
+        case ast.FunctionDef(name="setup", args=arguments):
+            return len(arguments.args) == 1 or arguments.vararg is not None  # setup(rank, world_size) is distributed
         case ast.ClassDef(name="setup"):
             return True
         case ast.Assign(targets=targets):
-            return any(isinstance(each, ast.Name) and each.id == "setup" for each in targets)
+            return any(isinstance(target, ast.Name) and target.id == "setup" for target in targets)
         case ast.ImportFrom(names=names):
-            return any((each.asname or each.name) == "setup" for each in names)
+            return any((alias.asname or alias.name) == "setup" for alias in names)
     return False

@@ -17,7 +17,7 @@ from tracekit.run.training import TrainingOutcome
 
 def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> Iterator[Run]:
     """Yield the run after each training. One that fails does not stop the others."""
-    sound = {each.name for each in run.variants if each.outcome == "ok"}
+    sound = {captured.name for captured in run.variants if captured.outcome == "ok"}
     able = [variant for variant in prepared.variants if variant.name in sound]
     for seed in range(run.seed, run.seed + options.seeds):
         for variant in able:
@@ -29,22 +29,26 @@ def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path
                 outcome=cast("TrainingOutcome", result.outcome),
                 error=result.error,
             )
-            made = result.training or failed
-            if made.outcome != "ok":
-                options.tell(messages.lost_training(variant.name, seed, made.error or made.outcome))
+            training = result.training or failed
+            if training.outcome != "ok":
+                options.tell(messages.lost_training(variant.name, seed, training.error or training.outcome))
             run = replace(
-                run, variants=[_with(each, made) if each.name == variant.name else each for each in run.variants]
+                run,
+                variants=[
+                    _with_training(captured, training) if captured.name == variant.name else captured
+                    for captured in run.variants
+                ],
             )
             yield run
 
 
 def results(run: Run) -> Iterator[str]:
     """The results, each variant compared with the first."""
-    trained = [each for each in run.variants if reached(each.trainings) is not None]
-    for each in trained[1:]:
-        if (contrast := accuracy_contrast(each.trainings, trained[0].trainings)) is not None:
-            yield f"{each.name}: {in_words(contrast, each.name, trained[0].name)}"
+    trained = [variant for variant in run.variants if reached(variant.trainings) is not None]
+    for variant in trained[1:]:
+        if (contrast := accuracy_contrast(variant.trainings, trained[0].trainings)) is not None:
+            yield f"{variant.name}: {in_words(contrast, variant.name, trained[0].name)}"
 
 
-def _with(variant: Variant, made: Training) -> Variant:
-    return replace(variant, trainings=[*variant.trainings, made])
+def _with_training(variant: Variant, training: Training) -> Variant:
+    return replace(variant, trainings=[*variant.trainings, training])

@@ -91,10 +91,10 @@ class Turns:
                 self._processes[planned.name] = self._started(number, planned)
         processes = {planned.name: self._processes[planned.name] for planned in variants}
         try:
-            self._take_turns(number, [each.live for each in processes.values()], ends)
+            self._take_turns(number, [process.live for process in processes.values()], ends)
         except KeyboardInterrupt as interrupt:
             so_far = self._results(number, processes, began_ns, load)
-            if all(each.turns for each in so_far.values()):
+            if all(result.turns for result in so_far.values()):
                 raise InterruptedTurnsError(so_far, str(interrupt)) from None
             raise
         results = self._results(number, processes, began_ns, load)
@@ -125,19 +125,19 @@ class Turns:
 
     def _take_turns(self, number: int, live: list[LiveProcess], ends: float) -> None:
         order = random.Random(f"{self._prepared.run.seed} {number}")
-        for each in live:
-            each.wait_until_ready()
-        for each in live:
-            each.fork()
-        for each in live:
-            each.wait_until_ready()
+        for process in live:
+            process.wait_until_ready()
+        for process in live:
+            process.fork()
+        for process in live:
+            process.wait_until_ready()
         logs: list[list[float]] = []  # of the step times, for each time that all had a turn
         while not _suffice(logs) and (len(logs) < LEAST_TURNS or time.monotonic() < ends):
-            for each in order.sample(live, len(live)):
-                each.take_turn(TURN_NS)
-            logs.append([math.log(max(1, each.step_ns)) for each in live])
-        for each in order.sample(live, len(live)):
-            each.end()
+            for process in order.sample(live, len(live)):
+                process.take_turn(TURN_NS)
+            logs.append([math.log(max(1, process.step_ns)) for process in live])
+        for process in order.sample(live, len(live)):
+            process.end()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ class Undone:
     """What was undone of the files that passes wrote."""
 
     undone: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)  # data that the program prepared and read before its first step
+    # What the program prepared and read before its first step.
+    prepared_data: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # and why
 
     @property
@@ -36,16 +37,16 @@ def undo(folder: Path, states: dict[str, journal.State] | None = None) -> Undone
     disk and leaves no file half written; a backup that was not used remains.
     """
     entries = [*journal.read(folder / journal.JOURNAL)]
-    done, is_data = Undone(), data(entries)
+    result, is_data = Undone(), data(entries)
     spared = {path for path in journal.paths(entries) if is_data(path)}
-    done.failed = {} if states is None else _changed_since(entries, states)
+    result.failed = {} if states is None else _changed_since(entries, states)
     handled = _handled(folder)
     for number, entry in reversed([*enumerate(entries)]):
-        if number in handled or not done.failed.keys().isdisjoint(journal.paths([entry])):
+        if number in handled or not result.failed.keys().isdisjoint(journal.paths([entry])):
             continue
         try:
             if _undo(entry, spared, is_live=states is None):
-                done.undone.append(entry.path)
+                result.undone.append(entry.path)
             if states is not None:
                 states |= {path: journal.state(path) for path in journal.paths([entry])}
                 journal.put_states(folder, states)
@@ -53,17 +54,17 @@ def undo(folder: Path, states: dict[str, journal.State] | None = None) -> Undone
             with open(folder / journal.HANDLED, "a") as file:
                 file.write(f"{number}\n")
         except OSError as error:
-            done.failed[entry.path] = error.strerror or str(error)
+            result.failed[entry.path] = error.strerror or str(error)
     for entry in entries:
-        if isinstance(entry, journal.Changed) and entry.path in done.failed:
-            done.failed[entry.path] += f"; as it was before: {entry.backup}" * (
-                entry.backup not in done.failed[entry.path]
+        if isinstance(entry, journal.Changed) and entry.path in result.failed:
+            result.failed[entry.path] += f"; as it was before: {entry.backup}" * (
+                entry.backup not in result.failed[entry.path]
             )
-    done.undone = [*dict.fromkeys(path for path in reversed(done.undone) if path not in done.failed)]
-    done.left = sorted(path for path in spared if os.path.lexists(path))
-    if done.is_whole:
+    result.undone = [*dict.fromkeys(path for path in reversed(result.undone) if path not in result.failed)]
+    result.prepared_data = sorted(path for path in spared if os.path.lexists(path))
+    if result.is_whole:
         discard(folder)
-    return done
+    return result
 
 
 def discard(folder: Path) -> None:
@@ -101,8 +102,8 @@ def _changed_since(entries: Sequence[journal.Entry], states: dict[str, journal.S
         ):
             changed.pop(entry.path, None)
     moved = [{entry.path, entry.to} for entry in entries if isinstance(entry, journal.Renamed)]
-    while more := {path for pair in moved if pair & changed.keys() for path in pair} - changed.keys():
-        changed |= dict.fromkeys(more, why)
+    while connected := {path for pair in moved if pair & changed.keys() for path in pair} - changed.keys():
+        changed |= dict.fromkeys(connected, why)
     return changed
 
 
@@ -112,13 +113,13 @@ def data(entries: Sequence[journal.Entry]) -> Callable[[str], bool]:
     Beside means in a folder that it made then. A later pass finds it, as a second run would, so that no data set is
     fetched again for each pass.
     """
-    made = {entry.path for entry in entries if isinstance(entry, journal.Made) and entry.preparing}
-    made |= {entry.to for entry in entries if isinstance(entry, journal.Renamed) and entry.preparing}
+    new_files = {entry.path for entry in entries if isinstance(entry, journal.Made) and entry.preparing}
+    new_files |= {entry.to for entry in entries if isinstance(entry, journal.Renamed) and entry.preparing}
     read = {entry.path for entry in entries if isinstance(entry, journal.Read)}
     folders = {entry.path for entry in entries if isinstance(entry, journal.MadeFolder) and entry.preparing}
-    tops = {each for each in folders if os.path.dirname(each) not in folders}
+    tops = {folder for folder in folders if os.path.dirname(folder) not in folders}
     with_data = tuple(f"{top}{os.sep}" for top in tops if any(path.startswith(f"{top}{os.sep}") for path in read))
-    return lambda path: path in made and (path in read or path.startswith(with_data))
+    return lambda path: path in new_files and (path in read or path.startswith(with_data))
 
 
 def _undo(entry: journal.Entry, spared: set[str], is_live: bool) -> bool:
@@ -176,7 +177,7 @@ def _remove(path: str) -> bool:
 def _remove_folder(path: str, spared: set[str]) -> bool:
     removed = False
     for folder, folders, files in os.walk(path, topdown=False):
-        for name in [*files, *(each for each in folders if os.path.islink(os.path.join(folder, each)))]:
+        for name in [*files, *(subfolder for subfolder in folders if os.path.islink(os.path.join(folder, subfolder)))]:
             if (file := os.path.join(folder, name)) not in spared:
                 os.unlink(file)
         if not os.listdir(folder):
@@ -235,8 +236,10 @@ def back_up(path: str, folder: Path, name: str) -> str:
     backups = folder / journal.BACKUPS
     if os.stat(folder).st_dev != (device := os.stat(path).st_dev):
         # As far up as possible: a program may remove the folder of the file.
-        above = [each for each in Path(path).parents if os.stat(each).st_dev == device and os.access(each, os.W_OK)]
-        backups = (above or [Path(path).parent])[-1] / f"{journal.BESIDE}-{folder.name}"
+        parents = [
+            parent for parent in Path(path).parents if os.stat(parent).st_dev == device and os.access(parent, os.W_OK)
+        ]
+        backups = (parents or [Path(path).parent])[-1] / f"{journal.BESIDE}-{folder.name}"
     backups.mkdir(mode=0o700, exist_ok=True)
     backup = str(backups / name)
     try:
@@ -244,8 +247,8 @@ def back_up(path: str, folder: Path, name: str) -> str:
         with suppress(OSError):
             status = os.stat(path)
             os.chown(backup, status.st_uid, status.st_gid)  # it is moved back one day
-        for each in (backup, str(backups)):
-            handle = os.open(each, os.O_RDONLY)
+        for target in (backup, str(backups)):
+            handle = os.open(target, os.O_RDONLY)
             try:
                 os.fsync(handle)
             finally:

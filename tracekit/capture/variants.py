@@ -44,8 +44,8 @@ def plan_variants(
     names: Iterable[str], params: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]], backend: str
 ) -> list[PlannedVariant]:
     """The variants of these names, or by default eager, compiled and those that the recipe declares."""
-    wanted = split_names(",".join(names)) or ["eager", "compiled", *declared]
-    return [_planned(name, params, declared, backend) for name in dict.fromkeys(wanted)]
+    variant_names = split_names(",".join(names)) or ["eager", "compiled", *declared]
+    return [_planned(name, params, declared, backend) for name in dict.fromkeys(variant_names)]
 
 
 def _planned(

@@ -54,8 +54,8 @@ class View:
             if not _is_content(os.lstat(upper)):
                 return False
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            with _beside(upper, path) as made:
-                os.link(made, path, follow_symlinks=False)
+            with _beside(upper, path) as copy:
+                os.link(copy, path, follow_symlinks=False)
         except OSError:
             return False
         return True
@@ -67,7 +67,10 @@ class View:
     def _files(self) -> Iterator[tuple[str, Path]]:
         for point, upper in self._overlays:
             for folder, folders, names in os.walk(upper):
-                for name in [*names, *(each for each in folders if os.path.islink(os.path.join(folder, each)))]:
+                for name in [
+                    *names,
+                    *(subfolder for subfolder in folders if os.path.islink(os.path.join(folder, subfolder))),
+                ]:
                     file = Path(folder, name)
                     path = os.path.join(point, file.relative_to(upper))
                     is_temporary = self.temporary and holder._is_below(path, self.temporary)
@@ -92,7 +95,7 @@ def view(job: Job, folder: Path, why_none: str = "") -> Iterator[View]:
     wish = {
         "home": str(home),
         "through": sorted(
-            {os.path.realpath(each) for each in (str(folder), *filter(None, [job.folder]), *caches(vital))}
+            {os.path.realpath(path) for path in (str(folder), *filter(None, [job.folder]), *caches(vital))}
         ),
         "vital": vital,
     }
@@ -109,7 +112,7 @@ def view(job: Job, folder: Path, why_none: str = "") -> Iterator[View]:
         answer = json.loads(process.stdout.readline() or b'{"why": "its process died"}')
         if "overlays" in answer:
             (folder / VIEW).write_text(str(process.pid))
-        overlays = [tuple(each) for each in answer.get("overlays", [])]
+        overlays = [tuple(overlay) for overlay in answer.get("overlays", [])]
         yield View(overlays, answer.get("why", ""), answer.get("temporary", ""))
     finally:
         (folder / VIEW).unlink(missing_ok=True)
@@ -121,8 +124,8 @@ def view(job: Job, folder: Path, why_none: str = "") -> Iterator[View]:
 def caches(vital: Sequence[str]) -> list[str]:
     """The folders of library caches and of services that exist: they are never part of a view. One that holds a vital
     folder is no cache: some people point HF_HOME at their whole disk."""
-    named = [*filter(None, map(os.environ.get, _CACHES)), *map(os.path.expanduser, _USUAL_CACHES)]
-    folders = [path for name in named if os.path.isdir(path := os.path.realpath(name))]
+    candidates = [*filter(None, map(os.environ.get, _CACHES)), *map(os.path.expanduser, _USUAL_CACHES)]
+    folders = [path for name in candidates if os.path.isdir(path := os.path.realpath(name))]
     return [path for path in folders if not any(holder._is_below(os.path.realpath(folder), path) for folder in vital)]
 
 
@@ -134,11 +137,11 @@ def refusal(failed: PassResult, output: str) -> str:
     """
     if failed.outcome == "ok":
         return ""
-    said = "\n".join([failed.error or "", failed.traceback, output])
+    messages = "\n".join([failed.error or "", failed.traceback, output])
     for number in (errno.EXDEV, errno.EOVERFLOW):
-        if os.strerror(number) in said:
+        if os.strerror(number) in messages:
             return os.strerror(number)
-    for match in _DENIED.finditer(said):
+    for match in _DENIED.finditer(messages):
         path = os.path.realpath(match["path"])
         while not os.path.lexists(path):
             path = os.path.dirname(path)

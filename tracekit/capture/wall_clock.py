@@ -15,20 +15,20 @@ def line_that_reads_it(statements: Sequence[ast.stmt]) -> int | None:
     module = ast.Module([*statements], [])
     times: set[str] = set()
     while True:
-        found = {
+        names = {
             target.id
             for node in ast.walk(module)
             if isinstance(node, ast.Assign) and _is_time(node.value, times)
             for target in node.targets
             if isinstance(target, ast.Name)
         }
-        if found <= times:
+        if names <= times:
             break
-        times |= found
+        times |= names
     compared = (
         node.lineno
         for node in ast.walk(module)
-        if isinstance(node, ast.Compare) and any(_is_time(each, times) for each in (node.left, *node.comparators))
+        if isinstance(node, ast.Compare) and any(_is_time(operand, times) for operand in (node.left, *node.comparators))
     )
     return min(compared, default=None)
 

@@ -25,14 +25,14 @@ def in_view(files: View, job: Job) -> Written:
     if job.is_script:
         is_data = data([*journal.read(Path(job.journal, journal.JOURNAL))])
         Path(job.journal, journal.JOURNAL).unlink(missing_ok=True)
-    kept = [path for path in files.new() if is_data(path) and files.keep(path)]
-    return Written(discarded=files.discarded(), kept=sorted(kept) if job.is_script else [])
+    kept_paths = [path for path in files.new() if is_data(path) and files.keep(path)]
+    return Written(discarded=files.discarded(), kept=sorted(kept_paths) if job.is_script else [])
 
 
 def without_view(why: str, files: Undone, changed: list[str]) -> Written:
     """What a journal undid. `changed` lists files whose content differs, whatever wrote them."""
-    others = [path for path in changed if path not in files.left and path not in files.failed]
-    return Written(undone=files.undone, kept=files.left, failed=files.failed, changed=others, no_view=why)
+    other_paths = [path for path in changed if path not in files.prepared_data and path not in files.failed]
+    return Written(undone=files.undone, kept=files.prepared_data, failed=files.failed, changed=other_paths, no_view=why)
 
 
 def with_files(effective: Effective, results: Iterable[PassResult]) -> Effective:
@@ -43,24 +43,24 @@ def with_files(effective: Effective, results: Iterable[PassResult]) -> Effective
 
 
 def _remarks(written: Sequence[Written]) -> Iterator[str]:
-    if paths := _joined(each.discarded for each in written):
-        yield f"what it wrote was discarded: {_some(paths)} (--in-place keeps it)"
-    if paths := _joined(each.undone for each in written):
-        yield f"what it wrote was undone: {_some(paths)} (--in-place keeps it)"
-    if any(each.undone or each.failed or each.changed for each in written):
-        why = next(filter(None, (each.no_view for each in written)), "")
+    if paths := _joined(pass_files.discarded for pass_files in written):
+        yield f"what it wrote was discarded: {_listed(paths)} (--in-place keeps it)"
+    if paths := _joined(pass_files.undone for pass_files in written):
+        yield f"what it wrote was undone: {_listed(paths)} (--in-place keeps it)"
+    if any(pass_files.undone or pass_files.failed or pass_files.changed for pass_files in written):
+        why = next(filter(None, (pass_files.no_view for pass_files in written)), "")
         yield f"it wrote to your own files, because there was no copy-on-write view of them ({why})"
-    if paths := _joined(each.kept for each in written):
-        yield f"data that it prepared before its first step is left: {_some(paths)}"
+    if paths := _joined(pass_files.kept for pass_files in written):
+        yield f"data that it prepared before its first step is left: {_listed(paths)}"
 
 
 def _notes(written: Sequence[Written]) -> Iterator[str]:
-    failed = {path: why for each in written for path, why in each.failed.items()}
+    failed = {path: why for pass_files in written for path, why in pass_files.failed.items()}
     if failed:
-        yield f"what it wrote could not be undone: {_some([f'{path} ({why})' for path, why in failed.items()])}"
-    if paths := _joined(each.changed for each in written):
+        yield f"what it wrote could not be undone: {_listed([f'{path} ({why})' for path, why in failed.items()])}"
+    if paths := _joined(pass_files.changed for pass_files in written):
         yield (
-            f"files changed and were not put back: {_some(paths)}. A library in C or another program wrote them, "
+            f"files changed and were not put back: {_listed(paths)}. A library in C or another program wrote them, "
             "and later passes may find them changed"
         )
 
@@ -69,9 +69,9 @@ def _joined(lists: Iterable[list[str]]) -> list[str]:
     return [*dict.fromkeys(path for paths in lists for path in paths)]
 
 
-def _some(paths: list[str]) -> str:
+def _listed(paths: list[str]) -> str:
     """A few of the files, as one would type them in the current folder."""
-    here = f"{Path.cwd()}{os.sep}"
-    named = [path.removeprefix(here) for path in paths]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"{', '.join(named[:_NAMED])}{more}"
+    current_folder = f"{Path.cwd()}{os.sep}"
+    names = [path.removeprefix(current_folder) for path in paths]
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{rest}"

@@ -30,7 +30,7 @@ def audit(options: Options) -> Audit:
     for line in (*(files := with_files(Effective(), [result])).notes, *files.remarks):
         options.tell(f"  {line}")
     if result.outcome == "ok":
-        return _named(result.audit)
+        return _with_short_names(result.audit)
     if result.no_steps:
         raise NoStepsError(options.program, result.error or "")
     for line in messages.quoted(result.traceback):
@@ -47,7 +47,7 @@ def _of_a_failure(result: PassResult, options: Options) -> Audit:
     why = result.error or result.outcome
     if not result.audit.rows and not result.audit.steps:
         raise AuditFailedError(options.program, why)
-    return replace(_named(result.audit), failure=why)
+    return replace(_with_short_names(result.audit), failure=why)
 
 
 def _job(options: Options) -> Job:
@@ -67,6 +67,6 @@ def _job(options: Options) -> Job:
     )
 
 
-def _named(audit: Audit) -> Audit:
+def _with_short_names(audit: Audit) -> Audit:
     """The audit, with file names relative to the current folder."""
     return replace(audit, rows=[replace(row, file=str(messages.short(Path(row.file)))) for row in audit.rows])

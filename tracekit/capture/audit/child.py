@@ -106,17 +106,17 @@ def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[fl
     feed = Feed(module, context)
     recipe.seed_all(job.seed)
     result = timing.drive(_steps(emulation.watch, job.steps), lambda: losses.append(_quietly(emulation, feed)))
-    for other in filter(None, (feed.infer, feed.evaluate)):
-        other()
+    for pass_function in filter(None, (feed.infer, feed.evaluate)):
+        pass_function()
     return result
 
 
 def _context(module: Any, job: Job, emulation: Emulation, notes: list[str]) -> SimpleNamespace:
     declared = dict(getattr(module, "PARAMS", {}))
-    given = parse_all(job.params, declared)
-    variant = plan_variants([job.label], {**declared, **given}, getattr(module, "VARIANTS", {}), "inductor")[0]
-    context = recipe.make_context(module, replace(job, params={**given, **variant.params}, device=str(GPU)), notes)
-    context.compile = lambda made=None, **options: emulation.regions.compile(made, **options)
+    overrides = parse_all(job.params, declared)
+    variant = plan_variants([job.label], {**declared, **overrides}, getattr(module, "VARIANTS", {}), "inductor")[0]
+    context = recipe.make_context(module, replace(job, params={**overrides, **variant.params}, device=str(GPU)), notes)
+    context.compile = lambda model=None, **options: emulation.regions.compile(model, **options)
     return context
 
 

@@ -80,7 +80,9 @@ def _memory(devices: Devices, watch: Watch) -> dict[str, Any]:
         return devices.allocated_bytes()
 
     def stats(*_: Any) -> dict[str, int]:
-        return {f"{what}_bytes.all.{when}": allocated() for what in ("allocated", "reserved") for when in _WHEN}
+        return {
+            f"{kind}_bytes.all.{statistic}": allocated() for kind in ("allocated", "reserved") for statistic in _WHEN
+        }
 
     amounts = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
     forgets = ("reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated")
@@ -183,9 +185,9 @@ class _Generator(torch._C.Generator, metaclass=_AnyGenerator):  # type: ignore[m
     """The CPU's generator, which reports the device that it was made for."""
 
     def __new__(cls, device: Any = "cpu") -> Any:
-        made = super().__new__(cls)
-        made._pretended = normalized(device)
-        return made
+        generator = super().__new__(cls)
+        generator._pretended = normalized(device)
+        return generator
 
     @property
     def device(self) -> torch.device:

@@ -18,8 +18,8 @@ _FEWEST_TO_FORGET = 4096
 
 def normalized(device: Any) -> torch.device:
     """The device with its index: `cuda` is the first GPU, and a number is a GPU."""
-    given = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-    return torch.device("cuda", 0) if given.type == "cuda" and given.index is None else given
+    torch_device = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    return torch.device("cuda", 0) if torch_device.type == "cuda" and torch_device.index is None else torch_device
 
 
 class Devices:
@@ -75,11 +75,11 @@ class Devices:
         """The size of everything that is on the GPU now."""
         self._forget_the_dead()
         alive = (reference for reference, device in self._elsewhere.values() if device != UNDECIDED)
-        return sum(torch.UntypedStorage._new_with_weak_ptr(each.cdata).nbytes() for each in alive)
+        return sum(torch.UntypedStorage._new_with_weak_ptr(storage.cdata).nbytes() for storage in alive)
 
     def _forget_the_dead(self) -> None:
         self._elsewhere = {key: entry for key, entry in self._elsewhere.items() if not entry[0].expired()}
-        self._pinned = {key: each for key, each in self._pinned.items() if not each.expired()}
+        self._pinned = {key: reference for key, reference in self._pinned.items() if not reference.expired()}
         self._forget_at = max(_FEWEST_TO_FORGET, 2 * len(self._elsewhere))
 
 

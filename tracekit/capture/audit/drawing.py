@@ -26,8 +26,8 @@ _LIMITS = (
 def as_json(audit: Audit, file: object) -> str:
     """The audit as JSON."""
     rows = [msgspec.to_builtins(row) for row in audit.rows]
-    whole = {"schema": SCHEMA, "file": str(file), "steps": audit.steps, "rows": rows, "notes": audit.notes}
-    return msgspec.json.format(msgspec.json.encode({**whole, "failure": audit.failure}), indent=2).decode() + "\n"
+    document = {"schema": SCHEMA, "file": str(file), "steps": audit.steps, "rows": rows, "notes": audit.notes}
+    return msgspec.json.format(msgspec.json.encode({**document, "failure": audit.failure}), indent=2).decode() + "\n"
 
 
 def as_text(audit: Audit, file: object) -> str:
@@ -91,9 +91,9 @@ _NOUNS: dict[Kind, tuple[str, str]] = {
 def _described(row: Row, steps: int) -> Iterator[str]:
     seldom = _is_seldom(row, steps)
     often = f"{_count(row.count if seldom else row.per_step)} ×" if row.per_step else "once"
-    which = f" (in {row.in_steps} of {steps} steps)" if seldom else ""
+    steps_note = f" (in {row.in_steps} of {steps} steps)" if seldom else ""
     loader = " (in the data loader)" if row.loading else ""
-    yield f"{often:>8} {row.file}:{row.line} {row.function}{which}{loader}"
+    yield f"{often:>8} {row.file}:{row.line} {row.function}{steps_note}{loader}"
     if row.source:
         yield f"{'':9}{sanitize(row.source, _WIDTH)}"
     yield f"{'':9}{row.operator} {row.why}" + (f", in {row.via}" if row.via else "")

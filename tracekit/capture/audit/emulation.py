@@ -25,79 +25,79 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Examine the operator, run it on the CPU, and assign its results to a device."""
-        if any(_dispatches_itself(each) for each in types):
+        if any(_dispatches_itself(subclass) for subclass in types):
             return NotImplemented  # a subclass with its own dispatch unwraps itself first
         kwargs = kwargs or {}
         packet = function.overloadpacket
         call = Call(packet.__name__, function._overloadname, args, kwargs)
-        given = [*_tensors((*args, *kwargs.values()))]
-        device = self._device(kwargs, given)
-        self._look(call, given, device)
+        inputs = [*_tensors((*args, *kwargs.values()))]
+        device = self._device(kwargs, inputs)
+        self._look(call, inputs, device)
         if not str(packet).startswith(_KNOWN_NAMESPACES) and device.type == "cuda":
             self.foreign.add(str(packet).replace(".", "::"))
-        known = {key for each in given for key in self.devices.keys(each)}
-        made = function(*args, **_on_cpu(kwargs))
-        for at in ON_THE_CPU.get(call.name, ()):
-            known |= {*self.devices.keys(made[at])}
-        self._put(made, device, known, pinned=bool(kwargs.get("pin_memory")))
-        return made
+        input_keys = {key for tensor in inputs for key in self.devices.keys(tensor)}
+        result = function(*args, **_on_cpu(kwargs))
+        for position in ON_THE_CPU.get(call.name, ()):
+            input_keys |= {*self.devices.keys(result[position])}
+        self._put(result, device, input_keys, pinned=bool(kwargs.get("pin_memory")))
+        return result
 
-    def _device(self, kwargs: dict[str, Any], given: list[torch.Tensor]) -> torch.device:
+    def _device(self, kwargs: dict[str, Any], inputs: list[torch.Tensor]) -> torch.device:
         """The device of the operator's result."""
-        wanted = kwargs.get("device")
-        if wanted is not None and (torch.device(wanted).type != "cpu" or "pin_memory" in kwargs):
-            return normalized(wanted)  # given in Python; inside an operator, `cpu` means the device of its inputs
-        theirs = {self.devices.of(each) for each in given}
-        gpus = [each for each in theirs if each.type == "cuda"]
-        return gpus[0] if gpus else UNDECIDED if theirs <= {UNDECIDED} else CPU
+        requested = kwargs.get("device")
+        if requested is not None and (torch.device(requested).type != "cpu" or "pin_memory" in kwargs):
+            return normalized(requested)  # given in Python; inside an operator, `cpu` means the device of its inputs
+        input_devices = {self.devices.of(tensor) for tensor in inputs}
+        gpus = [device for device in input_devices if device.type == "cuda"]
+        return gpus[0] if gpus else UNDECIDED if input_devices <= {UNDECIDED} else CPU
 
-    def _put(self, made: Any, device: torch.device, known: set[int], pinned: bool) -> None:
-        for tensor in _tensors((made,)):
-            there = self.devices.of(tensor)
-            is_new = there == CPU and known.isdisjoint(self.devices.keys(tensor))
-            if device != CPU and (is_new or there == UNDECIDED):
+    def _put(self, result: Any, device: torch.device, input_keys: set[int], pinned: bool) -> None:
+        for tensor in _tensors((result,)):
+            current = self.devices.of(tensor)
+            is_new = current == CPU and input_keys.isdisjoint(self.devices.keys(tensor))
+            if device != CPU and (is_new or current == UNDECIDED):
                 self.devices.put(tensor, device)
             if pinned:
                 self.devices.pin(tensor)
 
-    def _look(self, call: Call, given: list[torch.Tensor], device: torch.device) -> None:
+    def _look(self, call: Call, inputs: list[torch.Tensor], device: torch.device) -> None:
         if self.watch.silent:
             return
         if wait := wait_of(call):
-            counted = masks_of(call) if call.name in INDEXES else given[:1]  # a mask on the CPU is counted there
-            self._look_at_wait(call, wait, on_gpu=any(self.devices.of(each).type == "cuda" for each in counted))
-        if device.type == "cuda" and len(given) > 1:
-            self._look_for_mixed(call, given, device)
+            counted = masks_of(call) if call.name in INDEXES else inputs[:1]  # a mask on the CPU is counted there
+            self._look_at_wait(call, wait, on_gpu=any(self.devices.of(tensor).type == "cuda" for tensor in counted))
+        if device.type == "cuda" and len(inputs) > 1:
+            self._look_for_mixed(call, inputs, device)
         if device.type == "cuda" and call.name in NUMBERS and not (self.regions.compiles and self.regions.depth):
             self._look_at_number(call)  # in compiled code it is a constant, or stays where it is
 
     def _look_at_wait(self, call: Call, wait: Wait, on_gpu: bool) -> None:
-        at = running()
-        if self.regions.depth and (at.via or "").startswith("torch/optim/"):
+        line = running()
+        if self.regions.depth and (line.via or "").startswith("torch/optim/"):
             return  # a compiled optimizer does not read a number back
         if on_gpu:
-            self.watch.see("sync", f"aten::{call.name}", wait.why, at)
+            self.watch.see("sync", f"aten::{call.name}", wait.why, line)
         if self.regions.depth and wait.sized:
-            self.watch.see("break", f"aten::{call.name}", _breaking(wait.why), at)
+            self.watch.see("break", f"aten::{call.name}", _breaking(wait.why), line)
 
-    def _look_for_mixed(self, call: Call, given: list[torch.Tensor], device: torch.device) -> None:
-        others = [each for each in given if each.dim() and self.devices.of(each) not in (device, UNDECIDED)]
-        if not others:
+    def _look_for_mixed(self, call: Call, inputs: list[torch.Tensor], device: torch.device) -> None:
+        misplaced = [tensor for tensor in inputs if tensor.dim() and self.devices.of(tensor) not in (device, UNDECIDED)]
+        if not misplaced:
             return
-        if call.name in INDEXES and self.devices.of(given[0]) == device:
+        if call.name in INDEXES and self.devices.of(inputs[0]) == device:
             why = "takes indices on the CPU, which are copied each time"
             return self.watch.see("copy", f"aten::{call.name}", why)
         if call.name in ("copy_", "_foreach_copy_"):
             return self._look_at_copy(call)
         if call.name not in MIXES:
-            storages = [key for each in others for key in self.devices.keys(each)]
-            self.watch.see_mixed(f"aten::{call.name}", _mixed(self.devices, given), storages)
+            storages = [key for tensor in misplaced for key in self.devices.keys(tensor)]
+            self.watch.see_mixed(f"aten::{call.name}", _mixed(self.devices, inputs), storages)
         return None
 
     def _look_at_number(self, call: Call) -> None:
         """`x[rows] = 1` copies the number to the GPU, `x.masked_fill(mask, x.max())` reads it back. The number of
         `x[mask] = 1` is an argument of the kernel."""
-        number = call.given(*NUMBERS[call.name])
+        number = call.argument(*NUMBERS[call.name])
         if not isinstance(number, torch.Tensor) or number.dim():
             return
         on_gpu = self.devices.of(number).type == "cuda"
@@ -111,7 +111,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             self.watch.see("copy", f"aten::{call.name}", why)
 
     def _look_at_copy(self, call: Call) -> None:
-        target, source, non_blocking = call.args[0], call.args[1], call.given("non_blocking", 2)
+        target, source, non_blocking = call.args[0], call.args[1], call.argument("non_blocking", 2)
         if isinstance(target, (list, tuple)):
             target, source = target[0], source[0]
         self.see_copy(f"aten::{call.name}", source, self.devices.of(target), bool(non_blocking))
@@ -131,8 +131,9 @@ def _breaking(why: str) -> str:
     return "breaks the graph: a value that it reads back" if why is READS else "breaks the graph: a size from the data"
 
 
-def _mixed(devices: Devices, given: Iterable[torch.Tensor]) -> str:
-    return f"would crash: tensors on {' and '.join(sorted({str(devices.of(each)) for each in given if each.dim()}))}"
+def _mixed(devices: Devices, inputs: Iterable[torch.Tensor]) -> str:
+    names = sorted({str(devices.of(tensor)) for tensor in inputs if tensor.dim()})
+    return f"would crash: tensors on {' and '.join(names)}"
 
 
 def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -30,11 +30,11 @@ class Line:
 def running() -> Line:
     """The innermost line of the user's or, without one, the innermost that is not torch's."""
     frames = [*_frames()]
-    at = next((at for at, frame in enumerate(frames) if _owner(frame) == USER), None)
-    if at is None:
-        at = next((at for at, frame in enumerate(frames) if not _is_torch(frame)), len(frames) - 1)
-    frame = frames[at]
-    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, _via(frames[:at]))
+    position = next((position for position, frame in enumerate(frames) if _owner(frame) == USER), None)
+    if position is None:
+        position = next((position for position, frame in enumerate(frames) if not _is_torch(frame)), len(frames) - 1)
+    frame = frames[position]
+    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, _via(frames[:position]))
 
 
 def asked_by_us() -> bool:
@@ -75,9 +75,9 @@ def _via(inner: list[FrameType]) -> str | None:
     if any(frame.f_code.co_name == _BACKWARD[0] for frame in inner):
         return _BACKWARD[1]
     telling = [frame for frame in inner if _is_file(frame)]
-    others = [frame for frame in telling if not _is_torch(frame)]
-    of_torch = [frame for frame in telling if not _short(frame).startswith(_PLUMBING)]
-    frame = next(iter(others or of_torch), None)
+    library_frames = [frame for frame in telling if not _is_torch(frame)]
+    torch_frames = [frame for frame in telling if not _short(frame).startswith(_PLUMBING)]
+    frame = next(iter(library_frames or torch_frames), None)
     return f"{_short(frame)}:{frame.f_lineno} {frame.f_code.co_name}" if frame else None
 
 

@@ -25,22 +25,22 @@ class Making:
         """Replaces `tensor.new_tensor`, which makes a tensor on the same device."""
         options.setdefault("dtype", tensor.dtype)
         options.setdefault("device", self._moving.device(tensor))
-        made: torch.Tensor = torch.tensor(data, **options)
-        return made
+        result: torch.Tensor = torch.tensor(data, **options)
+        return result
 
     def made_from(self, make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         """Replaces `torch.tensor(data, device=…)`."""
 
         def making(data: Any, *args: Any, device: Any = None, **options: Any) -> torch.Tensor:
-            theirs = [each for each in _inside(data) if self._moving.device(each).type == "cuda"]
+            gpu_tensors = [tensor for tensor in _tensors_in(data) if self._moving.device(tensor).type == "cuda"]
             if not isinstance(data, torch.Tensor):
-                for each in theirs:
-                    self._reading.read(each, "aten::_local_scalar_dense")
+                for tensor in gpu_tensors:
+                    self._reading.read(tensor, "aten::_local_scalar_dense")
             source = self._moving.device(data) if isinstance(data, torch.Tensor) else CPU
-            there = normalized(device) if device is not None else source if theirs else self._default()
+            target = normalized(device) if device is not None else source if gpu_tensors else self._default()
             pinned = options.pop("pin_memory", False)
-            made = make(data, *args, device="cpu", **options)
-            return self._moving.arrived(made, source, there, pinned)
+            result = make(data, *args, device="cpu", **options)
+            return self._moving.arrived(result, source, target, pinned)
 
         return making
 
@@ -54,22 +54,22 @@ class Making:
         """Replaces `torch.sparse_coo_tensor` and the like: the result is where its parts are, or is moved."""
 
         def making(*args: Any, device: Any = None, **options: Any) -> torch.Tensor:
-            made = make(*args, **options)
-            return made if device is None else self._moving.to(made, device)
+            result = make(*args, **options)
+            return result if device is None else self._moving.to(result, device)
 
         return making
 
     def new(self, tensor: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
         """Replaces `tensor.new`, which is less specific than `new_empty` and `new_tensor`."""
-        return self._moving.arrived(_NEW(tensor, *args, **options), _from(args), self._moving.device(tensor))
+        return self._moving.arrived(_NEW(tensor, *args, **options), _source_of(args), self._moving.device(tensor))
 
     def type_of(self, name: str) -> type:
         """Replaces `torch.cuda.FloatTensor`, which makes tensors on the GPU, and names their type."""
         return _TypeOnGpu(name, self._moving)
 
-    def default_type(self, wanted: Any) -> None:
+    def default_type(self, tensor_type: Any) -> None:
         """Replaces `torch.set_default_tensor_type`."""
-        on_gpu, dtype = named_type(wanted)
+        on_gpu, dtype = named_type(tensor_type)
         torch.set_default_device(GPU if on_gpu else None)
         torch.set_default_dtype(dtype)
 
@@ -87,7 +87,7 @@ class _TypeOnGpu(type):
         cls._plain, cls._moving = getattr(torch, name), moving
 
     def __call__(cls, *args: Any) -> torch.Tensor:
-        return cls._moving.arrived(cls._plain(*args), _from(args), GPU)
+        return cls._moving.arrived(cls._plain(*args), _source_of(args), GPU)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if not isinstance(instance, torch.Tensor):
@@ -95,17 +95,17 @@ class _TypeOnGpu(type):
         return bool(instance.dtype == cls._plain.dtype) and cls._moving.device(instance) == GPU
 
 
-def _from(args: tuple[Any, ...]) -> torch.device:
+def _source_of(args: tuple[Any, ...]) -> torch.device:
     """The device of the tensors that the numbers come from; sizes do not matter."""
     return CPU if args and not isinstance(args[0], (int, torch.Size)) else GPU
 
 
-def _inside(data: Any) -> list[torch.Tensor]:
+def _tensors_in(data: Any) -> list[torch.Tensor]:
     """The tensors in lists, tuples and dictionaries."""
     if isinstance(data, torch.Tensor):
         return [data]
     if isinstance(data, dict):
         data = [*data.values()]
     if isinstance(data, (list, tuple)) and len(data) < _MANY:
-        return [tensor for each in data for tensor in _inside(each)]
+        return [tensor for part in data for tensor in _tensors_in(part)]
     return []

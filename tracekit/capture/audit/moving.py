@@ -18,41 +18,41 @@ class Moving:
 
     def device(self, tensor: torch.Tensor) -> torch.device:
         """Replaces `tensor.device`."""
-        there = self._devices.of(tensor)
-        return CPU if there == UNDECIDED and not is_meta(tensor) else there
+        device = self._devices.of(tensor)
+        return CPU if device == UNDECIDED and not is_meta(tensor) else device
 
     def to(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Replaces `tensor.to`, in all of its forms."""
-        given = [arg for arg in args if not isinstance(arg, bool)]
+        positional = [arg for arg in args if not isinstance(arg, bool)]
         flags = dict(zip(("non_blocking", "copy"), [arg for arg in args if isinstance(arg, bool)], strict=False))
         options = {**flags, **kwargs}
         device, dtype = options.pop("device", None), options.pop("dtype", None)
-        other = options.pop("other", None)
-        for arg in [*given, *([other] if other is not None else [])]:
+        example = options.pop("other", None)
+        for arg in [*positional, *([example] if example is not None else [])]:
             if isinstance(arg, torch.dtype):
                 dtype = arg
             elif isinstance(arg, torch.Tensor):
                 device, dtype = self.device(arg), arg.dtype
             elif arg is not None:
                 device = arg
-        there = None if device is None else normalized(device)
-        return self._moved(tensor, there, dtype or tensor.dtype, options)
+        target = None if device is None else normalized(device)
+        return self._moved(tensor, target, dtype or tensor.dtype, options)
 
     def _moved(
-        self, tensor: torch.Tensor, there: torch.device | None, dtype: torch.dtype, options: dict[str, Any]
+        self, tensor: torch.Tensor, target: torch.device | None, dtype: torch.dtype, options: dict[str, Any]
     ) -> torch.Tensor:
-        if there is None or there == self.device(tensor):
+        if target is None or target == self.device(tensor):
             return _TRUE["to"](tensor, dtype=dtype, **options)
-        if there.type not in ("cpu", "cuda") or is_meta(tensor):
-            return _TRUE["to"](tensor, device=there, dtype=dtype, **options)
-        moved = _Move.apply(tensor, there, self._emulation, bool(options.pop("non_blocking", False)))
+        if target.type not in ("cpu", "cuda") or is_meta(tensor):
+            return _TRUE["to"](tensor, device=target, dtype=dtype, **options)
+        moved = _Move.apply(tensor, target, self._emulation, bool(options.pop("non_blocking", False)))
         options.pop("copy", None)
         return _TRUE["to"](moved, dtype=dtype, **options)
 
     def cuda(self, tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Any:
         """Replaces `tensor.cuda`."""
-        there = "cuda" if device is None else device
-        return self.to(tensor, there, non_blocking=non_blocking, **options)
+        target = "cuda" if device is None else device
+        return self.to(tensor, target, non_blocking=non_blocking, **options)
 
     def cpu(self, tensor: torch.Tensor, memory_format: Any = torch.preserve_format) -> torch.Tensor:
         """Replaces `tensor.cpu`."""
@@ -63,10 +63,10 @@ class Moving:
         if isinstance(dtype, torch.dtype):
             return _TRUE["type"](tensor, dtype, non_blocking, **options)
         if dtype is not None:
-            on_gpu, wanted = named_type(dtype)
-            return self.to(tensor, GPU if on_gpu else CPU, wanted, non_blocking=non_blocking)
-        named: str = _TRUE["type"](tensor)
-        return named.replace("torch.", "torch.cuda.", 1) if self.device(tensor).type == "cuda" else named
+            on_gpu, requested_dtype = named_type(dtype)
+            return self.to(tensor, GPU if on_gpu else CPU, requested_dtype, non_blocking=non_blocking)
+        type_name: str = _TRUE["type"](tensor)
+        return type_name.replace("torch.", "torch.cuda.", 1) if self.device(tensor).type == "cuda" else type_name
 
     def pin_memory(self, tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
         """Replaces `tensor.pin_memory`."""
@@ -78,27 +78,27 @@ class Moving:
 
     def deepcopy(self, tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
         """Replaces `copy.deepcopy`, which copies the storage."""
-        made: torch.Tensor = _TRUE["__deepcopy__"](tensor, memo)
-        if self.device(made) != self.device(tensor):
-            self._devices.put(made, self.device(tensor))
-        return made
+        clone: torch.Tensor = _TRUE["__deepcopy__"](tensor, memo)
+        if self.device(clone) != self.device(tensor):
+            self._devices.put(clone, self.device(tensor))
+        return clone
 
     def arrived(
-        self, made: torch.Tensor, source: torch.device, there: torch.device, pinned: bool = False
+        self, tensor: torch.Tensor, source: torch.device, target: torch.device, pinned: bool = False
     ) -> torch.Tensor:
         """Put what was just made from a tensor on its new device, and record the copy."""
         if pinned:
-            self._devices.pin(made)
-        if there.type == "cuda":
+            self._devices.pin(tensor)
+        if target.type == "cuda":
             if source.type != "cuda":
-                self._emulation.see_copy("aten::_to_copy", made, there, non_blocking=False)
-            self._devices.put(made, there)
-        return made
+                self._emulation.see_copy("aten::_to_copy", tensor, target, non_blocking=False)
+            self._devices.put(tensor, target)
+        return tensor
 
 
-def named_type(wanted: Any) -> tuple[bool, torch.dtype]:
+def named_type(tensor_type: Any) -> tuple[bool, torch.dtype]:
     """Whether `"torch.cuda.FloatTensor"`, or the class of that name, is a type on the GPU, and its dtype."""
-    name = wanted if isinstance(wanted, str) else f"{wanted.__module__}.{wanted.__name__}"
+    name = tensor_type if isinstance(tensor_type, str) else f"{tensor_type.__module__}.{tensor_type.__name__}"
     return ".cuda." in name, getattr(torch, name.rpartition(".")[2]).dtype
 
 
@@ -106,10 +106,10 @@ class _Move(torch.autograd.Function):  # type: ignore[misc]
     """A copy to another device, and back for the gradient."""
 
     @staticmethod
-    def forward(context: Any, tensor: torch.Tensor, there: torch.device, emulation: Emulation, quick: bool) -> Any:
+    def forward(context: Any, tensor: torch.Tensor, target: torch.device, emulation: Emulation, quick: bool) -> Any:
         """Copy."""
         context.back, context.emulation, context.quick = emulation.devices.of(tensor), emulation, quick
-        return _copied(tensor, there, emulation, quick)
+        return _copied(tensor, target, emulation, quick)
 
     @staticmethod
     def backward(context: Any, gradient: torch.Tensor) -> Any:
@@ -117,11 +117,11 @@ class _Move(torch.autograd.Function):  # type: ignore[misc]
         return _copied(gradient, context.back, context.emulation, context.quick), None, None, None
 
 
-def _copied(tensor: torch.Tensor, there: torch.device, emulation: Emulation, non_blocking: bool) -> torch.Tensor:
-    emulation.see_copy("aten::_to_copy", tensor, there, non_blocking)
+def _copied(tensor: torch.Tensor, target: torch.device, emulation: Emulation, non_blocking: bool) -> torch.Tensor:
+    emulation.see_copy("aten::_to_copy", tensor, target, non_blocking)
     with torch._C._DisableTorchDispatch():
-        made = tensor.detach().clone()
-    emulation.devices.put(made, there)
-    if there.type == "cpu" and non_blocking:
-        emulation.devices.pin(made)  # torch puts such a copy in pinned memory
-    return made
+        clone = tensor.detach().clone()
+    emulation.devices.put(clone, target)
+    if target.type == "cpu" and non_blocking:
+        emulation.devices.pin(clone)  # torch puts such a copy in pinned memory
+    return clone

@@ -24,7 +24,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
-    def given(self, name: str, position: int) -> Any:
+    def argument(self, name: str, position: int) -> Any:
         """An argument, whether it was passed by position or by name."""
         return self.kwargs.get(name, self.args[position] if position < len(self.args) else None)
 
@@ -46,13 +46,13 @@ def wait_of(call: Call) -> Wait | None:
 
 def masks_of(call: Call) -> list[torch.Tensor]:
     """The boolean masks among its indices."""
-    indices = call.given("indices", 1) or ()
-    return [each for each in indices if isinstance(each, torch.Tensor) and each.dtype in (torch.bool, torch.uint8)]
+    indices = call.argument("indices", 1) or ()
+    return [index for index in indices if isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)]
 
 
 def _fills(call: Call) -> bool:
     """Whether the call only fills by a mask, as in `x[mask] = 0`, which counts nothing."""
-    values = call.given("values", 2)
+    values = call.argument("values", 2)
     if not masks_of(call):
         return True
     return isinstance(values, torch.Tensor) and values.dim() == 0 and values.device.type == "cpu"
@@ -86,7 +86,7 @@ _WAITS = {
         "checks the deviations", sized=False, unless=lambda call: call.overload not in ("Tensor_Tensor", "float_Tensor")
     ),
     "histc": Wait(
-        "looks for the minimum and the maximum", sized=False, unless=lambda call: (call.given("max", 3) or 0) != 0
+        "looks for the minimum and the maximum", sized=False, unless=lambda call: (call.argument("max", 3) or 0) != 0
     ),
     "embedding_renorm_": Wait("counts the rows that it renormalizes", sized=False),
     "_coalesce": Wait(_SIZED),

@@ -27,9 +27,9 @@ def replace(replacements: Replacements, devices: Devices) -> None:
         """Replaces `storage.cuda()`, which a `map_location` may call."""
         if devices.of_storage(_untyped(storage)) == GPU:
             return storage
-        made = storage.clone()
-        devices.put_storage(_untyped(made), GPU)
-        return made
+        clone = storage.clone()
+        devices.put_storage(_untyped(clone), GPU)
+        return clone
 
     ways = [(_BEFORE_THE_CPUS, tag, restore), *serialization._package_registry]
     replacements.put_all(serialization, _package_registry=ways)

@@ -30,9 +30,9 @@ class Waits:
         """Release memory, which also waits."""
         self._watch.see("sync", "torch.cuda.empty_cache", _FREES)
 
-    def of(self, what: str) -> Callable[..., None]:
+    def of(self, kind: str) -> Callable[..., None]:
         """A replacement for waiting for one event or stream."""
-        return lambda *_: self._watch.see("sync", f"{what}.synchronize", _WAITS)
+        return lambda *_: self._watch.see("sync", f"{kind}.synchronize", _WAITS)
 
 
 def streams(waits: Waits) -> dict[str, Any]:

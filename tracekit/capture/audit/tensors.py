@@ -48,8 +48,8 @@ def replace(replacements: Replacements, emulation: Emulation) -> None:
         is_cuda=property(lambda tensor: moving.device(tensor).type == "cuda"),
         is_cpu=property(lambda tensor: moving.device(tensor).type == "cpu"),
     )
-    every = [make.__name__ for make in _device_constructors() if make is not None]
-    makers = [name for name in every if hasattr(torch, name)]
+    constructor_names = [make.__name__ for make in _device_constructors() if make is not None]
+    makers = [name for name in constructor_names if hasattr(torch, name)]
     replacements.put_all(torch, **{name: _numbered(getattr(torch, name)) for name in [*makers, *_LIKE]})
     replacements.put_all(
         torch,
@@ -111,11 +111,11 @@ def _grouped(moving: Moving, group: Callable[..., dict[Any, Any]]) -> Callable[.
     def grouping(lists: list[list[Any]], with_indices: bool = False) -> dict[Any, Any]:
         groups: dict[Any, tuple[list[list[Any]], list[int]]] = {}
         for (_, dtype), (columns, indices) in group(lists, with_indices).items():
-            for at, first in enumerate(columns[0]):
-                parts, theirs = groups.setdefault((moving.device(first), dtype), ([[] for _ in columns], []))
+            for position, first in enumerate(columns[0]):
+                parts, group_indices = groups.setdefault((moving.device(first), dtype), ([[] for _ in columns], []))
                 for part, column in zip(parts, columns, strict=True):
-                    part.extend(column[at : at + 1])  # a list of other things may be empty
-                theirs.extend(indices[at : at + 1])
+                    part.extend(column[position : position + 1])  # a list of other things may be empty
+                group_indices.extend(indices[position : position + 1])
         return groups
 
     return grouping

@@ -59,6 +59,6 @@ def leave(job: Job) -> None:
     if job.ranks == 1:
         return
     put(Path(job.meeting) / f"left-{job.rank}", b"")
-    until = time.monotonic() + _LONGEST_S
-    while time.monotonic() < until and len([*Path(job.meeting).glob("left-*")]) < job.ranks:
+    deadline_s = time.monotonic() + _LONGEST_S
+    while time.monotonic() < deadline_s and len([*Path(job.meeting).glob("left-*")]) < job.ranks:
         time.sleep(_LOOKED_EVERY_S * 10)

@@ -31,7 +31,7 @@ def of_file(file: str, source: str) -> list[Code]:
         module = compile(source, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return [made for code in _functions(module) if (made := _made(file, code)).lines]
+    return [computed for code in _functions(module) if (computed := _computed_by(file, code)).lines]
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
@@ -41,7 +41,7 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
             yield from _functions(constant)
 
 
-def _made(file: str, code: CodeType) -> Code:
+def _computed_by(file: str, code: CodeType) -> Code:
     lines_and_kinds = [
         (line, kind)
         for instruction in dis.get_instructions(code)
@@ -60,8 +60,8 @@ def _made(file: str, code: CodeType) -> Code:
 def _kind(instruction: dis.Instruction) -> str | None:
     name = instruction.opname
     if name in ("BINARY_OP", "COMPARE_OP"):
-        shown = instruction.argrepr.removeprefix("bool(").removesuffix(")")
-        return shown if shown not in ("[]", "NB_SUBSCR") else "[]"
+        symbol = instruction.argrepr.removeprefix("bool(").removesuffix(")")
+        return symbol if symbol not in ("[]", "NB_SUBSCR") else "[]"
     if name.startswith(("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_", "JUMP_IF_")):
         return None if name.endswith("NONE") else "bool"
     if name.startswith("CALL") and not name.startswith("CALL_INTRINSIC"):

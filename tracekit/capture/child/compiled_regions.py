@@ -22,9 +22,9 @@ class CompiledRegions:
     """
 
     def __init__(
-        self, entered: Callable[[Region], None], compiling: Callable[[], None], left: Callable[[Region], None]
+        self, entered: Callable[[Region], None], compiling: Callable[[], None], exited: Callable[[Region], None]
     ) -> None:
-        self._entered, self._compiling, self._left = entered, compiling, left
+        self._entered, self._compiling, self._left = entered, compiling, exited
         self._open: list[Region] = []
         self._replaced = Replacements()
         self._begins = out_of_dynamos_sight(lambda *_: self._compiling())
@@ -74,7 +74,7 @@ class CompiledRegions:
             if (
                 name == "_init_group"
                 and self._open
-                and all(each is not variable.value for each in self._open[-1].steps)
+                and all(optimizer is not variable.value for optimizer in self._open[-1].steps)
             ):
                 self._open[-1].steps.append(variable.value)
             return trace(variable, tx, name, *args, **kwargs)

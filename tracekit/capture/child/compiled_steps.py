@@ -14,7 +14,7 @@ class CompiledSteps:
 
     def begin(self, region: Region) -> None:
         """Note the versions, because compiled code is about to run."""
-        self._before = {id(each): _version(each) for each in region.steps}
+        self._before = {id(optimizer): _version(optimizer) for optimizer in region.steps}
         self._seen.clear()
 
     def saw(self, optimizer: Any) -> None:
@@ -26,9 +26,9 @@ class CompiledSteps:
 
         On the first call, while the code is being traced, these are all optimizers that Dynamo meets.
         """
-        unseen = [each for each in region.steps if id(each) not in self._seen]
-        return [each for each in unseen if self._before.get(id(each)) != _version(each)]
+        unseen = [optimizer for optimizer in region.steps if id(optimizer) not in self._seen]
+        return [optimizer for optimizer in unseen if self._before.get(id(optimizer)) != _version(optimizer)]
 
 
 def _version(optimizer: Any) -> int:
-    return sum(each._version for group in optimizer.param_groups for each in group["params"])
+    return sum(parameter._version for group in optimizer.param_groups for parameter in group["params"])

@@ -52,8 +52,8 @@ class _Gathering:
             ):  # torch keeps no copy of some names, and what is left of them is not text
                 self._take(event)
         self._calls.sort()
-        moments, which, places = self._looked_up(samples)
-        files = dict.fromkeys(each.file for each in self._functions.values() if each.owner == USER)
+        moments, sample_places, places = self._looked_up(samples)
+        files = dict.fromkeys(function.file for function in self._functions.values() if function.owner == USER)
         files |= dict.fromkeys(file for file, _ in self._callers)
         sources = {file: text for file in files if (text := _source(file)) is not None}
         return LinesFile(
@@ -66,7 +66,7 @@ class _Gathering:
             call_line=[line for _, _, line in self._calls],
             places=places,
             sample_ns=moments,
-            sample_place=which,
+            sample_place=sample_places,
             code=[code for file, text in sources.items() for code in bytecode.of_file(file, text)],
             sources=sources,
             graphs=graphs,
@@ -77,7 +77,7 @@ class _Gathering:
         """The moments of the samples, the place of each, and all places."""
         places: dict[tuple[CodeType, int], int] = {}
         distinct: list[Place] = []
-        moments, which = [], []
+        moments, sample_places = [], []
         for sample in samples:
             key = (sample.code, sample.instruction)
             if key not in places:
@@ -86,8 +86,8 @@ class _Gathering:
                 distinct += [place] if place is not None else []
             if places[key] >= 0:
                 moments.append(sample.t_ns)
-                which.append(places[key])
-        return moments, which, distinct
+                sample_places.append(places[key])
+        return moments, sample_places, distinct
 
     def _caller(self, file: str, function: str) -> int:
         return self._callers.setdefault((self._full(file), function), len(self._callers))
@@ -96,8 +96,8 @@ class _Gathering:
         fields = event.extra_fields
         caller = fields.caller
         if self._owner_of(caller.file_name) == USER:
-            at = self._caller(caller.file_name, caller.function_name)
-            self._calls.append((event.start_time_ns, at, caller.line_number))
+            caller_index = self._caller(caller.file_name, caller.function_name)
+            self._calls.append((event.start_time_ns, caller_index, caller.line_number))
         if (address := address_of(fields)) is not None:
             self._modules.setdefault(event.name.removeprefix(MODULE_CALL), address)
         callee = getattr(fields, "callsite", None)
@@ -113,13 +113,13 @@ def _python(tree: list[Any]) -> Iterator[Any]:
     """The calls of the tree. (It uses a loop, because the tree may be deeper than Python can recurse.)"""
     from torch._C._profiler import _EventType
 
-    wanted = (_EventType.PyCall, _EventType.PyCCall)
-    left = [*tree]
-    while left:
-        event = left.pop()
-        if event.tag in wanted:
+    call_types = (_EventType.PyCall, _EventType.PyCCall)
+    pending = [*tree]
+    while pending:
+        event = pending.pop()
+        if event.tag in call_types:
             yield event
-        left += event.children
+        pending += event.children
 
 
 def _source(file: str) -> str | None:

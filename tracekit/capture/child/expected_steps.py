@@ -17,11 +17,11 @@ class ExpectedSteps:
         self._settled = max(job.warmup, FIRST_STEPS + timing.QUIET_STEPS)
         self._quiet: deque[int] = deque(maxlen=timing.QUIET_STEPS)  # durations of the last steps, ns
 
-    def took(self, taken: int, step_ns: int, *, compiled: bool) -> None:
+    def took(self, steps_taken: int, step_ns: int, *, compiled: bool) -> None:
         """Note the step with that number."""
         if compiled:
             self._quiet.clear()
-            self._settled = min(max(self._settled, taken + timing.QUIET_STEPS), timing.MOST_WARMUP_STEPS)
+            self._settled = min(max(self._settled, steps_taken + timing.QUIET_STEPS), timing.MOST_WARMUP_STEPS)
         else:
             self._quiet.append(step_ns)
 
@@ -30,16 +30,16 @@ class ExpectedSteps:
         steps = self._steps()
         return steps if self._job.available is None else min(steps, self._job.available)
 
-    def left_ns(self, taken: int) -> int | None:
+    def left_ns(self, steps_taken: int) -> int | None:
         """How long the steps that are left will take; None if that cannot be known.
 
         While something compiles, steps have no usual duration; and a trace takes time to write, and its stacks to
         record.
         """
-        left = self.steps() - taken
-        if self._job.stage == "profile" or len(self._quiet) < timing.QUIET_STEPS or left <= 0:
+        steps_left = self.steps() - steps_taken
+        if self._job.stage == "profile" or len(self._quiet) < timing.QUIET_STEPS or steps_left <= 0:
             return None
-        return round(left * statistics.median(self._quiet))
+        return round(steps_left * statistics.median(self._quiet))
 
     def _steps(self) -> int:
         if self._job.stage == "check":
@@ -47,5 +47,5 @@ class ExpectedSteps:
         if self._job.stage == "measure":
             step_ns = round(statistics.median(self._quiet)) if self._quiet else 0
             timed = length(self._job)
-            return self._settled + 1 + (timed.steps(step_ns) if step_ns else timed.least)
+            return self._settled + 1 + (timed.steps(step_ns) if step_ns else timed.fewest_steps)
         return self._settled + STEADY_WARMUP + self._job.steps + DETAIL.warmup + DETAIL.steps

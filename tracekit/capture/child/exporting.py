@@ -12,9 +12,9 @@ def export(profiler: Any, path: Path, last: int) -> None:
         profiler.export_chrome_trace(str(path))
         return
     # The range was opened when the previous step ended, but what it contains is not a step: evaluation, saving.
-    name, other = f'"ProfilerStep#{unfinished}"'.encode(), b'"after the last step"'
+    name, replacement = f'"ProfilerStep#{unfinished}"'.encode(), b'"after the last step"'
     raw = path.with_suffix("")
     profiler.export_chrome_trace(str(raw))
     with open(raw, "rb") as source, gzip.open(path, "wb", compresslevel=5) as target:
-        target.writelines(line.replace(name, other) for line in source)
+        target.writelines(line.replace(name, replacement) for line in source)
     raw.unlink()

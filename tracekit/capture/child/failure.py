@@ -30,7 +30,7 @@ def outcome(error: BaseException) -> Outcome:
     """`oom` if memory ran out, on whichever device and however the compiler wrapped the exception, else `error`."""
     if isinstance(error, NoInferenceError):
         return "skipped"
-    return "oom" if any(_is_out_of_memory(each) for each in _causes(error)) else "error"
+    return "oom" if any(_is_out_of_memory(cause) for cause in _causes(error)) else "error"
 
 
 def one_line(error: BaseException) -> str:
@@ -50,10 +50,10 @@ def recipes_traceback(error: BaseException) -> str:
     """The traceback without tracekit's own frames."""
     if isinstance(error, TracekitError):
         return ""  # its sentence says everything
-    shown = traceback.TracebackException.from_exception(error)
-    frames = [frame for frame in shown.stack if not frame.filename.startswith((_OURS, "<frozen"))]
-    shown.stack = traceback.StackSummary.from_list(frames)
-    return "".join(shown.format())
+    report = traceback.TracebackException.from_exception(error)
+    frames = [frame for frame in report.stack if not frame.filename.startswith((_OURS, "<frozen"))]
+    report.stack = traceback.StackSummary.from_list(frames)
+    return "".join(report.format())
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
@@ -67,9 +67,9 @@ def _is_of_memory(error: BaseException) -> bool:
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """The exception and its causes; a chain may contain a cycle."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         yield error
         inner = getattr(error, "inner_exception", None)  # torch._dynamo's BackendCompilerFailed
         error = inner if isinstance(inner, BaseException) else error.__cause__ or error.__context__

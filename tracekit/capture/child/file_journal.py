@@ -39,9 +39,9 @@ class FileJournal:
     def __init__(self, job: Job) -> None:
         self._folder, self._backs_up = Path(job.journal), not job.viewed
         self._keeps_new = not job.is_script  # a recipe's new files are data that it fetched
-        spared = [os.path.realpath(each) for each in filter(None, (job.scratch, job.journal, job.folder, job.meeting))]
+        spared = [os.path.realpath(path) for path in filter(None, (job.scratch, job.journal, job.folder, job.meeting))]
         self._spared = tuple(
-            f"{each}{os.sep}" for each in (*spared, *caches([os.getcwd(), os.path.dirname(job.program)]))
+            f"{path}{os.sep}" for path in (*spared, *caches([os.getcwd(), os.path.dirname(job.program)]))
         )
         self._lock = threading.RLock()
         self._known: set[str] = set()  # already noted since their names last changed
@@ -116,7 +116,7 @@ class FileJournal:
     def _saving(self, target: Any, *args: Any, **kwargs: Any) -> Any:
         """Note the file of torch.save, which writes outside of Python if it is given a name."""
         if isinstance(target, str | os.PathLike) and self._on:
-            self._alone(lambda given: self._changes(_path(given[0])))((target,))
+            self._alone(lambda save_args: self._changes(_path(save_args[0])))((target,))
         return self._writer(target, *args, **kwargs)
 
     def _opened(self, args: tuple[Any, ...]) -> None:
@@ -169,8 +169,8 @@ class FileJournal:
             return
         path = _path(unquote(urlsplit(name).path) if name.startswith("file:") else name)
         if not os.path.exists(path) or os.path.getsize(path) <= _LARGEST_DATABASE_BYTES:
-            for each in (path, *(f"{path}{ending}" for ending in ("-journal", "-wal", "-shm"))):
-                self._changes(each)
+            for file in (path, *(f"{path}{ending}" for ending in ("-journal", "-wal", "-shm"))):
+                self._changes(file)
 
     def _makes_folder(self, path: str) -> None:
         if not self._keeps_new and not os.path.lexists(path):
@@ -191,7 +191,7 @@ class FileJournal:
         self._known -= {source, target}
 
     def _is_the_programs(self, path: str) -> bool:
-        return not path.startswith(self._spared) and not any(each in path for each in _NOT_THE_PROGRAMS)
+        return not path.startswith(self._spared) and not any(part in path for part in _NOT_THE_PROGRAMS)
 
     def _note(self, entry: journal.Entry) -> None:
         if self._is_the_programs(entry.path):
@@ -209,9 +209,9 @@ class FileJournal:
             raise NoBackupError(errno.ENOSPC, "tracekit cannot write its journal (the disk is full)")
 
 
-def _path(given: Any, folder: Any = -1) -> str:
+def _path(target: Any, folder: Any = -1) -> str:
     """The absolute path, whatever the given one is relative to; that of an open file, if it is one."""
-    path = os.readlink(f"/proc/self/fd/{given}") if isinstance(given, int) else os.fsdecode(given)
+    path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else os.fsdecode(target)
     if isinstance(folder, int) and folder >= 0 and not os.path.isabs(path):
         path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
     # Links in the folder's path are followed, but not a link at the end: it is what is removed or renamed.

@@ -78,7 +78,7 @@ def why_not() -> str:
     if not child:
         os._exit(0)
     os.waitpid(child, 0)
-    names = [each.read_text().strip() for each in Path("/proc/self/task").glob("*/comm")]
+    names = [comm_file.read_text().strip() for comm_file in Path("/proc/self/task").glob("*/comm")]
     threads = sum(name not in _SAFE_THREADS for name in names)
     if threads != 1:
         return f"it has {threads} threads"

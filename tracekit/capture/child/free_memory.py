@@ -19,14 +19,14 @@ def out_of_memory(text: str) -> str:
     What is free, where the error does not say it, is asked of the system: by then, part of what was in use may be free.
     """
     on_gpu = _OF_A_GPU.search(text) is not None
-    asked, free = _ASKED.search(text), _FREE.search(text)
-    left = _shown(free[1]) if free else _now(_free_on_gpu() if on_gpu else free_on_host())
-    known = [f"{_shown(asked[1])} asked for"] if asked else []
-    known += [f"{left} free on the {'GPU' if on_gpu else 'host'}"] if left else []
-    return f"out of memory: {', '.join(known)}" if known else text
+    requested, free = _ASKED.search(text), _FREE.search(text)
+    free_size = _as_size(free[1]) if free else _now(_free_on_gpu() if on_gpu else free_on_host())
+    facts = [f"{_as_size(requested[1])} asked for"] if requested else []
+    facts += [f"{free_size} free on the {'GPU' if on_gpu else 'host'}"] if free_size else []
+    return f"out of memory: {', '.join(facts)}" if facts else text
 
 
-def _shown(amount: str) -> str:
+def _as_size(amount: str) -> str:
     number, unit = amount.split()
     return size(int(number)) if unit == "bytes" and number.isdigit() else amount
 
@@ -58,7 +58,7 @@ def _limits() -> Iterator[int]:
     with suppress(ImportError, OSError, ValueError, IndexError):
         import resource
 
-        most = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if most != resource.RLIM_INFINITY:
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
             pages = int(Path("/proc/self/statm").read_text().split()[0])
-            yield max(most - pages * resource.getpagesize(), 0)
+            yield max(limit - pages * resource.getpagesize(), 0)

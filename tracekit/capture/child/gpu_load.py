@@ -17,8 +17,8 @@ def sample(device: str) -> timing.Steps[dict[str, Any]]:
         return {}
     with ThreadPoolExecutor(1) as pool:
         query = pool.submit(gpu_state.under_load, _uuid(device))
-        until = time.monotonic() + _LONGEST_S
-        while agreed(not query.done() and time.monotonic() < until):
+        deadline_s = time.monotonic() + _LONGEST_S
+        while agreed(not query.done() and time.monotonic() < deadline_s):
             yield
         timing.synchronize(device)
         rows = query.result()

@@ -16,10 +16,10 @@ class GraphLog:
         self._steps: list[GraphSize | None] = []
         self._current: GraphSize | None = None
 
-    def saw(self, *values: Any, **named: Any) -> bool:
+    def saw(self, *args: Any, **kwargs: Any) -> bool:
         """Look for a graph among the arguments of a call, or in a batch; whatever they are, training continues."""
         with suppress(Exception):
-            if (size := graph_size(values, named)) is not None:
+            if (size := graph_size(args, kwargs)) is not None:
                 self.add(size)
                 return True
         return False
@@ -40,7 +40,7 @@ class GraphLog:
 
     def of(self, steps: Sequence[int]) -> GraphSizes | None:
         """The sizes of these steps, counted from 0, all types together."""
-        return GraphSizes.of([self._steps[at] for at in steps])
+        return GraphSizes.of([self._steps[step] for step in steps])
 
     def last(self, count: int) -> GraphSizes | None:
         """The sizes of the last `count` steps."""
@@ -64,11 +64,11 @@ class GraphCalls:
         self._log = log
         self._modules: list[Any] = []
 
-    def met(self, module: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    def met(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note that the outermost module is about to run; calls in evaluation do not count."""
         import torch
 
-        if torch.is_grad_enabled() and self._log.saw(*args, **named) and all(m is not module for m in self._modules):
+        if torch.is_grad_enabled() and self._log.saw(*args, **kwargs) and all(m is not module for m in self._modules):
             self._modules.append(module)
 
     def watch(self) -> None:
@@ -86,10 +86,10 @@ class GraphCalls:
         call = module._compiled_call_impl or module._call_impl
         saw, records_gradients = self._log.saw, torch.is_grad_enabled
 
-        def watched(*args: Any, **named: Any) -> Any:
+        def watched(*args: Any, **kwargs: Any) -> Any:
             if records_gradients():
-                saw(*args, **named)
-            return call(*args, **named)
+                saw(*args, **kwargs)
+            return call(*args, **kwargs)
 
         leave_alone(watched)
         return watched

@@ -15,38 +15,38 @@ _ROWS_OF_NODES = ("x", "pos", "z", "batch", "n_id")  # attributes with a row for
 _NO_EDGES = ("edge_label_index", "edge_attr", "edge_weight", "edge_label")  # not edges, despite their names
 
 
-def graph_size(values: Iterable[Any], named: Mapping[str, Any] | None = None, depth: int = 0) -> GraphSize | None:
+def graph_size(values: Iterable[Any], kwargs: Mapping[str, Any] | None = None, depth: int = 0) -> GraphSize | None:
     """The size of the graphs among some arguments, positional and named; None if there are none."""
-    given = [*values][:_WIDEST] + [value for name, value in (named or {}).items() if name not in _NO_EDGES]
-    if sizes := [size for value in given if (size := _of_graph(value)) is not None]:
+    arguments = [*values][:_WIDEST] + [value for name, value in (kwargs or {}).items() if name not in _NO_EDGES]
+    if sizes := [size for value in arguments if (size := _of_graph(value)) is not None]:
         return _together(sizes)
-    if (size := _of_arguments(given, "edge_index" in (named or {}))) is not None:
+    if (size := _of_arguments(arguments, "edge_index" in (kwargs or {}))) is not None:
         return size
     if depth == _DEEPEST:
         return None
-    inner = [value for value in given if isinstance(value, list | tuple)]
-    within = [size for value in inner if (size := graph_size(value, depth=depth + 1)) is not None]
-    return _together(within) if within else None
+    inner = [value for value in arguments if isinstance(value, list | tuple)]
+    nested_sizes = [size for value in inner if (size := graph_size(value, depth=depth + 1)) is not None]
+    return _together(nested_sizes) if nested_sizes else None
 
 
-def _of_arguments(given: Sequence[Any], sure: bool) -> GraphSize | None:
+def _of_arguments(arguments: Sequence[Any], sure: bool) -> GraphSize | None:
     """The size of edges among arguments with features beside them; without features, two rows of words would look
     like edges, too."""
-    for value in given:
+    for value in arguments:
         edges = _edges(value)
         if edges is None:
             continue
-        nodes = _nodes(given, edges)
+        nodes = _nodes(arguments, edges)
         if nodes or sure or isinstance(value, Mapping) or not _is_tensor(value) or value.layout is not _strided():
             return GraphSize(nodes, edges)
     return None
 
 
 def _together(sizes: Sequence[GraphSize]) -> GraphSize:
-    first, *others = sizes
-    for each in others:
-        first = first.plus(each)
-    return first
+    total, *rest = sizes
+    for size in rest:
+        total = total.plus(size)
+    return total
 
 
 def _of_graph(value: Any) -> GraphSize | None:
@@ -69,12 +69,12 @@ def _of_hetero(value: Any) -> GraphSize:
     edges = {
         _type_name(name): count
         for name in value.edge_types
-        if (count := _either(value[name], "edge_index", "adj_t")) is not None
+        if (count := _first_edges(value[name], "edge_index", "adj_t")) is not None
     }
     return GraphSize(nodes, edges)
 
 
-def _either(store: Any, *names: str) -> int | None:
+def _first_edges(store: Any, *names: str) -> int | None:
     return next((count for name in names if (count := _count_edges(getattr(store, name, None))) is not None), None)
 
 
@@ -85,15 +85,15 @@ def _rows_of(store: Any) -> int | None:
         if _is_tensor(value) and value.dim():
             return int(value.shape[0])
     mapping = getattr(getattr(store, "_store", store), "_mapping", None)
-    known = mapping.get("num_nodes") if isinstance(mapping, dict) else None
-    return known if isinstance(known, int) else None
+    node_count = mapping.get("num_nodes") if isinstance(mapping, dict) else None
+    return node_count if isinstance(node_count, int) else None
 
 
 def _edges(value: Any) -> dict[str, int] | None:
     """The size of an argument that holds edges: by type, if it is a dictionary."""
     if isinstance(value, Mapping):
-        counts = {_type_name(key): _count_edges(each) for key, each in value.items() if isinstance(key, tuple)}
-        return {key: each for key, each in counts.items() if each is not None} or None
+        counts = {_type_name(key): _count_edges(edges) for key, edges in value.items() if isinstance(key, tuple)}
+        return {key: count for key, count in counts.items() if count is not None} or None
     count = _count_edges(value)
     return None if count is None else {"": count}
 
@@ -104,16 +104,20 @@ def _count_edges(value: Any) -> int | None:
         return int(nnz()) if callable(nnz) and hasattr(value, "sparse_sizes") else None
     if value.layout is not _strided():
         return int(value._nnz()) if value.dim() == 2 else None
-    whole = not (value.is_floating_point() or value.is_complex()) and value.element_size() >= 4
-    return int(value.shape[1]) if whole and value.dim() == 2 and value.shape[0] == 2 else None
+    is_index = not (value.is_floating_point() or value.is_complex()) and value.element_size() >= 4
+    return int(value.shape[1]) if is_index and value.dim() == 2 and value.shape[0] == 2 else None
 
 
-def _nodes(given: Sequence[Any], edges: Mapping[str, int]) -> dict[str, int]:
+def _nodes(arguments: Sequence[Any], edges: Mapping[str, int]) -> dict[str, int]:
     """The number of rows of the features beside the edges: a tensor, or one for each type of node."""
     types = {end for key in edges for end in key.split("__")[::2]} - {""}
-    for value in given:
+    for value in arguments:
         if types and isinstance(value, Mapping):
-            rows = {str(key): int(each.shape[0]) for key, each in value.items() if _is_tensor(each) and each.dim()}
+            rows = {
+                str(key): int(features.shape[0])
+                for key, features in value.items()
+                if _is_tensor(features) and features.dim()
+            }
             if rows and rows.keys() <= types:
                 return rows
         elif types and isinstance(value, list | tuple) and (rows := _nodes([*value], edges)):

@@ -73,13 +73,13 @@ def place_of(code: CodeType, instruction: int, caller: int) -> Place | None:
     Python lets other threads run only at certain instructions: in a loop, where it jumps back. So a sample there stands
     for a round of the loop.
     """
-    done = [each for each in dis.get_instructions(code) if each.offset <= instruction]
-    if not done:
+    executed = [operation for operation in dis.get_instructions(code) if operation.offset <= instruction]
+    if not executed:
         return None
-    begins = done[-1].argval if done[-1].opname.startswith("JUMP_BACKWARD") else done[-1].offset
+    begins = executed[-1].argval if executed[-1].opname.startswith("JUMP_BACKWARD") else executed[-1].offset
     lines = Counter(
-        each.positions.lineno
-        for each in done
-        if each.offset >= begins and each.positions is not None and each.positions.lineno is not None
+        operation.positions.lineno
+        for operation in executed
+        if operation.offset >= begins and operation.positions is not None and operation.positions.lineno is not None
     )
     return Place(caller, [*lines], [*lines.values()]) if lines else None

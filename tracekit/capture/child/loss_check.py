@@ -55,11 +55,11 @@ def _losses(feed: Feed) -> list[float | None]:
 
 def metrics(evaluated: Any) -> dict[str, float | None]:
     """The recipe's metrics by name, in whatever form the recipe returns them."""
-    named = evaluated if isinstance(evaluated, dict) else {"metric": evaluated}
-    return {str(name): number(value) for name, value in named.items()}
+    by_name = evaluated if isinstance(evaluated, dict) else {"metric": evaluated}
+    return {str(name): number(value) for name, value in by_name.items()}
 
 
 def number(value: Any) -> float | None:
     """A loss or a metric as a number; None if it is not a number, or not finite."""
-    given = float(value) if value is not None else math.nan
-    return given if math.isfinite(given) else None
+    as_float = float(value) if value is not None else math.nan
+    return as_float if math.isfinite(as_float) else None

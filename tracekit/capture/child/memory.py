@@ -51,10 +51,10 @@ class MemoryMeter:
     def peaks(self, steps: int = 0) -> Memory:
         """The most memory held since, and what the allocator did per step in that many steps."""
         in_steps = _status("VmHWM") if self._lifetime_peak else None
-        known = [peak for peak in (in_steps, _host_peak()) if peak is not None]
+        known_peaks = [peak for peak in (in_steps, _host_peak()) if peak is not None]
         memory = replace(
             self._start,
-            host_peak_rss_bytes=max(self._lifetime_peak, *known) if known else None,
+            host_peak_rss_bytes=max(self._lifetime_peak, *known_peaks) if known_peaks else None,
             step_peak_rss_bytes=in_steps,
         )
         return self._with_gpu(memory, steps) if self._on_gpu else memory
@@ -65,8 +65,8 @@ class MemoryMeter:
         stats: Mapping[str, Any] = torch.cuda.memory_stats(self._device)
 
         def in_a_step(name: str) -> int | None:
-            known = steps and name in stats and name in self._before_timed
-            return round((stats[name] - self._before_timed[name]) / steps) if known else None
+            is_known = steps and name in stats and name in self._before_timed
+            return round((stats[name] - self._before_timed[name]) / steps) if is_known else None
 
         reserved = torch.cuda.max_memory_reserved(self._device)
         free, total = torch.cuda.mem_get_info(self._device)

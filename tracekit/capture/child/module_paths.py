@@ -11,11 +11,11 @@ def module_paths(addresses: Mapping[str, int]) -> dict[str, str]:
     """For each of the profiler's names, the path within the outermost module; an outermost module has none."""
     import torch
 
-    modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
-    held = {id(child) for each in modules for child in each._modules.values() if child is not None}
+    modules = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), torch.nn.Module)]
+    child_ids = {id(child) for parent in modules for child in parent._modules.values() if child is not None}
     paths: dict[int, str] = {}
     for outermost in modules:
-        if id(outermost) not in held:
+        if id(outermost) not in child_ids:
             for path, module in outermost.named_modules():
                 paths.setdefault(id(module), f"{path}.".removeprefix(_WRAPPER).removesuffix("."))
     return {name: path for name, address in addresses.items() if (path := paths.get(address))}

@@ -35,11 +35,11 @@ def run_module(name: str, arguments: list[str]) -> None:
 
 def mark_line(path: str, line: int) -> None:
     """From now on, whether this file is run or imported, a step ends each time that the line is reached."""
-    wanted, load = os.path.realpath(path), SourceFileLoader.get_code
+    marked_path, load = os.path.realpath(path), SourceFileLoader.get_code
 
     def get_code(loader: Any, fullname: str) -> Any:
         file = loader.get_filename(fullname)
-        if os.path.realpath(file) != wanted:
+        if os.path.realpath(file) != marked_path:
             return load(loader, fullname)
         return compile(marked(Path(file).read_bytes(), path, line), file, "exec", dont_inherit=True)
 
@@ -51,12 +51,12 @@ def marked(source: bytes, path: str, line: int) -> ast.Module:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         for _, block in ast.iter_fields(node):
-            for at, statement in enumerate(block if isinstance(block, list) else ()):
+            for position, statement in enumerate(block if isinstance(block, list) else ()):
                 if isinstance(statement, ast.stmt) and statement.lineno == line:
                     mark = ast.parse('__import__("tracekit").step()').body[0]
                     for part in ast.walk(mark):
                         ast.copy_location(part, statement)
-                    block.insert(at, mark)
+                    block.insert(position, mark)
                     return tree
     raise NoSuchLineError(path, line)
 

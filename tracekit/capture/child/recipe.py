@@ -64,16 +64,16 @@ class Feed:
         workload: Workload = "training",
     ) -> None:
         self.graphs = GraphLog()
-        made = module.setup(context)
-        self._step: Callable[..., Any] | None = made if callable(made) else getattr(made, "step", None)
+        prepared = module.setup(context)
+        self._step: Callable[..., Any] | None = prepared if callable(prepared) else getattr(prepared, "step", None)
         if not callable(self._step):
             raise NotARecipeError(module.__file__, "its setup returns no step")
-        self._batches: Any = getattr(made, "batches", None)
+        self._batches: Any = getattr(prepared, "batches", None)
         self._left: Iterator[Any] = iter(())
         self._next_batch = self._marked_batch if mark_loading and not self._marks_itself() else self._plain_batch
-        self._graph_size: Callable[..., Mapping[str, int]] | None = getattr(made, "graph_size", None)
-        self.infer: Callable[[], Any] | None = getattr(made, "infer", None)
-        self.evaluate: Callable[[], Any] | None = getattr(made, "evaluate", None)
+        self._graph_size: Callable[..., Mapping[str, int]] | None = getattr(prepared, "graph_size", None)
+        self.infer: Callable[[], Any] | None = getattr(prepared, "infer", None)
+        self.evaluate: Callable[[], Any] | None = getattr(prepared, "evaluate", None)
         self._trains = workload == "training"
         if not self._trains:
             self._infer_instead(module)
@@ -81,12 +81,12 @@ class Feed:
     def __call__(self) -> Any:
         """One step; in training it returns the recipe's loss."""
         assert self._step is not None
-        given = () if self._batches is None else (self._next_batch(),)
-        loss = self._step(*given)
+        arguments = () if self._batches is None else (self._next_batch(),)
+        loss = self._step(*arguments)
         if self._graph_size is not None:
-            self.graphs.add(as_declared(self._graph_size(*given)))
+            self.graphs.add(as_declared(self._graph_size(*arguments)))
         else:
-            self.graphs.saw(*given)
+            self.graphs.saw(*arguments)
         self.graphs.step_ended()
         return loss
 
@@ -142,20 +142,20 @@ def _compiler(requested: Requested) -> Callable[..., Any]:
     import torch
 
     if not requested.compile:
-        return lambda module=None, **_: module if module is not None else (lambda made: made)
+        return lambda module=None, **_: module if module is not None else (lambda decorated: decorated)
     return lambda module=None, **arguments: torch.compile(module, **compile_arguments(requested, arguments))
 
 
 def compile_arguments(requested: Requested, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments for torch.compile: those requested and, for the others, those of the caller."""
-    wanted = {
+    settings = {
         "mode": requested.mode if requested.backend == "inductor" else None,
         "dynamic": requested.dynamic,
         "fullgraph": requested.fullgraph or None,
         "backend": requested.backend,
         "options": requested.options or None,
     }
-    given = {name: value for name, value in wanted.items() if value is not None}
-    if "mode" in given or "options" in given:  # torch accepts only one of the two
+    overrides = {name: value for name, value in settings.items() if value is not None}
+    if "mode" in overrides or "options" in overrides:  # torch accepts only one of the two
         arguments = {name: value for name, value in arguments.items() if name not in ("mode", "options")}
-    return {**arguments, **given}
+    return {**arguments, **overrides}

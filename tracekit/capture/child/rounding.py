@@ -25,12 +25,14 @@ class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, then move its results by half an ulp."""
-        made = func(*args, **(kwargs or {}))
-        if isinstance(made, torch.Tensor) and _rounds(func, made):
-            drawn = torch.float64 if made.dtype == torch.float64 else torch.float32
-            noise = torch.randn(made.shape, dtype=drawn, device=made.device, generator=self._generator(made.device))
-            made.mul_(1 + torch.finfo(made.dtype).eps / 2 * noise)
-        return made
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and _rounds(func, result):
+            drawn = torch.float64 if result.dtype == torch.float64 else torch.float32
+            noise = torch.randn(
+                result.shape, dtype=drawn, device=result.device, generator=self._generator(result.device)
+            )
+            result.mul_(1 + torch.finfo(result.dtype).eps / 2 * noise)
+        return result
 
     def _generator(self, device: torch.device) -> torch.Generator:
         if device not in self._generators:
@@ -38,10 +40,10 @@ class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
         return self._generators[device]
 
 
-def _rounds(func: Any, made: torch.Tensor) -> bool:
-    if not made.is_floating_point() or made.layout != torch.strided or made.device.type == "meta":
+def _rounds(func: Any, result: torch.Tensor) -> bool:
+    if not result.is_floating_point() or result.layout != torch.strided or result.device.type == "meta":
         return False
     if func.overloadpacket.__name__.removesuffix("_") in _SUMS | _SCATTERS:
         return True
     # A result that shares memory with an argument was rounded when the argument was made.
-    return made.dtype in _HALF and all(each.alias_info is None for each in func._schema.returns)
+    return result.dtype in _HALF and all(output.alias_info is None for output in func._schema.returns)

@@ -74,9 +74,9 @@ def _left_by(end: SystemExit, steps: ScriptSteps, job: Job) -> str | None:
     code = _exit_code(end)
     if steps.result is not None or (code == 0 and steps.taken):
         return None
-    when = f"after step {steps.taken}" if steps.taken else "before its first step"
+    moment = f"after step {steps.taken}" if steps.taken else "before its first step"
     hint = ". Its own arguments go after --" if code == _USAGE and not job.arguments else ""
-    return f"the script exited (exit code {code}) {when}{hint}"
+    return f"the script exited (exit code {code}) {moment}{hint}"
 
 
 def _exit_code(end: SystemExit) -> int:

@@ -31,21 +31,21 @@ class Losses:
         for root in roots if isinstance(roots, list | tuple) else [roots]:
             self._note(root)
 
-    def optimizer_returned(self, made: Any) -> None:
+    def optimizer_returned(self, result: Any) -> None:
         """Note what a step of the optimizer returned: its closure's loss, if it was given one."""
         if not self._in_step:
-            self._note(made)
+            self._note(result)
         self._in_step = 0
 
     def steps(self) -> timing.Steps[PassResult]:
         """Take as many steps as a recipe's losses are compared in, or fewer if they take minutes."""
-        until = time.perf_counter_ns() + _PATIENCE_NS
+        deadline_ns = time.perf_counter_ns() + _PATIENCE_NS
         with contextlib.suppress(timing.EndedError):
             for step in range(STEPS):
-                if agreed(step >= _LEAST_STEPS and time.perf_counter_ns() > until):
+                if agreed(step >= _LEAST_STEPS and time.perf_counter_ns() > deadline_ns):
                     break
                 yield
-        return PassResult(losses=[] if all(each is None for each in self._read) else [*self._read])
+        return PassResult(losses=[] if all(loss is None for loss in self._read) else [*self._read])
 
     def _note(self, loss: Any) -> None:
         number = _number(loss)

@@ -37,7 +37,7 @@ def _remarks(result: PassResult, steps: ScriptSteps) -> list[str]:
             "losses were not compared: no backward pass begins at a single number, and no closure returns one"
         )
     if steps.job.requested.compile and not script_variant.compiles_itself and script_variant.compiled:
-        remarks.append(f"compiled in place: {', '.join(type(each).__name__ for each in script_variant.compiled)}")
+        remarks.append(f"compiled in place: {', '.join(type(module).__name__ for module in script_variant.compiled)}")
     if steps.boundary is Boundary.OPTIMIZER and len(steps.optimizers) > 1:
         remarks.append(f"several optimizers step ({', '.join(steps.optimizers)}): a step ends where the first one does")
     if drivers := [name for name in _DRIVERS if name in sys.modules]:
@@ -51,9 +51,9 @@ def _of_scripted(effective: Effective, steps: ScriptSteps) -> Effective:
     """A remark on modules of torch.jit.script, which torch.compile refuses."""
     if not steps.script_variant.scripted:
         return effective
-    names = ", ".join(_name(each) for each in steps.script_variant.scripted)
+    names = ", ".join(_name(module) for module in steps.script_variant.scripted)
     why = f"torch.compile does not accept modules of torch.jit.script ({names}): compile the module that was scripted"
-    notes = [each for each in effective.notes if each != effective.ran_eagerly]
+    notes = [note for note in effective.notes if note != effective.ran_eagerly]
     return replace(effective, notes=[why, *notes], ran_eagerly=effective.ran_eagerly and why)
 
 
@@ -61,13 +61,13 @@ def what_a_step_is(steps: ScriptSteps) -> str:
     """`4 steps of Adam, 16 micro-batches`."""
     assert steps.boundary is not None
     count, batches = steps.job.step_every, steps.backward.in_a_step()
-    several = "s" * (count > 1)
-    each = {
-        Boundary.OPTIMIZER: f"step{several} of {next(iter(steps.optimizers), 'the optimizer')}",
-        Boundary.MARK: f"mark{several} reached",
-    }.get(steps.boundary, f"call{several} of {_name(steps.caller)}")
+    plural = "s" * (count > 1)
+    unit = {
+        Boundary.OPTIMIZER: f"step{plural} of {next(iter(steps.optimizers), 'the optimizer')}",
+        Boundary.MARK: f"mark{plural} reached",
+    }.get(steps.boundary, f"call{plural} of {_name(steps.caller)}")
     passes = f", {batches:g} micro-batches (backward passes)" if batches > count else ""
-    return f"{count} {each}{passes}"
+    return f"{count} {unit}{passes}"
 
 
 def _is_short(result: PassResult, steps: ScriptSteps) -> bool:

@@ -97,7 +97,7 @@ class ScriptSteps:
         if self._journal is not None:
             self._journal.end()
         step_marks.stop_listening(self._marked)
-        self.optimizers = [type(each).__name__ for each in self._ends.optimizers]
+        self.optimizers = [type(optimizer).__name__ for optimizer in self._ends.optimizers]
         self.backward.__exit__()
         self.script_variant.__exit__()
         self._ends.__exit__()
@@ -120,7 +120,7 @@ class ScriptSteps:
         several = "es" * (children > 1)
         started = f"; it started {children} process{several}, whose training is not seen" if children else ""
         missed = ["no optimizer stepped"] * (Boundary.OPTIMIZER in self._allowed)
-        missed += ["no module was called repeatedly"] * any(each.is_call for each in self._allowed)
+        missed += ["no module was called repeatedly"] * any(boundary.is_call for boundary in self._allowed)
         if not missed:
             mark = self.job.step_at if ":" in self.job.step_at else "tracekit.step()"
             missed = [f"{mark} was not reached twice"]
@@ -157,9 +157,9 @@ class ScriptSteps:
         if not self.script_variant.is_aside:
             self.backward.step_back()
 
-    def _optimizer_stepped(self, made: Any) -> None:
+    def _optimizer_stepped(self, result: Any) -> None:
         if self._losses is not None:
-            self._losses.optimizer_returned(made)
+            self._losses.optimizer_returned(result)
         self._reached(Boundary.OPTIMIZER)
 
     def _reached(self, boundary: Boundary) -> None:
@@ -178,8 +178,8 @@ class ScriptSteps:
 
     def _begin(self, boundary: Boundary, caller: Any) -> None:
         """Begin the pass, or begin it again if what seemed to be steps was not."""
-        if other := used_all_the_same():
-            raise EnoughError(failure(ForeignDeviceError(self.job.program, other)))
+        if accelerator := used_all_the_same():
+            raise EnoughError(failure(ForeignDeviceError(self.job.program, accelerator)))
         if self._steps is not None:
             self._steps.close()
         self.boundary, self.caller, self._ends_seen = boundary, caller, 0
@@ -220,15 +220,15 @@ class ScriptSteps:
     def _measured(self) -> PassResult:
         """The steps after the first in which nothing compiled, for a script that ended early."""
         compiled = [after.compiled > before.compiled for before, after in pairwise(self._stamps)]
-        every = self._clock.steps_ns()
-        steady = [at for at in range(FIRST_STEPS, len(every)) if not compiled[at]] or [len(every) - 1]
-        timed = [every[at] for at in steady]
+        steps_ns = self._clock.steps_ns()
+        steady = [step for step in range(FIRST_STEPS, len(steps_ns)) if not compiled[step]] or [len(steps_ns) - 1]
+        timed = [steps_ns[step] for step in steady]
         measured = Measured(
             step_ns=typical_step(timed).step_ns,
             step_all_ns=timed,
             spread_ns=timing.spread_ns(timed),
-            first_steps_ns=every[:FIRST_STEPS],
-            warmup_steps=len(every) - len(timed),
+            first_steps_ns=steps_ns[:FIRST_STEPS],
+            warmup_steps=len(steps_ns) - len(timed),
             compile_ns=total_ns([*self._recorder.compiled]),
             compile_before_ns=total_ns(self._recorder.compiled[: self._stamps[0].compiled]),
             compiles=len(self._recorder.compiled),
@@ -240,6 +240,6 @@ class ScriptSteps:
 
 def _children() -> int:
     """The number of processes that multiprocessing has started."""
-    known = sys.modules.get("multiprocessing.process")
-    counter = repr(getattr(known, "_process_counter", "count(1)"))
+    process_module = sys.modules.get("multiprocessing.process")
+    counter = repr(getattr(process_module, "_process_counter", "count(1)"))
     return int("".join(filter(str.isdigit, counter)) or 1) - 1

@@ -13,18 +13,18 @@ Given: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 class ScriptVariant:
     """While active, the script compiles or not, as the variant requires; `called` gets each outermost module's call.
 
-    `given` gets the arguments.
+    `arguments_callback` gets the arguments.
 
     `Module.__call__` is replaced instead of hooked, because Dynamo would trace a hook. The replacement steps aside
     while the outermost module runs, while compiled code runs and while anything is being compiled, which might take
     hold of it – and for good after the first step.
     """
 
-    def __init__(self, requested: Requested, called: Callable[[Any, bool], bool], given: Given) -> None:
+    def __init__(self, requested: Requested, called: Callable[[Any, bool], bool], arguments_callback: Given) -> None:
         self.compiles_itself = False
         self.compiled: list[Any] = []  # modules compiled in place
         self.scripted: list[Any] = []  # modules of torch.jit, which torch.compile does not accept
-        self._requested, self._called, self._given = requested, called, given
+        self._requested, self._called, self._arguments_callback = requested, called, arguments_callback
         self._looking = False
         self._aside = 0  # how many reasons there are to stand aside
         self._replaced = Replacements()
@@ -81,7 +81,7 @@ class ScriptVariant:
             self.step_aside()
             try:
                 self._met(module)
-                self._given(module, args, kwargs)
+                self._arguments_callback(module, args, kwargs)
                 return self._call(module, *args, **kwargs)
             finally:
                 self.step_back()
@@ -97,7 +97,7 @@ class ScriptVariant:
         parameters = [*module.parameters()]
         if not parameters:
             return  # a loss
-        trains = torch.is_grad_enabled() and any(each.requires_grad for each in parameters)
+        trains = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters)
         if self._called(module, trains):
             self._compile_in_place(module)
 
@@ -113,11 +113,11 @@ class ScriptVariant:
 
         module = self._watched
         call = module._compiled_call_impl or module._call_impl
-        learns = any(each.requires_grad for each in module.parameters())
+        learns = any(parameter.requires_grad for parameter in module.parameters())
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             self._called(module, learns and torch.is_grad_enabled())
-            self._given(module, args, kwargs)
+            self._arguments_callback(module, args, kwargs)
             return call(*args, **kwargs)
 
         leave_alone(watched)
@@ -129,11 +129,11 @@ class ScriptVariant:
 
         if self.compiles_itself or not self._requested.compile:
             return
-        parts = (part for whole in self.compiled for part in whole.modules())
+        parts = (part for model in self.compiled for part in model.modules())
         if any(part is module for part in parts):
             return  # a checkpoint calls parts again in the backward pass
         if isinstance(module, torch.jit.ScriptModule):
-            if all(each is not module for each in self.scripted):
+            if all(scripted is not module for scripted in self.scripted):
                 self.scripted.append(module)
             return
         self.compiled.append(module)
@@ -149,14 +149,14 @@ class ScriptVariant:
 
         def compile_as_wanted(model: Any = None, **arguments: Any) -> Any:
             if model is None:
-                return lambda made: compile_as_wanted(made, **arguments)
+                return lambda function: compile_as_wanted(function, **arguments)
             if arguments.get("disable"):
                 return self._compile(model, **arguments)
             self.compiles_itself = True
-            wanted = compile_arguments(self._requested, arguments) if self._requested.compile else arguments
+            settings = compile_arguments(self._requested, arguments) if self._requested.compile else arguments
             self.step_aside()  # a compiled module binds its own call for good
             try:
-                return self._compile(model, **wanted)
+                return self._compile(model, **settings)
             finally:
                 self.step_back()
 

@@ -15,12 +15,12 @@ def steered(job: Job) -> Job:
     """The job as the script will see it: the wanted device is the first of those that remain."""
     if job.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-        if other := other_accelerator():
-            _hide(other)
+        if accelerator := other_accelerator():
+            _hide(accelerator)
     kind, _, number = job.device.partition(":")
     if kind != "cuda" or not number:
         return job
-    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()]
+    visible = [gpu.strip() for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]
     os.environ["CUDA_VISIBLE_DEVICES"] = visible[int(number)] if int(number) < len(visible) else number
     return replace(job, device="cuda")
 

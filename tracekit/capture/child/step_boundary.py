@@ -24,7 +24,7 @@ def allowed(step_at: str) -> Collection[Boundary]:
         return tuple(Boundary)
     if step_at == "call":
         return (Boundary.CALL, Boundary.TRAINING_CALL)
-    return tuple(each for each in Boundary if each.name.lower() == step_at) or (Boundary.MARK,)
+    return tuple(boundary for boundary in Boundary if boundary.name.lower() == step_at) or (Boundary.MARK,)
 
 
 def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) -> Boundary | None:
@@ -40,8 +40,8 @@ def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) ->
                               it is allowed, or TRAINING_CALL
     """
     if len(among) == 1:
-        (only,) = among
-        return only if trains or only is Boundary.MARK else None
+        (boundary,) = among
+        return boundary if trains or boundary is Boundary.MARK else None
     if not trains:
         return Boundary.CALL
     return Boundary.OPTIMIZER if has_optimizer and Boundary.OPTIMIZER in among else Boundary.TRAINING_CALL

@@ -22,12 +22,12 @@ class StepEnds:
         self,
         ended: Callable[[Any], None],
         entered: Callable[[Region], None] = lambda _: None,
-        left: Callable[[], None] = lambda: None,
+        exited: Callable[[], None] = lambda: None,
     ) -> None:
         self.optimizers: list[Any] = []  # those that stepped; the first one counts
         self.has_optimizer = False  # whether there is any
         self._ended = ended
-        self._entered, self._left = entered, left  # compiled code
+        self._entered, self._left = entered, exited  # compiled code
         self._calls = 0
         self._inside = False
         self._replaced = Replacements()
@@ -53,13 +53,13 @@ class StepEnds:
         self._replaced.undo()
         self.optimizers.clear()
 
-    def _count(self, optimizer: Any, made: Any = None) -> None:
+    def _count(self, optimizer: Any, result: Any = None) -> None:
         self._calls += 1
         self._compiled.saw(optimizer)
-        if all(each is not optimizer for each in self.optimizers):
+        if all(stepped is not optimizer for stepped in self.optimizers):
             self.optimizers.append(optimizer)
         if optimizer is self.optimizers[0]:
-            self._ended(made)
+            self._ended(result)
 
     def _region_entered(self, region: Region) -> None:
         if region.steps:
@@ -93,11 +93,11 @@ class StepEnds:
                 return step(*args, **kwargs)
             self._inside = True
             try:
-                made = step(*args, **kwargs)
+                result = step(*args, **kwargs)
             finally:
                 self._inside = False
-            self._stepped(args[0] if optimizer is None else optimizer, made)
-            return made
+            self._stepped(args[0] if optimizer is None else optimizer, result)
+            return result
 
         counted.counted = True  # type: ignore[attr-defined]
         return counted
@@ -117,18 +117,18 @@ class StepEnds:
 
         def scaling(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             before = self._calls
-            made = step(scaler, optimizer, *args, **kwargs)
+            result = step(scaler, optimizer, *args, **kwargs)
             if self._calls == before:
                 self._stepped(optimizer)
-            return made
+            return result
 
         return scaling
 
 
 def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from _subclasses(each)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 def _with_steps_of_their_own() -> list[Any]:
@@ -137,7 +137,11 @@ def _with_steps_of_their_own() -> list[Any]:
 
     from torch.optim import Optimizer
 
-    return [each for each in gc.get_objects() if issubclass(type(each), Optimizer) and "step" in vars(each)]
+    return [
+        candidate
+        for candidate in gc.get_objects()
+        if issubclass(type(candidate), Optimizer) and "step" in vars(candidate)
+    ]
 
 
 def _grad_scaler() -> Any:

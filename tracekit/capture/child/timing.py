@@ -31,15 +31,15 @@ class Length:
     """How many steps to time: as many as fill a given time, because short measurements are noisy, within bounds."""
 
     fill_ns: int
-    least: int  # unless these take more than `patience_ns`
-    most: int
+    fewest_steps: int  # unless these take more than `patience_ns`
+    most_steps: int
     patience_ns: int
     at_all_events: int = 5
 
     def steps(self, step_ns: int) -> int:
         """The number of steps to time, for steps of about this duration."""
         fitting, bearable = (ns // max(1, step_ns) for ns in (self.fill_ns, self.patience_ns))
-        return max(self.at_all_events, min(bearable, max(self.least, min(self.most, fitting))))
+        return max(self.at_all_events, min(bearable, max(self.fewest_steps, min(self.most_steps, fitting))))
 
 
 ALONE = Length(1_000_000_000, LEAST_TIMED_STEPS, 300, 60_000_000_000)
@@ -71,8 +71,8 @@ def settle(
     """Take steps until nothing has compiled for some steps and enough time has passed; returns how many it took."""
     steps = quiet = 0
     at_least = min(at_least, at_most)
-    until = time.perf_counter_ns() + at_least_ns
-    while agreed(steps < at_least or (quiet < QUIET_STEPS and steps < at_most) or time.perf_counter_ns() < until):
+    deadline_ns = time.perf_counter_ns() + at_least_ns
+    while agreed(steps < at_least or (quiet < QUIET_STEPS and steps < at_most) or time.perf_counter_ns() < deadline_ns):
         before = len(recorder.compiled)
         yield
         steps += 1

@@ -34,28 +34,28 @@ _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second sessio
 def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
     """Three traces of one training: of its first steps, of steps after which nothing compiles any more, and with
     stacks."""
-    taken = _Taking(job, recorder, graphs)
+    taking = _Taking(job, recorder, graphs)
     with contextlib.suppress(timing.EndedError):
-        yield from taken.all()
-    return taken.result()
+        yield from taking.take_all()
+    return taking.result()
 
 
 def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.Steps[PassResult]:
     """One trace of all the steps there are, because none can be spared to warm up the profiler."""
-    taken = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
+    taking = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
-        yield from taken.trace(PlannedWindow("steady", _ENDLESS, 0, STACKS if stacks else {}))
-    return taken.result()
+        yield from taking.trace(PlannedWindow("steady", _ENDLESS, 0, STACKS if stacks else {}))
+    return taking.result()
 
 
 def short_trace(job: Job, recorder: CompileRecorder, steps: int) -> timing.Steps[str | None]:
     """The name of a trace of so many steps of a training that is warm already, or of fewer if it ends; None if none
     was left. Its folder has one of each round."""
     name = f"turn-{sum(1 for _ in Path(job.folder).glob('turn-*')) + 1}.json.gz"
-    taken = _Taking(job, recorder, GraphLog())
+    taking = _Taking(job, recorder, GraphLog())
     with contextlib.suppress(timing.EndedError):
-        yield from taken.trace(PlannedWindow("steady", steps, STEADY_WARMUP, {}), name)
-    return taken.names.get("steady")
+        yield from taking.trace(PlannedWindow("steady", steps, STEADY_WARMUP, {}), name)
+    return taking.names.get("steady")
 
 
 class _Taking:
@@ -71,7 +71,7 @@ class _Taking:
         self.names: dict[str, str] = {}
         self.profiled: Profiled | None = None
 
-    def all(self) -> timing.Steps[None]:
+    def take_all(self) -> timing.Steps[None]:
         """Take every window, with the warm-up between the first two."""
         cold, most_warmup, steady, detail = planned_windows(self.job.steps, self.job.available)
         if cold and self._wants(cold):
@@ -126,19 +126,19 @@ class _Taking:
                 profiler.start()
         stamps: list[int] = []
         try:
-            for at in range(profiler.step_num, last + 1):
-                if at == first:
+            for step in range(profiler.step_num, last + 1):
+                if step == first:
                     if window.options.get("with_stack"):
                         self.sampler.start()
                     stamps.append(time.perf_counter_ns())
                     for key, value in facts.items():  # Kineto accepts them only while it records: be quick
                         profiler.add_metadata_json(key, value)
                 yield from self.step()
-                if at in (first - 1, last):
+                if step in (first - 1, last):
                     self._wait()
-                if at == last:
+                if step == last:
                     self.sampler.stop()
-                if at >= first:
+                if step >= first:
                     stamps.append(time.perf_counter_ns())
                 profiler.step()
         except GeneratorExit:  # these were not steps; the real ones will be traced again
@@ -155,8 +155,8 @@ class _Taking:
         """Wait until the previous step is done; on a GPU inside a named span, so that the training is not blamed."""
         import torch
 
-        named = self.job.device != "cpu"
-        with torch.profiler.record_function(OWN_WAIT) if named else contextlib.nullcontext():
+        on_gpu = self.job.device != "cpu"
+        with torch.profiler.record_function(OWN_WAIT) if on_gpu else contextlib.nullcontext():
             timing.synchronize(self.job.device)
 
     def _writing(self, window: PlannedWindow, path: Path, last: int) -> Callable[[Any], None]:

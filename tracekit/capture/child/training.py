@@ -20,5 +20,5 @@ def train(feed: Feed, job: Job) -> PassResult:
         times.append(time.perf_counter_ns() - started)
     last = number(loss)  # before evaluating, because the next replay of a CUDA graph overwrites it
     reached = metrics(feed.evaluate() if feed.evaluate else {})
-    made = Training(seed=job.seed, epochs=job.epochs, steps=steps, epoch_all_ns=times, loss=last, metrics=reached)
-    return PassResult(training=made)
+    training = Training(seed=job.seed, epochs=job.epochs, steps=steps, epoch_all_ns=times, loss=last, metrics=reached)
+    return PassResult(training=training)

@@ -44,11 +44,11 @@ class TurnPipes:
         there is none any more."""
         began_ns, worked_ns = time.perf_counter_ns(), time.process_time_ns()
         os.write(self._waiting, message(step_ns))
-        said = os.read(self._turns, MESSAGE_BYTES)
+        answer = os.read(self._turns, MESSAGE_BYTES)
         self._waited_ns += time.perf_counter_ns() - began_ns
         self._worked_ns += time.process_time_ns() - worked_ns
-        self.is_alone = not said
-        return int(said or 0)
+        self.is_alone = not answer
+        return int(answer or 0)
 
     @property
     def why_not(self) -> str:
@@ -83,9 +83,9 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
                 steps.step_ended()
         except timing.EndedError:  # the script's last step was in this turn
             return result
-        taken = steps.steps_ns()  # on a GPU, all of them have ended now
+        turn_steps_ns = steps.steps_ns()  # on a GPU, all of them have ended now
         worked_ns = time.process_time_ns() - worked_ns
-        times, step_ns = [*times, *taken], round(statistics.fmean(taken))
+        times, step_ns = [*times, *turn_steps_ns], round(statistics.fmean(turn_steps_ns))
         turns.append(Turn(started_ns=began_ns, steps=count, processor_ns=worked_ns))
         measured = Measured(
             step_ns=typical_step(times).step_ns,

@@ -38,7 +38,7 @@ def _reasons() -> Iterator[str]:
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and _module(thread).partition(".")[0] not in _IDLE:
             yield f"it has a thread of its own ({thread.name}), which would not stop with it"
-    if hasattr(signal, "getitimer") and any(signal.getitimer(which)[0] for which in _timers()):
+    if hasattr(signal, "getitimer") and any(signal.getitimer(timer)[0] for timer in _timers()):
         yield "a timer runs, which would not stop with it"
     if _is_a_server():
         yield "it listens to others, which would wait for it"

@@ -44,14 +44,14 @@ class NoViewError(Exception):
 
 def enter(holder: int) -> None:
     """Move this process, which has one thread, into the view; its working folder keeps its path."""
-    here, rights = os.getcwd(), _rights()
+    working_folder, rights = os.getcwd(), _rights()
     libc = ctypes.CDLL(None, use_errno=True)
     own_user = os.readlink("/proc/self/ns/user") == os.readlink(f"/proc/{holder}/ns/user")
     spaces = [os.open(f"/proc/{holder}/ns/{name}", os.O_RDONLY) for name in (["mnt"] if own_user else ["user", "mnt"])]
     for space in spaces:
         _check(libc.setns(space, 0), "setns")
         os.close(space)
-    os.chdir(here)
+    os.chdir(working_folder)
     if not own_user:
         # It has every right in the new user namespace, where a plain run of an ordinary user has none: it could write
         # read-only files.
@@ -77,16 +77,16 @@ def main() -> None:
 
 def _end_all() -> None:
     """Kill what still runs in this view: after a kill of the capture, nobody else would."""
-    own, ends = os.readlink("/proc/self/ns/mnt"), time.monotonic() + _MOST_S
-    found = True
-    while found and time.monotonic() < ends:
-        found = False
+    namespace, ends = os.readlink("/proc/self/ns/mnt"), time.monotonic() + _MOST_S
+    killed_any = True
+    while killed_any and time.monotonic() < ends:
+        killed_any = False
         for process in filter(str.isdecimal, os.listdir("/proc")):
             with suppress(OSError):  # it has ended, or is another user's
-                if int(process) != os.getpid() and os.readlink(f"/proc/{process}/ns/mnt") == own:
+                if int(process) != os.getpid() and os.readlink(f"/proc/{process}/ns/mnt") == namespace:
                     os.kill(int(process), signal.SIGKILL)
-                    found = True
-        time.sleep(0.005 * found)
+                    killed_any = True
+        time.sleep(0.005 * killed_any)
 
 
 class _View:
@@ -118,8 +118,8 @@ class _View:
                 with suppress(OSError):  # its folder is not shown
                     self._bind(path)
         for path in self._through:
-            if os.path.isdir(path) and os.path.isdir(self._at(path)):
-                self._bind(path, whole=not _is_below(self._home, path))
+            if os.path.isdir(path) and os.path.isdir(self._in_root(path)):
+                self._bind(path, recursive=not _is_below(self._home, path))
         os.chdir(self._root)
         _check(self._libc.syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."), "pivot_root")
         _check(self._libc.umount2(b".", _MNT_DETACH), "umount")
@@ -139,13 +139,13 @@ class _View:
             os.read(begin[0], 1)
             os.write(ready[1], b"all" if _give_all(os.getppid()) else b"one")
             os._exit(0)
-        done = self._libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS)
+        status = self._libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS)
         number = ctypes.get_errno()
         os.write(begin[1], b".")
         self._knows_all = os.read(ready[0], 3) == b"all"
         os.waitpid(child, 0)
         ctypes.set_errno(number)
-        _check(done, "unshare")
+        _check(status, "unshare")
         if not self._knows_all:
             maps = ("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")
             for name, text in maps:
@@ -155,7 +155,7 @@ class _View:
 
     def _show(self, path: str) -> None:
         """Make what is at that path visible in the new root, where something is to mount it on already."""
-        inside = [point for point in self._points if _is_below(point, path) and point != path]
+        points_below = [point for point in self._points if _is_below(point, path) and point != path]
         kind = self._types.get(path, "")
         if path in ("/proc", "/sys", "/dev") or not os.path.isdir(path):
             self._bind(path)
@@ -166,47 +166,49 @@ class _View:
         if path in _NO_FILES or kind in _NO_FILES_TYPES:
             self._bind(path)
             if path == "/run":
-                inside = [point for point in inside if _is_below(point, _DISKS)]
+                points_below = [point for point in points_below if _is_below(point, _DISKS)]
         elif os.statvfs(path).f_flag & os.ST_RDONLY and path != "/":
             self._bind(path)
-        elif inside and self._is_users:  # the kernel refuses an overlay that would uncover what is below these mounts
+        elif points_below and self._is_users:
+            # The kernel refuses an overlay that would uncover what is below these mounts.
             self._show_parts(path)
             return
         else:
             try:
                 self._cover(path)
             except OSError as error:
-                if is_vital and not any(_is_below(vital, point) for vital in self._vital for point in inside):
+                if is_vital and not any(_is_below(vital, point) for vital in self._vital for point in points_below):
                     raise NoViewError(f"no overlay on {path} ({kind}): {error.strerror}") from None
                 self._bind(path)
                 self._make_read_only(path)
-        shown: list[str] = []
-        for point in inside:
-            if not any(_is_below(point, other) for other in shown) and os.path.lexists(self._at(point)):
+        visible: list[str] = []
+        for point in points_below:
+            is_covered = any(_is_below(point, visible_point) for visible_point in visible)
+            if not is_covered and os.path.lexists(self._in_root(point)):
                 self._show(point)
-                shown.append(point)
+                visible.append(point)
 
     def _show_parts(self, path: str) -> None:
         """Make a folder that holds mount points from an empty one, a part at a time."""
-        self._mount("tmpfs", self._at(path), "tmpfs", data="mode=755")
+        self._mount("tmpfs", self._in_root(path), "tmpfs", data="mode=755")
         copied = 0
         for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
-            at = self._at(entry.path)
+            target = self._in_root(entry.path)
             if entry.is_symlink():
-                os.symlink(os.readlink(entry.path), at)
+                os.symlink(os.readlink(entry.path), target)
             elif entry.is_dir(follow_symlinks=False):
-                os.mkdir(at)
+                os.mkdir(target)
                 if os.access(entry.path, os.X_OK):
                     self._show(entry.path)
             elif entry.is_file() and os.access(entry.path, os.W_OK):
                 copied += entry.stat().st_size
                 if copied > _MOST_COPIED_BYTES:
                     raise NoViewError(f"{path} holds both mount points and large files")
-                _copy(entry.path, at)
+                _copy(entry.path, target)
             else:
-                open(at, "wb").close()
+                open(target, "wb").close()
                 self._bind(entry.path)
-        os.chmod(self._at(path), _own_mode(path))
+        os.chmod(self._in_root(path), _own_mode(path))
 
     def _cover(self, path: str) -> None:
         """Mount an overlay over that folder."""
@@ -222,14 +224,14 @@ class _View:
             status = os.stat(path)
             os.chmod(upper, stat.S_IMODE(status.st_mode))
             os.chown(upper, status.st_uid, status.st_gid)
-        here = self._vital[0]
-        if path != here and _is_below(here, path):
+        working_folder = self._vital[0]
+        if path != working_folder and _is_below(working_folder, path):
             self.temporary = os.path.join(path, TEMPORARY)
             os.mkdir(os.path.join(upper, TEMPORARY))
         names = {"lowerdir": path, "upperdir": upper, "workdir": work}
         data = ",".join(f"{key}={_escaped(value)}" for key, value in names.items())
-        more = ",userxattr" if self._is_users else ",redirect_dir=on"
-        self._mount("overlay", self._at(path), "overlay", data=data + more)
+        mode_options = ",userxattr" if self._is_users else ",redirect_dir=on"
+        self._mount("overlay", self._in_root(path), "overlay", data=data + mode_options)
         self._overlays.append((path, upper))
 
     def _make_folders_of_others(self, path: str, upper: str) -> None:
@@ -243,22 +245,22 @@ class _View:
                     os.mkdir(os.path.join(upper, part))
                     os.chmod(os.path.join(upper, part), _own_mode(os.path.join(path, part)))
 
-    def _bind(self, path: str, whole: bool = True) -> None:
-        self._mount(path, self._at(path), flags=_MS_BIND | (_MS_REC if whole else 0))
+    def _bind(self, path: str, recursive: bool = True) -> None:
+        self._mount(path, self._in_root(path), flags=_MS_BIND | (_MS_REC if recursive else 0))
 
     def _make_read_only(self, path: str) -> None:
         flags = os.statvfs(path).f_flag & (2 | 4 | 8 | 1024 | 2048)  # nosuid, nodev, noexec, noatime, nodiratime
         if os.statvfs(path).f_flag & 4096:  # ST_RELATIME
             flags |= 1 << 21
-        self._mount(None, self._at(path), flags=_MS_REMOUNT | _MS_BIND | _MS_RDONLY | flags)
+        self._mount(None, self._in_root(path), flags=_MS_REMOUNT | _MS_BIND | _MS_RDONLY | flags)
 
-    def _at(self, path: str) -> str:
+    def _in_root(self, path: str) -> str:
         return self._root if path == "/" else self._root + path
 
     def _mount(self, source: str | None, target: str, kind: str | None = None, flags: int = 0, data: str = "") -> None:
         texts = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
-        done = self._libc.mount(*texts, ctypes.c_ulong(flags), os.fsencode(data) if data else None)
-        _check(done, f"mount {target}")
+        status = self._libc.mount(*texts, ctypes.c_ulong(flags), os.fsencode(data) if data else None)
+        _check(status, f"mount {target}")
 
 
 def _mounts() -> dict[str, str]:
@@ -266,9 +268,9 @@ def _mounts() -> dict[str, str]:
     types = {}
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
-            left, _, right = line.partition(b" - ")
-            point = os.fsdecode(left.split()[4].decode("unicode_escape").encode("latin-1"))
-            types[point] = right.split()[0].decode()
+            mount_fields, _, type_fields = line.partition(b" - ")
+            point = os.fsdecode(mount_fields.split()[4].decode("unicode_escape").encode("latin-1"))
+            types[point] = type_fields.split()[0].decode()
     return types
 
 
@@ -310,8 +312,8 @@ def _own_mode(path: str) -> int:
 def _writable(top: str, vital: list[str]) -> list[str]:
     """The writable folders below `top` that do not belong to the user and the user's group, or lie in one that does
     not: near the top, and in vital folders, as far as that takes little time."""
-    own, ends = (os.getuid(), os.getgid()), time.monotonic() + _MOST_LOOKING_S
-    found = [vital for vital in vital if vital != top]
+    own_ids, ends = (os.getuid(), os.getgid()), time.monotonic() + _MOST_LOOKING_S
+    writable = [vital for vital in vital if vital != top]
     waiting = [(folder, True) for folder in vital] + [(top, False)]
     for folder, is_vital in waiting:  # the list grows meanwhile: the nearest folders come first
         if time.monotonic() > ends:
@@ -321,12 +323,12 @@ def _writable(top: str, vital: list[str]) -> list[str]:
                 if not entry.is_dir(follow_symlinks=False) or os.path.ismount(entry.path):
                     continue
                 status = entry.stat(follow_symlinks=False)
-                is_own = (status.st_uid, status.st_gid) == own
+                is_own = (status.st_uid, status.st_gid) == own_ids
                 if not (is_own and (is_vital or folder == top)) and os.access(entry.path, os.W_OK):
-                    found.append(entry.path)
+                    writable.append(entry.path)
                 if is_vital or (not is_own and entry.path.count("/") - top.count("/") < _DEPTH):
                     waiting.append((entry.path, is_vital))
-    return found
+    return writable
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -345,10 +347,10 @@ def _escaped(path: str) -> str:
     return "".join(f"\\{character}" if character in "\\:," else character for character in path)
 
 
-def _check(done: int, what: str) -> None:
-    if done:
+def _check(status: int, operation: str) -> None:
+    if status:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{operation}: {os.strerror(number)}")
 
 
 if __name__ == "__main__":

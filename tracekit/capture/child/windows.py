@@ -42,7 +42,7 @@ def planned_windows(steps: int, available: int | None) -> Windows:
         return Windows(COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, STEADY_WARMUP, {}), DETAIL)
     cold = COLD if available >= _LEAST_FOR_COLD else None
     detail = DETAIL if available >= _LEAST_FOR_DETAIL else None
-    left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
-    warmup = STEADY_WARMUP if left >= _LEAST_FOR_WARMUP else 0
-    steady = PlannedWindow("steady", min(steps, left - warmup), warmup, {})
-    return Windows(cold, left - warmup - steady.steps, steady, detail)
+    steps_left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
+    warmup = STEADY_WARMUP if steps_left >= _LEAST_FOR_WARMUP else 0
+    steady = PlannedWindow("steady", min(steps, steps_left - warmup), warmup, {})
+    return Windows(cold, steps_left - warmup - steady.steps, steady, detail)

@@ -74,8 +74,8 @@ def _inspect(job: Job, notes: list[str]) -> PassResult:
     declared = dict(getattr(module, "PARAMS", {}))
     if hasattr(module, "prepare"):
         with contextlib.suppress(TracekitError):  # the parent reads the same parameters, and reports what is wrong
-            given = msgspec.structs.replace(job, params=parse_all(job.params, declared))
-            module.prepare(recipe.make_context(module, given, notes))
+            parsed_job = msgspec.structs.replace(job, params=parse_all(job.params, declared))
+            module.prepare(recipe.make_context(module, parsed_job, notes))
     return PassResult(
         params=declared,
         variants=dict(getattr(module, "VARIANTS", {})),

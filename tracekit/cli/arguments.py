@@ -143,13 +143,13 @@ def names(text: str) -> tuple[str, ...]:
 
 def selection(text: str) -> dict[str, list[str]]:
     """`model=gat|gcn,mode=default` → the values of each axis."""
-    wanted: dict[str, list[str]] = {}
+    axes: dict[str, list[str]] = {}
     for piece in names(text):
         axis, equals, values = piece.partition("=")
         if not equals or not axis or not values:
             raise argparse.ArgumentTypeError(f"{piece!r} selects nothing: give AXIS=VALUE")
-        wanted[axis] = values.split("|")
-    return wanted
+        axes[axis] = values.split("|")
+    return axes
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -80,7 +80,7 @@ def kinds(text: str) -> tuple[str, ...]:
     """Kinds of rows, separated by commas."""
     from tracekit.capture.audit.rows import KINDS
 
-    given = names(text)
-    if unknown := [each for each in given if each not in KINDS]:
+    requested = names(text)
+    if unknown := [kind for kind in requested if kind not in KINDS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not a kind of row: give {', '.join(KINDS)}")
-    return given
+    return requested

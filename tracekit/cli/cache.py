@@ -23,13 +23,13 @@ class CacheVerb(Verb):
         from tracekit.trace.storing import cache
         from tracekit.units import size
 
-        where = sanitize(str(cache.home()))
+        folder = sanitize(str(cache.home()))
         if options.clear:
-            tell(f"Removed {cache.clear()} traces from {where}")
+            tell(f"Removed {cache.clear()} traces from {folder}")
             return 0
         entries = cache.entries()
         write_out(
             "".join(f"{size(entry.size):>10}  {sanitize(str(entry.facts.get('path', '')))}\n" for entry in entries)
         )
-        tell(f"{len(entries)} traces, {size(sum(entry.size for entry in entries))} in {where}")
+        tell(f"{len(entries)} traces, {size(sum(entry.size for entry in entries))} in {folder}")
         return 0

@@ -99,22 +99,22 @@ class CheckVerb(Verb):
         name = format_of(options, _FORMATS, _FORMATS[0])
         to_file = options.output not in (None, STDOUT)
         files = {"junit": options.junit, "markdown": options.markdown, **({name: options.output} if to_file else {})}
-        outputs = {path: each for each, path in files.items() if path not in (None, STDOUT)}
-        inputs = [*options.inputs, *(each for each in (options.budget, options.against) if each is not None)]
+        outputs = {path: format_name for format_name, path in files.items() if path not in (None, STDOUT)}
+        inputs = [*options.inputs, *(path for path in (options.budget, options.against) if path is not None)]
         spared = overwriting(options, inputs)
         for path in outputs:
             spared.refuse(path)
         try:
             check = _checked(options)
         except TracekitError as error:
-            for path in (path for path, each in outputs.items() if each == "junit"):
+            for path in (path for path, format_name in outputs.items() if format_name == "junit"):
                 write_content(path, junit_error(str(error)), spared)
                 tell_written(path)
             if not to_file and name == "junit":
                 send(junit_error(str(error)))
             raise
-        for path, each in outputs.items():
-            write_content(path, FORMATS[each](check, Options()), spared)
+        for path, format_name in outputs.items():
+            write_content(path, FORMATS[format_name](check, Options()), spared)
             tell_written(path)
         if not to_file:
             send(FORMATS[name](check, Options()))

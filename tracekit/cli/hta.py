@@ -87,27 +87,27 @@ def _answers(options: argparse.Namespace, profiles: "list[Profile]", folder: Pat
 
     exact = not options.as_it_comes
     with quietly():
-        made = [
-            trace_analysis(each, rounded=not exact, include_last_profiler_step=exact)
-            for each in _chosen(options, profiles)
+        analyses = [
+            trace_analysis(profile, rounded=not exact, include_last_profiler_step=exact)
+            for profile in _compared(options, profiles)
         ]
         from tracekit.hta.results import Question, frames_of
         from tracekit.hta.tables import as_table
 
-        other = made[1] if len(made) > 1 else None
-        question = Question(made[0], other, options.operator, folder=folder)
+        second = analyses[1] if len(analyses) > 1 else None
+        question = Question(analyses[0], second, options.operator, folder=folder)
         return {name: as_table(frame) for name, frame in frames_of(options.analysis, question).items()}
 
 
-def _chosen(options: argparse.Namespace, profiles: "list[Profile]") -> "list[Profile]":
+def _compared(options: argparse.Namespace, profiles: "list[Profile]") -> "list[Profile]":
     """The variant to analyse; if two are compared, preceded by the first of the others."""
-    named = [each for each in profiles if each.name == options.variant] if options.variant else profiles[:1]
-    if not named:
-        raise UnknownVariantError(options.variant, [each.name for each in profiles])
+    matching = [profile for profile in profiles if profile.name == options.variant] if options.variant else profiles[:1]
+    if not matching:
+        raise UnknownVariantError(options.variant, [profile.name for profile in profiles])
     if options.analysis != "trace-diff":
-        return named
-    others = [each for each in profiles if each is not named[0]][:1]
-    return [*others, *named] if options.variant else [*named, *others]
+        return matching
+    reference = [profile for profile in profiles if profile is not matching[0]][:1]
+    return [*reference, *matching] if options.variant else [*matching, *reference]
 
 
 def _drawn(tables: "dict[str, pa.Table]", options: argparse.Namespace) -> str:

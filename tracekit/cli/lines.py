@@ -58,30 +58,30 @@ class LinesVerb(Verb):
         with Progress() as progress:
             subject = open_given([options.input], options, progress).traced(options.input)
             variants = [VariantOwners(profile.name, profile.owner_means, options.view) for profile in subject.profiles]
-        if not any(each.total_ns for each in variants):
+        if not any(variant.total_ns for variant in variants):
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
-        side_by_side = SideBySide(variants, {each.name: variants[0].name for each in variants})
-        shown = [*side_by_side.blocks()] if options.where is None else _of_file(side_by_side, options.where)
-        write_out(draw_blocks(shown, Options(options.rows, options.full, sys.stdout)))
+        side_by_side = SideBySide(variants, {variant.name: variants[0].name for variant in variants})
+        blocks = [*side_by_side.blocks()] if options.where is None else _of_file(side_by_side, options.where)
+        write_out(draw_blocks(blocks, Options(options.rows, options.full, sys.stdout)))
         return 0
 
 
-def _of_file(side_by_side: "SideBySide", where: str) -> "list[Block]":
+def _of_file(side_by_side: "SideBySide", place: str) -> "list[Block]":
     from tracekit.report.blocks import Excerpt
 
-    name, _, function = where.rpartition(":")
+    name, _, function = place.rpartition(":")
     if not name:
-        name, function = where, ""
+        name, function = place, ""
     fitting = [file for file in side_by_side.sources if _ends_in(file, name)]
     if len(fitting) != 1:
         raise NoSuchSourceError(name, sorted(fitting or side_by_side.sources))
     blocks = [*side_by_side.excerpts(fitting[0], function or None)]
     if not any(isinstance(block, Excerpt) for block in blocks):
-        raise NoSuchSourceError(where, side_by_side.functions(fitting[0]))
+        raise NoSuchSourceError(place, side_by_side.functions(fitting[0]))
     return blocks
 
 
 def _ends_in(file: str, name: str) -> bool:
     """Whether a path equals another one, or ends with it, folder by folder."""
-    wanted = Path(name).parts
-    return bool(wanted) and Path(file).parts[-len(wanted) :] == wanted
+    suffix = Path(name).parts
+    return bool(suffix) and Path(file).parts[-len(suffix) :] == suffix

@@ -27,12 +27,12 @@ def open_given(inputs: list[Path], options: argparse.Namespace, progress: "Progr
     if ranks and (workers or cluster):
         from tracekit.fleet import open_ranks, readers
 
-        with readers(workers or 1, cluster) as those:
-            subject = open_ranks(inputs, those, open_here, infer_steps=infer_steps, watch=progress.ranks)
+        with readers(workers or 1, cluster) as rank_readers:
+            subject = open_ranks(inputs, rank_readers, open_here, infer_steps=infer_steps, watch=progress.ranks)
     else:
         subject = open_here(inputs)
-    if only := getattr(options, "only", None):
-        subject = _narrowed(subject, only, inputs[0])
+    if axes := getattr(options, "only", None):
+        subject = _narrowed(subject, axes, inputs[0])
     if options.compile_log is None:
         return subject
     from tracekit.profile.with_log import with_compile_log
@@ -40,7 +40,7 @@ def open_given(inputs: list[Path], options: argparse.Namespace, progress: "Progr
     return with_compile_log(subject, options.compile_log)
 
 
-def _narrowed(subject: "Subject", only: dict[str, list[str]], path: Path) -> "Subject":
+def _narrowed(subject: "Subject", axes: dict[str, list[str]], path: Path) -> "Subject":
     """The selected cells of a study."""
     from tracekit.errors import NotAStudyError
     from tracekit.profile.of_study import study_subject
@@ -48,4 +48,4 @@ def _narrowed(subject: "Subject", only: dict[str, list[str]], path: Path) -> "Su
 
     if subject.study is None:
         raise NotAStudyError(path)
-    return study_subject(narrowed(subject.study, only))
+    return study_subject(narrowed(subject.study, axes))

@@ -26,12 +26,12 @@ def add_output(parser: argparse.ArgumentParser, help_text: str, metavar: str = "
     parser.add_argument("--force", action="store_true", help="also overwrite a trace or a run that is not an input")
 
 
-def add_format(parser: argparse.ArgumentParser, formats: Collection[str], first: str, more: str = "") -> None:
+def add_format(parser: argparse.ArgumentParser, formats: Collection[str], first: str, remark: str = "") -> None:
     """`--format`, which the suffix of the output file can replace."""
     parser.add_argument(
         "--format",
         choices=formats,
-        help=f"output format; {more}default: by the suffix of the file named with -o, or else {first}",
+        help=f"output format; {remark}default: by the suffix of the file named with -o, or else {first}",
     )
 
 

@@ -116,11 +116,11 @@ def _run(arguments: list[str]) -> int:
         subparser = verbs.add_parser(verb.name, help=verb.__doc__, description=verb.__doc__)
         verb.arguments(subparser)
         subparser.set_defaults(verb=verb)
-    given, script_arguments = _split(_with_verb(arguments, parser))
-    options, unknown = parser.parse_known_args(given)
+    own_arguments, script_arguments = _split(_with_verb(arguments, parser))
+    options, unknown = parser.parse_known_args(own_arguments)
     if unknown:
-        known = [name for action in verbs.choices[options.verb.name]._actions for name in action.option_strings]
-        hint = getattr(options, "unknown", "") or _suggestion(unknown[0].partition("=")[0], known)
+        option_names = [name for action in verbs.choices[options.verb.name]._actions for name in action.option_strings]
+        hint = getattr(options, "unknown", "") or _suggestion(unknown[0].partition("=")[0], option_names)
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint and f'. {hint}'}")
     options.script_arguments = script_arguments
     if options.verb.needs_pandas:
@@ -152,12 +152,12 @@ def _with_verb(arguments: list[str], parser: _Parser) -> list[str]:
     parser.error(f"'{first}' is neither a verb nor an existing file. {hint}")
 
 
-def _suggestion(word: str, known: list[str]) -> str:
+def _suggestion(word: str, candidates: list[str]) -> str:
     """A question whether a similar word was meant; empty if none is similar."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, known, n=1)
-    return f"Did you mean {near[0]}?" if near else ""
+    similar = get_close_matches(word, candidates, n=1)
+    return f"Did you mean {similar[0]}?" if similar else ""
 
 
 def _say_what_to_restore() -> None:
@@ -169,16 +169,16 @@ def _say_what_to_restore() -> None:
             return
         from tracekit.capture.guardian import abandoned
 
-        if left := len(abandoned()):
-            captures = "a capture was killed" if left == 1 else f"{left} captures were killed"
+        if journal_count := len(abandoned()):
+            captures = "a capture was killed" if journal_count == 1 else f"{journal_count} captures were killed"
             tell(f"tracekit: {captures} before the files it changed were put back. See: tracekit restore --dry-run")
 
 
-def _split(given: list[str]) -> tuple[list[str], list[str]]:
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     """The arguments of a verb that runs scripts, and those after `--`, which are the script's."""
-    runs_scripts = any(verb.runs_scripts for verb in VERBS if given[:1] == [verb.name])
-    at = given.index("--") if runs_scripts and "--" in given else len(given)
-    return given[:at], given[at + 1 :]
+    runs_scripts = any(verb.runs_scripts for verb in VERBS if arguments[:1] == [verb.name])
+    separator = arguments.index("--") if runs_scripts and "--" in arguments else len(arguments)
+    return arguments[:separator], arguments[separator + 1 :]
 
 
 def _guarded(work: Callable[[], int]) -> int:

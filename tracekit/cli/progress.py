@@ -21,25 +21,30 @@ class Progress:
         self._task: Any = None
         self._last = 0
 
-    def __call__(self, seen: Seen) -> None:
+    def __call__(self, reading: Seen) -> None:
         """Show how far reading has come."""
-        if seen.done < self._last:  # the next file
+        if reading.done < self._last:  # the next file
             self._began = time.monotonic()
-        self._last = seen.done
+        self._last = reading.done
         if not self._wanted or time.monotonic() - self._began < _PATIENCE:
             return
         if self._bar is None:
             self._open()
-        rate = seen.events / max(time.monotonic() - self._began, 1e-3)
-        text = f"{size(seen.done)} of {size(seen.size)}, {count(seen.events)} events, {count(round(rate))} a second"
-        self._bar.update(self._task, completed=seen.done, total=max(seen.size, 1), description=text)
+        rate = count(round(reading.events / max(time.monotonic() - self._began, 1e-3)))
+        text = f"{size(reading.done)} of {size(reading.size)}, {count(reading.events)} events, {rate} a second"
+        self._bar.update(self._task, completed=reading.done, total=max(reading.size, 1), description=text)
 
-    def ranks(self, done: int, of: int) -> None:
+    def ranks(self, ranks_read: int, total: int) -> None:
         """Show how many of the ranks have been read."""
         if self._wanted and time.monotonic() - self._began >= _PATIENCE:
             if self._bar is None:
                 self._open()
-            self._bar.update(self._task, completed=done, total=of, description=f"{count(done)} of {count(of)} ranks")
+            self._bar.update(
+                self._task,
+                completed=ranks_read,
+                total=total,
+                description=f"{count(ranks_read)} of {count(total)} ranks",
+            )
 
     def _open(self) -> None:
         from rich.console import Console

@@ -51,14 +51,14 @@ class ReportVerb(Verb):
         face = faces.find(format_of(options, faces.names(), faces.FIRST))
         check_output(face, options, options.inputs)
         check_format(options, faces.names())
-        with _asked(options):
+        with _requested_sections(options):
             with Progress() as progress:
                 opened = report(open_given(options.inputs, options, progress), options.baseline)
             write_report(face, opened, _how(options), options)
         return 0
 
 
-def _asked(options: argparse.Namespace) -> AbstractContextManager[None]:
+def _requested_sections(options: argparse.Namespace) -> AbstractContextManager[None]:
     """A context in which a report has the sections that an option requests. Raises NeedsPackageError."""
     if not options.hta:
         return nullcontext()

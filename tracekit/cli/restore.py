@@ -26,30 +26,30 @@ class RestoreVerb(Verb):
         from tracekit.capture.guardian import abandoned, claimed
         from tracekit.capture.undo import discard, undo
 
-        kept = 0
+        kept_files = 0
         folders = abandoned()
         for folder in folders:
             with claimed(folder) as alone:
                 if not alone:
                     continue
                 if options.dry_run or options.discard:
-                    every = journal.read(folder / journal.JOURNAL)
-                    for path in journal.paths(entry for entry in every if not isinstance(entry, journal.Read)):
+                    entries = journal.read(folder / journal.JOURNAL)
+                    for path in journal.paths(entry for entry in entries if not isinstance(entry, journal.Read)):
                         write_out(f"{'left as it is' if options.discard else 'to restore'}: {sanitize(path)}\n")
                     if options.discard:
                         discard(folder)
                         shutil.rmtree(folder, ignore_errors=True)
                     continue
-                done = undo(folder, journal.recorded_states(folder))
-                for path in done.undone:
+                undone = undo(folder, journal.recorded_states(folder))
+                for path in undone.undone:
                     write_out(f"restored: {sanitize(path)}\n")
-                for path, why in done.failed.items():
+                for path, why in undone.failed.items():
                     write_out(f"kept: {sanitize(path)} ({sanitize(why)})\n")
-                kept += len(done.failed)
-                if done.is_whole:
+                kept_files += len(undone.failed)
+                if undone.is_whole:
                     shutil.rmtree(folder, ignore_errors=True)
         if not folders:
             tell("Nothing to restore.")
-        if kept:
+        if kept_files:
             tell("Backups of what was kept remain until you copy them back, and run tracekit restore --discard.")
-        return int(kept > 0)
+        return int(kept_files > 0)

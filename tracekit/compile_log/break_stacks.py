@@ -49,8 +49,8 @@ class BreakStacks:
             self._files[number] = file
         elif "dynamo_start" in metadata:
             frames = [
-                _Frame(self._files.get(each["filename"], ""), each["line"], each["name"], each.get("loc") or "")
-                for each in metadata["dynamo_start"].get("stack") or ()
+                _Frame(self._files.get(record["filename"], ""), record["line"], record["name"], record.get("loc") or "")
+                for record in metadata["dynamo_start"].get("stack") or ()
             ]
             self._complete(frames[:-1])
             self._stacks[compile_id] = frames
@@ -61,13 +61,13 @@ class BreakStacks:
 
     def _complete(self, callers: list[_Frame]) -> None:
         """Look for functions with breaks among the callers of a function that is about to be compiled."""
-        for at in [*self._open]:
-            stack = self._stacks.get(self._breaks[at].id)
-            line = next((each for each in reversed(callers) if stack and each.code == stack[-1].code), None)
+        for index in [*self._open]:
+            stack = self._stacks.get(self._breaks[index].id)
+            line = next((caller for caller in reversed(callers) if stack and caller.code == stack[-1].code), None)
             if stack and line is not None and line.file:
-                entry = self._breaks[at]
-                self._breaks[at] = replace(entry, text=_with_frame(entry.text, stack[:-1], line))
-                self._open.remove(at)
+                entry = self._breaks[index]
+                self._breaks[index] = replace(entry, text=_with_frame(entry.text, stack[:-1], line))
+                self._open.remove(index)
 
 
 def _with_frame(text: str, callers: list[_Frame], frame: _Frame) -> str:
@@ -76,12 +76,14 @@ def _with_frame(text: str, callers: list[_Frame], frame: _Frame) -> str:
     stack, raised, error = rest.partition(_RAISED)
     entries = _ENTRY.split(stack)
     frames = [_parsed(entry) for entry in entries]
-    outer = {each.location for each in callers}
-    below = 1 + max((at for at, each in enumerate(frames) if each and each.location in outer), default=-1)
-    if any(each and each.code == frame.code for each in frames[below:]):
+    outer = {caller.location for caller in callers}
+    position = 1 + max(
+        (index for index, parsed in enumerate(frames) if parsed and parsed.location in outer), default=-1
+    )
+    if any(parsed and parsed.code == frame.code for parsed in frames[position:]):
         return text
-    shown = f'  File "{frame.file}", line {frame.line}, in {plain_function(frame.function)}\n    {frame.source}\n'
-    return head + mark + "".join([*entries[:below], shown, *entries[below:]]) + raised + error
+    frame_text = f'  File "{frame.file}", line {frame.line}, in {plain_function(frame.function)}\n    {frame.source}\n'
+    return head + mark + "".join([*entries[:position], frame_text, *entries[position:]]) + raised + error
 
 
 def _parsed(entry: str) -> _Frame | None:

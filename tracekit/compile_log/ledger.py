@@ -111,15 +111,15 @@ def _code(metrics: dict[str, Any]) -> str | None:
 
 
 def _phases(span: Span) -> dict[str, int]:
-    least = (span.end_ns - span.start_ns) * _SMALL
-    large = {name: ns for name, ns in span.phases.items() if ns >= least}
+    smallest_ns = (span.end_ns - span.start_ns) * _SMALL
+    large = {name: ns for name, ns in span.phases.items() if ns >= smallest_ns}
     rest = span.end_ns - span.start_ns - sum(large.values())
     return {**dict(sorted(large.items(), key=lambda item: -item[1])), **({"other": rest} if rest else {})}
 
 
 def _step_at(t_ns: int, starts: Sequence[StepStart]) -> StepStart | None:
-    at = bisect_right(starts, t_ns, key=lambda start: start.t_ns)
-    return starts[at - 1] if at else None
+    index = bisect_right(starts, t_ns, key=lambda start: start.t_ns)
+    return starts[index - 1] if index else None
 
 
 def _break(note: LogEntry) -> Break:
@@ -141,8 +141,8 @@ def _reason(head: str) -> str:
     lines = [line.strip() for line in (match[1] if match else head).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Encountered graph break when"):
         lines = lines[1:]
-    wanted = [line.removeprefix("Explanation:").strip(" .") for line in lines[:2] if not line.startswith("Hint:")]
-    reason = ": ".join(filter(None, wanted))
+    sentences = [line.removeprefix("Explanation:").strip(" .") for line in lines[:2] if not line.startswith("Hint:")]
+    reason = ": ".join(filter(None, sentences))
     operator = _OPERATOR.search(head)  # named only in the part for developers
     return f"{reason} ({operator[1]})" if operator and operator[1] not in reason else reason
 
@@ -150,8 +150,8 @@ def _reason(head: str) -> str:
 def _users_stack(stack: str) -> str:
     """The stack below our own frames, without the two that every call of a module adds."""
     frames = re.split(r'(?m)^(?= *File ")', stack)
-    ours = max((at for at, frame in enumerate(frames) if _OURS in frame), default=-1)
-    return "".join(frame for frame in frames[ours + 1 :] if not _CALLS_MODULE.search(frame)).rstrip()
+    last_own = max((index for index, frame in enumerate(frames) if _OURS in frame), default=-1)
+    return "".join(frame for frame in frames[last_own + 1 :] if not _CALLS_MODULE.search(frame)).rstrip()
 
 
 def _limit(hit: LimitHit) -> Limit:

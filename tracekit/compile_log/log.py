@@ -75,17 +75,17 @@ class CompileLog:
     def take_warning(self, text: str, t_ns: int, thread: int) -> None:
         """Process one warning of Dynamo's or Inductor's."""
         spans = self._open[thread]
-        at = spans[0].id if spans else "None/None"
+        compile_id = spans[0].id if spans else "None/None"
         if limit := _LIMIT.search(text):
             setting, _, name, file, line, rest = limit.groups()
             reason = rest.partition("\nTo log all")[0].strip()
-            self.limits.append(LimitHit(at, t_ns, setting, name, file, int(line), reason))
+            self.limits.append(LimitHit(compile_id, t_ns, setting, name, file, int(line), reason))
         elif _SKIP.search(text):
-            self._take_skip(at, t_ns, text)
+            self._take_skip(compile_id, t_ns, text)
 
     def _take_skip(self, compile_id: str, t_ns: int, text: str) -> None:
         """Process a skipped CUDA graph, which is reported in a warning, and again in the metrics of the compilation."""
         match = _SKIP.search(text)
         reason = (match[1] if match else text).strip()
-        if all((each.id, each.text) != (compile_id, reason) for each in self.skips):
+        if all((skip.id, skip.text) != (compile_id, reason) for skip in self.skips):
             self.skips.append(LogEntry(compile_id, t_ns, reason))

@@ -55,8 +55,8 @@ def calls(code: str, sources: Mapping[str, Node], nodes: Mapping[str, Node]) -> 
     """
     kernels = _kernels(code, nodes)
     return [
-        (f"{name}:{at}", kernels.get(name) or _frames(behind, sources) or _anywhere(name, nodes))
-        for at, (name, behind) in enumerate(_called(code))
+        (f"{name}:{position}", kernels.get(name) or _frames(behind, sources) or _anywhere(name, nodes))
+        for position, (name, behind) in enumerate(_called(code))
     ]
 
 
@@ -76,10 +76,10 @@ def _kernels(code: str, nodes: Mapping[str, Node]) -> dict[str, list[str]]:
 
 def _called(code: str) -> Iterator[tuple[str, list[str]]]:
     """Each call of the code, and the sources that the comment before it names."""
-    inside, behind = False, list[str]()
+    in_body, behind = False, list[str]()
     for line in code.splitlines():
-        inside = bool(_BODY.match(line)) or (inside and (not line or line[0].isspace()))
-        if not inside:
+        in_body = bool(_BODY.match(line)) or (in_body and (not line or line[0].isspace()))
+        if not in_body:
             continue
         if sources := _SOURCES.match(line):
             behind = sources[1].split(", ")

@@ -37,15 +37,15 @@ class Provenance:
         if artifact == _STACKS:
             self._said[thread][_STACKS] = payload
         elif artifact.startswith(_CACHE):
-            key, said = json.loads(payload).get("key"), self._said.pop(thread, {})
-            if isinstance(key, str) and (graph := self._graph(key, compile_id, said)).kernels:
+            key, payloads = json.loads(payload).get("key"), self._said.pop(thread, {})
+            if isinstance(key, str) and (graph := self._graph(key, compile_id, payloads)).kernels:
                 self.graphs.append(graph)
 
-    def _graph(self, key: str, compile_id: str, said: dict[str, str]) -> Graph:
-        code = said.get(_CODE, "")
+    def _graph(self, key: str, compile_id: str, payloads: dict[str, str]) -> Graph:
+        code = payloads.get(_CODE, "")
         backward = output_code.is_backward(code)
-        if stacks := json.loads(said.get(_STACKS, "{}")):
+        if stacks := json.loads(payloads.get(_STACKS, "{}")):
             return Graph(key, compile_id, [*stacks.items()], backward)
         sources = output_code.nodes_of(self._traced.get(compile_id, ""))
-        nodes = output_code.nodes_of(said.get(_LOWERED, ""))
+        nodes = output_code.nodes_of(payloads.get(_LOWERED, ""))
         return Graph(key, compile_id, output_code.calls(code, sources, nodes), backward, by_code=True)

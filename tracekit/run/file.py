@@ -101,7 +101,7 @@ def _keep_earlier(path: Path, run: Run) -> Path | None:
 
 
 def _link_aside(path: Path, content: bytes, aside: Path) -> Path:
-    wanted, tries = aside, 1
+    first_choice, tries = aside, 1
     while True:
         try:
             os.link(path, aside)
@@ -110,7 +110,7 @@ def _link_aside(path: Path, content: bytes, aside: Path) -> Path:
             if aside.is_file() and aside.read_bytes() == content:
                 return aside  # an earlier capture was killed after linking and before replacing
             tries += 1
-            aside = wanted.with_stem(f"{wanted.stem}-{tries}")
+            aside = first_choice.with_stem(f"{first_choice.stem}-{tries}")
         except OSError:  # a file system without hard links
             with replacing(aside, durable=True) as part:
                 part.write_bytes(content)

@@ -33,20 +33,20 @@ class GraphSizes(msgspec.Struct, frozen=True, kw_only=True):
         """The graphs of these steps; None if no graph was seen in any."""
         if not any(steps):
             return None
-        nodes = [each.nodes if each else None for each in steps]
-        edges = [each.edges if each else None for each in steps]
+        nodes = [size.nodes if size else None for size in steps]
+        edges = [size.edges if size else None for size in steps]
         return GraphSizes(
-            nodes=[sum(each.values()) if each else None for each in nodes],
-            edges=[sum(each.values()) if each is not None else None for each in edges],
+            nodes=[sum(counts.values()) if counts else None for counts in nodes],
+            edges=[sum(counts.values()) if counts is not None else None for counts in edges],
             node_types=_by_type(nodes) if by_type else {},
             edge_types=_by_type(edges) if by_type else {},
         )
 
 
-def _sum(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
-    return {key: ours.get(key, 0) + theirs.get(key, 0) for key in {**ours, **theirs}}
+def _sum(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
 
 
 def _by_type(steps: list[dict[str, int] | None]) -> dict[str, Counts]:
-    names = dict.fromkeys(name for each in steps if each for name in each if name)
-    return {name: [None if each is None else each.get(name, 0) for each in steps] for name in names}
+    names = dict.fromkeys(name for counts in steps if counts for name in counts if name)
+    return {name: [None if counts is None else counts.get(name, 0) for counts in steps] for name in names}

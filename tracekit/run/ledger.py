@@ -74,14 +74,17 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
         A compilation that failed made none, and neither did a frame without operators.
         """
-        return sum(each.kind in ("first", "recompile") and each.has_graph and not each.failed for each in self.compiles)
+        return sum(
+            compilation.kind in ("first", "recompile") and compilation.has_graph and not compilation.failed
+            for compilation in self.compiles
+        )
 
     @property
     def recompiles(self) -> int:
         """How often a frame was compiled again because a guard failed, including the times that this failed."""
-        return sum(each.kind == "recompile" for each in self.compiles)
+        return sum(compilation.kind == "recompile" for compilation in self.compiles)
 
     @property
     def break_places(self) -> int:
         """At how many places graphs break. `len(breaks)` is how often: once for each compilation that breaks there."""
-        return len({(each.file, each.line, each.reason) for each in self.breaks})
+        return len({(graph_break.file, graph_break.line, graph_break.reason) for graph_break in self.breaks})

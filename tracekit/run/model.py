@@ -124,7 +124,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def counted_passes(self) -> list[Pass]:
         """The passes that the step time is taken from."""
-        return [each for each in self.passes if each.counted]
+        return [measured_pass for measured_pass in self.passes if measured_pass.counted]
 
 
 class Profiled(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,19 +223,23 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         self, run_file: str | Path, variant: Variant, window: Window = "steady", rank: int = 0
     ) -> Path | None:
         """The path of that trace, given the path of the run file; None if it was not captured."""
-        others = {each.rank: each.traces for each in variant.ranks}
-        named = (others.get(rank, Traces()) if rank else variant.traces).of(window)
-        return _below(run_file, variant, named) if named is not None else None
+        rank_traces = {captured.rank: captured.traces for captured in variant.ranks}
+        trace = (rank_traces.get(rank, Traces()) if rank else variant.traces).of(window)
+        return _path_in_run(run_file, variant, trace) if trace is not None else None
 
     def turn_paths(self, run_file: str | Path, variant: Variant) -> dict[int, Path]:
         """By round, the path of the trace that was taken after the last turn of its pass, where one was."""
         passes = variant.measured.passes if variant.measured is not None else []
-        return {each.round: _below(run_file, variant, each.trace) for each in passes if each.trace is not None}
+        return {
+            measured_pass.round: _path_in_run(run_file, variant, measured_pass.trace)
+            for measured_pass in passes
+            if measured_pass.trace is not None
+        }
 
 
-def _below(run_file: str | Path, variant: Variant, named: str) -> Path:
+def _path_in_run(run_file: str | Path, variant: Variant, trace: str) -> Path:
     folder = Path(run_file).resolve().parent
-    path = (folder / named).resolve()
+    path = (folder / trace).resolve()
     if not path.is_relative_to(folder):
-        raise BadRunError(run_file, f"the trace {named} of {variant.name} is outside the run's folder")
+        raise BadRunError(run_file, f"the trace {trace} of {variant.name} is outside the run's folder")
     return path

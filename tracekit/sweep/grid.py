@@ -16,15 +16,15 @@ def cells(sweep: Sweep) -> list[Cell]:
     Variants and seeds vary fastest, so that what will be compared is measured close together in time.
     """
     excluded = [{axis: _texts(value) for axis, value in row.items()} for row in sweep.exclude]
-    every = {cell.key: cell for grid in sweep.grids for cell in _of(grid)}
-    return [cell for cell in every.values() if not any(cell.matches(row) for row in excluded)]
+    by_key = {cell.key: cell for grid in sweep.grids for cell in _cells_of(grid)}
+    return [cell for cell in by_key.values() if not any(cell.matches(row) for row in excluded)]
 
 
 def _texts(value: object) -> list[str]:
-    return [text_of(each) for each in (value if isinstance(value, list) else [value])]
+    return [text_of(member) for member in (value if isinstance(value, list) else [value])]
 
 
-def _of(grid: Grid) -> Iterator[Cell]:
+def _cells_of(grid: Grid) -> Iterator[Cell]:
     programs = [(path, False) for path in grid.recipes or []] + [(path, True) for path in grid.scripts or []]
     interpreters = [*(grid.interpreters or {"": ""}).items()]
     params = grid.params or {}

@@ -24,20 +24,20 @@ def no_memory(cell: Cell, error: Exception) -> str:
     return f"  what holds the memory of {label(cell)} is unknown: {type(error).__name__}: {error}"
 
 
-def dry_run(study: Study, chosen: Sequence[Cell], due: Sequence[Cell]) -> Iterator[str]:
+def dry_run(study: Study, cells: Sequence[Cell], due: Sequence[Cell]) -> Iterator[str]:
     """The cells, and how long they will take, if similar ones were timed."""
-    done = {each.cell.key: each for each in study.finished}
+    finished = {result.cell.key: result for result in study.finished}
     keys = {cell.key for cell in due}
-    for cell in chosen[:_LISTED]:
-        state = "to run" if cell.key in keys else done[cell.key].outcome
+    for cell in cells[:_LISTED]:
+        state = "to run" if cell.key in keys else finished[cell.key].outcome
         yield f"  {label(cell)}  ({state})"
-    if len(chosen) > _LISTED:
-        yield f"  … and {len(chosen) - _LISTED} more"
-    yield f"{len(chosen)} cells, {len(due)} of them to run{_estimate(study, due)}."
+    if len(cells) > _LISTED:
+        yield f"  … and {len(cells) - _LISTED} more"
+    yield f"{len(cells)} cells, {len(due)} of them to run{_estimate(study, due)}."
 
 
 def _estimate(study: Study, due: Sequence[Cell]) -> str:
-    seconds = _expected_seconds([each.record for each in study.finished if each.record is not None], due)
+    seconds = _expected_seconds([result.record for result in study.finished if result.record is not None], due)
     return f"; about {duration(seconds * 1e9)}, judging by those that are finished" if seconds is not None else ""
 
 
@@ -46,9 +46,9 @@ def _expected_seconds(records: Sequence[Record], due: Sequence[Cell]) -> float |
     if not records:
         return None
     took: dict[tuple[str, ...], list[float]] = {}
-    for each in records:
-        for kind in _kinds(each.cell):
-            took.setdefault(kind, []).append(each.seconds)
+    for record in records:
+        for kind in _kinds(record.cell):
+            took.setdefault(kind, []).append(record.seconds)
     medians = {kind: statistics.median(times) for kind, times in took.items()}
     return sum(next(medians[kind] for kind in _kinds(cell) if kind in medians) for cell in due)
 
@@ -62,19 +62,19 @@ class Progress:
     """Reports each cell as it begins and ends, with the remaining time. May be called from several threads."""
 
     def __init__(
-        self, study: Study, chosen: Sequence[Cell], due: Sequence[Cell], tell: Callable[[str], None], devices: int = 1
+        self, study: Study, cells: Sequence[Cell], due: Sequence[Cell], tell: Callable[[str], None], devices: int = 1
     ) -> None:
         self._left = {cell.key: cell for cell in due}
-        self._records = [each.record for each in study.finished if each.record is not None]
-        self._total, self._devices, self._tell = len(chosen), devices, tell
-        self._begun = len(chosen) - len(due)
+        self._records = [result.record for result in study.finished if result.record is not None]
+        self._total, self._devices, self._tell = len(cells), devices, tell
+        self._begun = len(cells) - len(due)
         self._lock = threading.Lock()
 
     def resume(self) -> None:
         """The sweep starts: what an earlier one has done, and what remains."""
         if self._begun:
-            left = f"; {many(len(self._left), 'cell')} left{self._time()}" if self._left else ""
-            self._tell(f"{self._begun} of {many(self._total, 'cell')} done already{left}.")
+            remaining = f"; {many(len(self._left), 'cell')} left{self._time()}" if self._left else ""
+            self._tell(f"{self._begun} of {many(self._total, 'cell')} done already{remaining}.")
 
     def begin(self, cell: Cell) -> None:
         """A cell starts."""
@@ -88,9 +88,9 @@ class Progress:
         with self._lock:
             self._left.pop(record.cell.key, None)
             self._records.append(record)
-            left = f"; {many(len(self._left), 'cell')} left{self._time()}" if self._left else ""
+            remaining = f"; {many(len(self._left), 'cell')} left{self._time()}" if self._left else ""
         how = record.outcome if record.outcome == "ok" else f"{record.outcome} ({record.error})"
-        self._tell(f"  {how}, {duration(record.seconds * 1e9)}{left}")
+        self._tell(f"  {how}, {duration(record.seconds * 1e9)}{remaining}")
 
     def _time(self) -> str:
         """`, about 12.3 s`, judging by the cells that have run; nothing before one has."""
@@ -100,7 +100,7 @@ class Progress:
 
 def ending(study: Study, folder: Path) -> Iterator[str]:
     """How the cells ended, and what to do next."""
-    counts = Counter(each.outcome for each in study.results)
+    counts = Counter(result.outcome for result in study.results)
     yield f"{len(study.results)} cells: {', '.join(f'{count} {outcome}' for outcome, count in counts.most_common())}."
     if any(outcome not in ("ok", "planned") for outcome in counts):
         yield "Failures are part of the study; --retry failed runs them again."

@@ -26,13 +26,13 @@ def changed(sweep: Sweep, epochs: int | None, seeds: int | None, threads: int | 
     return sweep
 
 
-def selected(sweep: Sweep, only: Mapping[str, Sequence[str]]) -> list[Cell]:
+def selected(sweep: Sweep, selection: Mapping[str, Sequence[str]]) -> list[Cell]:
     """The cells whose axes have the requested values. Raises NoCellError if there is none."""
-    every = cells(sweep)
-    chosen = [cell for cell in every if cell.matches({name: [*values] for name, values in only.items()})]
-    if not chosen:
-        raise NoCellError(only, values_of(every))
-    return chosen
+    all_cells = cells(sweep)
+    matching = [cell for cell in all_cells if cell.matches({name: [*values] for name, values in selection.items()})]
+    if not matching:
+        raise NoCellError(selection, values_of(all_cells))
+    return matching
 
 
 def is_due(outcome: str, retry: Sequence[str]) -> bool:
@@ -40,7 +40,7 @@ def is_due(outcome: str, retry: Sequence[str]) -> bool:
     return outcome == "planned" or outcome in retry or (FAILED in retry and outcome != "ok")
 
 
-def planned(folder: Path, name: str, sweep: Sweep, chosen: Sequence[Cell], device: str) -> Study:
+def planned(folder: Path, name: str, sweep: Sweep, selected_cells: Sequence[Cell], device: str) -> Study:
     """The study with these cells added to its plan. Raises OtherOptionsError if they could not be compared."""
     manifest = Manifest(
         created=runs.now(),
@@ -48,20 +48,22 @@ def planned(folder: Path, name: str, sweep: Sweep, chosen: Sequence[Cell], devic
         sweep=name,
         device=device,
         options=sweep.options,
-        cells=[*chosen],
+        cells=[*selected_cells],
     )
     if not is_study(folder):
         return Study(folder, manifest, [])
     earlier = read_study(folder)
     if earlier.finished:
         _refuse_other_options(folder, earlier.manifest, manifest)
-    by_key = {cell.key: cell for cell in [*earlier.manifest.cells, *chosen]}
+    by_key = {cell.key: cell for cell in [*earlier.manifest.cells, *selected_cells]}
     manifest = msgspec.structs.replace(manifest, created=earlier.manifest.created, cells=[*by_key.values()])
     return Study(folder, manifest, earlier.results)
 
 
 def _refuse_other_options(folder: Path, earlier: Manifest, now: Manifest) -> None:
-    before, after = ({**msgspec.structs.asdict(each.options), "device": each.device} for each in (earlier, now))
+    before, after = (
+        {**msgspec.structs.asdict(manifest.options), "device": manifest.device} for manifest in (earlier, now)
+    )
     different = [f"{name} {before[name]}, now {after[name]}" for name in after if before[name] != after[name]]
     if different:
         raise OtherOptionsError(folder, "; ".join(different))

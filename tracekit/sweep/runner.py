@@ -48,24 +48,24 @@ class SweepOptions:
 def sweep(options: SweepOptions) -> int:
     """Run every cell that is not finished; returns 1 if any failed. After Ctrl-C, the finished cells remain."""
     swept = changed(read_sweep(options.file), options.epochs, options.seeds, options.threads)
-    chosen = selected(swept, options.only)
+    cells = selected(swept, options.only)
     device = ",".join(options.devices)
     if options.dry_run:
-        study = planned(options.out, options.file.name, swept, chosen, device)
-        for line in messages.dry_run(study, chosen, _due(study, chosen, options)):
+        study = planned(options.out, options.file.name, swept, cells, device)
+        for line in messages.dry_run(study, cells, _due(study, cells, options)):
             options.tell(line)
         return 0
-    for cell in chosen:
+    for cell in cells:
         check_options(_options_of_cell(cell, swept, options, options.devices[0]), "sweep")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         with interruption.by_any_signal(), folder_lock(), locked(options.out):
-            study = planned(options.out, options.file.name, swept, chosen, device)
+            study = planned(options.out, options.file.name, swept, cells, device)
             shutil.rmtree(options.out / RUNNING, ignore_errors=True)  # left by a sweep that was killed
             (options.out / CELLS).mkdir(exist_ok=True)
             write_json(study.manifest, options.out / MANIFEST)
-            due = _due(study, chosen, options)
-            progress = messages.Progress(study, chosen, due, options.tell, len(options.devices))
+            due = _due(study, cells, options)
+            progress = messages.Progress(study, cells, due, options.tell, len(options.devices))
             progress.resume()
             _run_all(due, swept, options, progress)
             summarize_memory(read_study(options.out).finished, options.tell)  # of earlier sweeps
@@ -74,13 +74,13 @@ def sweep(options: SweepOptions) -> int:
     finished = read_study(options.out)
     for line in messages.ending(finished, options.out):
         options.tell(line)
-    keys = {cell.key for cell in chosen}
-    return int(any(each.outcome != "ok" for each in finished.results if each.cell.key in keys))
+    keys = {cell.key for cell in cells}
+    return int(any(result.outcome != "ok" for result in finished.results if result.cell.key in keys))
 
 
-def _due(study: Study, chosen: Sequence[Cell], options: SweepOptions) -> list[Cell]:
-    outcomes = {each.cell.key: each.outcome for each in study.results}
-    return [cell for cell in chosen if is_due(outcomes.get(cell.key, "planned"), options.retry)]
+def _due(study: Study, cells: Sequence[Cell], options: SweepOptions) -> list[Cell]:
+    outcomes = {result.cell.key: result.outcome for result in study.results}
+    return [cell for cell in cells if is_due(outcomes.get(cell.key, "planned"), options.retry)]
 
 
 def _run_all(due: list[Cell], swept: Sweep, options: SweepOptions, progress: messages.Progress) -> None:
@@ -89,11 +89,11 @@ def _run_all(due: list[Cell], swept: Sweep, options: SweepOptions, progress: mes
         for cell in due:
             _run(cell, swept, options, options.devices[0], progress)
         return
-    left, free = iter(due), [*options.devices]
+    remaining, free = iter(due), [*options.devices]
     with ThreadPoolExecutor(len(options.devices)) as pool, interruption.reaching_threads():
         running: dict[Future[None], str] = {}
         while True:
-            while free and (cell_due := next(left, None)) is not None:
+            while free and (cell_due := next(remaining, None)) is not None:
                 device = free.pop()
                 running[pool.submit(_run, cell_due, swept, options, device, progress)] = device
             if not running:
@@ -137,30 +137,32 @@ def _capture(options: Options) -> tuple[Outcome, str | None]:
     return variant.outcome, variant.error
 
 
-def _options_of_cell(cell: Cell, swept: Sweep, options: SweepOptions, device: str, out: Path = Path(RUN)) -> Options:
-    base, given = options.file.resolve().parent, swept.options
+def _options_of_cell(
+    cell: Cell, swept: Sweep, options: SweepOptions, device: str, run_file: Path = Path(RUN)
+) -> Options:
+    base, settings = options.file.resolve().parent, swept.options
     return Options(
         program=base / cell.program,
         variants=[cell.variant],
         params={} if cell.script else {name: text_of(value) for name, value in cell.params.items()},
         device=device,
-        backend=given.backend,
-        steps=given.steps,
-        warmup=given.warmup,
+        backend=settings.backend,
+        steps=settings.steps,
+        warmup=settings.warmup,
         seed=cell.seed,
-        timeout=given.timeout,
-        passes=given.passes,
-        epochs=given.epochs if cell.workload == "training" and not cell.script else 0,
+        timeout=settings.timeout,
+        passes=settings.passes,
+        epochs=settings.epochs if cell.workload == "training" and not cell.script else 0,
         seeds=1,
-        budget=given.budget,
-        threads=given.threads,
+        budget=settings.budget,
+        threads=settings.threads,
         arguments=cell.script_arguments if cell.script else (),
-        step_at=given.step_at if cell.script else "",
-        step_every=given.step_every if cell.script else 1,
+        step_at=settings.step_at if cell.script else "",
+        step_every=settings.step_every if cell.script else 1,
         is_script=cell.script,
         workload=cell.workload,
         python=str(base / cell.python) if cell.python else "",
-        out=out,
+        out=run_file,
         tell=lambda _: None,
     )
 

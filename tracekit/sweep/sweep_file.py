@@ -64,7 +64,7 @@ class Sweep(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def grids(self) -> list[Grid]:
         """The grids with all defaults filled in."""
-        return [self._filled(each) for each in self.grid or [Grid()]]
+        return [self._filled(grid) for grid in self.grid or [Grid()]]
 
     def _filled(self, grid: Grid) -> Grid:
         names = [field for field in Grid.__struct_fields__ if getattr(grid, field) is None]
@@ -108,6 +108,6 @@ def _check_programs(path: Path, grid: Grid) -> None:
 
 def _in_toml(error: str) -> str:
     """msgspec's sentence with keys as in TOML: `$.sweep.seeds[0]` becomes `sweep.seeds[0]`."""
-    what, _, where = error.partition(" - at `$.")
-    what = what[0].lower() + what[1:]
-    return f"{what}, at {where.removesuffix('`')}" if where else what
+    problem, _, key = error.partition(" - at `$.")
+    problem = problem[0].lower() + problem[1:]
+    return f"{problem}, at {key.removesuffix('`')}" if key else problem

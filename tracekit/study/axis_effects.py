@@ -29,10 +29,10 @@ class AxisEffect:
 
 def axis_effects(study: Study) -> Iterator[AxisEffect]:
     """Each axis with its first measured value as the reference, in the order of the plan."""
-    measured = Study(study.folder, study.manifest, [each for each in study.results if each.measured])
+    measured = Study(study.folder, study.manifest, [result for result in study.results if result.measured])
     for axis, occurring in values_of(measured.cells).items():
-        reference, *others = occurring
-        for value in others if axis not in _NOT_AXES else ():
+        reference, *other_values = occurring
+        for value in other_values if axis not in _NOT_AXES else ():
             logs = [math.log(pair.ratio) for pair in pairs(measured, axis, value, reference) if pair.ratio]
             if logs:
                 middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)

@@ -74,16 +74,16 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             "seed": str(self.seed),
         }
 
-    def matches(self, wanted: dict[str, list[str]]) -> bool:
+    def matches(self, selection: dict[str, list[str]]) -> bool:
         """Whether each of these axes has one of these values; an axis that the cell does not have never matches."""
         axes = self.axes
-        return all(name in axes and axes[name] in values for name, values in wanted.items())
+        return all(name in axes and axes[name] in values for name, values in selection.items())
 
     @property
     def script_arguments(self) -> list[str]:
         """The arguments of a script."""
-        given = [f"--{name}={text_of(value)}" for name, value in self.params.items()]
-        return [*self.arguments, *given]
+        flags = [f"--{name}={text_of(value)}" for name, value in self.params.items()]
+        return [*self.arguments, *flags]
 
 
 def values_of(cells: Iterable[Cell]) -> dict[str, list[str]]:

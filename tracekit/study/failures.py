@@ -37,25 +37,31 @@ def reasons(study: Study) -> list[Reason]:
     for result in study.finished:
         if result.record is not None and result.outcome != "ok":
             alike.setdefault((result.outcome, _NUMBER.sub("#", result.record.error or "")), []).append(result)
-    every = values_of(study.cells)
-    made = [
-        Reason(outcome, _error(results[0]), tuple(results), _where(results, every), _change(outcome, study, results))
+    all_values = values_of(study.cells)
+    found_reasons = [
+        Reason(
+            outcome,
+            _error(results[0]),
+            tuple(results),
+            _common_values(results, all_values),
+            _change(outcome, study, results),
+        )
         for (outcome, _), results in alike.items()
     ]
-    return sorted(made, key=lambda reason: -len(reason.results))
+    return sorted(found_reasons, key=lambda reason: -len(reason.results))
 
 
 def _error(result: CellResult) -> str:
     return (result.record.error if result.record is not None else None) or "no reason was recorded"
 
 
-def _where(results: list[CellResult], every: dict[str, list[str]]) -> str:
+def _common_values(results: list[CellResult], all_values: dict[str, list[str]]) -> str:
     """The axes of which these cells have only some of the study's values."""
     values = values_of(result.cell for result in results)
     return " ".join(
         f"{axis}={'|'.join(occurring)}"
         for axis, occurring in values.items()
-        if axis not in _AXES_OF_VARIANTS and len(occurring) < len(every[axis])
+        if axis not in _AXES_OF_VARIANTS and len(occurring) < len(all_values[axis])
     )
 
 

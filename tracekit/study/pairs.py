@@ -19,14 +19,14 @@ class Pair:
     value: str
     reference: str
     common: dict[str, str]
-    ours: CellResult
-    theirs: CellResult
+    result: CellResult
+    reference_result: CellResult
 
     @property
     def ratio(self) -> float | None:
         """The step time at the value divided by that at the reference; None if one was not measured."""
-        ours, theirs = self.ours.measured, self.theirs.measured
-        return ours.step_ns / theirs.step_ns if ours is not None and theirs is not None else None
+        measured, reference = self.result.measured, self.reference_result.measured
+        return measured.step_ns / reference.step_ns if measured is not None and reference is not None else None
 
 
 def pairs(study: Study, axis: str, value: str, reference: str) -> Iterator[Pair]:
@@ -35,14 +35,14 @@ def pairs(study: Study, axis: str, value: str, reference: str) -> Iterator[Pair]
     for result in study.results:
         # The variant consists of its mode and settings, so it differs if any of them does.
         axes = {name: text for name, text in result.cell.axes.items() if name != "variant"}
-        here = axes.pop(axis, None)
+        cell_value = axes.pop(axis, None)
         for implied in _IMPLIED.get(axis, ()):
             axes.pop(implied, None)
-        if here in (value, reference):
-            by_rest.setdefault(frozenset(axes.items()), {})[here] = result
-    for common, both in by_rest.items():
-        if len(both) == 2:
-            yield Pair(axis, value, reference, dict(common), both[value], both[reference])
+        if cell_value in (value, reference):
+            by_rest.setdefault(frozenset(axes.items()), {})[cell_value] = result
+    for common, by_value in by_rest.items():
+        if len(by_value) == 2:
+            yield Pair(axis, value, reference, dict(common), by_value[value], by_value[reference])
 
 
 def cures(study: Study) -> list[str]:

@@ -19,7 +19,7 @@ class Row:
 
     def speed_up(self, variant: str) -> SpeedUp | None:
         """How that variant compares with the baseline; None if it cannot be compared."""
-        return next((each for each in self.setting.speed_ups if each.group.variant == variant), None)
+        return next((comparison for comparison in self.setting.speed_ups if comparison.group.variant == variant), None)
 
 
 def model_of(axes: dict[str, str]) -> str:
@@ -34,11 +34,11 @@ def data_of(axes: dict[str, str]) -> str:
 
 def rows(settings: Sequence[Setting], workload: str | None = None) -> list[Row]:
     """A row for each setting; if a workload is named, only for its settings."""
-    rest = names_of([{"recipe": "", **_rest(each.axes)} for each in settings])
+    rest = names_of([{"recipe": "", **_rest(setting.axes)} for setting in settings])
     return [
-        Row(model_of(each.axes), data_of(each.axes), name.strip(), each)
-        for each, name in zip(settings, rest, strict=True)
-        if workload in (None, each.axes["workload"])
+        Row(model_of(setting.axes), data_of(setting.axes), name.strip(), setting)
+        for setting, name in zip(settings, rest, strict=True)
+        if workload in (None, setting.axes["workload"])
     ]
 
 

@@ -39,9 +39,9 @@ class Recommendation:
         if self.best is not None:
             return self.best.basis
         compared = self.setting.speed_ups
-        if any(each.basis == ONE_PASS for each in compared):
+        if any(comparison.basis == ONE_PASS for comparison in compared):
             return ONE_PASS
-        if compared and all(each.noise for each in compared):
+        if compared and all(comparison.noise for comparison in compared):
             return "within noise"
         return compared[0].basis if compared else None
 
@@ -61,24 +61,30 @@ def recommend(setting: Setting) -> Recommendation:
 
 
 def _best(setting: Setting) -> SpeedUp | None:
-    faster = [each for each in setting.speed_ups if each.time_ratio < 1 and not each.noise and _computes_the_same(each)]
+    faster = [
+        comparison
+        for comparison in setting.speed_ups
+        if comparison.time_ratio < 1 and not comparison.noise and _computes_the_same(comparison)
+    ]
     if not faster:
         return None
-    fastest = min(faster, key=lambda each: each.time_ratio)
-    alike = [each for each in faster if each is fastest or _within_noise(each.group, fastest.group)]
-    return min(alike, key=lambda each: (each.group.compile_ns or 0.0, each.time_ratio))
+    fastest = min(faster, key=lambda comparison: comparison.time_ratio)
+    alike = [
+        comparison for comparison in faster if comparison is fastest or _within_noise(comparison.group, fastest.group)
+    ]
+    return min(alike, key=lambda comparison: (comparison.group.compile_ns or 0.0, comparison.time_ratio))
 
 
-def _computes_the_same(each: SpeedUp) -> bool:
-    return not each.losses_differ and not _trains_worse(each)
+def _computes_the_same(comparison: SpeedUp) -> bool:
+    return not comparison.losses_differ and not _trains_worse(comparison)
 
 
-def _trains_worse(each: SpeedUp) -> bool:
-    return each.accuracy is not None and each.accuracy.verdict == "worse"
+def _trains_worse(comparison: SpeedUp) -> bool:
+    return comparison.accuracy is not None and comparison.accuracy.verdict == "worse"
 
 
-def _within_noise(group: Group, other: Group) -> bool:
-    compared = speed_up(group, other)
+def _within_noise(group: Group, rival: Group) -> bool:
+    compared = speed_up(group, rival)
     return compared is None or compared.noise
 
 
@@ -87,27 +93,27 @@ def _use(best: SpeedUp) -> str:
     pays = f", breaks even after {count(round(steps))} steps" if steps is not None else ""
     trained = best.accuracy
     loses = f", no loss of {trained.metric}" if trained is not None and trained.verdict in ("no loss", "better") else ""
-    return f"use {best.group.variant}, {_said(best)}{pays}{loses}"
+    return f"use {best.group.variant}, {_in_words(best)}{pays}{loses}"
 
 
-def _said(each: SpeedUp) -> str:
+def _in_words(comparison: SpeedUp) -> str:
     """`1.31 × faster than eager (1.25–1.40)`."""
-    slower = each.time_ratio > 1
-    low, high = each.interval or (each.time_ratio, each.time_ratio)
+    slower = comparison.time_ratio > 1
+    low, high = comparison.interval or (comparison.time_ratio, comparison.time_ratio)
     ends = (low, high) if slower else (1 / high, 1 / low if low else float("inf"))
-    factor = each.time_ratio if slower else each.speed_up
-    seeds = f" over {each.seeds} seeds" if each.seeds > 1 else ""
-    interval = f" ({ends[0]:.2f}–{ends[1]:.2f}{seeds})" if each.interval else ""
-    return f"{ratio(factor)} {'slower' if slower else 'faster'} than {each.baseline.variant}{interval}"
+    factor = comparison.time_ratio if slower else comparison.speed_up
+    seeds = f" over {comparison.seeds} seeds" if comparison.seeds > 1 else ""
+    interval = f" ({ends[0]:.2f}–{ends[1]:.2f}{seeds})" if comparison.interval else ""
+    return f"{ratio(factor)} {'slower' if slower else 'faster'} than {comparison.baseline.variant}{interval}"
 
 
 def _reasons(setting: Setting, best: SpeedUp | None) -> Iterator[str]:
     """Why each of the other variants is not recommended."""
-    others = [each for each in setting.speed_ups if each is not best]
-    for each in others[:_NOTED]:
-        yield _why_not(each, best)
-    if len(others) > _NOTED:
-        yield f"{len(others) - _NOTED} more are not better either"
+    rejected = [comparison for comparison in setting.speed_ups if comparison is not best]
+    for comparison in rejected[:_NOTED]:
+        yield _why_not(comparison, best)
+    if len(rejected) > _NOTED:
+        yield f"{len(rejected) - _NOTED} more are not better either"
     for group in setting.groups[1:]:
         if group.failures and not group.measured:
             yield f"{group.variant} failed ({group.failures[0].outcome})"
@@ -115,22 +121,24 @@ def _reasons(setting: Setting, best: SpeedUp | None) -> Iterator[str]:
             yield f"{group.variant} has no seed in common with {setting.groups[0].variant}, so they cannot be compared"
 
 
-def _why_not(each: SpeedUp, best: SpeedUp | None) -> str:
-    name, cost = each.group.variant, each.group.mean(cold_cost_ns) or 0.0
+def _why_not(comparison: SpeedUp, best: SpeedUp | None) -> str:
+    name, cost = comparison.group.variant, comparison.group.mean(cold_cost_ns) or 0.0
     compiling = f" and takes {duration(cost)} to compile" if cost > _COSTLY_NS else ""
-    if each.losses_differ:
+    if comparison.losses_differ:
         return f"{name} computes different losses"
-    if _trains_worse(each) and each.accuracy is not None:
-        return f"{name} trains worse ({each.accuracy.metric})"
-    if each.group.ran_eagerly:
-        return f"{name} ran eagerly ({each.group.ran_eagerly})"
-    limit = ", after the compiler gave up at the recompile limit" if each.group.gave_up else ""
-    if each.interval is None:
-        return f"{name} cannot be told from {each.baseline.variant}: one pass each proves nothing{compiling}{limit}"
-    if each.noise:
-        return f"{name} is within noise of {each.baseline.variant}{compiling}{limit}"
-    if each.time_ratio > 1:
-        return f"{name} is {_said(each)}{compiling}{limit}"
-    if best is not None and _within_noise(each.group, best.group):
+    if _trains_worse(comparison) and comparison.accuracy is not None:
+        return f"{name} trains worse ({comparison.accuracy.metric})"
+    if comparison.group.ran_eagerly:
+        return f"{name} ran eagerly ({comparison.group.ran_eagerly})"
+    limit = ", after the compiler gave up at the recompile limit" if comparison.group.gave_up else ""
+    if comparison.interval is None:
+        return (
+            f"{name} cannot be told from {comparison.baseline.variant}: one pass each proves nothing{compiling}{limit}"
+        )
+    if comparison.noise:
+        return f"{name} is within noise of {comparison.baseline.variant}{compiling}{limit}"
+    if comparison.time_ratio > 1:
+        return f"{name} is {_in_words(comparison)}{compiling}{limit}"
+    if best is not None and _within_noise(comparison.group, best.group):
         return f"{name} is as fast within noise, but takes longer to compile ({duration(cost)})"
-    return f"{name} is only {_said(each)}{compiling}{limit}"
+    return f"{name} is only {_in_words(comparison)}{compiling}{limit}"

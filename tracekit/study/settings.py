@@ -27,18 +27,18 @@ class Group:
     @cached_property
     def measured(self) -> dict[int, Measured]:
         """The measurements, by seed."""
-        return {each.cell.seed: each.measured for each in self.results if each.measured is not None}
+        return {result.cell.seed: result.measured for result in self.results if result.measured is not None}
 
-    def only(self, seeds: Collection[int]) -> "Group":
+    def with_seeds(self, seeds: Collection[int]) -> "Group":
         """Its cells with these seeds."""
-        if all(each.cell.seed in seeds for each in self.results):
+        if all(result.cell.seed in seeds for result in self.results):
             return self
-        return replace(self, results=tuple(each for each in self.results if each.cell.seed in seeds))
+        return replace(self, results=tuple(result for result in self.results if result.cell.seed in seeds))
 
     @property
     def step_ns(self) -> float | None:
         """The geometric mean over the seeds; None where nothing was measured."""
-        times = [each.step_ns for each in self.measured.values()]
+        times = [measured.step_ns for measured in self.measured.values()]
         return statistics.geometric_mean(times) if times else None
 
     @property
@@ -47,7 +47,7 @@ class Group:
         unknown."""
         if len(self.measured) == 1:
             return step_interval(next(iter(self.measured.values())))
-        logs = [math.log(each.step_ns) for each in self.measured.values()]
+        logs = [math.log(measured.step_ns) for measured in self.measured.values()]
         if not logs:
             return None
         middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)
@@ -56,49 +56,49 @@ class Group:
     @property
     def spread(self) -> float | None:
         """The standard deviation of the logarithm of the step time between seeds; None for fewer than two."""
-        logs = [math.log(each.step_ns) for each in self.measured.values()]
+        logs = [math.log(measured.step_ns) for measured in self.measured.values()]
         return statistics.stdev(logs) if len(logs) > 1 else None
 
     @property
     def compile_ns(self) -> float | None:
         """The mean over the seeds of the time inside compilations."""
-        times = [each.compile_ns for each in self.measured.values()]
+        times = [measured.compile_ns for measured in self.measured.values()]
         return statistics.fmean(times) if times else None
 
     @property
     def variants(self) -> list[Variant]:
         """The variants in the runs of its cells, including those that ended early."""
-        return [each.variant for each in self.results if each.variant is not None]
+        return [result.variant for result in self.results if result.variant is not None]
 
     def mean(self, read: Callable[[Variant], float | None]) -> float | None:
         """The mean over the seeds of a value in the runs; None if no run has it."""
-        values = [value for each in self.variants if (value := read(each)) is not None]
+        values = [value for variant in self.variants if (value := read(variant)) is not None]
         return statistics.fmean(values) if values else None
 
     def most(self, read: Callable[[Variant], float | None]) -> float | None:
         """The highest value over the seeds; None if no run has it."""
-        return max((value for each in self.variants if (value := read(each)) is not None), default=None)
+        return max((value for variant in self.variants if (value := read(variant)) is not None), default=None)
 
     @property
     def trainings(self) -> list[Training]:
         """The trainings that finished, of all seeds."""
-        return [made for each in self.variants for made in each.trainings]
+        return [training for variant in self.variants for training in variant.trainings]
 
     @property
     def failures(self) -> list[CellResult]:
         """The cells that did not succeed."""
-        return [each for each in self.results if each.outcome not in ("ok", "planned")]
+        return [result for result in self.results if result.outcome not in ("ok", "planned")]
 
     @property
     def ran_eagerly(self) -> str | None:
         """Why it ran eagerly although it should have been compiled; None if it did not."""
-        effective = (each.variant.effective.ran_eagerly for each in self.results if each.variant is not None)
+        effective = (result.variant.effective.ran_eagerly for result in self.results if result.variant is not None)
         return next((why for why in effective if why), None)
 
     @property
     def gave_up(self) -> bool:
         """Whether the compiler gave up on a function at the recompile limit."""
-        return any(each.variant.ledger.limits for each in self.results if each.variant is not None)
+        return any(result.variant.ledger.limits for result in self.results if result.variant is not None)
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,11 @@ class SpeedUp:
     @property
     def break_even_steps(self) -> float | None:
         """After how many steps the time saved makes up for the slower start; None if it is not certain to save any."""
-        extra, theirs, base = self.group.mean(cold_cost_ns), self.baseline.mean(cold_cost_ns), self.baseline.step_ns
-        if self.noise or self.time_ratio >= 1 or extra is None or theirs is None or base is None:
+        extra, baseline_cost = self.group.mean(cold_cost_ns), self.baseline.mean(cold_cost_ns)
+        base = self.baseline.step_ns
+        if self.noise or self.time_ratio >= 1 or extra is None or baseline_cost is None or base is None:
             return None
-        return steps_to_break_even(extra - theirs, base * (1 - self.time_ratio))
+        return steps_to_break_even(extra - baseline_cost, base * (1 - self.time_ratio))
 
     @property
     def losses_differ(self) -> bool:
@@ -166,8 +167,8 @@ class Setting:
     def speed_ups(self) -> list[SpeedUp]:
         """Every variant that can be compared with the baseline."""
         base = self.baseline
-        made = (speed_up(group, base) for group in self.groups[1:] if base is not None)
-        return [each for each in made if each is not None]
+        comparisons = (speed_up(group, base) for group in self.groups[1:] if base is not None)
+        return [comparison for comparison in comparisons if comparison is not None]
 
 
 @lru_cache(1)  # every section needs them
@@ -179,36 +180,38 @@ def settings(study: Study) -> list[Setting]:
         variants.setdefault(result.cell.variant, []).append(result)
     names = names_of([dict(key) for key in by_setting])
     return [
-        Setting(name, dict(key), tuple(Group(dict(key), variant, tuple(each)) for variant, each in variants.items()))
+        Setting(
+            name, dict(key), tuple(Group(dict(key), variant, tuple(results)) for variant, results in variants.items())
+        )
         for name, (key, variants) in zip(names, by_setting.items(), strict=True)
     ]
 
 
-def names_of(every: Sequence[dict[str, str]]) -> list[str]:
+def names_of(all_axes: Sequence[dict[str, str]]) -> list[str]:
     """`gat_pubmed model=gat`: the recipe, and the axes in which settings of the study differ."""
     values: dict[str, set[str | None]] = {}
-    for axis in dict.fromkeys(axis for each in every for axis in each):
-        values[axis] = {each.get(axis) for each in every}
+    for axis in dict.fromkeys(axis for axes in all_axes for axis in axes):
+        values[axis] = {axes.get(axis) for axes in all_axes}
     varying = [axis for axis, different in values.items() if len(different) > 1 and axis != "recipe"]
     return [
-        " ".join([each["recipe"], *(f"{axis}={each[axis]}" for axis in varying if each.get(axis))]) for each in every
+        " ".join([axes["recipe"], *(f"{axis}={axes[axis]}" for axis in varying if axes.get(axis))]) for axes in all_axes
     ]
 
 
 def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
     """One variant compared with another at the same setting, by the seeds that both have; None if there is none."""
     seeds = [seed for seed in baseline.measured if seed in group.measured]
-    group, baseline = group.only(seeds), baseline.only(seeds)
+    group, baseline = group.with_seeds(seeds), baseline.with_seeds(seeds)
     contrasts = [contrast(group.measured[seed], baseline.measured[seed]) for seed in seeds]
     if not contrasts:
         return None
     if len(contrasts) == 1:
         return SpeedUp(group, baseline, contrasts[0].ratio, contrasts[0].interval, 1, contrasts[0].passes)
-    logs = [math.log(each.ratio) for each in contrasts]
-    prior = prior_of_pairs(*(each.measured[seed] for each in (group, baseline) for seed in seeds))
+    logs = [math.log(seed_contrast.ratio) for seed_contrast in contrasts]
+    prior = prior_of_pairs(*(side.measured[seed] for side in (group, baseline) for seed in seeds))
     middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE, prior)
     interval = interval_from_logs(middle - half, middle + half)
-    passes = min(each.passes for each in contrasts)
+    passes = min(seed_contrast.passes for seed_contrast in contrasts)
     return SpeedUp(group, baseline, math.exp(middle), interval, len(logs), passes)
 
 
@@ -219,14 +222,14 @@ def interval_text(interval: Interval | None) -> str | None:
     return f"{interval[0]:.2f}–{interval[1]:.2f}"
 
 
-def _by_seed(group: Group, other: Group) -> Iterator[tuple[CellResult, CellResult]]:
-    theirs = {each.cell.seed: each for each in other.results}
-    return ((each, theirs[each.cell.seed]) for each in group.results if each.cell.seed in theirs)
+def _by_seed(group: Group, baseline: Group) -> Iterator[tuple[CellResult, CellResult]]:
+    by_seed = {result.cell.seed: result for result in baseline.results}
+    return ((result, by_seed[result.cell.seed]) for result in group.results if result.cell.seed in by_seed)
 
 
-def _losses_differ(ours: CellResult, theirs: CellResult) -> bool:
-    if ours.variant is None or theirs.variant is None:
+def _losses_differ(result: CellResult, baseline: CellResult) -> bool:
+    if result.variant is None or baseline.variant is None:
         return False
-    difference = divergence(theirs.variant.losses, ours.variant.losses)
-    tolerance = loss_tolerance(ours.variant.loss_drift, theirs.variant.loss_drift)
+    difference = divergence(baseline.variant.losses, result.variant.losses)
+    tolerance = loss_tolerance(result.variant.loss_drift, baseline.variant.loss_drift)
     return difference is not None and difference > tolerance

@@ -111,12 +111,12 @@ class Study:
     @property
     def cells(self) -> list[Cell]:
         """The cells of all results."""
-        return [each.cell for each in self.results]
+        return [result.cell for result in self.results]
 
     @property
     def finished(self) -> list[CellResult]:
         """The cells that have run, whether they succeeded or failed."""
-        return [each for each in self.results if each.record is not None]
+        return [result for result in self.results if result.record is not None]
 
 
 def is_study(path: str | Path) -> bool:

@@ -58,18 +58,18 @@ def _rows(pairs: list[Pair]) -> Iterator[dict[str, Any]]:
     axes_of = [{name: value for name, value in pair.common.items() if name != "recipe"} for pair in pairs]
     names = names_of([{"recipe": pair.common["recipe"], **axes} for pair, axes in zip(pairs, axes_of, strict=True)])
     for pair, name in zip(pairs, names, strict=True):
-        above_bytes = [_above_start_bytes(result) for result in (pair.ours, pair.theirs)]
+        above_bytes = [_above_start_bytes(result) for result in (pair.result, pair.reference_result)]
         yield {
             "setting": name,
             "axis": pair.axis,
             "value": pair.value,
             "against": pair.reference,
-            "step_ns": _step_ns(pair.ours),
-            "against_step_ns": _step_ns(pair.theirs),
+            "step_ns": _step_ns(pair.result),
+            "against_step_ns": _step_ns(pair.reference_result),
             "speed_up": 1 / pair.ratio if pair.ratio else None,
             "memory": above_bytes[0] / above_bytes[1] if above_bytes[0] is not None and above_bytes[1] else None,
-            "outcome": pair.ours.outcome,
-            "against_outcome": pair.theirs.outcome,
+            "outcome": pair.result.outcome,
+            "against_outcome": pair.reference_result.outcome,
         }
 
 

@@ -73,21 +73,22 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     """The reading from the passes of both runs."""
     assert after.variant is not None
     assert before.variant is not None
-    ours, theirs = after.variant.measured, before.variant.measured
-    assert ours is not None
-    assert theirs is not None
-    compared = contrast(ours, theirs, SURE)
+    measured_after, measured_before = after.variant.measured, before.variant.measured
+    assert measured_after is not None
+    assert measured_before is not None
+    compared = contrast(measured_after, measured_before, SURE)
     if compared.interval is None:
         return Reading(reading.value, why=ONE_PASS, margin=None, certain=False)
-    base = theirs.step_ns / NS_PER_MS
+    base = measured_before.step_ns / NS_PER_MS
     interval = (compared.interval[0] * base, compared.interval[1] * base)
 
-    def half_width(inside: float) -> float:
-        ends = contrast(ours, theirs, inside).interval
+    def half_width(confidence: float) -> float:
+        ends = contrast(measured_after, measured_before, confidence).interval
         return math.inf if ends is None else math.log(ends[1] / ends[0]) / 2
 
     log_margin = margin(half_width)
-    if ours.passes == theirs.passes:  # a run against itself: that its passes equal themselves says nothing about others
-        logs = [math.log(each.step_ns) for each in ours.counted_passes]
-        log_margin = margin_of_passes(logs, logs, prior_of_passes(ours))
+    if measured_after.passes == measured_before.passes:
+        # A run against itself: that its passes equal themselves says nothing about others.
+        logs = [math.log(measured_pass.step_ns) for measured_pass in measured_after.counted_passes]
+        log_margin = margin_of_passes(logs, logs, prior_of_passes(measured_after))
     return Reading(reading.value, interval, factor=math.exp(min(log_margin, LARGEST_LOG)))

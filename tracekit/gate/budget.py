@@ -44,28 +44,28 @@ def read_budget(path: Path) -> Budget:
     variants = content.get("variant")
     if not isinstance(variants, dict) or not variants:
         raise BudgetError(path, "it limits nothing: write [variant.NAME] and below it, for example, wall_ms = 12.5")
-    return Budget({name: _limits(path, name, of) for name, of in variants.items()}, _allowed(path, content))
+    return Budget({name: _limits(path, name, limits) for name, limits in variants.items()}, _allowed(path, content))
 
 
-def _limits(path: Path, variant: str, given: Any) -> dict[str, float]:
-    if not isinstance(given, dict):
+def _limits(path: Path, variant: str, table: Any) -> dict[str, float]:
+    if not isinstance(table, dict):
         raise BudgetError(path, f"variant.{variant} is not a table: write [variant.{variant}]")
-    for metric, limit in given.items():
-        _known(path, metric)
+    for metric, limit in table.items():
+        _check_metric(path, metric)
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
             raise BudgetError(path, f"{metric} of {variant} is not a number of at least 0")
-    return {metric: float(limit) for metric, limit in given.items()}
+    return {metric: float(limit) for metric, limit in table.items()}
 
 
 def _allowed(path: Path, content: dict[str, Any]) -> frozenset[str]:
     allowed = content.get("allow_unanswered", [])
-    if not isinstance(allowed, list) or not all(isinstance(each, str) for each in allowed):
+    if not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
         raise BudgetError(path, 'allow_unanswered is not a list of metrics: write allow_unanswered = ["syncs"]')
     for metric in allowed:
-        _known(path, metric)
+        _check_metric(path, metric)
     return frozenset(allowed)
 
 
-def _known(path: Path, metric: str) -> None:
+def _check_metric(path: Path, metric: str) -> None:
     if metric not in METRICS:
         raise BudgetError(path, f"{metric!r} is not a metric. Available: {', '.join(METRICS)}")

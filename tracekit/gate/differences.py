@@ -10,27 +10,37 @@ from tracekit.report.conditions import different_things
 def differences(new: Subject, old: Subject) -> list[str]:
     """A sentence for each of recipe, parameters, data, device and threads in which a variant differs from the earlier
     one."""
-    said: dict[str, list[str]] = {}
+    names_by_sentence: dict[str, list[str]] = {}
     for before, after in pairs(new, old):
         if after is not None:
-            for what, now, earlier in _differing(after, before):
-                said.setdefault(f"a different {what} than in the earlier run ({now}; {earlier})", []).append(
-                    before.name
-                )
-    return [f"{', '.join(names)}: {text}: that alone may make it slower or faster" for text, names in said.items()]
+            for aspect, now, earlier in _differing(after, before):
+                names_by_sentence.setdefault(
+                    f"a different {aspect} than in the earlier run ({now}; {earlier})", []
+                ).append(before.name)
+    return [
+        f"{', '.join(names)}: {text}: that alone may make it slower or faster"
+        for text, names in names_by_sentence.items()
+    ]
 
 
 def _differing(after: Member, before: Member) -> Iterator[tuple[str, str, str]]:
-    others = [*different_things(after, before)]
-    threads, earlier_threads = (of.run.environment.get("threads") if of.run else None for of in (after, before))
+    changes = [*different_things(after, before)]
+    threads, earlier_threads = (
+        member.run.environment.get("threads") if member.run else None for member in (after, before)
+    )
     if threads and earlier_threads and threads != earlier_threads:
-        others.append(("number of threads", str(threads), str(earlier_threads)))
-    yield from others
-    if any(what == "recipe" for what, _, _ in others):
+        changes.append(("number of threads", str(threads), str(earlier_threads)))
+    yield from changes
+    if any(aspect == "recipe" for aspect, _, _ in changes):
         return  # their parameters cannot be compared
-    ours, theirs = _params(after), _params(before)
-    if differing := [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]:
-        now, earlier = (", ".join(f"{key}={of.get(key, 'none')}" for key in differing) for of in (ours, theirs))
+    params_after, params_before = _params(after), _params(before)
+    if differing := [
+        key for key in {**params_after, **params_before} if params_after.get(key) != params_before.get(key)
+    ]:
+        now, earlier = (
+            ", ".join(f"{key}={params.get(key, 'none')}" for key in differing)
+            for params in (params_after, params_before)
+        )
         yield "set of parameters", now, earlier
 
 

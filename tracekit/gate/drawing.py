@@ -43,7 +43,7 @@ def as_json(check: Check, options: Options) -> str:
     """The check as JSON, `tracekit.check/1`."""
     content = {
         "schema": SCHEMA,
-        "seen": seen(check),
+        "seen": sensitivity(check),
         "detectable": worst.detectable if (worst := _least_certain(check.rows)) else None,
         "failed": failed(check.rows),
         "warnings": check.warnings,
@@ -59,7 +59,7 @@ def as_junit(check: Check, options: Options) -> str:
     errors = sum(row.outcome == "unanswered" for row in failing)
     suite = _suite(len(check.rows), len(failing) - errors, errors)
     properties = ElementTree.SubElement(suite, "properties")
-    ElementTree.SubElement(properties, "property", name="seen", value=sanitize(seen(check)))
+    ElementTree.SubElement(properties, "property", name="seen", value=sanitize(sensitivity(check)))
     for row in check.rows:
         case = ElementTree.SubElement(suite, "testcase", classname=sanitize(row.variant), name=sanitize(row.metric))
         if row.fails:
@@ -67,7 +67,7 @@ def as_junit(check: Check, options: Options) -> str:
             ElementTree.SubElement(case, kind, type=row.outcome, message=sanitize(_sentence(row)))
         elif row.outcome == "allowed":
             ElementTree.SubElement(case, "skipped", message=sanitize(row.why))
-    ElementTree.SubElement(suite, "system-out").text = sanitize("\n".join([seen(check), *check.warnings]))
+    ElementTree.SubElement(suite, "system-out").text = sanitize("\n".join([sensitivity(check), *check.warnings]))
     return _xml(suite)
 
 
@@ -106,23 +106,23 @@ def _blocks(check: Check) -> list[Block]:
     ]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _COLUMNS, strict=True)]
     table = Table("check", pa.Table.from_arrays(arrays, schema=_COLUMNS))
-    blocks: list[Block] = [Sentences((seen(check),)), table, Sentences((_summary(rows),))]
+    blocks: list[Block] = [Sentences((sensitivity(check),)), table, Sentences((_summary(rows),))]
     if check.warnings:
         blocks.append(Notes(tuple(Note("warning", (), f"{warning}.") for warning in check.warnings)))
     return blocks
 
 
-def seen(check: Check) -> str:
+def sensitivity(check: Check) -> str:
     """What the check could have seen: the smallest regression that none of its times would have hidden."""
     unknown = [row for row in check.rows if row.value is not None and not row.exact and row.detectable is None]
     unknown = [row for row in unknown if row.why]
     sentences = []
     if worst := _least_certain(check.rows):
-        what = "Values more than {} above their limit" if check.of == "limit" else "Regressions of more than {}"
-        which = f"; {_of(worst)} is the least certain" if len(check.rows) > 1 else ""
-        sentences.append(f"{what.format(percent(worst.detectable))} would have been seen, 19 times in 20{which}.")
+        sentence = "Values more than {} above their limit" if check.base == "limit" else "Regressions of more than {}"
+        weakest = f"; {_name_of(worst)} is the least certain" if len(check.rows) > 1 else ""
+        sentences.append(f"{sentence.format(percent(worst.detectable))} would have been seen, 19 times in 20{weakest}.")
     if unknown:
-        rows = ", ".join(map(_of, unknown[:_NAMED])) + (" and others" if len(unknown) > _NAMED else "")
+        rows = ", ".join(map(_name_of, unknown[:_NAMED])) + (" and others" if len(unknown) > _NAMED else "")
         sentences.append(f"What could have been seen is unknown for {rows}: {unknown[0].why}.")
     if not sentences:
         counted = any(row.exact for row in check.rows)
@@ -134,7 +134,7 @@ def _least_certain(rows: Sequence[Row]) -> Row | None:
     return max((row for row in rows if row.detectable is not None), key=lambda row: row.detectable or 0, default=None)
 
 
-def _of(row: Row) -> str:
+def _name_of(row: Row) -> str:
     return f"{row.metric} of {row.variant}"
 
 
@@ -162,10 +162,10 @@ def _summary(rows: Sequence[Row]) -> str:
 
 def _sentence(row: Row) -> str:
     if row.value is None:
-        return f"{_of(row)}: {row.why}"
+        return f"{_name_of(row)}: {row.why}"
     interval = "" if row.interval is None else f" ({' … '.join(map(_figure, row.interval))})"
     why = f"; {row.why}" if row.why else ""
-    return f"{_of(row)} is {_figure(row.value)}{interval}; the limit is {_number(row.limit)}{why}"
+    return f"{_name_of(row)} is {_figure(row.value)}{interval}; the limit is {_number(row.limit)}{why}"
 
 
 def _number(value: float | None) -> str | None:

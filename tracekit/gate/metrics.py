@@ -56,8 +56,9 @@ def _step(member: Member) -> Reading:
         another_pass = math.exp(half_width_of_mean([0.0], SURE, prior_of_passes(measured)))
         ends = low / another_pass / NS_PER_MS, high * another_pass / NS_PER_MS
         return Reading(step_ms, ends, ONE_PASS, margin=None)
-    logs, prior = [math.log(each.step_ns) for each in measured.counted_passes], prior_of_passes(measured)
-    factor = math.exp(min(margin(lambda inside: half_width_of_mean(logs, inside, prior)), LARGEST_LOG))
+    logs = [math.log(measured_pass.step_ns) for measured_pass in measured.counted_passes]
+    prior = prior_of_passes(measured)
+    factor = math.exp(min(margin(lambda confidence: half_width_of_mean(logs, confidence, prior)), LARGEST_LOG))
     return Reading(step_ms, (interval[0] / NS_PER_MS, interval[1] / NS_PER_MS), factor=factor)
 
 
@@ -83,9 +84,11 @@ def _mean(steps: Ints, profile: Profile) -> Reading:
     measured = profile.variant.measured if profile.variant is not None else None
     passes = len(measured.counted_passes) or 1 if measured is not None else 0
 
-    def half_width(inside: float) -> float:
-        within = half_width_of_mean(values, inside) if len(values) > 1 else 0.0
-        return math.hypot(within, mean * _between_passes(measured, inside) if measured is not None else 0.0)
+    def half_width(confidence: float) -> float:
+        steps_half_width = half_width_of_mean(values, confidence) if len(values) > 1 else 0.0
+        return math.hypot(
+            steps_half_width, mean * _between_passes(measured, confidence) if measured is not None else 0.0
+        )
 
     interval = (max(mean - half_width(SURE), 0.0), mean + half_width(SURE))
     if passes < 2:
@@ -95,10 +98,12 @@ def _mean(steps: Ints, profile: Profile) -> Reading:
     return Reading(mean, interval, margin=margin(half_width))
 
 
-def _between_passes(measured: Measured, inside: float) -> float:
+def _between_passes(measured: Measured, confidence: float) -> float:
     """How far another pass may be from the mean of those measured, as a share of the step."""
-    logs = [math.log(each.step_ns) for each in measured.counted_passes] or [math.log(measured.step_ns)]
-    return half_width_of_mean(logs, inside, prior_of_passes(measured)) * math.sqrt(len(logs) + 1)
+    logs = [math.log(measured_pass.step_ns) for measured_pass in measured.counted_passes] or [
+        math.log(measured.step_ns)
+    ]
+    return half_width_of_mean(logs, confidence, prior_of_passes(measured)) * math.sqrt(len(logs) + 1)
 
 
 def _of_ledger(count: Callable[[Profile | Untraced], float]) -> Read:

@@ -58,11 +58,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Check:
-    """The rows, and warnings about them. `of` is what a regression is a share of."""
+    """The rows, and warnings about them. `base` is what a regression is a share of."""
 
     rows: list[Row]
     warnings: list[str]
-    of: Literal["earlier", "limit"] = "earlier"
+    base: Literal["earlier", "limit"] = "earlier"
 
 
 def failed(rows: Iterable[Row]) -> bool:
@@ -82,8 +82,8 @@ def judged(variant: str, metric: str, limit: float, reading: Reading, demand: De
     row = Row(variant, metric, limit, reading.value, reading.interval, "pass", detectable=detectable, exact=exact)
     if low > limit and reading.certain:
         return replace(row, outcome="fail", fails=True, why=reading.why)
-    if detectable is not None and detectable > (wanted := demand.regression(limit, reference)):
-        why = f"a regression of {percent(wanted)} could not have been seen"
+    if detectable is not None and detectable > (smallest := demand.regression(limit, reference)):
+        why = f"a regression of {percent(smallest)} could not have been seen"
     elif visible is None:
         why = reading.why
     else:

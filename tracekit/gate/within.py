@@ -21,7 +21,7 @@ def _rows(subject: Subject, budget: Budget, demand: Demand) -> Iterator[Row]:
         member = members.get(variant)
         for metric, limit in limits.items():
             if member is None:
-                there = ", ".join(members)
-                yield unanswered(variant, metric, limit, f"there is no such variant, only {there}", demand)
+                names = ", ".join(members)
+                yield unanswered(variant, metric, limit, f"there is no such variant, only {names}", demand)
             else:
                 yield judged(variant, metric, limit, METRICS[metric](member), demand, reference=limit)

@@ -86,10 +86,13 @@ def test_a_trace_with_its_log(log, tmp_path, capsys):
     names = [column["name"] for column in answers["lines"]["columns"]]
     rows = [dict(zip(names, row, strict=True)) for row in answers["lines"]["rows"]]
     assert {(row["file"], row["line"], row["step_ns"]) for row in rows if row["view"] == "wall"} >= {(MINE, 7, 40_000)}
-    assert "of the calls of compiled graphs" not in answers["lines"]["sentence"]
+    assert "Compiled kernels count at the line that calls their graph" not in answers["lines"]["sentence"]
     assert main(["report", str(trace), "--format", "json"]) == 0
     answers = {answer["analysis"]: answer for answer in json.loads(capsys.readouterr().out)["answers"]}
-    assert "For 100.0 % of the calls of compiled graphs, the lines" in answers["lines"]["sentence"]
+    assert (
+        "Compiled kernels count at the line that calls their graph, for 100.0 % of its calls"
+        in answers["lines"]["sentence"]
+    )
 
 
 @pytest.mark.parametrize("content", ["", "no log\n", "V1122 x 1 y] {\n", "\t{}\n"])

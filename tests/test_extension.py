@@ -27,9 +27,8 @@ from tracekit.findings import unregister as forget_rule
 from tracekit.profile import open_subject
 from tracekit.report import blocks, report, sections
 from tracekit.report.breakdown import Part, breakdown
-from tracekit.report.registry import of_comparison, of_run, of_trace, of_variant
-from tracekit.report.registry import unregister as forget_producer
-from tracekit.report.section import Contents
+from tracekit.report.section import Contents, of_comparison, of_run, of_trace, of_variant
+from tracekit.report.section import unregister as forget_producer
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import pieces_of
 
@@ -190,7 +189,7 @@ def test_a_face(paths, tmp_path, capsys):
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_face_has_a_renderer_for_every_kind_of_block(name):
     faces.find(name)
-    module = sys.modules["tracekit.faces.shared.block_data" if name == "json" else f"tracekit.faces.{name}"]
+    module = sys.modules["tracekit.faces.shared.document" if name == "json" else f"tracekit.faces.{name}"]
     renderer = module.as_data if name == "json" else getattr(module, "written", None) or module.drawn
     assert set(blocks.KINDS) <= set(renderer.registry)
     assert set(blocks.KINDS) <= set(pieces_of.registry)

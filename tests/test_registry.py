@@ -3,7 +3,7 @@
 import pytest
 
 from tracekit import analyses, faces, findings
-from tracekit.report import registry as sections
+from tracekit.report import section as sections
 
 
 def first(*_):

@@ -9,9 +9,7 @@ from functools import singledispatch
 
 from tracekit.errors import FewTokensError
 from tracekit.faces.shared.cells import heading, lines, readable
-from tracekit.faces.shared.margins import margins
-from tracekit.faces.shared.sparks import legend
-from tracekit.faces.shared.wording import certainty, label, note_text, rests_on
+from tracekit.faces.shared.wording import certainty, label, legend, margins, note_text, rests_on
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown

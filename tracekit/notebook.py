@@ -15,13 +15,13 @@ from tracekit.fleet import open_ranks, readers
 from tracekit.plots import plot
 from tracekit.profile import Profile, Subject, open_subject
 from tracekit.report import Report, report
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 from tracekit.report.tables import every_table
 from tracekit.trace.schema import metadata
 
 if TYPE_CHECKING:
-    from tracekit.hta.analysis import ColumnAnalysis
-    from tracekit.plots.shared.chart import Chart
+    from tracekit.hta.traces import ColumnAnalysis
+    from tracekit.plots.shared import Chart
 
 
 class ShownReport(Report):

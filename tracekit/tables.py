@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import answers
-from tracekit.engine.segments import SEGMENTS
+from tracekit.engine.attribution import SEGMENTS
 from tracekit.profile import Profile
 from tracekit.trace.columns import joined
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column

@@ -11,8 +11,8 @@ from rich.console import Console
 from small import event, kernel, launch, op, step, training, write
 
 from tracekit.analyses import Answer, analysis, answers, unregister
+from tracekit.analyses.compiled_code import fallbacks
 from tracekit.analyses.compiles import kind_of
-from tracekit.analyses.fallbacks import answer as fallbacks
 from tracekit.faces import parquet, text
 from tracekit.faces.json import render
 from tracekit.kernel_class import kernel_class

@@ -8,9 +8,9 @@ from small import kernel, launch, op, step, write
 
 from tests.lines.recorded import call
 from tracekit.analyses import answers
-from tracekit.analyses.shared.row_traffic import kind_of, least_bytes
+from tracekit.analyses.message_passing import kind_of, least_bytes
 from tracekit.profile import open_subject
-from tracekit.trace.rereading.arguments import Arguments
+from tracekit.trace.rereading import Arguments
 
 F, LONG = "float", "long int"
 

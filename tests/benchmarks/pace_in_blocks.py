@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tracekit.capture.child import program, script
 from tracekit.capture.child.measure import measure
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job
 
 SCRIPT = Path(__file__).with_name("training.py")

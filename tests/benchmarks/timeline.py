@@ -17,11 +17,10 @@ from tests.benchmarks.__main__ import SEED
 from tests.benchmarks.replicate import replicate
 from tracekit.profile import Profile, open_subject
 from tracekit.timeline import Index
-from tracekit.tui.timeline.canvas import Inkwell
-from tracekit.tui.timeline.palette import Palette
-from tracekit.tui.timeline.rendering import rendered
+from tracekit.tui.timeline.canvas import Inkwell, Palette
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.view import View
+from tracekit.tui.timeline.widget import rendered
 
 FRAME_MS = 30
 _TURNS = 20

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tracekit import run as runs
-from tracekit.capture import doctor, environment, probes
+from tracekit.capture import doctor, environment
 from tracekit.capture.doctor import CHECKS, Check, Found, as_json, as_text, can_capture, examine
 from tracekit.installed import install_command
 
@@ -101,7 +101,7 @@ def test_without_torch_it_says_so(tmp_path):
 
 
 def test_a_probe_that_dies_or_fails_says_why(monkeypatch):
-    assert probes.run("no such probe") == (False, "KeyError: 'no such probe'")
+    assert doctor.run("no such probe") == (False, "KeyError: 'no such probe'")
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_a_probe_that_dies_or_fails_says_why(monkeypatch):
     ],
 )
 def test_kernels_of_later_sessions_are_counted(sessions, said):
-    assert re.search(said, probes._verdict(sessions))
+    assert re.search(said, doctor._verdict(sessions))
 
 
 @pytest.mark.parametrize(("calls", "said"), [(9, "though not its launch"), (0, "and so is its launch")])
 def test_a_kernel_without_a_row_is_a_failure(calls, said):
-    with pytest.raises(probes.ProbeError, match=said):
-        probes._verdict([(calls, 0)])
+    with pytest.raises(doctor.ProbeError, match=said):
+        doctor._verdict([(calls, 0)])
 
 
 def test_a_missing_compiler_is_named(monkeypatch):

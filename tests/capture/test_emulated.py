@@ -10,8 +10,7 @@ import warm
 
 from tests.capture.capturing import read_trace
 from tests.capture.pretended_gpu import gpu
-from tracekit.capture.child.traces import _profiler
-from tracekit.capture.child.windows import COLD, DETAIL
+from tracekit.capture.child.traces import COLD, DETAIL, _profiler
 from tracekit.capture.job import Job, PassResult
 from tracekit.run import Requested
 

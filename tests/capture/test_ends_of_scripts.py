@@ -6,7 +6,7 @@ import warm
 from tests.capture.capturing import perform, read_trace
 from tests.capture.small_scripts import EAGER, HEAD, PLAIN, event_names, profiled, script
 from tracekit import run as runs
-from tracekit.capture.child.windows import COLD, DETAIL, planned_windows
+from tracekit.capture.child.traces import COLD, DETAIL, planned_windows
 from tracekit.cli import main
 
 

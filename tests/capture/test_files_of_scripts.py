@@ -12,11 +12,11 @@ import pytest
 from tests.capture.capturing import perform
 from tests.capture.test_interruptions import start_capture
 from tracekit import run as runs
-from tracekit.capture import folder_state, process
-from tracekit.capture.folder_state import FolderState
+from tracekit.capture import process
 from tracekit.capture.job import Job
+from tracekit.capture.process import FolderState
+from tracekit.capture.undo import with_files
 from tracekit.capture.view import caches
-from tracekit.capture.written_files import with_files
 from tracekit.cli import main
 from tracekit.run import Effective
 
@@ -153,7 +153,7 @@ def foreign(tmp_path, monkeypatch):
 
 
 def test_of_a_large_folder_the_files_nearest_to_the_top_are_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_state, "_MOST_FILES", 4)
+    monkeypatch.setattr(process, "_MOST_FILES", 4)
     for name in ("deep/er/c", "deep/b", "a", "deep/er/d", "deep/er/e", ".git/index", "spared/x"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("before")
@@ -167,7 +167,7 @@ def test_of_a_large_folder_the_files_nearest_to_the_top_are_looked_at(tmp_path, 
 
 def test_a_file_that_the_capture_itself_prints_to_is_nobody_elses(tmp_path):
     code = (
-        "from tracekit.capture.folder_state import FolderState\n"
+        "from tracekit.capture.process import FolderState\n"
         "state = FolderState(['.'], [])\n"
         "print('captured', flush=True)\n"
         "open('other', 'w').write('new')\n"

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.capture.pretended_gpu import gpu
-from tracekit.capture import environment, gpu_state
-from tracekit.capture.child import gpu_load, timing
+from tracekit.capture import environment
+from tracekit.capture.child import measure, timing
 
 VALUES = {
     "name": "NVIDIA H200",
@@ -52,23 +52,23 @@ def driver(tmp_path, monkeypatch):
 @pytest.mark.parametrize("unknown", ["clocks_throttle_reasons.active", "clocks_event_reasons.active"])
 def test_each_drivers_fields_are_found_and_reasons_read(driver, unknown):
     driver(unknown)
-    (row,) = gpu_state.under_load()
+    (row,) = environment.under_load()
     assert row["clocks.sm"] == "1980 MHz"
     assert "power.draw" not in row  # this driver does not report it
-    assert gpu_state.throttled_by(row) == ["power cap", "heat"]
+    assert environment.throttled_by(row) == ["power cap", "heat"]
 
 
 def test_without_it_there_is_nothing_to_say(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert gpu_state.identity() == []
-    assert gpu_state.throttled_by({"clocks_event_reasons.active": "nonsense"}) == []
+    assert environment.identity() == []
+    assert environment.throttled_by({"clocks_event_reasons.active": "nonsense"}) == []
 
 
 def test_the_gpu_works_on_while_it_is_asked(driver):
     driver(seconds=0.3)
     steps = []
     with gpu() as calls:
-        state = timing.drive(gpu_load.sample("cuda"), lambda: steps.append(1))
+        state = timing.drive(measure.sample("cuda"), lambda: steps.append(1))
     assert state["clocks.sm"] == "1980 MHz"
     assert state["throttled_by"] == ["power cap", "heat"]
     assert len(steps) > 1
@@ -77,7 +77,7 @@ def test_the_gpu_works_on_while_it_is_asked(driver):
 
 def test_a_cpu_is_not_asked(driver):
     driver()
-    assert timing.drive(gpu_load.sample("cpu"), pytest.fail) == {}
+    assert timing.drive(measure.sample("cpu"), pytest.fail) == {}
 
 
 def test_a_run_says_which_gpu_and_driver_it_was(driver):

@@ -9,8 +9,7 @@ from torch_geometric.data import Batch, Data, HeteroData
 
 from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import script
-from tracekit.capture.child.graph_log import GraphLog
-from tracekit.capture.child.graph_size import graph_size
+from tracekit.capture.child.graph_log import GraphLog, graph_size
 from tracekit.run import GraphSize, GraphSizes
 
 X, EDGES = torch.zeros(5, 3), torch.zeros(2, 9, dtype=torch.long)

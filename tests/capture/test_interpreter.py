@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tracekit.capture import interpreter
+from tracekit.capture import preparation
 from tracekit.errors import NoInterpreterError
 
 
@@ -15,7 +15,7 @@ def written(path, text):
 
 
 def test_the_python_of_the_tests_can_run_a_pass():
-    interpreter.check(sys.executable)
+    preparation.check(sys.executable)
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,13 @@ def test_the_python_of_the_tests_can_run_a_pass():
 def test_a_python_that_lacks_something(tmp_path, script, why):
     path = written(tmp_path / "python", script)
     with pytest.raises(NoInterpreterError) as caught:
-        interpreter.check(path)
+        preparation.check(path)
     assert str(caught.value).startswith(f"{path} cannot run a capture ({why}).")
 
 
 def test_no_python_at_all(tmp_path):
     with pytest.raises(NoInterpreterError, match="No such file or directory"):
-        interpreter.check(str(tmp_path / "python"))
+        preparation.check(str(tmp_path / "python"))
     (tmp_path / "text").write_text("")
     with pytest.raises(NoInterpreterError, match="Permission denied"):
-        interpreter.check(str(tmp_path / "text"))
+        preparation.check(str(tmp_path / "text"))

@@ -1,6 +1,6 @@
 """Warnings of the profiler's library reach the run and its report; its other messages do not."""
 
-from tracekit.capture import kineto_log, probes
+from tracekit.capture import doctor, kineto_log
 from tracekit.capture.harness import Options, capture
 from tracekit.cli import main
 from tracekit.run import Run
@@ -70,10 +70,10 @@ def test_each_warning_is_said_once_and_no_count_of_what_a_warm_up_dropped():
 
 def test_a_driver_that_refuses_is_told_from_one_that_fails():
     refused = LOG.format(error="CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)")
-    assert probes.explained("no row", refused) == "no row (the driver denied access: ERR_NVGPUCTRPERM)"
+    assert doctor.explained("no row", refused) == "no row (the driver denied access: ERR_NVGPUCTRPERM)"
     failed = LOG.format(error="CUPTI_ERROR_INVALID_DEVICE (2)")
-    assert "CUPTI_ERROR_INVALID_DEVICE" in probes.explained("no row", failed)
-    assert probes.explained("no row", "") == "no row"
+    assert "CUPTI_ERROR_INVALID_DEVICE" in doctor.explained("no row", failed)
+    assert doctor.explained("no row", "") == "no row"
 
 
 def test_warnings_that_differ_only_in_numbers_are_one_with_a_count():

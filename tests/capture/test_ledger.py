@@ -2,9 +2,9 @@
 
 from statistics import median
 
-from tracekit.capture.compiler.recorder import CompileRecorder
-from tracekit.compile_log.entries import LimitHit, LogEntry, Span
+from tracekit.capture.compiler import CompileRecorder
 from tracekit.compile_log.ledger import StepStart, ledger, total_ns
+from tracekit.compile_log.log import LimitHit, LogEntry, Span
 
 
 def lines_of(recipe):

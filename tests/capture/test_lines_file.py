@@ -7,8 +7,8 @@ import pytest
 
 from tests.capture.capturing import COMPILED, perform
 from tracekit import lines_file
-from tracekit.capture.child import bytecode
-from tracekit.compile_log.provenance import Provenance
+from tracekit.capture.child import event_tree
+from tracekit.compile_log.log import Provenance
 from tracekit.trace import Trace
 from tracekit.trace.roles import PYTHON
 
@@ -102,7 +102,7 @@ def test_only_the_trace_with_stacks_has_one(captured):
 
 
 def test_bytecode_names_what_no_call_makes():
-    code = {each.function: each for each in bytecode.of_file("lined.py", RECIPE)}
+    code = {each.function: each for each in event_tree.of_file("lined.py", RECIPE)}
     twice = [*zip(code["twice"].lines, code["twice"].kinds, strict=True)]
     assert (6, "*") in twice
     assert (7, "+") in twice
@@ -110,8 +110,8 @@ def test_bytecode_names_what_no_call_makes():
 
 
 def test_a_file_that_is_not_python_has_no_bytecode():
-    assert bytecode.of_file("broken.py", "def (:") == []
-    assert bytecode.of_file("zero.py", "\0") == []
+    assert event_tree.of_file("broken.py", "def (:") == []
+    assert event_tree.of_file("zero.py", "\0") == []
 
 
 def test_stacks_and_key_of_a_graph_are_joined():

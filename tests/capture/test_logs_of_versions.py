@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tracekit.capture.compiler.effective_mode import effective
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder, effective
 from tracekit.capture.job import Job
 from tracekit.compile_log.ledger import ledger
 from tracekit.run import Requested

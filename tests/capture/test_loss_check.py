@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from tests.capture.capturing import COMPILED, perform
-from tracekit.capture.child.loss_check import check, drift
-from tracekit.capture.child.rounding import RoundedDifferently
+from tracekit.capture.child.loss_check import RoundedDifferently, check, drift
 
 # A map that doubles every difference: within twenty steps a last digit grows to a tenth of a percent.
 CHAOS = """

@@ -8,13 +8,12 @@ import torch
 
 from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import script
+from tracekit.capture.child.script import with_remarks
 from tracekit.capture.child.script_losses import Losses
-from tracekit.capture.child.script_remarks import with_remarks
-from tracekit.capture.child.step_boundary import Boundary
-from tracekit.capture.child.step_ends import StepEnds
+from tracekit.capture.child.step_ends import Boundary, StepEnds
 from tracekit.capture.child.timing import drive
 from tracekit.capture.job import Job, PassResult
-from tracekit.capture.loss_drift import with_drift
+from tracekit.capture.passes import with_drift
 from tracekit.run import divergence
 
 # Two losses a step: one of a function that trains inside compiled code, one of a module with dropout. From the

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracekit import run as runs
 from tracekit.capture import messages, progress
-from tracekit.capture.child.expected_steps import ExpectedSteps
+from tracekit.capture.child.script_steps import ExpectedSteps
 from tracekit.capture.job import Job
 
 

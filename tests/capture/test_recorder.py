@@ -2,7 +2,7 @@
 
 import logging
 
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder
 
 
 def emit(recorder, **metadata):

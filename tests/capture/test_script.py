@@ -14,7 +14,7 @@ from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
 from tracekit.errors import OnlyRecipesTakeThisError
-from tracekit.report.warnings import warnings
+from tracekit.report.notes import warnings
 from tracekit.run import divergence
 from tracekit.trace import Trace
 

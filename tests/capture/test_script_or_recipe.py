@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tracekit.capture.script_or_recipe import is_script
+from tracekit.capture.preparation import is_script
 from tracekit.cli import main
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.capture.pretended_gpu import gpu
 from tests.capture.test_emulated import perform
-from tracekit.capture.child.steering import steered
+from tracekit.capture.child.script_variant import steered
 from tracekit.capture.child.timing import StepClock
 from tracekit.capture.job import Job
 

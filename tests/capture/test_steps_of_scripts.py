@@ -12,13 +12,13 @@ from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import HEAD, PLAIN, script
 from tracekit import run as runs
 from tracekit.capture.child.program import marked
-from tracekit.capture.child.script_remarks import what_a_step_is
-from tracekit.capture.child.step_boundary import Boundary
+from tracekit.capture.child.script import what_a_step_is
+from tracekit.capture.child.step_ends import Boundary
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
 from tracekit.cli import main
 from tracekit.errors import BadParameterError, NoSuchLineError
-from tracekit.report.headline import _gave_up, _never_compiled
+from tracekit.report.sections.headline import _gave_up, _never_compiled
 
 OPTIMIZER = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
 TRAINING = """

@@ -7,9 +7,9 @@ import warm
 from msgspec.structs import replace
 
 from tests.capture.capturing import RECIPE, Lines
+from tracekit.capture.harness import results, trainings
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
-from tracekit.capture.trainings import results, trainings
 from tracekit.errors import OnlyRecipesHaveEpochsError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import Subject, Untraced

@@ -18,7 +18,7 @@ from tracekit import run as runs
 from tracekit.capture import turns
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.wall_clock import line_that_reads_it
+from tracekit.capture.turns import line_that_reads_it
 from tracekit.run import Memory, Requested, Variant
 from tracekit.trace import Trace
 from tracekit.unprofiled import contrast
@@ -155,13 +155,13 @@ def test_some_rounds_are_forked_from_one_process_once_it_has_set_up(taken):
 def test_what_forks_of_one_process_allocate_lies_elsewhere_in_each():
     code = (
         "import os, torch\n"
-        "from tracekit.capture.child import forks\n"
+        "from tracekit.capture.child import turns\n"
         "torch.set_num_threads(1)\n"
         "class Pipes:\n"
         "    said = [1, 1, 1, 0]\n"
         "    def next_turn_ns(self, step_ns):\n"
         "        return self.said.pop(0)\n"
-        "if not forks.is_parent(Pipes()):\n"
+        "if not turns.is_parent(Pipes()):\n"
         "    print(torch.empty(1000).data_ptr(), torch.initial_seed(), torch.rand(1).item(), flush=True)\n"
         "    os._exit(0)\n"
     )
@@ -278,7 +278,7 @@ def test_what_cannot_be_stopped_at_the_end_of_a_step(code, why):
     imports = "import concurrent.futures, os, signal, socket, subprocess, sys, threading, time"
     done = warm.run(["-c", f"{imports}\n"
         f"def wait(): time.sleep(9)\n{code}\n"
-        "from tracekit.capture.child.unstoppable import why_not_stopped\n"
+        "from tracekit.capture.child.turns import why_not_stopped\n"
         "print(why_not_stopped(), flush=True)\nos._exit(0)"])  # fmt: skip
     assert done.stdout.startswith(why or "\n"), done.stderr
 

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from tracekit.capture.params import parse_all
 from tracekit.capture.passes import slug
-from tracekit.capture.variants import plan_variants, split_names
+from tracekit.capture.variants import parse_all, plan_variants, split_names
 from tracekit.errors import BadParameterError, UnknownParameterError, UnknownVariantError
 from tracekit.run import Requested
 

@@ -27,7 +27,7 @@ def test_a_report_imports_nothing_that_it_can_do_without(tmp_path: Path):
     run = modules_of_a_report("sample_traces/run.json")
     assert run >= {"numpy", "rich.console", "tracekit.lines.blame", "tracekit.trace.reading.decode"}
     assert not run & {"pyarrow.compute", "pandas", "textual", "torch", "importlib.metadata", "rich._emoji_codes"}
-    of_studies = "tracekit.report.sections.study_", "tracekit.study.settings", "tracekit.profile.of_study"
+    of_studies = "tracekit.report.sections.study_", "tracekit.study.settings", "tracekit.profile.assembled"
     assert not [name for name in run if name.startswith(("tracekit.capture", *of_studies))]
 
     bare = modules_of_a_report(training(tmp_path / "eager.json"))

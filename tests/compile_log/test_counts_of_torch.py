@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 def test_a_frame_without_operators_is_no_graph():
     import torch._dynamo
 
-    from tracekit.capture.compiler.recorder import CompileRecorder
+    from tracekit.capture.compiler import CompileRecorder
     from tracekit.compile_log.ledger import ledger
 
     def printing(x):

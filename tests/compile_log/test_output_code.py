@@ -4,8 +4,7 @@ import pytest
 from small import event, op, step, write
 
 from tests.lines.recorded import call, costs_of
-from tracekit.compile_log.output_code import Node, calls, nodes_of
-from tracekit.compile_log.provenance import Provenance
+from tracekit.compile_log.log import Node, Provenance, calls, nodes_of
 from tracekit.engine import attribute
 from tracekit.lines.ownership import Ownership
 from tracekit.trace import Trace

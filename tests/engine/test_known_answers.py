@@ -9,7 +9,7 @@ from tracekit.faces.shared.document import as_document
 from tracekit.intervals import Union
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 
 pytestmark = pytest.mark.traces
 

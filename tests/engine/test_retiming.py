@@ -6,7 +6,7 @@ from small import event, kernel, launch, op, step, write
 
 from tests.world.worlds import world
 from tracekit.engine import attribute
-from tracekit.engine.retiming import Retiming
+from tracekit.engine.replay import Retiming
 from tracekit.trace import Trace
 
 

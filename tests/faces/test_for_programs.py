@@ -14,7 +14,7 @@ from tracekit.explain import BYTES_A_TOKEN, explain, facts_of, tokens
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())

@@ -15,8 +15,7 @@ from tests.faces.formats import TEXTS, written
 from tests.faces.test_html import Page
 from tests.faces.typesetting import typeset, with_pdflatex
 from tracekit.explain import explain
-from tracekit.faces.perfetto import export
-from tracekit.faces.shared.perfetto_tracks import free_pid
+from tracekit.faces.perfetto import export, free_pid
 from tracekit.plots import plot
 from tracekit.profile import open_subject
 from tracekit.report import report

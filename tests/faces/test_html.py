@@ -13,12 +13,12 @@ import pytest
 from small import training
 
 from tracekit.faces.html import render
-from tracekit.faces.shared.html_tables import table
+from tracekit.faces.shared.html_figures import table
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.blocks import Table
-from tracekit.report.paces import at_a_glance
 from tracekit.report.sections.breakdowns import of_view
+from tracekit.report.sections.headline import at_a_glance
 from tracekit.units import duration, thousandths
 
 

@@ -19,8 +19,7 @@ from tracekit.cli import main
 from tracekit.faces import Options, html
 from tracekit.faces.markdown import draw_blocks as as_markdown
 from tracekit.faces.parquet import SCHEMA, describe
-from tracekit.faces.shared.cells import cell, heading
-from tracekit.faces.shared.grid import grid
+from tracekit.faces.shared.cells import cell, grid, heading
 from tracekit.faces.text import draw_blocks as as_text
 from tracekit.lines.means import OwnerMeans
 from tracekit.profile import open_subject

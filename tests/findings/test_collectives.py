@@ -5,8 +5,7 @@ from real import trace_path
 from small import event, kernel, launch, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.rules.buffer_broadcast import buffer_broadcast
-from tracekit.findings.rules.late_collectives import late_collectives
+from tracekit.findings.rules.communication import buffer_broadcast, late_collectives
 from tracekit.profile import open_subject
 
 NCCL = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"

@@ -11,7 +11,7 @@ from torch_geometric.utils import num_nodes
 
 from tests.findings.healthy import healthy
 from tracekit.analyses import answers
-from tracekit.analyses.graph_breaks import is_on_purpose
+from tracekit.analyses.compiled_code import is_on_purpose
 from tracekit.findings import Finding, diagnose
 from tracekit.findings.compiler_advice import NORMS, SIZES, against_break, against_guard
 from tracekit.profile import open_subject

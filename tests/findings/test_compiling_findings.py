@@ -8,7 +8,7 @@ from tracekit.analyses import compiles
 from tracekit.findings import diagnose
 from tracekit.findings.rules.eager_remainders import eager_remainders
 from tracekit.profile import open_subject
-from tracekit.report.cards import cost, sentence
+from tracekit.report.sections.findings import cost, sentence
 
 
 def training(path, *spans, steps=6, replays=True, idle=0.0):

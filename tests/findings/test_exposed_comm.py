@@ -8,7 +8,7 @@ from real import trace_path
 from small import event, kernel, launch, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.rules.exposed_comm import as_all_ranks_show, exposed_comm
+from tracekit.findings.rules.communication import as_all_ranks_show, exposed_comm
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives, rank_columns
 

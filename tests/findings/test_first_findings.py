@@ -9,7 +9,7 @@ from real import trace_names, trace_path
 from tests.findings.pointing import points_at_events
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
-from tracekit.profile.kernel_time import kernel_times
+from tracekit.profile.grouping import kernel_times
 
 JUDGED = tomllib.loads((Path(__file__).parent / "first_findings.toml").read_text())
 

@@ -6,7 +6,7 @@ from real import trace_path
 from small import event, kernel, launch, op, step, write
 
 from tracekit.findings import Finding, diagnose
-from tracekit.findings.gpu_bound.phases import phases
+from tracekit.findings.gpu_bound import phase_shares
 from tracekit.findings.verdict import as_finding, verdict
 from tracekit.intervals import Union
 from tracekit.profile import open_subject
@@ -133,7 +133,7 @@ def worked(at, until, length, correlation, name=GEMM, call="cudaLaunchKernel", t
 
 
 def phases_of(path, *events):
-    return phases(open_subject([write(path, step(0, 0, 915), *events)]).profiles[0])
+    return phase_shares(open_subject([write(path, step(0, 0, 915), *events)]).profiles[0])
 
 
 def test_forward_backward_and_the_optimizer(tmp_path):
@@ -142,9 +142,9 @@ def test_forward_backward_and_the_optimizer(tmp_path):
     events = [step(0, 0, 915), op("aten::mm", 0, 5), *worked(1, 10, 300, 1), *backward, *optimizer]
     profile = open_subject([write(tmp_path / "a.json", *events)]).profiles[0]
     shares = {"forward and the rest": 3 / 9, "backward": 5 / 9, "the optimizer": 1 / 9}
-    assert phases(profile) == pytest.approx(shares)
+    assert phase_shares(profile) == pytest.approx(shares)
     assert "forward and the rest 33.3 %, backward 55.6 %, the optimizer 11.1 %" in diagnose(profile).verdict.sentence
-    assert not phases(open_subject([write(tmp_path / "b.json", *events[:4])]).profiles[0])
+    assert not phase_shares(open_subject([write(tmp_path / "b.json", *events[:4])]).profiles[0])
 
 
 NODE = "autograd::engine::evaluate_function: MmBackward0"
@@ -190,5 +190,5 @@ def test_a_graph_that_no_phase_encloses_may_hold_all_of_them(tmp_path):
 
 
 def test_backward_of_a_real_run_that_names_no_node_is_that_of_its_thread():
-    told = phases(open_subject([trace_path("kineto_resnet50_v100_dataloader4")]).profiles[0])
+    told = phase_shares(open_subject([trace_path("kineto_resnet50_v100_dataloader4")]).profiles[0])
     assert told["backward"] == pytest.approx(0.63, abs=0.01)

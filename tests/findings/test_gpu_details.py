@@ -9,19 +9,15 @@ from real import trace_names, trace_path
 from small import kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.bandwidth import achieved
-from tracekit.findings.gpu_bound.modules import modules
+from tracekit.findings.bandwidth import Traffic, achieved, traffic
+from tracekit.findings.gpu_bound import module_shares
 from tracekit.findings.rules.low_occupancy import low_occupancy
-from tracekit.findings.rules.memory_bandwidth import memory_bandwidth
-from tracekit.findings.rules.unaligned_products import unaligned_products
-from tracekit.findings.rules.unfused_attention import unfused_attention
-from tracekit.findings.rules.unfused_elementwise import unfused_elementwise
-from tracekit.findings.rules.without_tensor_cores import without_tensor_cores
-from tracekit.findings.traffic import Traffic, traffic
+from tracekit.findings.rules.matrix_products import unaligned_products, unfused_attention, without_tensor_cores
+from tracekit.findings.rules.memory_traffic import memory_bandwidth, unfused_elementwise
 from tracekit.profile import memory_bandwidth as peaks
 from tracekit.profile import open_subject
 from tracekit.trace import Trace
-from tracekit.trace.rereading.arguments import Arguments, arguments
+from tracekit.trace.rereading import Arguments, arguments
 
 A100 = "NVIDIA A100-SXM4-40GB"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
@@ -306,4 +302,4 @@ def test_kernels_that_fill_it_or_of_which_nothing_is_known(tmp_path, work):
 
 
 def test_without_stacks_no_module_is_named(tmp_path):
-    assert modules(working(tmp_path / "a.json", adding(1, 10))) == {}
+    assert module_shares(working(tmp_path / "a.json", adding(1, 10))) == {}

@@ -7,9 +7,8 @@ from small import kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
 from tracekit.findings.rules.layout_conversions import layout_conversions
-from tracekit.findings.rules.unaligned_products import unaligned_products
-from tracekit.findings.rules.unfused_elementwise import unfused_elementwise
-from tracekit.findings.rules.without_tensor_cores import without_tensor_cores
+from tracekit.findings.rules.matrix_products import unaligned_products, without_tensor_cores
+from tracekit.findings.rules.memory_traffic import unfused_elementwise
 from tracekit.profile import open_subject
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"

@@ -7,7 +7,7 @@ from small import op, step, write
 
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
-from tracekit.report.cards import sentence
+from tracekit.report.sections.findings import sentence
 from tracekit.run import Break, Ledger, Requested, Variant
 
 BREAK = Break(compile="0/0", reason="Call to print", file="model.py", line=12, t_ns=0)

@@ -4,7 +4,7 @@ import pytest
 from small import kernel, launch, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.rules.graph_nodes import graph_nodes
+from tracekit.findings.rules.not_recorded import graph_nodes
 from tracekit.profile import open_subject
 
 

@@ -9,7 +9,7 @@ from tracekit.analyses import answers
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 
 
 def diagnosed(path):

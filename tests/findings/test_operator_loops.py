@@ -4,7 +4,7 @@ import pytest
 from small import event, kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.rules.operator_loops import operator_loops
+from tracekit.findings.rules.habits import operator_loops
 from tracekit.profile import open_subject
 
 

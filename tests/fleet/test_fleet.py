@@ -12,8 +12,8 @@ from tracekit.errors import ClusterError, RanksLostError
 from tracekit.faces.shared.document import as_document
 from tracekit.fleet import open_ranks, readers
 from tracekit.fleet.one_rank import Lost
+from tracekit.fleet.opening import read_all
 from tracekit.fleet.readers import Processes
-from tracekit.fleet.reading import read_all
 from tracekit.profile import open_subject
 from tracekit.ranks import RankColumns
 from tracekit.report import report
@@ -66,7 +66,7 @@ def test_a_cluster_says_what_reading_here_says(job, scheduler):
 
 def test_a_trace_that_only_the_workers_have_is_fetched(job, scheduler, monkeypatch):
     here = said(open_subject([job]))
-    monkeypatch.setattr("tracekit.fleet.fetching._is_here", lambda path: False)
+    monkeypatch.setattr("tracekit.fleet.opening._is_here", lambda path: False)
     monkeypatch.setattr("tracekit.fleet.cluster._PIECE", 1000)
     subject = opened([job], readers(1, scheduler))
     monkeypatch.undo()

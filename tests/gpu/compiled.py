@@ -12,7 +12,7 @@ def check(claims: Claims) -> None:
     """Run two steps, each of a new size."""
     import torch
 
-    from tracekit.capture.compiler.recorder import CompileRecorder
+    from tracekit.capture.compiler import CompileRecorder
 
     sizes = iter(range(33, 999))
     backend = "inductor" if claims.on_gpu else "aot_eager"

@@ -30,9 +30,8 @@ def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, war
     """Record a trace of a number of steps."""
     from tracekit.capture.child import timing
     from tracekit.capture.child.graph_log import GraphLog
-    from tracekit.capture.child.traces import _Taking
-    from tracekit.capture.child.windows import PlannedWindow
-    from tracekit.capture.compiler.recorder import CompileRecorder
+    from tracekit.capture.child.traces import PlannedWindow, _Taking
+    from tracekit.capture.compiler import CompileRecorder
     from tracekit.capture.job import Job
 
     folder = claims.folder / "injected" / name

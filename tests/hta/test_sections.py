@@ -3,8 +3,7 @@
 import pytest
 from real import trace_path
 
-from tracekit.hta.gpu_time import gpu_time, taken_for_kernels
-from tracekit.hta.sections import asked_for
+from tracekit.hta.sections import asked_for, gpu_time, taken_for_kernels
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.trace import Trace

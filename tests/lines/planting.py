@@ -11,8 +11,8 @@ from tests.capture.capturing import perform
 from tracekit.engine import attribute
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Capture, Profile
-from tracekit.report.line_costs import SideBySide
 from tracekit.report.owner_costs import VariantOwners
+from tracekit.report.sections.lines import SideBySide
 from tracekit.trace import Trace
 
 LINES = ("loop", "sleep", "operator", "item")

@@ -8,8 +8,8 @@ from tracekit.engine import attribute
 from tracekit.lines.ownership import Ownership
 from tracekit.lines_file import Graph
 from tracekit.profile import open_subject
-from tracekit.report.line_costs import SideBySide
 from tracekit.report.owner_costs import VariantOwners
+from tracekit.report.sections.lines import SideBySide
 from tracekit.trace import Trace
 
 BACKWARD = "autograd::engine::evaluate_function: CompiledFunctionBackward"

@@ -4,8 +4,8 @@ from small import kernel, launch, op, step, write
 
 from tests.lines.recorded import call, with_lines
 from tracekit.profile import open_subject
-from tracekit.report.line_costs import SideBySide
 from tracekit.report.owner_costs import VariantOwners
+from tracekit.report.sections.lines import SideBySide
 
 
 def test_a_sync_pays_for_its_wait_and_for_the_refill(tmp_path):

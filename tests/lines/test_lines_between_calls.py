@@ -9,7 +9,7 @@ from small import op, step, write
 
 from tests.lines.owner_twin import adds_up, agrees
 from tests.lines.recorded import call, with_lines
-from tracekit.capture.child.line_samples import LineSampler, place_of
+from tracekit.capture.child.event_tree import LineSampler, place_of
 from tracekit.engine import attribute
 from tracekit.lines.ownership import Ownership
 from tracekit.lines_file import Place

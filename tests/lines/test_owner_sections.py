@@ -8,7 +8,7 @@ from small import event, kernel, launch, op, step, write
 from tests.lines.recorded import call
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.report.sections.modules import in_tree
+from tracekit.report.sections.owners import in_tree
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ import pytest
 
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
 from tracekit.lines.owners import Line
-from tracekit.report.owner_costs import VariantOwners
-from tracekit.report.source_costs import Fused, source_costs
+from tracekit.report.owner_costs import Fused, VariantOwners, source_costs
 
 ONE, TWO, ELSEWHERE = Line("f.py", 1, "f"), Line("f.py", 2, "f"), Line("g.py", 1, "g")
 SOURCES = {"f.py": "a = b\nc = d\n", "g.py": "e\n"}

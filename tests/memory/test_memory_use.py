@@ -16,7 +16,7 @@ from tracekit.engine import attribute
 from tracekit.memory import known_use
 from tracekit.profile import Capture, Profile, open_subject
 from tracekit.trace import Trace
-from tracekit.trace.rereading.memory_events import memory_events
+from tracekit.trace.rereading import memory_events
 
 KEPT = 8 << 20
 RECIPE = f"""

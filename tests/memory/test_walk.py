@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracekit.intervals import StepFunction
-from tracekit.memory.walk import Walk
-from tracekit.trace.rereading.memory_events import MemoryEvents
+from tracekit.memory.use import Walk
+from tracekit.trace.rereading import MemoryEvents
 
 
 def walk(*rows):

@@ -143,7 +143,7 @@ def test_every_kind_becomes_every_file(pair, tmp_path, capsys):
 
 
 def test_without_matplotlib_it_is_told(report, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tracekit.plots.shared.chart", None)
+    monkeypatch.setitem(sys.modules, "tracekit.plots.shared", None)
     with pytest.raises(tracekit.errors.TracekitError, match=r"pip install .*\[plot\]"):
         plot(report, "steps")
 

@@ -5,7 +5,7 @@ from small import event, kernel, launch, op, step, write
 
 from tracekit.cli import main
 from tracekit.profile import open_subject
-from tracekit.profile.first_uses import FirstUses
+from tracekit.profile.start_up import FirstUses
 
 
 def steps(path, *more, first=0, starting=0.0, lasts=(100,) * 5):

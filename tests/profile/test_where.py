@@ -4,7 +4,7 @@ import numpy as np
 from small import kernel, launch, op, step, write
 
 from tests.lines.recorded import FILE, call, recorded, recorded_run
-from tracekit.findings.where import where_of_event
+from tracekit.findings.culprits import where_of_event
 from tracekit.profile import open_subject
 from tracekit.profile.where import distinct_lines, line_table
 from tracekit.tables import streams

@@ -9,8 +9,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from tracekit.engine.buckets import KEYS
-from tracekit.ranks.calls import CALLS
-from tracekit.ranks.columns import RankColumns
+from tracekit.ranks.columns import CALLS, RankColumns
 
 
 @dataclass

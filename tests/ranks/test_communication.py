@@ -10,7 +10,7 @@ from tracekit.profile import open_subject
 from tracekit.ranks import collectives, rank_columns, read_rank
 from tracekit.ranks.communication import bus_factor, communication
 from tracekit.report import report as make_report
-from tracekit.trace.process_groups import role_of
+from tracekit.trace.collectives import role_of
 
 BYTES = 4
 

@@ -9,10 +9,10 @@ from small import event, kernel, launch, op, step, write
 from tests.ranks.jobs import job, profile_of
 from tracekit.cli import main
 from tracekit.findings import diagnose
-from tracekit.findings.rules.exposed_comm import exposed_comm
+from tracekit.findings.rules.communication import exposed_comm
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.overview import overview
 from tracekit.tui.model.selection import Selection

@@ -8,7 +8,7 @@ from tests.ranks.jobs import job, job_of_groups, merged, profile_of
 from tracekit.faces.shared.document import as_document
 from tracekit.fleet.one_rank import read_one
 from tracekit.profile import open_subject
-from tracekit.ranks import cached, rank_columns
+from tracekit.ranks import columns, rank_columns
 from tracekit.report import report
 from tracekit.trace.reading import kineto
 from tracekit.trace.storing import cache
@@ -83,7 +83,7 @@ def test_another_trace_or_another_rank_is_asked_anew(traces, monkeypatch):
     ranks = profile_of(traces).per_rank
     known = {rank: rank_columns(each, rank) for rank, each in ranks.items()}
     asked = []
-    monkeypatch.setattr(cached, "calls_of", lambda *given, ask=cached.calls_of: asked.append(given[1]) or ask(*given))
+    monkeypatch.setattr(columns, "calls_of", lambda *given, ask=columns.calls_of: asked.append(given[1]) or ask(*given))
     assert rank_columns(ranks[1], 1).calls.equals(known[1].calls)
     assert asked == []
     rank_columns(ranks[1], 5)

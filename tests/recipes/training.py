@@ -13,7 +13,7 @@ from torch._dynamo.utils import counters
 
 from tracekit.capture.child import recipe, worker
 from tracekit.capture.child.recipe import Feed
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job
 from tracekit.capture.variants import PlannedVariant, plan_variants
 

@@ -14,7 +14,7 @@ from tracekit.findings import Diagnosis, Finding, Verdict, Where
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.blocks import Card, Cards
-from tracekit.report.cards import cards
+from tracekit.report.sections.findings import cards
 
 
 def finding(cost_ns=1_500_000.0, share=0.5, headline="The host is too slow", **parts):

@@ -11,7 +11,7 @@ from tracekit.cli import main
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
-from tracekit.report.sections.step_series import lines
+from tracekit.report.sections.headline import step_lines
 from tracekit.tables import streams
 
 GRAPH = "cudaGraphLaunch"
@@ -96,7 +96,12 @@ def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
     rows = streams(subject.profiles)["attribution"].table().to_pylist()
     shown = {row["step"] for row in rows if row["view"] == "host" and row["dur_ns"] is not None}
     assert shown == {0, 1, 2}
-    assert [value is not None for value in lines(make_report(subject), "host")[0].values] == [True, True, True, False]
+    assert [value is not None for value in step_lines(make_report(subject), "host")[0].values] == [
+        True,
+        True,
+        True,
+        False,
+    ]
     assert "the host time of 1 of 4 steps" in " ".join(note.text for note in make_report(subject).notes)
 
 

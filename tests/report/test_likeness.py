@@ -8,7 +8,7 @@ from small import kernel, launch, op, step, write
 
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 
 
 def working(folder, name, *work, device="NVIDIA A100-SXM4-40GB"):

@@ -11,7 +11,7 @@ from tracekit.faces.text import draw_blocks as as_text
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.blocks import Headline, of_the_recording_in
-from tracekit.report.paces import faster
+from tracekit.report.sections.headline import faster
 
 
 def headline(made) -> Headline:

@@ -17,7 +17,7 @@ from tracekit.faces.shared.document import as_document
 from tracekit.faces.text import draw as text
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 from tracekit.run import Measured, Pass, Requested, Run, Traces, Variant
 
 MS = 1_000_000

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.blocks import Excerpt, Sentences
-from tracekit.report.outline import outline
-from tracekit.report.room import TITLE, Wish, granted, height
+from tracekit.report.outline import TITLE, Wish, granted, height, outline
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "run.json"
 

@@ -10,8 +10,8 @@ from tracekit import run as runs
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.report.notes import warnings
 from tracekit.report.sections.run_facts import facts
-from tracekit.report.warnings import warnings
 from tracekit.run import Compile, Ledger, Measured, Memory, Requested, Run, Traces, Variant
 
 

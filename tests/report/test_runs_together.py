@@ -13,9 +13,9 @@ from tracekit import run as runs
 from tracekit.cli import main
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import Untraced, open_subject
-from tracekit.profile.device import device_name
+from tracekit.profile.subject import device_name
 from tracekit.report import report as make_report
-from tracekit.report.conditions import described
+from tracekit.report.comparability import described
 from tracekit.run import Measured, Memory, Pass, Requested, Run, Traces, Turn, Variant
 from tracekit.tui.model.selection import Selection
 

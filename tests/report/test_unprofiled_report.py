@@ -14,7 +14,7 @@ from tracekit.faces.shared.wording import doubt
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 from tracekit.report.sections.run_facts import facts
 from tracekit.run import Measured, Pass, Profiled, Requested, Run, Traces, Turn, Variant
 

@@ -13,7 +13,7 @@ from tracekit.cli import main
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 from tracekit.run import Effective, Traces
 from tracekit.tui.model.selection import Selection
 

@@ -12,7 +12,7 @@ from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.sections.variants import table
 from tracekit.study import read_study
-from tracekit.study.axis_effects import axis_effects
+from tracekit.study.pairs import axis_effects
 from tracekit.study.recommendations import recommend
 from tracekit.study.settings import settings
 from tracekit.sweep import SweepOptions, runner, sweep

@@ -25,8 +25,8 @@ from tracekit.errors import (
 )
 from tracekit.study import read_study
 from tracekit.sweep import SweepOptions, messages, runner, sweep
-from tracekit.sweep.grid import cells
-from tracekit.sweep.lock import locked
+from tracekit.sweep.plan import cells
+from tracekit.sweep.runner import locked
 from tracekit.sweep.sweep_file import read_sweep
 
 GRID = '[sweep]\nrecipes = ["net.py"]\nseeds = [0, 1]\n[sweep.params]\nmodel = ["gcn", "gat"]\n'
@@ -251,7 +251,7 @@ import sys, time
 from pathlib import Path
 from tests.study.planting import write_run
 from tracekit.sweep import SweepOptions, messages, runner, sweep
-from tracekit.sweep.grid import cells
+from tracekit.sweep.plan import cells
 def capture(options):
     time.sleep(0.02)
     run = write_run(options, 10)

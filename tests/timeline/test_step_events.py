@@ -12,7 +12,7 @@ import small
 from tracekit.faces.shared import timeline_svg
 from tracekit.profile import Profile, open_subject
 from tracekit.timeline import CATEGORY, Index
-from tracekit.timeline.step_events import EventKind, step_events
+from tracekit.timeline.typical import EventKind, step_events
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -7,7 +7,7 @@ import pytest
 from small import kernel, launch, op, step, write
 
 from tracekit.trace import Trace
-from tracekit.trace.rereading.arguments import arguments
+from tracekit.trace.rereading import arguments
 
 EVENTS = [
     step(0, 0, 100),

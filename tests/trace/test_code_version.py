@@ -25,7 +25,7 @@ def test_all_that_python_imports_is_counted(module: str) -> None:
 
 
 def test_the_process_that_helps_to_read_is_counted() -> None:
-    assert "tracekit.trace.reading.read_worker" in sources("tracekit.trace.load")
+    assert "tracekit.trace.reading.convert" in sources("tracekit.trace.load")
 
 
 def test_what_a_result_does_not_rest_on_is_not_counted() -> None:

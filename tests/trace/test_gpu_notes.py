@@ -6,7 +6,7 @@ import pytest
 from small import event, write
 
 from tracekit.trace import Trace
-from tracekit.trace.beside import rows_of
+from tracekit.trace.collectives import rows_of
 
 WAIT = event("cuda_sync", "Stream Wait Event", 500, 501, 7, 0, wait_on_stream=20, wait_on_cuda_event_record_corr_id=77)
 COUNTED = event("cuda_profiler_range", "gemm", 600, 610, 0, 0, smsp__inst_executed=12.0, grid=[1, 1, 1])

@@ -9,7 +9,7 @@ from small import event, kernel, launch, op, training, write
 
 from tracekit.cli import main
 from tracekit.trace import Trace
-from tracekit.trace.iterations import find_iterations
+from tracekit.trace.steps import find_iterations
 
 
 def without_steps(path, name):

@@ -10,8 +10,7 @@ from rich.cells import cell_len
 from tests.tui import made_traces, timelines
 from tracekit.timeline import CATEGORIES, CATEGORY
 from tracekit.tui.timeline.canvas import fitted
-from tracekit.tui.timeline.frame import round_step
-from tracekit.tui.timeline.layout import heights, rows
+from tracekit.tui.timeline.frame import heights, round_step, rows
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.view import View
 

@@ -7,11 +7,11 @@ import small
 
 from tests.tui import timelines
 from tracekit.tui.timeline import Event, Step, Stretch
-from tracekit.tui.timeline.detail import facts, surrounding, title
-from tracekit.tui.timeline.pointing import clicked
+from tracekit.tui.timeline.footer import facts, surrounding, title
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.targets import shown
 from tracekit.tui.timeline.view import View
+from tracekit.tui.timeline.widget import clicked
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

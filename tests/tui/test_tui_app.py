@@ -13,7 +13,7 @@ from tracekit.tui.app import TracekitApp, build_app
 from tracekit.tui.widgets.below import Below
 from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.grid import Grid
-from tracekit.tui.widgets.lanes import LanesView
+from tracekit.tui.widgets.stage import LanesView
 from tracekit.tui.widgets.steps import Steps
 
 pytestmark = pytest.mark.usefixtures("own_cache")

@@ -10,7 +10,7 @@ from tests.tui import made_traces
 from tests.tui.pilots import press, said
 from tracekit.trace.reading.convert import Seen
 from tracekit.tui.app import TracekitApp, build_app
-from tracekit.tui.background import Done
+from tracekit.tui.arriving import Done
 from tracekit.tui.model import opening
 from tracekit.tui.model.content import Content, prose
 from tracekit.tui.model.opened import Opened

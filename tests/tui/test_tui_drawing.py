@@ -14,8 +14,7 @@ from rich.text import Text
 from tests.tui import made_traces
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
 from tracekit.report.blocks import Line
-from tracekit.tui.model.bars import PATTERNS, apportion, bars, pattern
-from tracekit.tui.model.bucket_table import BucketTable
+from tracekit.tui.model.bucket_table import PATTERNS, BucketTable, apportion, bars, pattern
 from tracekit.tui.model.panes.overview import breakdown_of
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.strip import StepStrip, outliers, strip_of

@@ -14,8 +14,7 @@ from tests.tui.pilots import focused, key_of, press, said, settled, started
 from tracekit.tui.app import TracekitApp
 from tracekit.tui.exporting import screen_text
 from tracekit.tui.keys import KEYS, keys_for
-from tracekit.tui.screens.choice import ChoiceScreen
-from tracekit.tui.screens.help import HelpScreen
+from tracekit.tui.screens import ChoiceScreen, HelpScreen
 from tracekit.tui.timeline.widget import Timeline
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.key_bar import KeyBar

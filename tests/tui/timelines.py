@@ -8,11 +8,10 @@ import small
 
 from tracekit.profile import open_subject
 from tracekit.timeline import Index
-from tracekit.tui.timeline.canvas import Inkwell
+from tracekit.tui.timeline.canvas import Inkwell, Palette
 from tracekit.tui.timeline.frame import Frame
-from tracekit.tui.timeline.palette import Palette
-from tracekit.tui.timeline.rendering import rendered
 from tracekit.tui.timeline.state import State
+from tracekit.tui.timeline.widget import rendered
 
 
 def indexes(*paths: Path) -> list[Index]:

@@ -11,7 +11,7 @@ import pytest
 from tests.fleet.many_ranks import plant, read_or_die
 from tracekit.fleet.cluster import Cluster
 from tracekit.fleet.one_rank import Lost
-from tracekit.fleet.reading import read_all
+from tracekit.fleet.opening import read_all
 
 RANKS, LATE = 256, {77: 900, 200: 400}
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from tracekit.faces.shared.document import as_document
 from tracekit.findings import diagnose
 from tracekit.profile import Profile, open_subject
 from tracekit.report import Report, report
-from tracekit.report.headline import headline
+from tracekit.report.sections.headline import headline
 
 RECORDER = Recorder(operator=2_200, frame=700, call=1_300)
 SMALL = Script(seed=1, kernel_ns=8_000, layers=10)  # the host cannot keep up

@@ -1,7 +1,7 @@
 """One question per file. An analysis reads a profile's columns and answers with a sentence and a table.
 
 To add one, write a file here with a function under `@analysis(...)`: every face finds it. One that lives elsewhere
-registers itself the same way when it is imported. `shared` has what several of them have in common.
+registers itself the same way when it is imported. `event_rows` has what several of them have in common.
 """
 
 import pkgutil
@@ -12,10 +12,12 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tracekit.analyses.shared.event_rows import EventRows
+from tracekit.analyses.event_rows import EventRows
 from tracekit.profile import Profile
+from tracekit.profile.cached import name_of
 from tracekit.profile.recording_words import in_words
 from tracekit.registry import Registry
+from tracekit.trace.storing.results import recall_table, remember_table
 
 # `absent`: the question does not arise in this variant; `unanswered`: what was recorded cannot answer it.
 Status = Literal["answered", "absent", "unanswered"]
@@ -102,7 +104,6 @@ def summary(profile: Profile, name: str) -> Answer:
 
 
 def _summary(entry: Analysis, profile: Profile) -> Answer:
-    from tracekit.analyses.shared.cached import known_answer
 
     return known_answer(profile, entry, lambda: _answer(entry, profile))
 
@@ -133,3 +134,24 @@ def _as(values: Any, kind: pa.DataType) -> pa.Array:
     if not isinstance(values, pa.Array):
         return pa.array(values, kind)
     return values if values.type == kind else values.cast(kind)
+
+
+_FACTS = ("title", "sentence", "worth", "status")
+
+
+def known_answer(profile: Profile, question: Analysis, work_out: Callable[[], Answer]) -> Answer:
+    """The stored answer, without its rows; if there is none, or something has changed, the analysis is asked now.
+
+    The name in the cache depends on the code of tracekit only, so an analysis from outside tracekit is always asked.
+    """
+    entry = profile.trace.entry
+    if entry is None or not question.ask.__module__.startswith("tracekit."):
+        return work_out()
+    name = name_of(profile, f"answer-{question.name}", __name__, question.ask.__module__)
+    known = recall_table(entry, name)
+    if known is not None:
+        shown, facts = known
+        return Answer(question.name, table=shown, rank=question.rank, **facts)
+    answer = work_out()
+    remember_table(entry, name, answer.table, {fact: getattr(answer, fact) for fact in _FACTS})
+    return answer

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
-from tracekit.analyses.shared.lines import line_columns
+from tracekit.analyses.event_rows import line_columns
 from tracekit.engine.buckets import BUCKETS, KEYS, ON_THE_GPU
 from tracekit.engine.pieces import Pieces
 from tracekit.intervals import Ints

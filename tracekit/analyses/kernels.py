@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.shared.event_rows import EventRows, numbered, text
-from tracekit.analyses.shared.lines import CostliestLines, line_columns
+from tracekit.analyses.event_rows import CostliestLines, EventRows, line_columns, numbered, text
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.intervals import Ints
 from tracekit.kernel_class import kernel_class

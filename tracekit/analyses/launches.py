@@ -6,9 +6,16 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema, keys_of, names_of
-from tracekit.analyses.shared.event_rows import EventRows
-from tracekit.analyses.shared.lines import CostliestLines, line_columns
+from tracekit.analyses.event_rows import (
+    BareNames,
+    CostliestLines,
+    EventRows,
+    call_columns,
+    call_schema,
+    keys_of,
+    line_columns,
+    names_of,
+)
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.profile.grouping import Grouping, Samples

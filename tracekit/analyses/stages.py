@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
-from tracekit.analyses.shared.row_traffic import kind_of
+from tracekit.analyses.message_passing import kind_of
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
-from tracekit.trace.rereading.arguments import Arguments, arguments
+from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.roles import OPERATOR
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import percent

@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.shared.calls import BareNames, call_columns, call_schema, keys_of, names_of
-from tracekit.analyses.shared.event_rows import SOME, EventRows
+from tracekit.analyses.event_rows import SOME, BareNames, EventRows, call_columns, call_schema, keys_of, names_of
 from tracekit.engine.wall import is_sync
 from tracekit.intervals import Ints
 from tracekit.profile import LEAST_SHARE, Profile

@@ -2,24 +2,21 @@
 
 It needs only torch and msgspec, because a bare GPU machine may have no other package. `tracekit capture`, `sweep` and
 `audit` import torch only in the processes that they start, one for each pass; `tracekit.record` (`recording`) profiles
-the process that calls it, and `tracekit doctor` (`doctor`, `probes`) tries out each thing in a process of its own.
+the process that calls it, and `tracekit doctor` (`doctor`) tries out each thing in a process of its own.
 
 In the parent, in this order:
 
     options                      what to capture, and how thoroughly
-    preparation                  refuses what cannot work: script_or_recipe, interpreter, params, variants
+    preparation                  refuses what cannot work; `variants` says what to run
     harness                      the whole capture, variant by variant; writes the run file after each
       passes                     one variant: measure, profile, check, each from `process`
         lost_kernels             traces that lost kernels are taken again
-        loss_drift               a script's losses once more, with different rounding
       rounds                     more unprofiled passes, variants taking turns
-      trainings                  trainings to their end, with --epochs
-    process                      one pass: starts the child with a `job`, waits for its result (progress, kineto_log)
+    process                      one pass: starts the child with a `job`, waits for its result
       rank_jobs                  the same for several ranks
       view                       the copy-on-write view in which a pass runs, so that it changes no file of the user's
       guardian, undo             where there is none: restore the files, by the `journal` that the child writes, even
-                                 if the capture is killed (folder_state sees what no journal notes)
-      written_files              what became of the files that a pass wrote
+                                 if the capture is killed, and say what became of the files that a pass wrote
     folder_lock                  one capture a folder at a time; `tracekit.state` is where locks are
     messages                     what the person at the terminal reads during a capture
 
@@ -27,11 +24,10 @@ In the child, one pass (`child`):
 
     start, worker                reads the job, does its stage, writes the result; if the process dies, so_far has it
     recipe | script              what trains: `recipe` calls the steps; those of a script are detected from outside
-                                 (script_steps: step_ends, step_boundary, backward_passes, script_variant, file_journal)
-    measure                      stage "measure": timing, memory, gpu_load
-    traces                       stage "profile": windows, exporting, event_tree
+                                 (script_steps: step_ends, script_variant, file_journal)
+    measure                      stage "measure": timing, memory
+    traces                       stage "profile": event_tree
     loss_check, script_losses    stage "check"
-    training                     stage "train"
 
 `compiler` records what the compiler does during a pass; `tracekit.compile_log` makes the ledger from its records.
 `audit` has both sides of `tracekit audit`: `auditing` is the parent, and `child` is the child with its emulated GPU.

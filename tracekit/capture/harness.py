@@ -1,24 +1,29 @@
-"""Captures a recipe or a script: every pass of every variant in a separate process, and one run file for all."""
+"""Captures a recipe or a script: every pass of every variant in a separate process, and one run file for all.
+
+Complete trainings, each in a process: every variant with every seed, variants taking turns.
+"""
 
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import cast
 
 from msgspec.structs import replace
 
 from tracekit import interruption
 from tracekit import run as runs
+from tracekit.accuracy import accuracy_contrast, in_words, reached
 from tracekit.capture import messages, process, turns
 from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.options import Options
-from tracekit.capture.passes import capture_variant, load_average
+from tracekit.capture.passes import capture_variant, load_average, train
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable
-from tracekit.capture.trainings import results, trainings
 from tracekit.errors import NothingCapturedError, OutputError, TracekitError
-from tracekit.run import Run, Variant
+from tracekit.run import Run, Training, Variant
+from tracekit.run.model import TrainingOutcome
 
 __all__ = ["Options", "capture", "exit_code"]
 
@@ -164,3 +169,42 @@ def make_folder(run_file: Path, created: str) -> Path:
         except OSError as error:
             raise OutputError(folder, error.strerror or str(error)) from None
     raise OutputError(run_file, f"a thousand folders named {name}-… already exist beside it")
+
+
+def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> Iterator[Run]:
+    """Yield the run after each training. One that fails does not stop the others."""
+    sound = {captured.name for captured in run.variants if captured.outcome == "ok"}
+    able = [variant for variant in prepared.variants if variant.name in sound]
+    for seed in range(run.seed, run.seed + options.seeds):
+        for variant in able:
+            options.tell(messages.training(variant.name, options.epochs, seed))
+            result = train(seed, variant, prepared, folder, caches=caches[variant.name], options=options)
+            failed = Training(
+                seed=seed,
+                epochs=options.epochs,
+                outcome=cast("TrainingOutcome", result.outcome),
+                error=result.error,
+            )
+            training = result.training or failed
+            if training.outcome != "ok":
+                options.tell(messages.lost_training(variant.name, seed, training.error or training.outcome))
+            run = replace(
+                run,
+                variants=[
+                    _with_training(captured, training) if captured.name == variant.name else captured
+                    for captured in run.variants
+                ],
+            )
+            yield run
+
+
+def results(run: Run) -> Iterator[str]:
+    """The results, each variant compared with the first."""
+    trained = [variant for variant in run.variants if reached(variant.trainings) is not None]
+    for variant in trained[1:]:
+        if (contrast := accuracy_contrast(variant.trainings, trained[0].trainings)) is not None:
+            yield f"{variant.name}: {in_words(contrast, variant.name, trained[0].name)}"
+
+
+def _with_training(variant: Variant, training: Training) -> Variant:
+    return replace(variant, trainings=[*variant.trainings, training])

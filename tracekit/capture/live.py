@@ -17,8 +17,8 @@ from tracekit import interruption
 from tracekit.capture import journal, process
 from tracekit.capture.job import MESSAGE_BYTES, RESULT, SO_FAR, TURNS, WAITING, Job, PassResult, message
 from tracekit.capture.rank_jobs import rank_jobs
+from tracekit.capture.undo import in_view
 from tracekit.capture.view import View, view
-from tracekit.capture.written_files import in_view
 
 _LOOKED_EVERY_S = 0.2
 

@@ -1,10 +1,14 @@
-"""Runs all passes of one variant, up to the first that fails."""
+"""Runs all passes of one variant, up to the first that fails.
 
+How much do the losses of a script vary from run to run? Measured by another run, in which sums round differently.
+"""
+
+import math
 import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -13,14 +17,13 @@ from msgspec.structs import replace
 
 from tracekit.capture import kineto_log, messages, process
 from tracekit.capture.job import Job, PassResult, Stage, has_something
-from tracekit.capture.loss_drift import with_drift
 from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
+from tracekit.capture.undo import with_files
 from tracekit.capture.variants import PlannedVariant
-from tracekit.capture.written_files import with_files
 from tracekit.errors import ArgumentsRefusedError, NoStepsError
-from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window
+from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window, divergence
 from tracekit.typical_step import typical_step
 
 # Two of them compile: the measured pass, because compiling is timed where nothing observes it, and the profiled one,
@@ -274,3 +277,32 @@ def relative(traces: Traces, traces_folder: Path) -> Traces:
 def _data(results: PassResults) -> str | None:
     """What the recipe's setup said about its data in the last pass that reached it."""
     return next(("; ".join(result.notes) for result in reversed(results.values()) if result.notes), None)
+
+
+# A relative difference of the first loss, before training has amplified anything, that rounding cannot explain.
+_OTHER_TRAINING = 1e-2
+
+
+def with_drift(checked: PassResult, again: Callable[[], PassResult]) -> PassResult:
+    """The losses of an eager variant, with how far rounding moves them; none if no two runs of the script are alike.
+
+    `again` runs it once more with different rounding.
+    """
+    if checked.outcome != "ok" or not checked.losses:
+        return checked
+    rerun = again()
+    if rerun.outcome != "ok":
+        return _noted(checked, f"how far rounding alone moves its losses is unknown: {rerun.error}")
+    apart = divergence(checked.losses[:1], rerun.losses[:1])
+    if apart is None or apart > _OTHER_TRAINING:
+        remark = (
+            "losses were not compared: the script draws random numbers that no seed fixes, so no two runs are alike"
+        )
+        return replace(_noted(checked, remark), losses=[])
+    moved = divergence(checked.losses, rerun.losses)
+    return replace(checked, loss_drift=moved if moved is not None and math.isfinite(moved) else None)
+
+
+def _noted(checked: PassResult, remark: str) -> PassResult:
+    effective = checked.effective
+    return replace(checked, effective=replace(effective, remarks=[*effective.remarks, remark]))

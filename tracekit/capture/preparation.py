@@ -1,22 +1,30 @@
-"""Before anything is timed, examines the recipe and the machine, and refuses what cannot work."""
+"""Before anything is timed, examines the recipe and the machine, and refuses what cannot work.
 
+Can another Python run a pass? Checked before anything is captured, by starting that Python once.
+
+Is a file a training script or a recipe? Judged by its source, without running it.
+"""
+
+import ast
 import math
 import shlex
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tracekit import installed
 from tracekit import run as runs
-from tracekit.capture import environment, interpreter, messages, process, script_or_recipe
+from tracekit.capture import environment, messages, process
 from tracekit.capture.child.program import marked
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
-from tracekit.capture.params import parse_all
-from tracekit.capture.variants import PlannedVariant, plan_variants
+from tracekit.capture.variants import PlannedVariant, parse_all, plan_variants
 from tracekit.errors import (
     BadParameterError,
+    BrokenSyntaxError,
     NoCompilerError,
+    NoInterpreterError,
     NoSuchDeviceError,
     NoSuchLineError,
     NoSuchRecipeError,
@@ -47,7 +55,7 @@ def prepare(options: Options) -> Prepared:
     """Load the recipe in a child process, let it fetch its data, and plan the variants. A script is not run."""
     check_options(options)
     if options.python:
-        interpreter.check(options.python)
+        check(options.python)
     is_script = trains_by_itself(options)
     check_kind(options, is_script)
     result = _inspect(options, is_script)
@@ -82,7 +90,7 @@ def check_options(options: Options, verb: str = "capture") -> None:
             raise NoSuchRecipeError(options.program, verb)
         if Path(options.program).suffix != ".py":
             raise NotPythonError(options.program)
-        script_or_recipe.statements(options.program)
+        statements(options.program)
     _check_boundary(options.step_at)
     if not options.python and not environment.has_torch():
         raise NoTorchError
@@ -112,13 +120,13 @@ def _check_boundary(step_at: str) -> None:
     if file:
         if not line.isdecimal() or not Path(file).is_file():
             raise NoSuchLineError(file, line)
-        script_or_recipe.statements(file)
+        statements(file)
         marked(Path(file).read_bytes(), file, int(line))
 
 
 def trains_by_itself(options: Options) -> bool:
     """Whether the program is a script, by the options or by its content."""
-    return options.is_script or options.module or script_or_recipe.is_script(options.program)
+    return options.is_script or options.module or is_script(options.program)
 
 
 def check_kind(options: Options, is_script: bool, verb: str = "capture") -> None:
@@ -189,3 +197,60 @@ def _check_compiler(variants: list[PlannedVariant], device: str) -> None:
         missing := environment.missing_compiler(device)
     ):
         raise NoCompilerError(missing)
+
+
+_NEEDED = ("torch", "msgspec")
+_LEAST = (3, 11)
+_QUESTION = f"""
+import importlib.util, sys
+print("Python %d.%d" % sys.version_info[:2] if sys.version_info < {_LEAST} else "")
+print(" and ".join(name for name in {_NEEDED} if importlib.util.find_spec(name) is None))
+"""
+_PATIENCE_S = 60
+
+
+def check(python: str) -> None:
+    """Raise NoInterpreterError with the reason if this executable cannot run a pass."""
+    try:
+        answer = subprocess.run(
+            [python, "-c", _QUESTION], capture_output=True, text=True, timeout=_PATIENCE_S, check=True
+        )
+    except OSError as error:
+        raise NoInterpreterError(python, error.strerror or "it does not start") from None
+    except subprocess.TimeoutExpired:
+        raise NoInterpreterError(python, f"no answer within {_PATIENCE_S} s") from None
+    except subprocess.CalledProcessError as error:
+        raise NoInterpreterError(python, f"it ended with exit code {error.returncode}") from None
+    version, missing = [*answer.stdout.split("\n"), "", ""][:2]
+    if version:
+        raise NoInterpreterError(python, f"it is {version}, but {'.'.join(map(str, _LEAST))} or later is needed")
+    if missing:
+        raise NoInterpreterError(python, f"it has no {missing}")
+
+
+def is_script(path: str | Path) -> bool:
+    """Whether it is a training script; a recipe defines `setup`. Raises BrokenSyntaxError."""
+    return not any(_defines_setup(statement) for statement in statements(path))
+
+
+def statements(path: str | Path) -> list[ast.stmt]:
+    """The statements of the file. Raises BrokenSyntaxError."""
+    try:
+        return ast.parse(Path(path).read_bytes()).body
+    except SyntaxError as error:
+        raise BrokenSyntaxError(path, error.lineno or 1, error.msg) from None
+    except (ValueError, RecursionError, MemoryError) as error:  # old versions, and code that is nested too deeply
+        raise BrokenSyntaxError(path, 1, str(error) or type(error).__name__) from None
+
+
+def _defines_setup(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.FunctionDef(name="setup", args=arguments):
+            return len(arguments.args) == 1 or arguments.vararg is not None  # setup(rank, world_size) is distributed
+        case ast.ClassDef(name="setup"):
+            return True
+        case ast.Assign(targets=targets):
+            return any(isinstance(target, ast.Name) and target.id == "setup" for target in targets)
+        case ast.ImportFrom(names=names):
+            return any((alias.asname or alias.name) == "setup" for alias in names)
+    return False

@@ -15,7 +15,7 @@ from tracekit.capture.child.idle_profilers import are_idle, idle_profilers
 from tracekit.capture.child.script import is_captured
 from tracekit.capture.child.step_ends import StepEnds
 from tracekit.capture.child.traces import record_all
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.harness import make_folder, run_path
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.passes import relative, slug

@@ -21,8 +21,12 @@ where the peaks of all, as their first passes measured them, leave a fifth of it
 that was touched, if only to count the devices, does not survive that.
 
 Where this is not possible, a NoTurnsError says why, and whole passes take turns instead.
+
+Does a program decide anything by the clock, such as when to stop? Judged by its source: such a program must not be
+stopped, because time passes while it waits.
 """
 
+import ast
 import math
 import random
 import statistics
@@ -34,14 +38,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tracekit.capture import wall_clock
 from tracekit.capture.child.free_memory import free_on_host
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.live import LiveProcess, NoTurnsError, live_process
 from tracekit.capture.options import Options
 from tracekit.capture.passes import finished, live_job, load_average
-from tracekit.capture.preparation import Prepared
-from tracekit.capture.script_or_recipe import statements
+from tracekit.capture.preparation import Prepared, statements
 from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Run
 from tracekit.units import size
@@ -163,7 +165,7 @@ def why_not(run: Run, prepared: Prepared, options: Options) -> str:
     if options.nproc > 1:
         return "ranks wait for each other"
     if prepared.is_script and not options.module:
-        line = wall_clock.line_that_reads_it(statements(prepared.run.script))
+        line = line_that_reads_it(statements(prepared.run.script))
         if line is not None:
             return f"{Path(prepared.run.script).name}:{line} decides by the clock, which goes on while it waits"
     memories = [variant.memory for variant in run.variants if variant.outcome == "ok"]
@@ -177,3 +179,43 @@ def why_not(run: Run, prepared: Prepared, options: Options) -> str:
             memory = f"{size(needed)} of the {size(min(totals))}" if totals else "more than is known"
             return f"together they need {memory} of memory that the GPU has"
     return "--in-place: all of them would write to the same files" if options.in_place else ""
+
+
+_CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "now", "utcnow"}
+
+
+def line_that_reads_it(statements: Sequence[ast.stmt]) -> int | None:
+    """The first line that compares a time of the clock, or a duration by it; None if there is none.
+
+    Durations that are only printed or logged are none of its business: what a function returns is not followed.
+    """
+    module = ast.Module([*statements], [])
+    times: set[str] = set()
+    while True:
+        names = {
+            target.id
+            for node in ast.walk(module)
+            if isinstance(node, ast.Assign) and _is_time(node.value, times)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        if names <= times:
+            break
+        times |= names
+    compared = (
+        node.lineno
+        for node in ast.walk(module)
+        if isinstance(node, ast.Compare) and any(_is_time(operand, times) for operand in (node.left, *node.comparators))
+    )
+    return min(compared, default=None)
+
+
+def _is_time(node: ast.expr, times: set[str]) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[]):
+            return name in _CLOCKS
+        case ast.BinOp(left=left, right=right):
+            return _is_time(left, times) or _is_time(right, times)
+        case ast.Name(id=name):
+            return name in times
+    return False

@@ -52,8 +52,7 @@ class AuditVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Run the steps, and print the result; 1 if they failed, or if --fail-on says so."""
-        from tracekit.capture.audit.auditing import Options, audit, exit_code
-        from tracekit.capture.audit.drawing import as_json, as_text
+        from tracekit.capture.audit.auditing import Options, as_json, as_text, audit, exit_code
 
         findings = audit(
             Options(

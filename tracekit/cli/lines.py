@@ -13,7 +13,7 @@ from tracekit.errors import NoSuchSourceError, NothingOfYoursError
 
 if TYPE_CHECKING:
     from tracekit.report.blocks import Block
-    from tracekit.report.line_costs import SideBySide
+    from tracekit.report.sections.lines import SideBySide
 
 _ROWS = 20
 
@@ -52,8 +52,8 @@ class LinesVerb(Verb):
         from tracekit.cli.progress import Progress
         from tracekit.faces import Options
         from tracekit.faces.text import draw_blocks
-        from tracekit.report.line_costs import SideBySide
         from tracekit.report.owner_costs import VariantOwners
+        from tracekit.report.sections.lines import SideBySide
 
         with Progress() as progress:
             subject = open_given([options.input], options, progress).traced(options.input)

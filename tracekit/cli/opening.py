@@ -35,7 +35,7 @@ def open_given(inputs: list[Path], options: argparse.Namespace, progress: "Progr
         subject = _narrowed(subject, axes, inputs[0])
     if options.compile_log is None:
         return subject
-    from tracekit.profile.with_log import with_compile_log
+    from tracekit.profile.assembled import with_compile_log
 
     return with_compile_log(subject, options.compile_log)
 
@@ -43,7 +43,7 @@ def open_given(inputs: list[Path], options: argparse.Namespace, progress: "Progr
 def _narrowed(subject: "Subject", axes: dict[str, list[str]], path: Path) -> "Subject":
     """The selected cells of a study."""
     from tracekit.errors import NotAStudyError
-    from tracekit.profile.of_study import study_subject
+    from tracekit.profile.assembled import study_subject
     from tracekit.study.narrowed import narrowed
 
     if subject.study is None:

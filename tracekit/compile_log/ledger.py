@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tracekit.compile_log.break_stacks import TRACEBACK
-from tracekit.compile_log.entries import LimitHit, LogEntry, Span
-from tracekit.compile_log.log import CompileLog
+from tracekit.compile_log.log import TRACEBACK, CompileLog, LimitHit, LogEntry, Span
 from tracekit.event_names import COMPILE_SPANS
 from tracekit.run import Break, Compile, Ledger, Limit, Skip, Window
 

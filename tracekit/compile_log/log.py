@@ -1,17 +1,41 @@
-"""What the compiler logged, record by record: compilations, failing guards, graph breaks with stacks, unix ns."""
+"""What the compiler logged, record by record: compilations, failing guards, graph breaks with stacks, unix ns.
+
+Inductor records from which lines of the user's a compiled kernel comes, if it is asked to before it starts.
+Otherwise, which is the case before torch 2.9 and where a backward graph is compiled late, the lines are known
+less precisely: comments in the generated code name the nodes that a call was made of, and the lowered graphs
+give the line of each node.
+
+Dynamo's stack of a break ends with the caller of the compiled function and continues in the functions that were
+inlined: if Dynamo was inlining a module, the function itself is missing. But what runs after the break is
+compiled again below that function, and the stack of that compilation has its line.
+"""
 
 import json
 import re
 from collections import defaultdict
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
-from tracekit.compile_log.break_stacks import BreakStacks
-from tracekit.compile_log.entries import LimitHit, LogEntry, Span
-from tracekit.compile_log.provenance import Provenance
 from tracekit.event_names import COMPILE_SPANS
+from tracekit.lines_file import Graph
+from tracekit.python_frames import plain_function
 
 _SKIP = re.compile(r"skipping cudagraphs? due to (.*)", re.S)
 _LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d+)\)\s+last reason: (.*)", re.S)
+
+
+@dataclass
+class Span:
+    """One span of the compiler's log, unix ns."""
+
+    name: str
+    id: str
+    thread: int
+    start_ns: int
+    end_ns: int = 0
+    children_ns: int = 0
+    phases: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # own time by name
 
 
 class CompileLog:
@@ -89,3 +113,236 @@ class CompileLog:
         reason = (match[1] if match else text).strip()
         if all((skip.id, skip.text) != (compile_id, reason) for skip in self.skips):
             self.skips.append(LogEntry(compile_id, t_ns, reason))
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """A message of the compiler, and the compilation that it is about."""
+
+    id: str
+    t_ns: int
+    text: str
+
+
+@dataclass(frozen=True)
+class LimitHit:
+    """Dynamo's warning that it no longer compiles a function."""
+
+    id: str
+    t_ns: int
+    setting: str
+    name: str
+    file: str
+    line: int
+    reason: str
+
+
+TRACEBACK = "User code traceback:\n"
+_RAISED = "\nTraceback (most recent call last)"
+_ENTRY = re.compile(r'^(?= *File ")', re.MULTILINE)
+_FRAME = re.compile(r' *File "(.+)", line (\d+), in (.+)')
+
+
+class _Frame(NamedTuple):
+    file: str
+    line: int
+    function: str
+    source: str = ""
+
+    @property
+    def location(self) -> tuple[str, int, str]:
+        return self.file, self.line, plain_function(self.function)
+
+    @property
+    def code(self) -> tuple[str, str]:
+        return self.file, plain_function(self.function)
+
+
+class BreakStacks:
+    """Completes the stacks of graph breaks, once a later compilation shows the line."""
+
+    def __init__(self, breaks: list[LogEntry]) -> None:
+        self._breaks = breaks
+        self._files: dict[int, str] = {}
+        self._stacks: dict[str, list[_Frame]] = {}  # for each compilation, with the function itself innermost
+        self._open: list[int] = []  # breaks whose line is not known yet
+
+    def take(self, metadata: dict[str, Any], compile_id: str) -> None:
+        """Look at one record of the compiler's log: a name in its table of files, or the start of a compilation."""
+        if "str" in metadata:
+            file, number = metadata["str"]
+            self._files[number] = file
+        elif "dynamo_start" in metadata:
+            frames = [
+                _Frame(self._files.get(record["filename"], ""), record["line"], record["name"], record.get("loc") or "")
+                for record in metadata["dynamo_start"].get("stack") or ()
+            ]
+            self._complete(frames[:-1])
+            self._stacks[compile_id] = frames
+
+    def broke(self) -> None:
+        """Note that the latest break was just recorded."""
+        self._open.append(len(self._breaks) - 1)
+
+    def _complete(self, callers: list[_Frame]) -> None:
+        """Look for functions with breaks among the callers of a function that is about to be compiled."""
+        for index in [*self._open]:
+            stack = self._stacks.get(self._breaks[index].id)
+            line = next((caller for caller in reversed(callers) if stack and caller.code == stack[-1].code), None)
+            if stack and line is not None and line.file:
+                entry = self._breaks[index]
+                self._breaks[index] = replace(entry, text=_with_frame(entry.text, stack[:-1], line))
+                self._open.remove(index)
+
+
+def _with_frame(text: str, callers: list[_Frame], frame: _Frame) -> str:
+    """A break's text with that frame inserted below the function's callers, unless it is already there."""
+    head, mark, rest = text.partition(TRACEBACK)
+    stack, raised, error = rest.partition(_RAISED)
+    entries = _ENTRY.split(stack)
+    frames = [_parsed(entry) for entry in entries]
+    outer = {caller.location for caller in callers}
+    position = 1 + max(
+        (index for index, parsed in enumerate(frames) if parsed and parsed.location in outer), default=-1
+    )
+    if any(parsed and parsed.code == frame.code for parsed in frames[position:]):
+        return text
+    frame_text = f'  File "{frame.file}", line {frame.line}, in {plain_function(frame.function)}\n    {frame.source}\n'
+    return head + mark + "".join([*entries[:position], frame_text, *entries[position:]]) + raised + error
+
+
+def _parsed(entry: str) -> _Frame | None:
+    shape = _FRAME.match(entry)
+    return _Frame(shape[1], int(shape[2]), shape[3]) if shape else None
+
+
+_STACKS = "inductor_provenance_tracking_kernel_stack_traces"
+_CACHE = "fx_graph_cache_"  # …hit, …miss: the record that ends a graph, and has its key
+_TRACED = "dynamo_output_graph"  # of a compilation; forward and backward are made of it
+_LOWERED, _CODE = "inductor_post_grad_graph", "inductor_output_code"  # of a graph
+
+
+class Provenance:
+    """Joins a graph's stacks, or its code, with its key; the records of a thread come in this order."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+        self._traced: dict[str, str] = {}  # by compile id
+        self._said: dict[int, dict[str, str]] = defaultdict(dict)  # of the graph under way on a thread
+
+    def take(self, metadata: dict[str, Any], payload: Any, compile_id: str, thread: int) -> None:
+        """Look at one record of the compiler's log."""
+        if not isinstance(payload, str):
+            return
+        artifact = str((metadata.get("artifact") or {}).get("name"))
+        if _TRACED in metadata:
+            self._traced[compile_id] = payload
+        for kind in (_LOWERED, _CODE):
+            if kind in metadata:
+                self._said[thread][kind] = payload
+        if artifact == _STACKS:
+            self._said[thread][_STACKS] = payload
+        elif artifact.startswith(_CACHE):
+            key, payloads = json.loads(payload).get("key"), self._said.pop(thread, {})
+            if isinstance(key, str) and (graph := self._graph(key, compile_id, payloads)).kernels:
+                self.graphs.append(graph)
+
+    def _graph(self, key: str, compile_id: str, payloads: dict[str, str]) -> Graph:
+        code = payloads.get(_CODE, "")
+        backward = is_backward(code)
+        if stacks := json.loads(payloads.get(_STACKS, "{}")):
+            return Graph(key, compile_id, [*stacks.items()], backward)
+        sources = nodes_of(self._traced.get(compile_id, ""))
+        nodes = nodes_of(payloads.get(_LOWERED, ""))
+        return Graph(key, compile_id, calls(code, sources, nodes), backward, by_code=True)
+
+
+_FILE = re.compile(r"\s*# File: (.+):(\d+) in (\S+), code:")
+_NO_FILE = re.compile(r"\s*# No stacktrace found")
+_NODE = re.compile(r"\s*(\w+)(?:: \"[^\"]*\")? = (?:torch\.ops\.(\w+\.\w+))?")
+_OPERATOR = re.compile(r"(?:torch\.ops\.)?(\w+\.\w+)")
+_SOURCES = re.compile(r"\s*# (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\]")
+_FRAGMENT = re.compile(r"# +%(\w+) : \[num_users=")
+_KERNEL = re.compile(r"(\w+) = async_compile\.\w+\(")
+_CALL = re.compile(r"\s+(?:\w+ = )?((?:extern_kernels|aten|torch\.ops)\.[\w.]+|(?:triton|cpp)_\w+)(?:\.run)?\(")
+_BODY = re.compile(r"\s*def call\(")
+_BACKWARD = re.compile(r"# AOT ID: \['\d+_backward'\]", re.MULTILINE)
+
+
+def is_backward(code: str) -> bool:
+    """Whether generated code is that of a backward graph."""
+    return _BACKWARD.search(code) is not None
+
+
+class Node(NamedTuple):
+    """A node of a graph."""
+
+    frame: str  # its line, as Python prints a frame of a stack
+    operator: str  # `aten.mm`; empty where it calls something else
+
+
+def nodes_of(graph: str) -> dict[str, Node]:
+    """The nodes of a printed graph that have a line, by name."""
+    nodes: dict[str, Node] = {}
+    frame = ""
+    for line in graph.splitlines():
+        if file := _FILE.match(line):
+            frame = f'File "{file[1]}", line {file[2]}, in {file[3]}'
+        elif _NO_FILE.match(line):
+            frame = ""
+        elif frame and (node := _NODE.match(line)):
+            nodes[node[1]] = Node(frame, node[2] or "")
+    return nodes
+
+
+def calls(code: str, sources: Mapping[str, Node], nodes: Mapping[str, Node]) -> list[tuple[str, list[str]]]:
+    """What generated code calls, in order: "name:position", and the frames of the work behind it.
+
+    `sources` are the nodes that Dynamo traced, `nodes` those of the graph that was lowered. Comments name the nodes of
+    a Triton kernel and the sources of an operator. Without such a comment, an operator may come from any line that
+    calls it, and a kernel for the CPU from any line of the graph.
+    """
+    kernels = _kernels(code, nodes)
+    return [
+        (f"{name}:{position}", kernels.get(name) or _frames(behind, sources) or _anywhere(name, nodes))
+        for position, (name, behind) in enumerate(_called(code))
+    ]
+
+
+def _kernels(code: str, nodes: Mapping[str, Node]) -> dict[str, list[str]]:
+    """The frames of the kernels whose nodes are named."""
+    kernels: dict[str, list[str]] = {}
+    fragment: list[str] = []
+    for line in code.splitlines():
+        if node := _FRAGMENT.match(line):
+            fragment.append(node[1])
+        elif not line.startswith("#"):
+            if kernel := _KERNEL.match(line):
+                kernels[kernel[1]] = _frames(fragment, nodes)
+            fragment = []
+    return kernels
+
+
+def _called(code: str) -> Iterator[tuple[str, list[str]]]:
+    """Each call of the code, and the sources that the comment before it names."""
+    in_body, behind = False, list[str]()
+    for line in code.splitlines():
+        in_body = bool(_BODY.match(line)) or (in_body and (not line or line[0].isspace()))
+        if not in_body:
+            continue
+        if sources := _SOURCES.match(line):
+            behind = sources[1].split(", ")
+        elif call := _CALL.match(line):
+            yield call[1], behind
+            behind = []
+
+
+def _frames(names: list[str], nodes: Mapping[str, Node]) -> list[str]:
+    return [*dict.fromkeys(nodes[name].frame for name in names if name in nodes)]
+
+
+def _anywhere(name: str, nodes: Mapping[str, Node]) -> list[str]:
+    if name.startswith("cpp_"):
+        return [*dict.fromkeys(node.frame for node in nodes.values())]
+    operator = _OPERATOR.match(name.replace("extern_kernels.", "aten."))
+    return [*dict.fromkeys(node.frame for node in nodes.values() if operator and node.operator == operator[1])]

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.engine.retiming import EventKind, Overhead, Retiming
+from tracekit.engine.replay import EventKind, Overhead, Retiming
 from tracekit.intervals import Bools
 from tracekit.typical_step import typical_step
 

@@ -5,10 +5,18 @@ The command line turns these into exit codes; nothing else catches them wholesal
 
 from tracekit.errors.asking import (
     BudgetError,
+    BytesToTerminalError,
     FewTokensError,
     HtaError,
+    NeedsFolderError,
+    NeedsPackageError,
+    NoFolderError,
+    NoTerminalError,
     NothingToDrawError,
+    OtherFormatError,
+    OutputError,
     QueryError,
+    StandardOutputError,
     ToleratedRegressionError,
     UnknownMetricError,
     UnknownVariantError,
@@ -18,9 +26,12 @@ from tracekit.errors.capturing import (
     ArgumentsRefusedError,
     AuditFailedError,
     BadParameterError,
+    BadStudyError,
     BrokenSyntaxError,
+    EmptyStudyError,
     FolderInUseError,
     ForeignDeviceError,
+    NoCellError,
     NoCompilerError,
     NoInferenceError,
     NoInterpreterError,
@@ -30,6 +41,7 @@ from tracekit.errors.capturing import (
     NoSuchLineError,
     NoSuchRecipeError,
     NotARecipeError,
+    NotAStudyError,
     NothingCapturedError,
     NoTorchError,
     NotPythonError,
@@ -37,20 +49,14 @@ from tracekit.errors.capturing import (
     OnlyRecipesTakeThisError,
     OnlyScriptsHaveRanksError,
     OnlyScriptsTakeThisError,
+    OtherOptionsError,
     ProfilerBusyError,
     RecipeFailedError,
+    StudyAmongOthersError,
+    StudyInUseError,
+    SweepFileError,
     UnknownParameterError,
     UnsupportedDeviceError,
-)
-from tracekit.errors.output import (
-    BytesToTerminalError,
-    NeedsFolderError,
-    NeedsPackageError,
-    NoFolderError,
-    NoTerminalError,
-    OtherFormatError,
-    OutputError,
-    StandardOutputError,
 )
 from tracekit.errors.reading import (
     BadCompileLogError,
@@ -68,16 +74,6 @@ from tracekit.errors.reading import (
     RanksLostError,
     SourceUnavailableError,
     UnreadableFileError,
-)
-from tracekit.errors.sweeping import (
-    BadStudyError,
-    EmptyStudyError,
-    NoCellError,
-    NotAStudyError,
-    OtherOptionsError,
-    StudyAmongOthersError,
-    StudyInUseError,
-    SweepFileError,
 )
 
 __all__ = [

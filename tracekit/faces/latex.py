@@ -6,12 +6,9 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.grid import grid
-from tracekit.faces.shared.latex_tables import Column, listing, tables
-from tracekit.faces.shared.latex_text import escape, prose
-from tracekit.faces.shared.margins import margins
-from tracekit.faces.shared.sparks import legend
-from tracekit.faces.shared.wording import certainty, change, label, note_text, rests_on, share, taken
+from tracekit.faces.shared.cells import grid
+from tracekit.faces.shared.latex_tables import Column, escape, listing, prose, tables
+from tracekit.faces.shared.wording import certainty, change, label, legend, margins, note_text, rests_on, share, taken
 from tracekit.names import short
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Cards, Excerpt, Line, Notes, Sentences, Series, Table

@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from functools import singledispatch
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.grid import grid
-from tracekit.faces.shared.margins import margins
-from tracekit.faces.shared.sparks import glyphs, legend
-from tracekit.faces.shared.wording import certainty, change, label, note_text, rests_on, share, taken
+from tracekit.faces.shared.cells import grid
+from tracekit.faces.shared.wording import (
+    certainty,
+    change,
+    glyphs,
+    label,
+    legend,
+    margins,
+    note_text,
+    rests_on,
+    share,
+    taken,
+)
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Cards, Excerpt, Headline, Notes, Sentences, Series, Table, is_detail
 from tracekit.report.breakdown import TOTAL, Breakdown

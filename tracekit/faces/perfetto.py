@@ -1,22 +1,219 @@
-"""A trace for ui.perfetto.dev: the original, byte for byte, preceded by tracks of ours that explain its events.
-
-Our events use the phases `B` and `E`, which the profiler never writes: any program that reads duration events from the
-file, including tracekit, gets only those of the original. Times are on the trace's own clock.
+"""A trace for ui.perfetto.dev: the original, byte for byte, preceded by tracks of ours that explain its events: steps,
+buckets with blame, compilations, findings, memory. Our events use the phases `B` and `E`, which the profiler never
+writes: any program that reads duration events from the file, including tracekit, gets only those of the original.
+Times are on the trace's own clock.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from isal import igzip
 
+from tracekit.analyses.compiles import spans_of
+from tracekit.engine.buckets import BUCKETS, KEYS
 from tracekit.errors import OutputError
 from tracekit.faces import variant_face
-from tracekit.faces.shared.perfetto_tracks import tracks
+from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.report import Report
-from tracekit.trace.reading.chunks import after_bracket
+from tracekit.sanitize import sanitize
+from tracekit.trace.reading.chunks import Chunks, NoEventsError, after_bracket
 from tracekit.trace.reading.source import Source
+from tracekit.units import duration
+
+_ROWS = 1 << 16  # events of a piece
+_NAME = 200  # letters of a name
+_MEMORY = b'"[memory]"'
+_PROCESS = "tracekit"
+
+
+def tracks(report: Report, profile: Profile) -> Iterator[bytes]:
+    """All tracks as JSON events, each with a comma after it; those of a track nest, and are in order of time."""
+    pid = free_pid(profile)
+    yield _event(ph="M", name="process_name", pid=pid, args={"name": f"{_PROCESS}: {sanitize(profile.name, _NAME)}"})
+    yield _event(ph="M", name="process_sort_index", pid=pid, args={"sort_index": -1})
+    numbers = count(1)
+    for name, pieces in _named_tracks(report, profile):
+        tid = next(numbers)
+        yield _event(ph="M", name="thread_name", pid=pid, tid=tid, args={"name": name})
+        yield _event(ph="M", name="thread_sort_index", pid=pid, tid=tid, args={"sort_index": tid})
+        for piece in pieces:
+            yield slices(pid, tid, piece)
+    yield from _memory(profile, pid)
+
+
+Slices = tuple[Ints, Ints, pa.Array, pa.Array]  # starts, ends, names and arguments as JSON
+
+
+def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Iterable[Slices]]]:
+    yield "steps", [_steps(profile)]
+    yield f"where the {profile.attribution.pieces.view} time goes", _buckets(profile)
+    by_thread: dict[str, list[Mapping[str, Any]]] = {}
+    for span in spans_of(profile):
+        by_thread.setdefault(str(span["thread"]), []).append(span)
+    for thread, spans in by_thread.items():
+        yield f"compilations of thread {sanitize(thread, _NAME)}", [_compilations(spans)]
+    for finding in report.diagnoses[profile.name].findings:
+        evidence = finding.evidence
+        start = np.array([event.start_ns for event in evidence], np.int64)
+        length = np.array([event.dur_ns for event in evidence], np.int64)
+        finding_spans = Union.of(start, start + length)
+        if not len(finding_spans.starts):  # the finding is about no particular event, so about all steps
+            low, high = profile.trace.steps.window
+            finding_spans = Union(np.array([low]), np.array([high]))
+        cost = f"up to {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
+        details = {
+            "cost": cost,
+            "why": sanitize(finding.why, 4 * _NAME),
+            "what to change": sanitize(finding.advice, 4 * _NAME),
+            "where": sanitize(str(finding.where), _NAME),
+            "confidence": finding.confidence,
+        }
+        headline = sanitize(finding.headline, _NAME)
+        args = {key: text for key, text in details.items() if text}
+        yield (
+            f"{cost}: {headline}" if cost else headline,
+            [_alike(finding_spans.starts, finding_spans.ends, headline, args)],
+        )
+
+
+def _alike(starts: Ints, ends: Ints, name: str, args: Mapping[str, Any]) -> Slices:
+    return starts, ends, _texts([name] * len(starts)), _texts([args] * len(starts))
+
+
+def _steps(profile: Profile) -> Slices:
+    view, numbers = profile.attribution.answered_view, profile.trace.steps.number
+    known_steps = np.flatnonzero(view.known & (view.step_ns > 0))
+    compiles = profile.attribution.compiles
+    names = [f"step {numbers[k]}" for k in known_steps]
+    args = [{"steady": not compiles[k], "ns": int(view.step_ns[k])} for k in known_steps]
+    starts = view.starts_ns[known_steps]
+    return starts, starts + view.step_ns[known_steps], _texts(names), _texts(args)
+
+
+def _buckets(profile: Profile) -> Iterator[Slices]:
+    """Every stretch of the steps, with the event that is to blame for it."""
+    pieces, trace = profile.attribution.pieces, profile.trace
+    labels = _texts([BUCKETS[key].label for key in KEYS])
+    meanings = [BUCKETS[key].meaning for key in KEYS]
+    for low in range(0, len(pieces.start), _ROWS):
+        rows = slice(low, low + _ROWS)
+        bucket, event = pieces.bucket[rows].astype(np.int64), pieces.event[rows]
+        name = np.where(event >= 0, trace.name_codes[np.maximum(event, 0)], -1) if len(trace.events) else event
+        distinct, index = np.unique(bucket << 32 | (name + 1), return_inverse=True)
+        args = []
+        for code in distinct.tolist():
+            because = trace.names[(code & 0xFFFFFFFF) - 1] if code & 0xFFFFFFFF else None
+            blame = {"blame": sanitize(because, _NAME)} if because is not None else {}
+            args.append({**blame, "meaning": meanings[code >> 32]})
+        yield pieces.start[rows], pieces.end[rows], labels.take(pa.array(bucket)), _texts(args).take(pa.array(index))
+
+
+def _compilations(spans: list[Mapping[str, Any]]) -> Slices:
+    ordered = sorted(spans, key=lambda span: int(span["start_ns"]))
+    starts = np.array([span["start_ns"] for span in ordered], np.int64)
+    ends = starts + np.array([span["dur_ns"] for span in ordered], np.int64)
+    names = [sanitize(str(span.get("kind")), _NAME) for span in ordered]
+    fields = ("id", "reason", "guard", "code", "span", "failed")
+    args = [
+        {key: sanitize(str(span[key]), 4 * _NAME) for key in fields if span.get(key) is not None} for span in ordered
+    ]
+    return starts, ends, _texts(names), _texts(args)
+
+
+def slices(pid: int, tid: int, piece: Slices) -> bytes:
+    """Successive slices as pairs of events, made from whole columns without an object for each slice."""
+    starts, ends, names, args = piece
+    if not len(starts):
+        return b""
+    track_fields = f'"pid":{pid},"tid":{tid},"ts":'
+    columns = [
+        pa.scalar('{"ph":"B",' + track_fields),
+        _microseconds(starts),
+        pa.scalar(',"name":'),
+        names,
+        pa.scalar(',"args":'),
+        args,
+        pa.scalar('},\n{"ph":"E",' + track_fields),
+        _microseconds(ends),
+        pa.scalar("},\n"),
+    ]
+    return "".join(pc.binary_join_element_wise(*columns, "").to_pylist()).encode()
+
+
+def _microseconds(times: Ints) -> pa.Array:
+    """Exact times in the trace's own format: 1234567 ns is `1234.567`."""
+    microseconds, rest = np.divmod(times, 1000)
+    digits = pc.utf8_lpad(pa.array(rest).cast(pa.string()), 3, "0")
+    return pc.binary_join_element_wise(pa.array(microseconds).cast(pa.string()), digits, ".")
+
+
+def _texts(values: Iterable[object]) -> pa.Array:
+    return pa.array([json.dumps(value) for value in values], pa.string())
+
+
+def _event(**event: object) -> bytes:
+    return json.dumps(event, separators=(",", ":")).encode() + b",\n"
+
+
+def free_pid(profile: Profile) -> int:
+    """A number that no process of the trace has."""
+    used_pids = set(profile.trace.tracks["pid"].to_pylist())
+    return next(pid for pid in count(900_000_001) if str(pid) not in used_pids)
+
+
+class _Args(msgspec.Struct, gc=False):
+    allocated: int | None = msgspec.field(default=None, name="Total Allocated")
+    reserved: int | None = msgspec.field(default=None, name="Total Reserved")
+    device: int | None = msgspec.field(default=None, name="Device Id")
+
+
+class _Instant(msgspec.Struct, gc=False):
+    name: str | None = None
+    ts: msgspec.Raw = msgspec.Raw(b"null")
+    args: _Args | None = None
+
+
+_INSTANTS = msgspec.json.Decoder(list[_Instant])
+
+
+def _memory(profile: Profile, pid: int) -> Iterator[bytes]:
+    """Counters of what the allocator held, by device, if the profiler recorded memory."""
+    with Source(profile.trace.path) as source:
+        chunks = Chunks(source)
+        with suppress(NoEventsError, msgspec.DecodeError):  # a damaged list yields no counters
+            for chunk in chunks:
+                if _MEMORY in bytes(chunk):
+                    yield from _counters(chunk, pid)
+            if _MEMORY in chunks.tail:
+                yield from _counters(_closed(chunks.tail), pid)
+
+
+def _closed(tail: bytes) -> bytes:
+    """The list at the end of a file, without what follows it."""
+    text = tail.decode("utf-8", "replace")
+    try:
+        return text[: json.JSONDecoder(strict=False).raw_decode(text)[1]].encode()
+    except ValueError:
+        return b"[]"
+
+
+def _counters(events: bytes | memoryview, pid: int) -> Iterator[bytes]:
+    for event in _INSTANTS.decode(events):
+        if event.name == "[memory]" and event.args is not None and event.args.allocated is not None:
+            device = "host" if event.args.device in (None, -1) else f"GPU {event.args.device}"
+            memory_bytes = {"allocated": event.args.allocated, "reserved": event.args.reserved or 0}
+            counter = _event(ph="C", pid=pid, name=f"memory, {device}, bytes", args=memory_bytes)
+            yield counter.replace(b"{", b'{"ts":%s,' % bytes(event.ts).strip(), 1)
+
 
 _PIECE = 1 << 20  # bytes copied at a time
 _HEADER = 64 << 20  # bytes in which the list of events must begin

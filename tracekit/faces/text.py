@@ -16,13 +16,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.faces import Options, face
-from tracekit.faces.shared.grid import grid
-from tracekit.faces.shared.margins import margins
-from tracekit.faces.shared.prose import PROSE, Prose
-from tracekit.faces.shared.sparks import glyphs, legend
-from tracekit.faces.shared.text_breakdown import bucket_tables
-from tracekit.faces.shared.text_tables import Column, fitting_tables
-from tracekit.faces.shared.wording import note_text
+from tracekit.faces.shared.cells import grid
+from tracekit.faces.shared.text_layout import PROSE, Column, Prose, bucket_tables, fitting_tables
+from tracekit.faces.shared.wording import glyphs, legend, margins, note_text
 from tracekit.names import aligned
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Card, Cards, Excerpt, Headline, Notes, Sentences, Series, Table

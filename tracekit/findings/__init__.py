@@ -17,11 +17,8 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 
 from tracekit.findings import rules
-from tracekit.findings.cached import known_diagnosis
-from tracekit.findings.diagnosis import Diagnosis, diagnosis
-from tracekit.findings.evidence import blamed_events, evidence
-from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, table
-from tracekit.findings.groups import Alike, alike
+from tracekit.findings.diagnosis import Alike, Diagnosis, alike, diagnosis, known_diagnosis
+from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, blamed_events, evidence, table
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
 from tracekit.registry import Registry

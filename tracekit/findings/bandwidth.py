@@ -1,17 +1,119 @@
-"""How much of the memory's bandwidth do large elementwise kernels achieve?"""
+"""How many bytes do elementwise kernels move, by the shapes that were recorded, and how much of the memory's bandwidth
+do large ones achieve? Each input and the output count once. Data that fits into a cache moves faster than memory
+allows, so only larger work says anything about memory.
+"""
 
 import logging
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from msgspec import Raw
 from numpy.typing import NDArray
 
-from tracekit.findings.traffic import moved
-from tracekit.intervals import Ints
+from tracekit.findings.kernels import of_classes
+from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
+from tracekit.trace.rereading import BYTES_OF_TYPE, Arguments
 from tracekit.units import percent, size
+
+ELEMENTWISE = ("elementwise", "random")
+_COMPARES = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_")  # the result is boolean
+_OF_ONE = (
+    "abs", "clamp_max", "clamp_min", "cos", "erf", "exp", "gelu", "log", "neg", "reciprocal", "relu", "rsqrt",
+    "sigmoid", "silu", "sin", "sqrt", "square", "tanh",
+)  # fmt: skip
+_OF_TWO = ("add", "atan2", "div", "maximum", "minimum", "mul", "pow", "sub", *_COMPARES[:6])
+_ONLY_WRITES = ("aten::fill_", "aten::zero_", "aten::copy_", "aten::bernoulli_", "aten::uniform_", "aten::normal_")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one operator reads and writes, bytes."""
+
+    read: int
+    written: int
+
+    @property
+    def bytes(self) -> int:
+        """Both together."""
+        return self.read + self.written
+
+
+def traffic(operator: str, arguments: Arguments) -> Traffic | None:
+    """The traffic of an elementwise operator; None where the shapes or types of its inputs are not known."""
+    return _traffic(operator, bytes(arguments.dims), bytes(arguments.kinds), bytes(arguments.steps))
+
+
+@lru_cache(maxsize=1 << 14)  # the same few inputs recur
+def _traffic(operator: str, dims: bytes, kinds: bytes, steps: bytes) -> Traffic | None:
+    arguments = Arguments(Raw(dims), Raw(kinds), Raw(steps))
+    inputs, types, strides = arguments.inputs, arguments.types, arguments.strides
+    if inputs is None or len(inputs) != len(types):
+        return None
+    if strides is None or len(strides) != len(inputs):
+        strides = inputs  # any values will do: only a stride of 0 matters
+    sizes = [BYTES_OF_TYPE.get(kind) for kind in types]
+    tensors = [k for k, size in enumerate(sizes) if size is not None and inputs[k]]
+    if not tensors or any(kind.startswith("TensorList") for kind in types):
+        return None
+    read = [math.prod(_stored(inputs[k], strides[k])) * (sizes[k] or 0) for k in tensors]
+    if _has_output(operator, tensors):
+        return Traffic(sum(read[:-1]), read[-1])
+    if operator in _ONLY_WRITES:
+        return Traffic(sum(read[1:]), read[0])
+    if operator.endswith("_"):
+        return Traffic(sum(read), read[0])
+    try:
+        shape = np.broadcast_shapes(*(inputs[k] for k in tensors))
+    except ValueError:
+        return None
+    compares = operator.removeprefix("aten::").startswith(_COMPARES)
+    size = 1 if compares else max(sizes[k] or 0 for k in tensors)
+    return Traffic(sum(read), math.prod(shape) * size)
+
+
+def _has_output(operator: str, tensors: list[int]) -> bool:
+    """Whether the last tensor is the `out` argument: it follows a number, or is one more than the operator reads."""
+    name = operator.removeprefix("aten::")
+    if name != "where" and len(tensors) > 1 and tensors[-1] > tensors[-2] + 1:
+        return True
+    return len(tensors) > (1 if name in _OF_ONE else 2 if name in _OF_TWO else math.inf)
+
+
+def _stored(dims: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    """The dimensions without those that an expanded tensor repeats."""
+    if len(dims) != len(strides):
+        return [*dims]
+    return [length for length, step in zip(dims, strides, strict=True) if step]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The elementwise kernels of one step whose shapes are known."""
+
+    rows: Ints
+    bytes: Ints  # read and written by each
+    written: Ints
+
+
+def moved(profile: Profile) -> Moved:
+    """The kernels of the step whose shapes are looked up; those that share an operator are left out."""
+    trace, sample = profile.trace, profile.sample
+    _, which, shared = np.unique(sample.operators, return_inverse=True, return_counts=True)
+    alone: Bools = (sample.operators >= 0) & (shared[which] == 1)
+    alone[alone] = of_classes(profile, sample.kernels[alone], ELEMENTWISE)
+    of_each: list[tuple[int, int, int]] = []
+    for row, operator in zip(sample.kernels[alone].tolist(), sample.operators[alone].tolist(), strict=True):
+        name, arguments = trace.names[trace.name_codes[operator]], sample.known.get(operator)
+        if arguments is None or not name.startswith("aten::"):
+            continue
+        if (known := traffic(name, arguments)) is not None:
+            of_each.append((row, known.bytes, known.written))
+    return Moved(*np.array(of_each, np.int64).reshape(-1, 3).T)
+
 
 _LARGE = 128 << 20  # bytes: half of them, an input, are more than the caches of most GPUs hold
 _IMPOSSIBLE = 1.02  # of the peak: times are rounded
@@ -46,7 +148,7 @@ def achieved(profile: Profile) -> Achieved | None:
     return Achieved(rows[right], sizes[right], rates[right], device, peak) if right.any() else None
 
 
-def sentence(profile: Profile) -> str:
+def bandwidth_in_words(profile: Profile) -> str:
     """In words: what large elementwise kernels move, as a share of the GPU's memory bandwidth where that is known."""
     reached = achieved(profile)
     if reached is None:

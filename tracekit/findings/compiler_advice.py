@@ -3,7 +3,7 @@
 import re
 
 from tracekit.code_owner import may_be_the_users
-from tracekit.findings import optimizers
+from tracekit.findings import one_by_one
 from tracekit.profile import Profile
 from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break
@@ -56,7 +56,7 @@ def is_compiled(profile: Profile) -> bool:
 def into_graphs(profile: Profile) -> str:
     """How more of a step comes into CUDA graphs, as the end of a sentence: what keeps it out depends on the run."""
     breaks = "graph breaks, " if is_compiled(profile) else ""
-    optimizer = ", and capture the optimizer, too (capturable=True)" if optimizers.steps(profile) else ""
+    optimizer = ", and capture the optimizer, too (capturable=True)" if one_by_one.optimizer_steps(profile) else ""
     return f"remove {breaks}work on the CPU and sizes that vary in between{optimizer}"
 
 

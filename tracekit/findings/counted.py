@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, ON_THE_GPU
 from tracekit.engine.pieces import Pieces
-from tracekit.engine.retiming import Retiming
+from tracekit.engine.replay import Retiming
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.profile.calibration import Calibration

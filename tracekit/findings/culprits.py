@@ -1,4 +1,8 @@
-"""What is to blame: the events behind a stretch of time, and the events around them."""
+"""Who is to blame, and where in the user's code is that? The events behind a stretch of time, the events around them,
+and the line: `where_of_event` for an event, `where_of_piece` for a piece without one, `where_of_buckets` for
+buckets, which also says how much of them the line takes. All ask `tracekit.profile.where`; of fused lines a finding
+names the first.
+"""
 
 import re
 from collections.abc import Callable
@@ -7,9 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.engine.pieces import Pieces
+from tracekit.findings.finding import Where
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.kernel_names import short_kernel
+from tracekit.lines.owners import Group
 from tracekit.profile import Profile
+from tracekit.profile.where import lines_of_buckets, lines_of_event, lines_of_time
 from tracekit.trace.enclosing import INNER_FIRST, outermost
 from tracekit.trace.roles import OPERATOR, PYTHON
 
@@ -121,3 +128,32 @@ def blamed(pieces: Pieces, rows: Ints) -> Bools:
     """The pieces that are blamed on one of these events."""
     blamed: Bools = np.isin(pieces.event, rows)
     return blamed
+
+
+def where_of_event(profile: Profile, row: int, operator: str | None = None) -> Where:
+    """Where an event belongs: the line, if it is known, the module, and the innermost operator unless one is given."""
+    operators = [operator] if operator is not None else operators_around(profile, row)
+    lines, modules = lines_of_event(profile, row)
+    return _where(lines, operators[-1] if operators else None, modules[-1] if modules else None)
+
+
+def where_of_piece(profile: Profile, piece: int) -> Where:
+    """The line that most of a piece belongs to; empty without a recording with stacks."""
+    pieces = profile.attribution.pieces
+    return _where(lines_of_time(profile, pieces.view, int(pieces.start[piece]), int(pieces.end[piece])))
+
+
+def where_of_buckets(profile: Profile, *buckets: str) -> tuple[Where, float]:
+    """The line that takes most of these buckets of the wall time, if one is known, and its share of them."""
+    return next(iter(shares_of_buckets(profile, *buckets)), (Where(), 0.0))
+
+
+def shares_of_buckets(profile: Profile, *buckets: str) -> list[tuple[Where, float]]:
+    """Each line that takes part of these buckets of the wall time, if any is known, and its share; the most first."""
+    return [(_where(lines), share) for lines, share in lines_of_buckets(profile, *buckets)]
+
+
+def _where(lines: Group, operator: str | None = None, module: str | None = None) -> Where:
+    if not lines:
+        return Where(operator=operator, module=module)
+    return Where(lines[0].file, lines[0].line, lines[0].function, operator, module=module)

@@ -1,6 +1,11 @@
-"""The verdict on a variant, and the findings in order."""
+"""The verdict on a variant and its findings in order; from the cache until something that a rule reads changes; and
+which findings of several variants are one and the same.
+"""
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+
+import msgspec
 
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.counted import Steps
@@ -9,7 +14,9 @@ from tracekit.findings.ranking import ranked, worth_telling
 from tracekit.findings.saving import Savings
 from tracekit.findings.verdict import VERDICTS, Verdict, as_finding, of_the_gpu, verdict
 from tracekit.profile import Profile
+from tracekit.profile.cached import name_of
 from tracekit.profile.recording_words import has_steps, in_words
+from tracekit.trace.storing.results import recall, remember
 
 _CLEARLY = 0.05  # of a step: what costs so much more than the GPU's work bounds the step, and not the GPU
 
@@ -80,3 +87,61 @@ def _time(first: Finding) -> float | None:
     if first.share is None or not first.cost_ns or first.claimed_ns is None:
         return first.share
     return first.share * first.claimed_ns / first.cost_ns
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Equal findings, by variant, the costliest first; each with its index into the list of its variant."""
+
+    of: dict[str, tuple[int, Finding]]
+
+    @property
+    def finding(self) -> Finding:
+        """The costliest, whose evidence stands for the others'."""
+        return next(iter(self.of.values()))[1]
+
+
+def alike(diagnoses: Mapping[str, Diagnosis]) -> list[Alike]:
+    """The findings that are worth telling, equal ones once: doubts first, then the costliest."""
+    found = [
+        (name, index, finding)
+        for name, diagnosis in diagnoses.items()
+        for index, finding in enumerate(diagnosis.findings)
+    ]
+    found.sort(key=lambda entry: (entry[2].cost_ns is not None, -(entry[2].cost_ns or 0.0)))
+    groups: dict[tuple[object, ...], dict[str, tuple[int, Finding]]] = {}
+    for name, index, finding in found:
+        key = finding.id, finding.headline, finding.do, finding.where.file, finding.where.line
+        of = groups.setdefault(key, {})
+        if name in of:  # of one variant, two findings are two
+            of = groups[*key, index] = {}
+        of[name] = index, finding
+    return [Alike(of) for of in groups.values()]
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    verdict: Verdict
+    all_findings: list[Finding]
+
+
+def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable[[], Diagnosis]) -> Diagnosis:
+    """The stored diagnosis by these modules' rules; if there is none, or something has changed, they are asked.
+
+    It is stored without claims and work, which are needed only to rank the findings. The name in the cache depends on
+    the code of tracekit only, so if a rule comes from outside tracekit, all rules are asked.
+    """
+    entry = profile.trace.entry
+    if entry is None or not all(module.startswith("tracekit.") for module in rules):
+        return work_out()
+    name = name_of(profile, "diagnosis", __name__, *sorted(set(rules)))
+    if (known := recall(entry, name, _Stored)) is not None:
+        return Diagnosis(known.verdict, known.all_findings)
+    made = work_out()
+    remember(
+        entry,
+        name,
+        _Stored(
+            made.verdict, [replace(each, claim=None, work=None, undone=None, host=None) for each in made.all_findings]
+        ),
+    )
+    return made

@@ -1,12 +1,16 @@
-"""What a rule yields: one cause of a slow step, with what it costs, who is to blame, and what to change."""
+"""What a rule yields: one cause of a slow step, with what it costs, who is to blame, the events behind it, and what to
+change.
+"""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from tracekit.engine.buckets import Bound
-from tracekit.intervals import Ints, Union
+from tracekit.intervals import Bools, Ints, Rows, Union
+from tracekit.profile import Profile
 from tracekit.profile.recording_words import of_the_recording
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import duration
@@ -125,7 +129,6 @@ _PLAIN = (
     "id", "title", "headline", "why", "do", "cost_ns", "claimed_ns", "then_bound_by", "bound", "share", "confidence",
     "advice", "link",
 )  # fmt: skip
-
 _ABOUT_THE_HOST = ("launch_bound", "dispatch_bound", "python_bound")
 _LITTLE = 0.5  # of the time claimed: where less is saved, it is said why
 # What would bound a step without a cause.
@@ -136,9 +139,7 @@ _BOUND_BY: dict[Bound, str] = {
     "gaps": "gaps between queued work",
     "host": "the host",
 }
-
 _NAMES = ("Python",)  # capitals that a sentence keeps wherever they are
-
 FINDINGS = pa.schema(
     [
         column("id", LABEL, "the kind of finding"),
@@ -181,3 +182,31 @@ def table(causes: list[Finding]) -> pa.Table:
         for each in causes
     ]
     return pa.Table.from_pylist(rows, schema=FINDINGS)
+
+
+MOST = 5
+
+
+def evidence(profile: Profile, rows: Ints | Rows, most: int = MOST) -> tuple[Evidence, ...]:
+    """The longest of these events, the longest first, ties in order of time."""
+    trace = profile.trace
+    longest = np.lexsort((rows, -trace.dur_ns[rows]))[:most]
+    chosen = np.asarray(rows, np.int64)[longest]
+    steps = trace.steps.of(trace.ts_ns[chosen])
+    return tuple(
+        Evidence(
+            event=row,
+            step=trace.steps.number[step] if step >= 0 else None,
+            name=trace.names[trace.name_codes[row]],
+            start_ns=int(trace.ts_ns[row]),
+            dur_ns=int(trace.dur_ns[row]),
+        )
+        for row, step in zip(chosen.tolist(), steps.tolist(), strict=True)
+    )
+
+
+def blamed_events(profile: Profile, chosen: Bools) -> Ints:
+    """The events that some pieces of counted steps are blamed on; none where nothing was recorded meanwhile."""
+    pieces = profile.attribution.pieces
+    rows = np.unique(pieces.event[chosen & profile.counted[pieces.step]]).astype(np.int64)
+    return rows[rows >= 0]

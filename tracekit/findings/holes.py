@@ -9,13 +9,12 @@ import numpy as np
 
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.engine.pieces import Pieces
-from tracekit.findings.culprits import plain
-from tracekit.findings.where import where_of_piece
+from tracekit.findings.culprits import plain, where_of_piece
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
-from tracekit.profile.first_uses import FirstUses
+from tracekit.profile.start_up import FirstUses
 from tracekit.trace.enclosing import enclosing
-from tracekit.trace.rereading.arguments import arguments
+from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import OPERATOR
 from tracekit.trace.rows import Events
 

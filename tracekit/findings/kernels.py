@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracekit.findings.counted import Steps
-from tracekit.findings.evidence import evidence
-from tracekit.findings.finding import Finding, Where
+from tracekit.findings.finding import Finding, Where, evidence
 from tracekit.intervals import Bools, Ints, Rows, Union, occurring
 from tracekit.kernel_class import kernel_class
 from tracekit.kernel_names import short_kernel

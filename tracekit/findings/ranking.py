@@ -85,11 +85,7 @@ def _busy(profile: Profile) -> Union:
 def _and_ahead(why: str, cost: float | None, claimed: float | None) -> str:
     """The evidence, and why a finding costs more than the time that is blamed on it."""
     ahead = (cost or 0.0) > _AHEAD * (claimed or 0.0)
-    return (
-        f"{why} The host would also be ahead later, where the GPU waits now: that is saved, too."
-        if ahead
-        else why
-    )
+    return f"{why} The host would also be ahead later, where the GPU waits now: that is saved, too." if ahead else why
 
 
 def _and_slowed(profile: Profile, finding: Finding, saving: Saving, claimed: float | None) -> str:

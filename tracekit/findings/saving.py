@@ -8,8 +8,7 @@ import numpy as np
 from tracekit.engine.buckets import BUCKETS, CODES, ON_THE_GPU, WALL, Bound
 from tracekit.engine.dependencies import DRAINED, RETURN
 from tracekit.engine.host import HostView, host_between
-from tracekit.engine.replay import Removal, Replay, replay
-from tracekit.engine.retiming import Retiming
+from tracekit.engine.replay import Removal, Replay, Retiming, replay
 from tracekit.findings.counted import Steps
 from tracekit.intervals import Bools, Ints, Union, runs, split
 from tracekit.profile import LEAST_SHARE, Profile

@@ -5,8 +5,7 @@ from typing import Any
 
 from tracekit.engine.buckets import BOUNDS, ON_THE_GPU, Bound, by_bound
 from tracekit.findings.counted import Steps
-from tracekit.findings.evidence import blamed_events, evidence
-from tracekit.findings.finding import Finding, Where
+from tracekit.findings.finding import Finding, Where, blamed_events, evidence
 from tracekit.findings.gpu_bound import gpu_bound
 from tracekit.findings.kernels import kernels, named
 from tracekit.findings.queue_waits import queue_waits

@@ -7,10 +7,8 @@ of a reading lies beyond it. Every check says which regression it could have see
 data would have hidden is no pass. What cannot be answered has an outcome of its own, and fails unless it is allowed.
 """
 
-from tracekit.gate.against import against
-from tracekit.gate.budget import Budget, read_budget
-from tracekit.gate.differences import differences
+from tracekit.gate.against import against, differences
+from tracekit.gate.budget import Budget, read_budget, within
 from tracekit.gate.rows import Check, Demand, Row, failed
-from tracekit.gate.within import within
 
 __all__ = ["Budget", "Check", "Demand", "Row", "against", "differences", "failed", "read_budget", "within"]

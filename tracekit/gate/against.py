@@ -1,4 +1,4 @@
-"""Is a run as good as an earlier one, variant by variant?"""
+"""Is a run as good as an earlier one, variant by variant, and did both run the same thing?"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,6 +7,7 @@ from tracekit.detectable import SURE, margin, margin_of_passes
 from tracekit.gate.metrics import METRICS, NS_PER_MS, ONE_PASS, Reading
 from tracekit.gate.rows import Demand, Row, judged, unanswered
 from tracekit.profile import Member, Subject, Untraced
+from tracekit.report.comparability import different_things
 from tracekit.uncertainty import LARGEST_LOG
 from tracekit.unprofiled import contrast, prior_of_passes
 
@@ -92,3 +93,46 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
         logs = [math.log(measured_pass.step_ns) for measured_pass in measured_after.counted_passes]
         log_margin = margin_of_passes(logs, logs, prior_of_passes(measured_after))
     return Reading(reading.value, interval, factor=math.exp(min(log_margin, LARGEST_LOG)))
+
+
+def differences(new: Subject, old: Subject) -> list[str]:
+    """A sentence for each of recipe, parameters, data, device and threads in which a variant differs from the earlier
+    one."""
+    names_by_sentence: dict[str, list[str]] = {}
+    for before, after in pairs(new, old):
+        if after is not None:
+            for aspect, now, earlier in _differing(after, before):
+                names_by_sentence.setdefault(
+                    f"a different {aspect} than in the earlier run ({now}; {earlier})", []
+                ).append(before.name)
+    return [
+        f"{', '.join(names)}: {text}: that alone may make it slower or faster"
+        for text, names in names_by_sentence.items()
+    ]
+
+
+def _differing(after: Member, before: Member) -> Iterator[tuple[str, str, str]]:
+    changes = [*different_things(after, before)]
+    threads, earlier_threads = (
+        member.run.environment.get("threads") if member.run else None for member in (after, before)
+    )
+    if threads and earlier_threads and threads != earlier_threads:
+        changes.append(("number of threads", str(threads), str(earlier_threads)))
+    yield from changes
+    if any(aspect == "recipe" for aspect, _, _ in changes):
+        return  # their parameters cannot be compared
+    params_after, params_before = _params(after), _params(before)
+    if differing := [
+        key for key in {**params_after, **params_before} if params_after.get(key) != params_before.get(key)
+    ]:
+        now, earlier = (
+            ", ".join(f"{key}={params.get(key, 'none')}" for key in differing)
+            for params in (params_after, params_before)
+        )
+        yield "set of parameters", now, earlier
+
+
+def _params(member: Member) -> dict[str, object]:
+    """The parameters of its run together with its own."""
+    run = member.run.params if member.run is not None else {}
+    return {**run, **(member.variant.params if member.variant is not None else {})}

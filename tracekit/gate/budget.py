@@ -1,20 +1,15 @@
-"""Limits by variant and metric, written by hand in TOML.
-
-allow_unanswered = ["syncs"]        # optional: metrics that may stay unknown
-
-[variant.compiled]
-step_ms = 12.5
-sync_stall_ms = 0.5
-recompiles = 0
-"""
+"""Limits by variant and metric, written by hand in TOML, and whether each variant stays within them."""
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tracekit.errors import BudgetError, NoSuchFileError, UnreadableFileError
 from tracekit.gate.metrics import METRICS
+from tracekit.gate.rows import Demand, Row, judged, unanswered
+from tracekit.profile import Subject
 
 _KEYS = ("allow_unanswered", "variant")
 
@@ -69,3 +64,21 @@ def _allowed(path: Path, content: dict[str, Any]) -> frozenset[str]:
 def _check_metric(path: Path, metric: str) -> None:
     if metric not in METRICS:
         raise BudgetError(path, f"{metric!r} is not a metric. Available: {', '.join(METRICS)}")
+
+
+def within(subject: Subject, budget: Budget, demand: Demand | None = None) -> list[Row]:
+    """A row for each limit of the budget, which may also allow metrics to stay unknown."""
+    demand = demand or Demand()
+    return list(_rows(subject, budget, replace(demand, allow=demand.allow | budget.allow_unanswered)))
+
+
+def _rows(subject: Subject, budget: Budget, demand: Demand) -> Iterator[Row]:
+    members = {member.name: member for member in subject.known}
+    for variant, limits in budget.limits.items():
+        member = members.get(variant)
+        for metric, limit in limits.items():
+            if member is None:
+                names = ", ".join(members)
+                yield unanswered(variant, metric, limit, f"there is no such variant, only {names}", demand)
+            else:
+                yield judged(variant, metric, limit, METRICS[metric](member), demand, reference=limit)

@@ -13,7 +13,7 @@ from tracekit.errors import NeedsPackageError
 from tracekit.profile import Profile
 
 if TYPE_CHECKING:
-    from tracekit.hta.analysis import ColumnAnalysis
+    from tracekit.hta.traces import ColumnAnalysis
 
 
 def trace_analysis(
@@ -24,8 +24,7 @@ def trace_analysis(
     By default, times are exact and the last step counts. HTA's own defaults round to µs and leave out the last step.
     """
     needed()
-    from tracekit.hta.analysis import ColumnAnalysis
-    from tracekit.hta.traces import ColumnTrace
+    from tracekit.hta.traces import ColumnAnalysis, ColumnTrace
 
     ranks = profile.per_rank or {_main_rank(profile): profile}
     traces = {rank: each.trace for rank, each in ranks.items()}

@@ -9,9 +9,9 @@ import pandas as pd
 from hta.common.trace import Trace as ParsedTrace
 
 from tracekit.errors import HtaError
-from tracekit.hta.analysis import ColumnAnalysis
 from tracekit.hta.quiet import quietly
 from tracekit.hta.tables import with_names
+from tracekit.hta.traces import ColumnAnalysis
 from tracekit.registry import Registry
 
 _NO_CHART = {"visualize": False}

@@ -1,10 +1,10 @@
-"""The sections that HTA adds to a report on request: critical path, overlap, idle time, queue length.
-
-Where HTA's number differs from tracekit's, the section shows both, and says why.
+"""The sections that HTA adds to a report on request: critical path, overlap, idle time, queue length and how GPU
+time divides, which is computed exactly.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,16 +12,18 @@ import pyarrow as pa
 
 from tracekit.errors import HtaError
 from tracekit.hta import trace_analysis
-from tracekit.hta.analysis import ColumnAnalysis
-from tracekit.hta.gpu_time import GpuTime, gpu_time, taken_for_kernels
 from tracekit.hta.quiet import quietly
 from tracekit.hta.results import Question, frames_of
 from tracekit.hta.tables import as_table
+from tracekit.hta.traces import ColumnAnalysis, is_event_of_hta
+from tracekit.intervals import Bools, Union
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.registry import of_variant, unregister
-from tracekit.report.section import Contents
+from tracekit.report.section import Contents, of_variant, unregister
+from tracekit.trace import Trace
+from tracekit.trace.columns import values
+from tracekit.trace.roles import KERNEL
 from tracekit.trace.schema import column
 from tracekit.units import duration, many
 
@@ -212,6 +214,27 @@ def _of_ranks(frame: pd.DataFrame) -> dict[int, dict[Any, Any]]:
     return {int(row["rank"]): row for row in frame.to_dict("records")}
 
 
+@dataclass(frozen=True)
+class GpuTime:
+    """The GPU time of one trace, from the first GPU activity to the end of the last, ns."""
+
+    span_ns: int
+    compute_ns: int  # kernels other than communication
+    busy_ns: int
+    communication_ns: int
+    hidden_ns: int  # communication while those kernels run
+
+    @property
+    def idle_ns(self) -> int:
+        """The time in which nothing runs."""
+        return self.span_ns - self.busy_ns
+
+    @property
+    def overlap(self) -> float | None:
+        """The share of communication that computation overlaps; None without communication."""
+        return self.hidden_ns / self.communication_ns if self.communication_ns else None
+
+
 def _why(profile: Profile, ours: GpuTime) -> str:
     """Why HTA's number differs, as far as that is known."""
     number, length = taken_for_kernels(profile.trace)
@@ -220,3 +243,29 @@ def _why(profile: Profile, ours: GpuTime) -> str:
     if ours.overlap is not None:
         return "it recognises communication only by the names nccl and hccl"
     return "the reason is unknown"
+
+
+def gpu_time(trace: Trace) -> GpuTime:
+    """The GPU time of all GPU activities of a trace, whatever step they belong to."""
+    roles = trace.roles
+    if not roles.gpu.any():
+        return GpuTime(0, 0, 0, 0, 0)
+
+    def union(mask: Bools) -> Union:
+        return Union.of(trace.ts_ns[mask], trace.end_ns[mask])
+
+    compute = union((roles.kind == KERNEL) & ~roles.communication)
+    communication = union(roles.communication)
+    return GpuTime(
+        span_ns=int(trace.end_ns[roles.gpu].max() - trace.ts_ns[roles.gpu].min()),
+        compute_ns=compute.total(),
+        busy_ns=union(roles.gpu).total(),
+        communication_ns=communication.total(),
+        hidden_ns=communication.total() - communication.minus(compute).total(),
+    )
+
+
+def taken_for_kernels(trace: Trace) -> tuple[int, int]:
+    """Events with a stream that are not GPU activities, which HTA counts as kernels: their number and duration, ns."""
+    others = (values(trace.events["stream"], null=-1) >= 0) & ~trace.roles.gpu & is_event_of_hta(trace)
+    return int(others.sum()), int(trace.dur_ns[others].sum())

@@ -1,15 +1,25 @@
-"""HTA's `Trace`, filled from columns that were already read, so that it never parses a file."""
+"""HTA's `Trace` and `TraceAnalysis`, filled from columns that were already read, so that HTA never parses a file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from hta.common.trace import Trace as ParsedTrace
+from hta.common.trace import transform_correlation_to_index
 from hta.common.trace_parser import MetaDataKey, infer_gpu_type
+from hta.common.trace_symbol_table import TraceSymbolTable
+from hta.trace_analysis import TraceAnalysis
+from hta.trace_diff import TraceDiff
+from numpy.typing import NDArray
 
 from tracekit.errors import OutputError
-from tracekit.hta.frames import add_symbols, frame, is_event_of_hta
+from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace import Trace
+from tracekit.trace.collectives import rows_of
+from tracekit.trace.columns import codes, labels, values
+from tracekit.trace.roles import STEP
 
 _US = 1000  # ns
 
@@ -72,3 +82,146 @@ class ColumnTrace(ParsedTrace):  # type: ignore[misc]  # HTA has no types
         if any(Path(output_file).resolve() == Path(each).resolve() for each in self.trace_files.values()):
             raise OutputError(Path(output_file), "the analysis is made from it")
         super().write_raw_trace(output_file, trace_contents)
+
+
+_GRID = float(1 << 20)  # parts of a µs
+_SPAN = "trace"  # the profiler's own row, which HTA leaves out, too
+_ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "gpu_user_annotation")
+
+
+def add_symbols(table: TraceSymbolTable, trace: Trace) -> None:
+    """Add the names and categories of a trace to HTA's table of symbols."""
+    table.add_symbols([*labels(trace.events["cat"]), *trace.names])
+
+
+def is_event_of_hta(trace: Trace) -> Bools:
+    """Which events HTA counts: all but the profiler's own row."""
+    spans = [each == _SPAN for each in labels(trace.events["cat"])]
+    return ~np.array(spans, bool)[codes(trace.events["cat"])]
+
+
+def frame(trace: Trace, origin_ns: int, table: TraceSymbolTable, *, rounded: bool) -> pd.DataFrame:
+    """HTA's frame of one rank: `index` counts from 1, since HTA takes 0 for "linked to nothing".
+
+    `origin_ns` is what to subtract from `ts_ns`. With `rounded`, times are whole µs as HTA rounds them.
+    """
+    events = trace.events
+    kept = is_event_of_hta(trace)
+    names = _numbers(table, trace.names)[trace.name_codes]
+    categories = labels(events["cat"])
+    ts, dur = (_rounded if rounded else _exact)(trace.ts_ns, trace.dur_ns, origin_ns)
+    made = pd.DataFrame(
+        {
+            **_counters(trace),
+            "cat": _numbers(table, categories)[codes(events["cat"])],
+            "name": names,
+            "pid": _ids(trace.tracks["pid"].to_pylist())[trace.track],
+            "tid": _ids(trace.tracks["tid"].to_pylist())[trace.track],
+            "ts": ts,
+            "dur": dur,
+            "stream": values(events["stream"], null=-1),
+            "correlation": np.where(trace.correlation == 0, -1, trace.correlation),
+            "bytes": values(events["bytes"], null=-1),
+            "memory_bw_gbps": _bandwidth(trace),
+            "wait_on_stream": _noted(trace, "wait_stream"),
+            "wait_on_cuda_event_record_corr_id": _noted(trace, "wait_correlation"),
+            "external_id": values(events["external_id"], null=-1),
+            "python_id": values(events["python_id"], null=-1),
+            "python_parent_id": values(events["python_parent_id"], null=-1),
+        }
+    )[kept]
+    made.index = pd.RangeIndex(1, len(made) + 1)
+    made.insert(0, "index", made.index)
+    linked: pd.DataFrame = transform_correlation_to_index(made, table)
+    return linked.assign(iteration=_iterations(linked, table))
+
+
+def _numbers(table: TraceSymbolTable, texts: Sequence[str]) -> Rows:
+    return np.array([table.sym_index[text] for text in texts], np.int32)
+
+
+def _ids(texts: list[str]) -> NDArray[np.object_]:
+    """Processes and threads, as numbers if they are numbers, else as text."""
+    ids = [int(text) if text.removeprefix("-").isdecimal() else text for text in texts]
+    return np.array(ids, np.int64 if all(isinstance(each, int) for each in ids) else object)
+
+
+def _exact(ts_ns: Ints, dur_ns: Ints, origin_ns: int) -> tuple[NDArray[np.number], NDArray[np.number]]:
+    """Times in µs: whole numbers if the trace has whole µs, else floats on a grid of a millionth.
+
+    On that grid, sums and differences of floats are exact, so an event that ends with its parent does so for HTA, too.
+    """
+    start = ts_ns - origin_ns
+    if not (ts_ns % 1000).any() and not (dur_ns % 1000).any():
+        return start // 1000, dur_ns // 1000
+    first, last = (np.round(each * (_GRID / 1000)) / _GRID for each in (start, start + dur_ns))
+    return first, last - first
+
+
+def _rounded(ts_ns: Ints, dur_ns: Ints, origin_ns: int) -> tuple[NDArray[np.number], NDArray[np.number]]:
+    """Times rounded as HTA does, starts up and ends down, in floating point; whole µs do not change."""
+    if not (ts_ns % 1000).any():
+        return _exact(ts_ns, dur_ns, origin_ns)
+    start, length = ts_ns / 1000, dur_ns / 1000
+    first = np.ceil(start)
+    return first - np.ceil(origin_ns / 1000), np.floor(start + length) - first
+
+
+def _noted(trace: Trace, name: str) -> Ints:
+    """The notes about some events; -1 for all others."""
+    column = np.full(len(trace.ts_ns), -1, np.int64)
+    rows, noted = rows_of(trace, trace.notes), values(trace.notes[name], null=-1)
+    column[rows[rows >= 0]] = noted[rows >= 0]
+    return column
+
+
+def _counters(trace: Trace) -> dict[str, NDArray[np.float64]]:
+    """A column for each performance counter, -1 where it was not read."""
+    columns: dict[str, NDArray[np.float64]] = {}
+    for row, counters in zip(rows_of(trace, trace.notes).tolist(), trace.notes["counters"].to_pylist(), strict=True):
+        for name, value in counters or () if row >= 0 else ():
+            columns.setdefault(name, np.full(len(trace.ts_ns), -1.0))[row] = value
+    return columns
+
+
+def _bandwidth(trace: Trace) -> NDArray[np.float64]:
+    """The profiler's bandwidth in GB/s, computed from finer times than a trace of whole µs holds."""
+    sizes, dur_ns = values(trace.events["bytes"]), trace.dur_ns
+    speed = np.divide(sizes, dur_ns, out=np.zeros(len(sizes)), where=(sizes > 0) & (dur_ns > 0))
+    for row, noted in zip(rows_of(trace, trace.notes).tolist(), trace.notes["bandwidth"].to_pylist(), strict=True):
+        if row >= 0 and noted is not None:
+            speed[row] = noted
+    return speed
+
+
+def _iterations(made: pd.DataFrame, table: TraceSymbolTable) -> Ints:
+    """For each event, the N of the host's ProfilerStep#N in which it, or its launch, starts; −1 for none."""
+    numbers = {code: int(match[1]) for code, text in enumerate(table.sym_table) if (match := STEP.fullmatch(text))}
+    on_gpu = made["cat"].isin([table.sym_index[each] for each in _ON_GPU if each in table.sym_index]).to_numpy()
+    steps = made[made["name"].isin(numbers) & ~on_gpu].sort_values("ts", kind="stable")
+    if not len(steps):
+        return np.full(len(made), -1)
+    linked = on_gpu & (made["stream"] >= 0).to_numpy()
+    source = np.where(linked, made["index_correlation"], made["index"]).astype(np.int64)
+    moment = made["ts"].to_numpy()[np.maximum(source, 1) - 1]
+    at = np.searchsorted(steps["ts"].to_numpy(), moment, side="right") - 1
+    inside = (source > 0) & (at >= 0) & (moment < (steps["ts"] + steps["dur"]).to_numpy()[at])
+    return np.where(inside, steps["name"].map(numbers).to_numpy()[at], -1)
+
+
+class ColumnAnalysis(TraceAnalysis):  # type: ignore[misc]  # HTA has no types
+    """Everything in HTA's own class, on columns that were already read. Times are µs; `t` is HTA's Trace."""
+
+    def __init__(self, trace: ColumnTrace) -> None:
+        self.t = trace
+
+    @property
+    def ranks(self) -> list[int]:
+        """The ranks, the lowest first; many analyses take some of them, by default rank 0."""
+        ranks: list[int] = self.t.get_ranks()
+        return ranks
+
+    def compare_traces(self, test: "ColumnAnalysis", **how: Any) -> pd.DataFrame:
+        """HTA's `TraceDiff`: operators and kernels of this trace (the control) compared with those of another."""
+        diff: pd.DataFrame = TraceDiff.compare_traces(self.t, test.t, **how)
+        return diff

@@ -3,7 +3,7 @@
 trace ──memory_events──▶ MemoryEvents ──walk──▶ levels, lifetimes ──memory_use──▶ peaks by phase, holders, churn
 """
 
-from tracekit.memory.cached import known_use
+from tracekit.memory.summary import known_use
 from tracekit.memory.use import MemoryUse
 
 __all__ = ["MemoryUse", "known_use"]

@@ -1,6 +1,5 @@
-"""The memory of a run in a small file beside it, so that a report of many runs opens none of their recordings.
-
-run.json, run-…/detail.json.gz ──write_summary──▶ memory.json ──read_summary──▶ MemoryUse, without the curves
+"""What a variant's recording says about memory, kept in the cache, and beside a run in a small file, so that a
+report of many runs opens none of their traces.
 """
 
 from pathlib import Path
@@ -9,10 +8,15 @@ import msgspec
 from msgspec.structs import replace
 
 from tracekit.atomic import replacing
-from tracekit.memory.cached import known_use
-from tracekit.memory.use import MemoryUse
-from tracekit.profile import open_subject
+from tracekit.errors import TracekitError
+from tracekit.lines.cached import entry_of
+from tracekit.lines.ownership import MOST_EVENTS
+from tracekit.lines_file import lines_path
+from tracekit.memory.use import MemoryUse, memory_use
+from tracekit.profile import Profile, open_subject
 from tracekit.study.store import MEMORY
+from tracekit.trace.storing.cache import file_state
+from tracekit.trace.storing.results import recall, remember, result_name
 
 SCHEMA = "tracekit.memory/1"
 
@@ -38,3 +42,31 @@ def read_summary(folder: Path) -> MemoryUse | None:
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return summary.use if summary.schema == SCHEMA else None
+
+
+def known_use(profile: Profile) -> MemoryUse | None:
+    """The variant's memory use; None if no recording was made with `profile_memory`, or it cannot be read."""
+    path = profile.detail_path
+    if path is None and not (profile.trace.meta.get("profile_memory") and len(profile.trace.ts_ns) <= MOST_EVENTS):
+        return None
+    entry = entry_of(profile.ownership)
+    if entry is not None and (known := recall(entry, _name(profile), MemoryUse)) is not None:
+        return known
+    try:
+        recording = profile.recording
+    except TracekitError:
+        return None
+    if not recording.trace.meta.get("profile_memory"):
+        return None
+    use = memory_use(recording.trace, recording.ownership)
+    if entry := entry or entry_of(profile.ownership):  # reading the recording for the first time made an entry
+        remember(entry, _name(profile), use)
+    return use
+
+
+def _name(profile: Profile) -> str:
+    """It holds everything that the result depends on, wherever it is stored."""
+    recordings = [each for each in (profile.trace.path, profile.detail_path) if each is not None]
+    states = [file_state(file) for each in recordings for file in (each, lines_path(each))]
+    causes = states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps
+    return result_name("memory", __name__, causes=causes)

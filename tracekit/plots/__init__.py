@@ -13,7 +13,7 @@ from tracekit.errors import NeedsPackageError, NothingToDrawError
 from tracekit.report import Report
 
 if TYPE_CHECKING:
-    from tracekit.plots.shared.chart import Chart
+    from tracekit.plots.shared import Chart
 
 
 def kinds() -> list[str]:
@@ -24,7 +24,7 @@ def kinds() -> list[str]:
 def plot(report: Report, kind: str) -> "Chart":
     """The report as a chart of that kind. Raises NeedsPackageError, and NothingToDrawError if nothing is known."""
     try:
-        from tracekit.plots.shared.chart import Chart
+        from tracekit.plots.shared import Chart
     except ImportError:
         raise NeedsPackageError("Plotting", "matplotlib", "plot") from None
     chart = Chart()

@@ -1,6 +1,6 @@
 """Where does the time of a step go? A stacked bar for each variant."""
 
-from tracekit.plots.shared.chart import Chart, breakdown, looks, named
+from tracekit.plots.shared import Chart, breakdown, looks, named
 from tracekit.report import Report
 from tracekit.report.breakdown import TOTAL
 from tracekit.units import thousandths

@@ -1,7 +1,7 @@
 """What do the most expensive lines of yours cost? A group of bars for each line, a bar for each variant."""
 
 from tracekit.faces.shared.cells import texts
-from tracekit.plots.shared.chart import COLOURS, HATCHES, Chart, blocks, named, outline
+from tracekit.plots.shared import COLOURS, HATCHES, Chart, blocks, named, outline
 from tracekit.report import Report
 from tracekit.report.blocks import Table
 from tracekit.trace.schema import metadata

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from matplotlib.axes import Axes
 
-from tracekit.plots.shared.chart import COLOURS, HATCHES, INK, Chart, blocks, named, outline
+from tracekit.plots.shared import COLOURS, HATCHES, INK, Chart, blocks, named, outline
 from tracekit.report import Report
 from tracekit.report.blocks import Table
 from tracekit.units import duration, size

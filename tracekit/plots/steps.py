@@ -1,6 +1,6 @@
 """Do the steps take the same time? A bar for each step; those that compile are hatched, and cut at the top."""
 
-from tracekit.plots.shared.chart import Chart, blocks, named, outline
+from tracekit.plots.shared import Chart, blocks, named, outline
 from tracekit.report import Report
 from tracekit.report.blocks import Series
 from tracekit.units import duration

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tracekit.plots.shared.chart import Chart, breakdown, looks, named, outline
+from tracekit.plots.shared import Chart, breakdown, looks, named, outline
 from tracekit.report import Report
 from tracekit.report.breakdown import TOTAL
 from tracekit.units import thousandths

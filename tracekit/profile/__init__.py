@@ -1,8 +1,7 @@
 """What was opened: variants, each with its captures, read and attributed."""
 
-from tracekit.profile.capture import Capture
 from tracekit.profile.opening import open_subject
-from tracekit.profile.profile import LEAST_SHARE, Mean, Profile
+from tracekit.profile.profile import LEAST_SHARE, Capture, Mean, Profile
 from tracekit.profile.subject import Member, Subject, Untraced, has_figures
 
 __all__ = [

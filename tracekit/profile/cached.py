@@ -1,14 +1,31 @@
-"""What a step is made of, which first steps only start up, when the GPU's side was not recorded; from the cache where
-the same code worked it out."""
+"""What is known of a variant from the cache: what a step is made of, which first steps only start up, when the GPU's
+side was not recorded. It is valid until something that it was computed from changes, which its name says.
+"""
 
 import numpy as np
 
 from tracekit.intervals import Union
-from tracekit.profile.cache_names import name_of
+from tracekit.lines_file import lines_path
 from tracekit.profile.profile import Profile
 from tracekit.profile.start_up import ColdStep, cold_steps, may_be_cold
-from tracekit.profile.unseen import unseen
+from tracekit.profile.unrecorded import unseen
+from tracekit.trace.storing.cache import file_state
 from tracekit.trace.storing.results import recall, remember, result_name
+
+
+def name_of(profile: Profile, kind: str, *modules: str) -> str:
+    """The name in the cache of a result of these modules; it depends on everything that they read of a variant."""
+    cold = profile.cold.trace.path if profile.cold is not None else None
+    detail = profile.detail_path
+    files = (cold, detail, detail and lines_path(detail))
+    beside = (
+        profile.name,
+        profile.variant,
+        profile.mine,
+        profile.calibration,
+        *(path and file_state(path) for path in files),
+    )
+    return result_name(kind, *modules, causes=beside)
 
 
 def known_parts(profile: Profile) -> dict[str, float]:
@@ -52,7 +69,7 @@ def known_cold_steps(profile: Profile) -> list[ColdStep]:
 def known_unseen(profile: Profile) -> Union:
     """The time at either end of the recording of which it is unknown what the GPU did."""
     entry = profile.trace.entry
-    name = result_name("unseen", __name__, "tracekit.profile.unseen") if entry is not None else ""
+    name = result_name("unseen", __name__, "tracekit.profile.unrecorded") if entry is not None else ""
     if (found := recall(entry, name, list[tuple[int, int]])) is None:
         union = unseen(profile)
         found = [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)]

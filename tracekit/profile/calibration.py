@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tracekit.engine import attribute
 from tracekit.engine.calibration import Estimate, Window, estimate
-from tracekit.engine.retiming import EventKind, Retiming
+from tracekit.engine.replay import EventKind, Retiming
 from tracekit.intervals import Bools, Ints
 from tracekit.profile.profile import Profile
 from tracekit.trace.storing.cache import file_state

@@ -1,9 +1,13 @@
-"""What is a variant called? By its file or its run, and by what distinguishes it from the others."""
+"""What do names of files say: what a variant is called, and which traces are the ranks of one job?"""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+from tracekit.profile.profile import Profile
+from tracekit.profile.subject import Member
 from tracekit.trace.reading.inputs import STDIN
 
 _ENDINGS = (".tmp", ".gz", ".zst", ".json", ".trace", ".pt")
@@ -38,3 +42,71 @@ def run_names(paths: Sequence[Path], recipes: Sequence[str]) -> list[str]:
     ways = (list(recipes), [stem(path) for path in paths], [path.resolve().parent.name for path in paths])
     chosen = next((way for way in ways if len(set(way)) == len(way)), list(recipes))
     return distinct(chosen)
+
+
+_NUMBER = re.compile(r"\d+")
+_IN_NAME = re.compile(r"(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
+
+
+def together(members: Sequence[Member]) -> list[Member]:
+    """The members, with the bare traces of one job as one profile: a capture for each rank.
+
+    The lowest rank is first, unless its trace cannot answer: all figures except those about ranks are of the
+    first.
+
+    Traces are of one job if they are in one folder, have names that differ only in numbers, and name different ranks:
+    in `distributedInfo` with equal world sizes, or else in their names.
+    """
+    jobs: dict[tuple[Path, str, object], dict[int, Profile]] = {}
+    alone: list[Member] = []
+    for member in members:
+        rank, world = _of_one_rank(member)
+        if rank is None or not isinstance(member, Profile):
+            alone.append(member)
+            continue
+        path = member.trace.path
+        job = jobs.setdefault(job_of(path, world), {})
+        if rank in job:  # of another job, or another recording of the rank
+            alone.append(member)
+        job.setdefault(rank, member)
+    whole: dict[int, Member] = {key: made for job in jobs.values() for key, made in _joined(job)}
+    whole |= {id(member): member for member in alone}
+    return [*{id(made): made for made in (whole[id(member)] for member in members)}.values()]
+
+
+def job_of(path: Path, world: int | None) -> tuple[Path, str, int | None]:
+    """What the traces of one job have in common: folder, name apart from its numbers, world size."""
+    return path.parent, _NUMBER.sub("#", stem(path)), world
+
+
+def job_name(path: Path) -> str:
+    """The name of a job, given the trace of one of its ranks."""
+    return _IN_NAME.sub("", stem(path)).strip("_-. ") or spelled(path.resolve().parent.name)
+
+
+def _of_one_rank(member: Member) -> tuple[int | None, int | None]:
+    """Rank and world size of a bare trace; None for a file that merges ranks, which already has all of them."""
+    if not isinstance(member, Profile) or member.run is not None or len(member.captures) > 1:
+        return None, None
+    return rank_of(member)
+
+
+def rank_of(profile: Profile) -> tuple[int | None, int | None]:
+    """The rank and the world size that the trace states; the rank that its name states; or nothing."""
+    distributed = profile.trace.meta.get("distributedInfo")
+    if isinstance(distributed, dict) and isinstance(rank := distributed.get("rank"), int) and rank >= 0:
+        world = distributed.get("world_size")
+        return rank, world if isinstance(world, int) else None
+    named = _IN_NAME.search(profile.trace.path.name)
+    return (int(named[1]) if named else None), None
+
+
+def _joined(job: dict[int, Profile]) -> list[tuple[int, Profile]]:
+    """For the id of each rank's profile, the profile of all ranks; a rank that is alone stays as it is."""
+    if len(job) == 1:
+        return [(id(only), only) for only in job.values()]
+    order = sorted(job, key=lambda rank: (not job[rank].attribution.answered_view.known.any(), rank))
+    first = job[order[0]]
+    captures = [replace(capture, rank=rank) for rank in order for capture in job[rank].captures]
+    made = replace(first, name=job_name(first.trace.path), captures=tuple(captures))
+    return [(id(profile), made) for profile in job.values()]

@@ -9,10 +9,8 @@ from pathlib import Path
 from tracekit.engine import Attribution
 from tracekit.engine.cached import known_attribution
 from tracekit.errors import NoTraceInRunError, StudyAmongOthersError, TracekitError
-from tracekit.profile.capture import Capture
-from tracekit.profile.names import distinct, run_names, stem
-from tracekit.profile.profile import Profile
-from tracekit.profile.ranks import together
+from tracekit.profile.names import distinct, run_names, stem, together
+from tracekit.profile.profile import Capture, Profile
 from tracekit.profile.subject import Member, Subject, Untraced, why_none
 from tracekit.run import Run, Variant, Window, is_run, read
 from tracekit.study import is_study, read_study
@@ -46,7 +44,7 @@ def open_subject(
     if studies := [path for path in paths if not is_address(path) and is_study(path)]:
         if len(paths) > 1:
             raise StudyAmongOthersError(studies[0])
-        from tracekit.profile.of_study import study_subject
+        from tracekit.profile.assembled import study_subject
 
         return study_subject(read_study(studies[0]))
 

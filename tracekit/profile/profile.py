@@ -1,6 +1,6 @@
-"""One variant, read and attributed: the input of every analysis."""
+"""One variant and its captures, read and attributed: the input of every analysis."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,28 +8,114 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit import lines_file
 from tracekit import run as runs
 from tracekit.engine import Attribution
+from tracekit.engine.attribution import StepView
 from tracekit.engine.cached import known_attribution
-from tracekit.engine.views import StepView
 from tracekit.errors import TracekitError
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
 from tracekit.lines_file import Graph
-from tracekit.profile.capture import Capture
 from tracekit.profile.collective_waits import collective_waits
-from tracekit.profile.sample import Sample, sample
 from tracekit.profile.start_up import ColdStep
 from tracekit.run import Window, Workload
 from tracekit.trace import Trace
+from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.steps import in_steps
 
 if TYPE_CHECKING:
     from tracekit.profile.calibration import Calibration
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A trace and where its time went; `attribution` is None for a trace that no figure needs, which is not read."""
+
+    path: Path
+    attribution: Attribution | None
+    workload: Workload = "training"
+    window: Window = "steady"
+    rank: int = 0
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace, where it was read."""
+        return self.attribution.trace if self.attribution is not None else None
+
+    @property
+    def label(self) -> str:
+        """`steady`, `cold, rank 1`, `steady, inference`: what distinguishes it from its variant's other captures."""
+        parts = [
+            self.window,
+            self.workload if self.workload != "training" else "",
+            f"rank {self.rank}" * (self.rank > 0),
+        ]
+        return ", ".join(filter(None, parts))
+
+
+_MOST = 20_000  # kernels; if a step has more, only the longest
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The GPU activities that one step launches, in order of their starts."""
+
+    kernels: Ints  # rows
+    operators: Ints  # for each, the row of the operator that launched it; −1 for none
+    known: dict[int, Arguments] = field(default_factory=dict)  # by row, of both
+
+    @cached_property
+    def occupancy(self) -> NDArray[np.float64]:
+        """For each kernel, the share of the GPU's warps that it keeps occupied, as estimated.
+
+        NaN where that is not a share: some versions of the profiler wrote other numbers.
+        """
+        shares = self._figures(lambda kernel: kernel.occupancy)
+        return np.where((shares >= 0) & (shares <= 1), shares, np.nan)
+
+    @cached_property
+    def blocks_per_sm(self) -> NDArray[np.float64]:
+        """For each kernel, how many blocks each multiprocessor gets; NaN where it was not recorded."""
+        return self._figures(lambda kernel: kernel.blocks_per_sm)
+
+    def _figures(self, figure: Callable[[Arguments], float | None]) -> NDArray[np.float64]:
+        known = map(self.known.get, self.kernels.tolist())
+        return np.array([figure(each) if each is not None else None for each in known], np.float64)
+
+
+def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sample:
+    """The kernels of the first counted step that launches any.
+
+    An operator without shapes in the trace gets those of the operator it was matched with in the recording with stacks,
+    which a capture puts beside the trace.
+    """
+    trace = attribution.trace
+    step = trace.steps.of(trace.ts_ns[trace.links.launches])
+    launching = np.unique(step[in_steps(counted, step)])
+    if not len(launching):
+        return Sample(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    inside = step == launching[0]
+    rows, launches = trace.links.activities[inside], trace.links.launches[inside]
+    if len(rows) > _MOST:
+        longest = np.sort(np.argsort(-trace.dur_ns[rows], kind="stable")[:_MOST])
+        rows, launches = rows[longest], launches[longest]
+    kernels, operators = rows.astype(np.int64), trace.operators.of(launches)
+    asked = np.unique(operators[operators >= 0])
+    known = arguments(trace, np.concatenate((kernels, asked)))
+    without = np.array([row for row in asked.tolist() if row not in known or known[row].inputs is None], np.int64)
+    if len(without) and ownership.detail is not None and ownership.recording is not None:
+        matched = ownership.rows_in_recording(without)
+        theirs = arguments(ownership.recording.trace, matched[matched >= 0])
+        known |= {
+            ours: theirs[row] for ours, row in zip(without.tolist(), matched.tolist(), strict=True) if row in theirs
+        }
+    return Sample(kernels, operators, known)
+
 
 LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
 

@@ -1,6 +1,8 @@
-"""The variants that were opened: those with traces, and those that were only measured, or failed."""
+"""The variants that were opened: those with traces, and those that were only measured, or failed; and the device on
+which each of them ran.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -98,3 +100,20 @@ class Subject:
 def why_none(members: list[Member]) -> str:
     """The reason why none of these variants has anything to show."""
     return next((": ".join(said) for said in Subject(members).problems), "no variant has one")
+
+
+def device_name(member: Member) -> str | None:
+    """`NVIDIA A100-SXM4-40GB`, several names if devices differ; None if unknown."""
+    names = [*dict.fromkeys(_names(member))]
+    return ", ".join(names) or None
+
+
+def _names(member: Member) -> Iterator[str]:
+    if isinstance(member, Profile) and member.trace.device == "gpu":
+        yield from (each["name"] for each in member.trace.gpus if isinstance(each.get("name"), str))
+        return
+    if isinstance(member, Untraced) and (member.run is None or member.run.device != "cpu"):
+        return
+    environment = member.run.environment if member.run is not None else {}
+    if isinstance(name := environment.get("cpu"), str):
+        yield name

@@ -1,8 +1,8 @@
 """On which line of yours does an event happen, or is time spent? Every table and every rule asks here.
 
-- `line_table` is for tables: the lines of many events, as columns; `line_cells` is the same for lines that are known.
-- `lines_of_event`, `lines_of_time` and `lines_of_buckets` are for rules (`tracekit.findings.where`): the lines of one
-  event, those that own most of a period of time, and those that own some buckets.
+- `line_table` is for tables: the lines of many events, as columns; `line_cells` is the same for known lines.
+- `lines_of_event`, `lines_of_time` and `lines_of_buckets` are for rules (`tracekit.findings.culprits`): the lines of
+  one event, those that own most of a period of time, and those that own some buckets.
 
 The owner decides (docs/owners.md). Only tables say more: where no line of yours owns an event of a bare trace with
 stacks, they show the innermost function that may be yours. Owners are stricter: without `--mine`, code in a package

@@ -6,7 +6,7 @@ The first arrow is a pure function of one file whose result can be pickled, so i
 one needs the columns of all ranks, and nothing else.
 
 Each rank's trace has its own clock. A collective ends on all ranks at the same moment, which allows the clocks to be
-aligned (`clocks`); the remaining differences are the error of the alignment.
+aligned (`collectives`); the remaining differences are the error of the alignment.
 """
 
 from tracekit.ranks.collectives import Collectives, collectives

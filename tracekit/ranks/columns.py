@@ -1,24 +1,26 @@
-"""What comparing ranks needs of one rank: columns of totals and of communication, a few kilobytes per step.
-
-They are made where the trace is – here, in another process, on another machine – and can be pickled. Comparing ranks
-requires nothing else.
+"""What comparing ranks needs of one rank: columns of totals, and its communication in the order in which it begins;
+a few kilobytes, kept in the cache.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tracekit.engine.buckets import BUCKETS, KEYS
+from tracekit.engine.buckets import BUCKETS, CODES, KEYS
 from tracekit.engine.cached import known_attribution
+from tracekit.engine.pieces import Pieces
+from tracekit.intervals import Ints
 from tracekit.profile import Capture, Mean, Profile
-from tracekit.profile.names import stem
-from tracekit.profile.ranks import rank_of
-from tracekit.ranks.cached import known_calls
-from tracekit.ranks.calls import Members
+from tracekit.profile.collective_waits import BACKEND_SPAN
+from tracekit.profile.names import rank_of, stem
 from tracekit.trace import Trace
+from tracekit.trace.collectives import collective_arguments
+from tracekit.trace.roles import USER
 from tracekit.trace.schema import column
+from tracekit.trace.storing.results import recall_table, remember_table, result_name
 
 STEPS = pa.schema(
     [
@@ -28,6 +30,8 @@ STEPS = pa.schema(
         *(column(f"{key}_ns", pa.int64(), BUCKETS[key].meaning, "ns") for key in KEYS),
     ]
 )
+
+Members = dict[str, tuple[int, ...]]  # the ranks of process groups, by their names
 
 
 @dataclass(frozen=True)
@@ -88,3 +92,144 @@ def _steps(profile: Profile) -> pa.Table:
         **{f"{key}_ns": totals.get(f"{key}_ns", none) for key in KEYS},
     }
     return pa.table(columns, schema=STEPS)
+
+
+_WHOLE = pa.int64()
+_BY_BUCKET = pa.list_(_WHOLE, len(KEYS))
+CALLS = pa.schema(
+    [
+        column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
+        column("kind", pa.string(), "all_reduce, all_to_all …"),
+        column("group", pa.string(), "process group; null where the trace does not name it"),
+        column(
+            "seq",
+            _WHOLE,
+            "its number in the trace, or else its position among those of its kind and group in the step",
+            role="identity",
+        ),
+        column("nth", _WHOLE, "its number among the calls that agree in all of the above, from 0"),
+        column("ranks", _WHOLE, "number of ranks that take part; null where it is unknown"),
+        column(
+            "bytes", _WHOLE, "bytes communicated, as nccl-tests counts them; null where the trace does not say", "B"
+        ),
+        column("start_ns", _WHOLE, "when this rank arrives, unix time of its own clock", "ns"),
+        column("end_ns", _WHOLE, "when this rank is done, unix time of its own clock", "ns"),
+        column("exposed_ns", _WHOLE, "the part of it that no computation overlaps on this rank", "ns"),
+        column("spent_at_start_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
+        column("spent_at_end_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
+    ]
+)
+
+
+def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Table, Members]:
+    """The communication of the answered steps of one rank, as `CALLS` describes it, and the members of its groups."""
+    trace = profile.trace
+    rows = _rows(profile)
+    events = trace.events_at(rows)
+    order = np.lexsort((events.end_ns, events.ts_ns))
+    rows, start, end = rows[order], events.ts_ns[order], events.end_ns[order]
+    begins = profile.attribution.answered_view.starts_ns
+    index = np.maximum(_begun(begins, trace.device, start, end), 0)
+    step = np.array(trace.steps.number, np.int64)[index]
+    entries = collective_arguments(trace, rows, rank, world_size)
+    groups = [each.group for each in entries]
+    numbers = _nth([(at, each.kind, each.group) for at, each in zip(step.tolist(), entries, strict=True)])
+    spent = Spent(profile.attribution.pieces)
+    at_start, at_end = spent.until(start), spent.until(end)
+    columns = {
+        "step": step,
+        "kind": [each.kind for each in entries],
+        "group": [each.label if each is not None else None for each in groups],
+        "seq": [nth if each.seq is None else each.seq for each, nth in zip(entries, numbers, strict=True)],
+        "nth": _nth([(at, each.kind, each.group, each.seq) for at, each in zip(step.tolist(), entries, strict=True)]),
+        "ranks": [each.ranks for each in entries],
+        "bytes": [each.size_bytes for each in entries],
+        "start_ns": start + trace.base_ns,
+        "end_ns": end + trace.base_ns,
+        "exposed_ns": _exposed(trace.device, end - start, at_end - at_start),
+        "spent_at_start_ns": pa.FixedSizeListArray.from_arrays(at_start.ravel(), type=_BY_BUCKET),
+        "spent_at_end_ns": pa.FixedSizeListArray.from_arrays(at_end.ravel(), type=_BY_BUCKET),
+    }
+    members = {each.label: each.members for each in groups if each is not None and each.members is not None}
+    return pa.table(columns, schema=CALLS), members
+
+
+def _rows(profile: Profile) -> Ints:
+    """Communication that runs while an answered step lasts."""
+    trace, view = profile.trace, profile.attribution.answered_view
+    low = view.starts_ns[view.known]
+    high = low + view.step_ns[view.known]
+    on_cpu = trace.labels.fits(BACKEND_SPAN)
+    parts = [np.zeros(0, np.int64)]
+    for part in trace.parts() if len(low) else ():
+        roles = part.roles
+        wanted = roles.communication if trace.device == "gpu" else (roles.kind == USER) & on_cpu[part.name_codes]
+        rows = part.rows(wanted & part.lasting)
+        asked = trace.events_at(rows)
+        step = _begun(low, trace.device, asked.ts_ns, asked.end_ns)
+        parts.append(rows[(step >= 0) & (asked.ts_ns < high[np.maximum(step, 0)])])
+    return np.concatenate(parts)
+
+
+def _begun(begins: Ints, device: str, start: Ints, end: Ints) -> Ints:
+    """The step that each call belongs to, −1 for none: on a GPU, which lags behind the host, the last step that has
+    begun before the call ends.
+
+    On a CPU, it is the step in which the call starts, because its thread may end a little later than the step that
+    waits for it.
+    """
+    if device == "gpu":
+        index: Ints = np.searchsorted(begins, end, side="left") - 1
+        return index
+    index = np.searchsorted(begins, start, side="right") - 1
+    return index
+
+
+def _exposed(device: str, length: Ints, by_bucket: Ints) -> Ints:
+    """On a GPU, the time in which only communication runs; on a CPU, the time in which no operator computes."""
+    hidden = length - by_bucket[:, CODES["gpu_comm"]] if device == "gpu" else by_bucket[:, CODES["cpu_compute"]]
+    return length - np.clip(hidden, 0, length)
+
+
+def _nth(keys: list[Any]) -> list[int]:
+    """For each key, its number among equal keys, from 0."""
+    counts: dict[Any, int] = {}
+    numbers = []
+    for key in keys:
+        numbers.append(counts.get(key, 0))
+        counts[key] = numbers[-1] + 1
+    return numbers
+
+
+def known_calls(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Table, Members]:
+    """The result of `calls_of`; if it is cached, no event is read."""
+    entry = profile.trace.entry
+    if entry is None:
+        return calls_of(profile, rank, world_size)
+    name = result_name("calls", __name__, causes=(rank, world_size))
+    known = recall_table(entry, name)
+    if known is not None:
+        calls, groups = known
+        return calls, {label: tuple(ranks) for label, ranks in groups.items()}
+    made, members = calls_of(profile, rank, world_size)
+    remember_table(entry, name, made, members)
+    return made, members
+
+
+class Spent:
+    """The running totals of a trace's answered steps, on the trace's own clock."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = pieces
+
+    def until(self, moments: Ints) -> Ints:
+        """A row per moment, a column per bucket in the order of the buckets' codes; ns since the first step began."""
+        totals = np.zeros((len(moments), len(KEYS)), np.int64)
+        for code in np.unique(self._pieces.bucket).tolist():
+            chosen = self._pieces.bucket == code
+            start, end = self._pieces.start[chosen], self._pieces.end[chosen]
+            before = np.concatenate(([0], np.cumsum(end - start)))
+            begun = np.searchsorted(start, moments, side="right")
+            last = np.maximum(begun - 1, 0)
+            totals[:, code] = before[begun] - np.where(begun > 0, np.maximum(end[last] - moments, 0), 0)
+        return totals

@@ -4,6 +4,8 @@ The bandwidths are those of nccl-tests, so that they can be compared with what n
 (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md and the `GetBw` functions in src): `algbw` is the size divided by the
 time of the transfer; `busbw` is `algbw` times how often each byte crosses a link, for comparison with the hardware's
 peak.
+
+How long does a rank communicate, where several collectives may be under way at the same time?
 """
 
 from collections.abc import Sequence
@@ -11,12 +13,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from tracekit.engine.buckets import CODES, ON_THE_GPU
 from tracekit.ranks.collectives import Collectives
 from tracekit.ranks.columns import RankColumns
+from tracekit.trace.collectives import role_of
 from tracekit.trace.columns import values
-from tracekit.trace.process_groups import role_of
 from tracekit.trace.schema import column
 
 _WHOLE, _REAL = pa.int64(), pa.float64()
@@ -145,3 +149,33 @@ def _of_one(columns: RankColumns) -> list[_Call]:
 
 def _steady(columns: RankColumns) -> int:
     return sum(columns.steps["steady"].to_pylist()) or len(columns.steps)
+
+
+def communication_ns(columns: RankColumns) -> float | None:
+    """Communication that nothing hides, per counted step; None where no step is counted.
+
+    On a CPU it is the Python during collectives, which is how a host waits for them.
+    """
+    mean = columns.means["wall"]
+    if mean is None or not on_a_cpu(columns):
+        return mean.parts.get("gpu_comm") if mean is not None else None
+    steps = columns.steps["step"].to_numpy()[columns.steps["steady"].to_numpy()]
+    steps = steps if len(steps) else columns.steps["step"].to_numpy()
+    calls = columns.calls.filter(np.isin(values(columns.calls["step"]), steps))
+    waited = until = 0
+    for before, after in sorted(
+        zip(_python(calls, "spent_at_start_ns"), _python(calls, "spent_at_end_ns"), strict=True)
+    ):
+        waited += max(after - max(before, until), 0)  # what ran until the latest end so far has been counted
+        until = max(until, after)
+    return waited / max(len(steps), 1)
+
+
+def _python(calls: pa.Table, name: str) -> list[int]:
+    """How much Python had run by then."""
+    return [spent[CODES["python"]] for spent in calls[name].to_pylist()]
+
+
+def on_a_cpu(columns: RankColumns) -> bool:
+    """Whether nothing ran on a GPU."""
+    return not any(values(columns.steps[f"{key}_ns"]).any() for key in ON_THE_GPU)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracekit.profile import Profile
-from tracekit.profile.ranks import job_of, rank_of
+from tracekit.profile.names import job_of, rank_of
 from tracekit.ranks.columns import RankColumns
 
 _MOST = 1 << 20  # ranks: a trace that claims more is not believed

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tracekit.intervals import Bools, Ints
 from tracekit.ranks.columns import RankColumns
-from tracekit.trace.collective_kinds import SAME_SIZE
+from tracekit.trace.collectives import SAME_SIZE
 from tracekit.trace.columns import values
 
 

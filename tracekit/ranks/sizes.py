@@ -12,7 +12,7 @@ import pyarrow as pa
 from tracekit.errors import TracekitError
 from tracekit.profile import Profile
 from tracekit.ranks.columns import RankColumns, read_rank
-from tracekit.trace.collective_kinds import SAME_SIZE
+from tracekit.trace.collectives import SAME_SIZE
 
 _Key = tuple[str, str | None]  # kind and group
 _Sizes = Mapping[_Key, list[int]]  # in the order in which they come in a step

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from tracekit.engine.buckets import BUCKETS, Bound
 from tracekit.findings import VERDICTS, Diagnosis, Finding, Verdict, Where, as_clause, diagnose
+from tracekit.findings.culprits import where_of_buckets
 from tracekit.findings.ranking import order
-from tracekit.findings.rules.exposed_comm import as_all_ranks_show
-from tracekit.findings.where import where_of_buckets
+from tracekit.findings.rules.communication import as_all_ranks_show
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.ranks.collectives import Collectives
 from tracekit.trace.columns import values

@@ -5,7 +5,7 @@
 - A **block** (`blocks`) is one of six kinds of data: sentences, a table, a breakdown, a series, notes, an excerpt of
   source. A face has a renderer for each kind, and does not depend on particular sections.
 - A **section** (`section`) has a title, a scope (one trace, one variant, a comparison, the whole run) and blocks.
-- A **producer** (`registry`) makes the sections of one question. It is one function under `@of_run`, `@of_variant`,
+- A **producer** (`section`, too) makes the sections of one question. It is one function under `@of_run`, `@of_variant`,
   `@of_comparison`, `@of_trace` or `@of_study`; the built-in ones are the files of `sections/`. Analyses
   (tracekit.analyses) and rules (tracekit.findings) have registries of their own, in lower layers; two of the producers
   bring their results in.

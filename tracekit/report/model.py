@@ -1,21 +1,63 @@
-"""Variants, each with its baseline, and everything that is computed from them once."""
+"""Variants, each with its baseline, and everything that is computed from them once; what concerns a variant by itself
+is worked out once for all reports that share it.
+"""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
-from tracekit.analyses import Answer
+from tracekit.analyses import Answer, summaries
 from tracekit.compare import Comparison, Difference, calibrated, compare
 from tracekit.errors import UnknownVariantError
-from tracekit.findings import Diagnosis
+from tracekit.findings import Diagnosis, diagnose
 from tracekit.profile import Member, Profile, Subject
 from tracekit.profile.calibration import Calibration, calibrations
-from tracekit.ranks import Collectives, RankColumns
+from tracekit.ranks import Collectives, RankColumns, collectives, rank_columns
+from tracekit.ranks.sizes import with_sizes
 from tracekit.ranks.straggler import Straggler, straggler, with_straggler, with_waits
 from tracekit.report.blocks import Note
-from tracekit.report.by_variant import ByVariant
 from tracekit.report.notes import notes
 from tracekit.report.section import Section
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class ByVariant:
+    """Results by the name of their variant, each worked out on first use."""
+
+    _summaries: dict[str, list[Answer]] = field(default_factory=dict)
+    _diagnoses: dict[str, Diagnosis] = field(default_factory=dict)
+    _ranks: dict[str, list[RankColumns]] = field(default_factory=dict)
+    _collectives: dict[str, Collectives] = field(default_factory=dict)
+
+    def summaries(self, profile: Profile) -> list[Answer]:
+        """The answer of every analysis, without the rows behind it."""
+        return _once(self._summaries, profile.name, lambda: summaries(profile))
+
+    def diagnosis(self, profile: Profile) -> Diagnosis:
+        """What bounds the step, and the findings."""
+        return _once(self._diagnoses, profile.name, lambda: diagnose(profile))
+
+    def ranks(self, profile: Profile) -> list[RankColumns]:
+        """What is compared of each rank; nothing where there is a single one."""
+        ranks = sorted(profile.per_rank.items())
+
+        def columns() -> list[RankColumns]:
+            return with_sizes([rank_columns(rank_profile, rank) for rank, rank_profile in ranks], profile)
+
+        return _once(self._ranks, profile.name, columns)
+
+    def collectives(self, name: str, ranks: list[RankColumns]) -> Collectives:
+        """The collectives of these ranks of the variant of that name."""
+        return _once(self._collectives, name, lambda: collectives(ranks))
+
+
+def _once(results: dict[str, _Result], name: str, make: Callable[[], _Result]) -> _Result:
+    if name not in results:
+        results[name] = make()
+    return results[name]
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
 """Runs: what `tracekit capture` writes, and everything else reads."""
 
 from tracekit.run.file import is_run, now, read, stamp, write
-from tracekit.run.graph_sizes import GraphSize, GraphSizes
 from tracekit.run.ledger import Break, Compile, Ledger, Limit, Skip
-from tracekit.run.losses import divergence, loss_tolerance
-from tracekit.run.machine_load import crowding, was_busy
 from tracekit.run.model import (
     SCHEMA,
     WINDOWS,
     Effective,
+    GraphSize,
+    GraphSizes,
     Measured,
     Memory,
     Outcome,
@@ -18,12 +17,16 @@ from tracekit.run.model import (
     Requested,
     Run,
     Traces,
+    Training,
     Turn,
     Variant,
     Window,
     Workload,
+    crowding,
+    divergence,
+    loss_tolerance,
+    was_busy,
 )
-from tracekit.run.training import Training
 
 __all__ = [
     "SCHEMA",

@@ -1,15 +1,19 @@
-"""What was captured, under which conditions, and where each variant's traces are: the contents of a run file."""
+"""What was captured, under which conditions, and where each variant's traces are: the contents of a run file.
 
+This includes the sizes of the graphs that steps receive, complete trainings, whether the machine was busy
+meanwhile, and whether two training curves are the same.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from tracekit.errors import BadRunError
-from tracekit.run.graph_sizes import GraphSizes
 from tracekit.run.ledger import Ledger
-from tracekit.run.training import Training
 
 SCHEMA = "tracekit.run/1"
 # `crash`: the process died without an error message. Older files say `failed`, which is read as `error`.
@@ -73,6 +77,44 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     started_ns: int  # unix ns
     steps: Annotated[int, msgspec.Meta(ge=1)]
     processor_ns: _Ns  # of all threads of the process
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+Counts = list[_Count | None]
+
+
+class GraphSize(NamedTuple):
+    """One graph: nodes and edges by type, under "" where it has only one; None where the number of nodes is unknown."""
+
+    nodes: dict[str, int]
+    edges: dict[str, int]
+
+    def plus(self, other: "GraphSize") -> "GraphSize":
+        """The sum of both sizes, as in a step with two batches."""
+        return GraphSize(_sum(self.nodes, other.nodes), _sum(self.edges, other.edges))
+
+
+class GraphSizes(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry for each of some steps, in order; None if no graph was seen in a step."""
+
+    nodes: Counts = []  # all types together
+    edges: Counts = []
+    node_types: dict[str, Counts] = {}  # of heterogeneous graphs, by type
+    edge_types: dict[str, Counts] = {}  # as "user__rates__movie"
+
+    @staticmethod
+    def of(steps: Sequence[GraphSize | None], by_type: bool = False) -> "GraphSizes | None":
+        """The graphs of these steps; None if no graph was seen in any."""
+        if not any(steps):
+            return None
+        nodes = [size.nodes if size else None for size in steps]
+        edges = [size.edges if size else None for size in steps]
+        return GraphSizes(
+            nodes=[sum(counts.values()) if counts else None for counts in nodes],
+            edges=[sum(counts.values()) if counts is not None else None for counts in edges],
+            node_types=_by_type(nodes) if by_type else {},
+            edge_types=_by_type(edges) if by_type else {},
+        )
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +208,23 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
+_Epochs = Annotated[int, msgspec.Meta(ge=1)]
+TrainingOutcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted"]
+
+
+class Training(msgspec.Struct, frozen=True, kw_only=True):
+    """One complete training, unprofiled, in a separate process."""
+
+    seed: int
+    epochs: _Epochs
+    outcome: TrainingOutcome = "ok"
+    error: str | None = None  # one line
+    steps: int = 0  # of an epoch
+    epoch_all_ns: list[_Ns] = []  # including compilation, which only the first seed does without a cache
+    loss: float | None = None  # of the last step; None if it is not finite, or there is none
+    metrics: dict[str, float | None] = {}  # the recipe's evaluate()
+
+
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """One way of running the program, and everything that was measured about it."""
 
@@ -243,3 +302,54 @@ def _path_in_run(run_file: str | Path, variant: Variant, trace: str) -> Path:
     if not path.is_relative_to(folder):
         raise BadRunError(run_file, f"the trace {trace} of {variant.name} is outside the run's folder")
     return path
+
+
+def _sum(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
+
+
+def _by_type(steps: list[dict[str, int] | None]) -> dict[str, Counts]:
+    names = dict.fromkeys(name for counts in steps if counts for name in counts if name)
+    return {name: [None if counts is None else counts.get(name, 0) for counts in steps] for name in names}
+
+
+_OWN_LOAD = 1.5  # load in cores that the passes themselves cause
+
+
+def was_busy(environment: Mapping[str, Any], before: float | None, during: float | None = None) -> bool:
+    """Whether more processes wanted to run than there are cores; False if either is unknown.
+
+    `before` is the load average before anything was measured, `during` the one between the passes, which add to it.
+    """
+    cores = environment.get("cpus_usable")
+    if not isinstance(cores, int) or not isinstance(before, int | float):
+        return False
+    return before > cores or (during is not None and during > _OWN_LOAD * cores)
+
+
+def crowding(load: float | None, cores: int | None) -> float:
+    """How many times as many processes wanted to run as the passes themselves cause; 1 if not more, or if unknown."""
+    return max(1.0, load / (_OWN_LOAD * cores)) if load is not None and cores else 1.0
+
+
+_LEAST_TOLERANCE = 1e-4  # of the loss: in FP32, a different order of summation changes most trainings less
+_DRIFTS = 3  # a single measured drift is not an upper bound
+
+
+def divergence(losses: list[float | None], other_losses: list[float | None]) -> float | None:
+    """The largest difference between two curves, relative to the first; None if they cannot be compared.
+
+    If their lengths differ, the common beginning is compared, because a pass of a slow script may be shorter.
+    """
+    if not losses or not other_losses:
+        return None
+    pairs = [*zip(losses, other_losses, strict=False)]
+    if any((loss is None) != (other_loss is None) for loss, other_loss in pairs):
+        return math.inf
+    finite = [(loss, other_loss) for loss, other_loss in pairs if loss is not None and other_loss is not None]
+    return max((abs(loss - other_loss) / max(abs(loss), 1e-12) for loss, other_loss in finite), default=0.0)
+
+
+def loss_tolerance(*drifts: float | None) -> float:
+    """How far losses may differ without significance, given how far rounding by itself moves them."""
+    return max([_LEAST_TOLERANCE, *(_DRIFTS * drift for drift in drifts if drift is not None)])

@@ -1,6 +1,7 @@
-"""Which cells a sweep runs: those selected, except those that are already finished."""
+"""Which cells a sweep runs: those of its grid that are selected, except those that are already finished."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -8,10 +9,10 @@ import msgspec
 from tracekit import installed
 from tracekit import run as runs
 from tracekit.errors import NoCellError, OtherOptionsError
+from tracekit.run import Workload
 from tracekit.study import Cell, Manifest, Study, is_study, read_study
-from tracekit.study.cell import values_of
-from tracekit.sweep.grid import cells
-from tracekit.sweep.sweep_file import Sweep
+from tracekit.study.cell import text_of, values_of
+from tracekit.sweep.sweep_file import Grid, Sweep
 
 FAILED = "failed"
 
@@ -67,3 +68,42 @@ def _refuse_other_options(folder: Path, earlier: Manifest, now: Manifest) -> Non
     different = [f"{name} {before[name]}, now {after[name]}" for name in after if before[name] != after[name]]
     if different:
         raise OtherOptionsError(folder, "; ".join(different))
+
+
+_DEFAULT_VARIANTS = ["eager", "compiled"]
+
+
+def cells(sweep: Sweep) -> list[Cell]:
+    """Every combination, except those that are excluded or occur twice.
+
+    Variants and seeds vary fastest, so that what will be compared is measured close together in time.
+    """
+    excluded = [{axis: _texts(value) for axis, value in row.items()} for row in sweep.exclude]
+    by_key = {cell.key: cell for grid in sweep.grids for cell in _cells_of(grid)}
+    return [cell for cell in by_key.values() if not any(cell.matches(row) for row in excluded)]
+
+
+def _texts(value: object) -> list[str]:
+    return [text_of(member) for member in (value if isinstance(value, list) else [value])]
+
+
+def _cells_of(grid: Grid) -> Iterator[Cell]:
+    programs = [(path, False) for path in grid.recipes or []] + [(path, True) for path in grid.scripts or []]
+    interpreters = [*(grid.interpreters or {"": ""}).items()]
+    params = grid.params or {}
+    workloads: list[Workload] = grid.workloads or ["training"]
+    settings = product(programs, interpreters, workloads, product(*params.values()))
+    for (program, script), (label, python), workload, values in settings:
+        for seed, variant in product(grid.seeds or [0], grid.variants or _DEFAULT_VARIANTS):
+            yield Cell(
+                program=program,
+                script=script,
+                arguments=list(grid.arguments or []) if script else [],
+                params=dict(zip(params, values, strict=True)),
+                variant=variant,
+                seed=seed,
+                interpreter=label,
+                python=python,
+                workload=workload,
+                labels=dict(grid.labels or {}),
+            )

@@ -1,10 +1,15 @@
-"""Runs a sweep: each cell is captured in a separate folder, which is moved into the study when it is finished."""
+"""Runs a sweep: each cell is captured in a separate folder, which is moved into the study when it is complete.
+
+A lock, which the operating system releases however its holder ends, keeps a second sweep out of the folder. What
+holds the memory of a cell is worked out once and stored beside its run.
+"""
 
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -15,14 +20,19 @@ from tracekit.capture import messages as capture_messages
 from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import check_options
-from tracekit.errors import NoInterpreterError, NothingCapturedError, OutputError, RecipeFailedError, TracekitError
+from tracekit.errors import (
+    NoInterpreterError,
+    NothingCapturedError,
+    OutputError,
+    RecipeFailedError,
+    StudyInUseError,
+    TracekitError,
+)
 from tracekit.run import Outcome
 from tracekit.study import Cell, CellResult, Record, Study, read_study
 from tracekit.study.cell import text_of
-from tracekit.study.store import CELLS, MANIFEST, RECORD, RUN, RUNNING, write_json
+from tracekit.study.store import CELLS, MANIFEST, MEMORY, RECORD, RUN, RUNNING, write_json
 from tracekit.sweep import messages
-from tracekit.sweep.lock import locked
-from tracekit.sweep.memory_of_cells import summarize_memory
 from tracekit.sweep.plan import changed, is_due, planned, selected
 from tracekit.sweep.sweep_file import Sweep, read_sweep
 
@@ -170,3 +180,51 @@ def _options_of_cell(
 def _refuse_a_full_disk(folder: Path) -> None:
     if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
         raise OutputError(folder, f"less than {_LEAST_FREE_BYTES >> 20} MiB are free")
+
+
+_LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """A context that holds the lock of the folder. Raises StudyInUseError if another sweep holds it."""
+    import fcntl
+
+    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StudyInUseError(folder) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def summarize_memory(results: Iterable[CellResult], tell: Callable[[str], None]) -> None:
+    """Write the summary of each cell that has a recording but no summary yet."""
+    for result in results:
+        if _has_summary(result) or not _has_recording(result):
+            continue
+        from tracekit.memory.summary import write_summary  # imported only here, where traces are read
+
+        try:
+            write_summary(result.folder / RUN)
+        except Exception as error:  # whatever a recording holds, it must not end a sweep of many hours
+            tell(messages.no_memory(result.cell, error))
+
+
+def _has_summary(result: CellResult) -> bool:
+    if not (result.folder / MEMORY).is_file():
+        return False
+    from tracekit.memory.summary import read_summary
+
+    return read_summary(result.folder) is not None
+
+
+def _has_recording(result: CellResult) -> bool:
+    run, variant = result.run, result.variant
+    try:
+        return run is not None and variant is not None and bool(run.trace_path(result.folder / RUN, variant, "detail"))
+    except TracekitError:
+        return False

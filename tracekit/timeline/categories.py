@@ -1,9 +1,9 @@
-"""Of what kinds are the things on a timeline? The buckets of wall and host time, and two kinds that are not buckets.
-
-Each has a colour, and a pattern that replaces it if there are no colours, or only a few.
+"""Of what kinds are the things on a timeline, and in which colours are they drawn? The buckets of wall and host
+time, and two kinds that are no buckets. Hex triplets throughout.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,7 +31,6 @@ CATEGORIES: tuple[Category, ...] = (
 )
 CATEGORY = {each.key: number for number, each in enumerate(CATEGORIES)}
 assert all(CATEGORY[key] == code for key, code in CODES.items())  # a bucket's code is its category
-
 GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have lanes of their own
 
 
@@ -72,3 +71,17 @@ def _of_pairs(trace: Trace, rules: states.HostRules) -> tuple[Codes, Codes]:
     lanes[roles.kind == PYTHON] = FRAMES
     lanes[roles.gpu] = GPU
     return category, lanes
+
+
+@lru_cache(1 << 12)
+def blend(one: str, other: str, share: float) -> str:
+    """The colour at a given share of the way from one colour to another."""
+    pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in pairs)
+
+
+@lru_cache(1 << 12)
+def readable_on(colour: str) -> str:
+    """Black or white, whichever is easier to read on it."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 128 else "#ffffff"

@@ -1,6 +1,8 @@
 """What does a typical step of each variant look like? Lanes as stretches of columns, on one scale, for a picture.
 
 The steps begin at the same position and have the same scale, so that a shorter one looks shorter.
+
+Which events does a step have on a lane? For a picture that names them at any depth of zoom.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracekit.intervals import Ints, runs
+from tracekit.timeline.categories import CATEGORIES
 from tracekit.timeline.index import Family, Group, Index
 from tracekit.timeline.labels import labels
 from tracekit.timeline.lane import NONE, Columns
-from tracekit.timeline.step_events import StepEvents, step_events
 
 COLUMNS = 600
 _LEVELS = 8  # of coverage of a column
@@ -32,6 +34,26 @@ class Named:
     category: int
     names: tuple[str, ...]
     dur_ns: int
+
+
+@dataclass(frozen=True)
+class EventKind:
+    """Events of one name and category: a short name to draw, and the whole one; text of the trace, not sanitized."""
+
+    label: str
+    name: str
+    category: int
+
+
+@dataclass(frozen=True)
+class StepEvents:
+    """Events in order of their starts, ns from the beginning of the step and cut at its ends; `kind` is an index into
+    `kinds`."""
+
+    start_ns: Ints
+    dur_ns: Ints
+    kind: Ints
+    kinds: tuple[EventKind, ...]
 
 
 @dataclass(frozen=True)
@@ -122,3 +144,21 @@ def _named(index: Index, group: Group, depth: int, columns: Columns, level: Ints
         if event != NONE:
             dur = int(on.end[event] - on.start[event])
             yield Named(first, beyond, int(columns.category[first]), labels(index, group, depth, event), dur)
+
+
+def step_events(index: Index, group: Group, depth: int, begin: int, end: int) -> StepEvents:
+    """The events of a lane that lie in `[begin, end)`, at least in part; those without a duration are left out."""
+    lane = group.lanes[depth]
+    inside = np.flatnonzero((lane.start < end) & (lane.end > begin) & (lane.end > lane.start))
+    start, beyond = np.maximum(lane.start[inside], begin), np.minimum(lane.end[inside], end)
+    trace, row = index.profile.trace, lane.row[inside].astype(np.int64)
+    name = np.where(row >= 0, trace.name_codes[np.maximum(row, 0)], NONE) if len(trace.name_codes) else row
+    pair = (name.astype(np.int64) + 1) * len(CATEGORIES) + lane.category[inside]
+    _, first, kind = np.unique(pair, return_index=True, return_inverse=True)
+    kinds = []
+    for event in inside[first].tolist():
+        category = int(lane.category[event])
+        known = CATEGORIES[category].label
+        label = known if group.family == "idle" else labels(index, group, depth, event)[0]
+        kinds.append(EventKind(label, index.name(int(lane.row[event])) if lane.row[event] >= 0 else known, category))
+    return StepEvents(start - begin, beyond - start, kind.astype(np.int64), tuple(kinds))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.trace.iterations import find_iterations
+from tracekit.trace.steps import find_iterations
 from tracekit.units import count, duration, many
 
 if TYPE_CHECKING:

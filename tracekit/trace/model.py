@@ -1,4 +1,4 @@
-"""Trace: what happened, as tables."""
+"""Trace: what happened, as tables; and from what time on events may be missing in a truncated file."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracekit.intervals import Ints, Rows
+from tracekit.intervals import Ints, Rows, runs
 from tracekit.trace.census import Census, take_census
 from tracekit.trace.columns import codes, held, labels, small, values
 from tracekit.trace.enclosing import AroundCalls, find_frames, find_operators
 from tracekit.trace.health import Limitation, examine
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import ReadWatch
-from tracekit.trace.roles import PYTHON, Labels, Roles
+from tracekit.trace.roles import OPERATOR, PYTHON, Labels, Roles
 from tracekit.trace.rows import Events, Wanted, parts
 from tracekit.trace.steps import StepTable, find_steps
 from tracekit.trace.storing.cache import Entry
 from tracekit.trace.threads import Threads, find_threads
-from tracekit.trace.truncation import first_loss
 
 _ANNOTATED = "annotated-"  # begins the names of what the cache has of a trace whose steps are not to be inferred
 
@@ -213,3 +212,37 @@ class Trace:
     def lost_from_ns(self) -> int | None:
         """The time from which something may be missing in a file that was cut; None in a whole one."""
         return first_loss(self)
+
+
+def first_loss(trace: "Trace") -> int | None:
+    """The earliest time, in ns on the trace's clock, at which something may be missing; None in a complete file."""
+    if not trace.cut_short or not len(trace.ts_ns):
+        return None
+    starts = trace.ts_ns
+    if not trace.in_order:
+        return int(starts[0])
+    host_only = trace.meta.get("deviceProperties") == [] and not trace.meta.get("with_stack")
+    known = _host_follows_gpu(trace) or (host_only and _take_turns(trace))
+    return int(starts[-1]) if known else int(starts[0])
+
+
+def _host_follows_gpu(trace: "Trace") -> bool:
+    """Whether an operator comes after a GPU activity."""
+    seen = False
+    for part in trace.parts():
+        gpu, host = (np.flatnonzero(mask) for mask in (part.roles.gpu, part.roles.kind == OPERATOR))
+        if len(host) and (seen or (len(gpu) and host[-1] > gpu[0])):
+            return True
+        seen = seen or len(gpu) > 0
+    return False
+
+
+def _take_turns(trace: "Trace") -> bool:
+    """Whether events of a thread come both before and after an event of another thread."""
+    turns, last = 0, -1
+    for part in trace.parts():
+        tracks = part.track[part.roles.host]
+        turns += len(runs(np.append(last, tracks))) - 2
+        last = int(tracks[-1]) if len(tracks) else last
+    threads = trace.census.by_track(lambda roles: roles.host, len(trace.tracks))
+    return turns > int(np.count_nonzero(threads))

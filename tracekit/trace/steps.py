@@ -1,21 +1,22 @@
-"""When was each step issued, when did its work begin, and when was it done?
-
-The host runs ahead of the GPU: a `ProfilerStep#N` annotation says when a step was issued. A step lasts until the last
-GPU activity that was launched in it has ended, and begins when the step before it is done.
+"""When was each step issued, when did its work begin, and when was it done? Where a trace has no steps, the part
+that repeats is found.
 """
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints, Rows
-from tracekit.trace.iterations import Iterations, find_iterations
-from tracekit.trace.roles import STEP
+from tracekit.intervals import Bools, Ints, Rows, runs
+from tracekit.trace.enclosing import outermost
+from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP
 from tracekit.trace.rows import AFTER, BEFORE
+from tracekit.units import count
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
+    from tracekit.trace.rows import Events
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,15 @@ def _number(name: str) -> int:
     return int(match[1])
 
 
+@dataclass(frozen=True)
+class Iterations:
+    """The start and end of each iteration, ns, and how they were recognised."""
+
+    starts: Ints
+    ends: Ints
+    by: str
+
+
 def _inferred(trace: "Trace", iterations: Iterations) -> StepTable:
     numbers = [*range(len(iterations.starts))]
     until = np.append(iterations.starts[1:], iterations.ends[-1])
@@ -126,3 +136,136 @@ def _unlinked_backlog(trace: "Trace") -> int:
         older[older] = trace.links.launch(part.rows(older)) < 0
         ends = max(ends, int(part.end_ns[older].max(initial=BEFORE)))
     return ends
+
+
+_LEAST = 2  # iterations that an optimizer or a loader marks
+_LEAST_UNMARKED = 3  # repetitions of a sequence of operators
+_WHOLE = 0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
+_WHOLE_TURN = 0.9  # of the optimizers' steps must repeat after so many
+_COVERED = 0.5  # of the operators, or of their time, must repeat
+_ALIKE = 0.99  # of what the best period explains: a shorter one that explains as much is the period
+_TRIED = 64  # periods, at most
+_WHOLE_PASS = re.compile(
+    r"Torch-Compiled Region: .*|## Call CompiledFxGraph .*|(?:cuda|hip|cu)GraphLaunch.*", re.DOTALL
+)
+_MODULE = re.compile(r"nn\.Module: .*", re.DOTALL)  # with the number of the instance
+_TO_OR_FROM_HOST = re.compile(r"Memcpy (?:HtoD|DtoH).*|aten::(?:item|_local_scalar_dense)", re.DOTALL)
+
+
+def find_iterations(trace: "Trace") -> Iterations | None:
+    """The repeated iterations of the main thread; None if nothing repeats."""
+    main = trace.threads.main
+    if main is None:
+        return None
+    operators = _outermost_work(trace, main)
+    if not len(operators):
+        return None
+    return (
+        _by_optimizer(trace, main, operators) or _by_loader(trace, main, operators) or _by_operators(trace, operators)
+    )
+
+
+def _outermost_work(trace: "Trace", main: int) -> Ints:
+    """The main thread's operators, and calls that submit work, that no other operator encloses."""
+
+    def works(part: "Events") -> Bools:
+        operators = (part.roles.kind == OPERATOR) & ~part.roles.annotation
+        wanted: Bools = (operators | part.roles.launch) & part.lasting & (part.track == main)
+        return wanted
+
+    return outermost(trace, trace.where(works))
+
+
+def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
+    marks = trace.where(lambda part: part.roles.named(OPTIMIZER_STEP) & part.roles.annotation & (part.track == main))
+    if len(marks) < _LEAST:
+        return None
+    _, repeated, each = _repeated(trace.name_codes[marks])  # several optimizers may step in an iteration
+    each = each if repeated >= _WHOLE_TURN * len(marks) else 1
+    ends = trace.events_at(marks).end_ns[each - 1 :: each]
+    bounds = np.concatenate(([trace.ts_ns[operators[0]]], ends))
+    return _whole_ones(trace, operators, bounds, "the optimizer's steps")
+
+
+def _by_loader(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
+    marks = trace.where(lambda part: part.roles.named(DATALOAD) & part.roles.annotation & (part.track == main))
+    if len(marks) < _LEAST:
+        return None
+    starts, end = trace.ts_ns[marks], trace.events_at(operators[-1:]).end_ns
+    bounds = np.append(starts, end[end > starts[-1]])  # a loader is called once more than it has batches
+    return _whole_ones(trace, operators, bounds, "the batches asked for")
+
+
+def _whole_ones(trace: "Trace", operators: Ints, bounds: Ints, by: str) -> Iterations | None:
+    """The iterations, without incomplete ones at either end."""
+    inside = np.histogram(trace.ts_ns[operators], bounds)[0] if (np.diff(bounds) > 0).all() else np.zeros(0)
+    if not len(inside):
+        return None
+    whole = inside >= _WHOLE * np.median(inside)
+    first, last = int(whole.argmax()), len(whole) - int(whole[::-1].argmax())
+    if last - first < _LEAST:
+        return None
+    return Iterations(bounds[first:last], bounds[first + 1 : last + 1], by)
+
+
+def _by_operators(trace: "Trace", operators: Ints) -> Iterations | None:
+    """The repetitions of a sequence of operators, if something shows that they are no equal layers of one pass."""
+    names = trace.name_codes[operators]
+    first, length, period = _repeated(names)
+    number = length // period
+    covered = operators[first : first + number * period]
+    of_time = trace.dur_ns[covered].sum() / trace.dur_ns[operators].sum()
+    if number < _LEAST_UNMARKED or max(len(covered) / len(operators), of_time) < _COVERED:
+        return None
+    edges = np.append(trace.ts_ns[covered[::period]], trace.events_at(covered[-1:]).end_ns)
+    if length < len(operators) and not _are_passes(trace, edges, covered[:period]):
+        return None
+    sequence = "an operator" if period == 1 else f"a sequence of {count(period)} operators"
+    return Iterations(edges[:-1], edges[1:], f"{sequence} that occurs {number} times")
+
+
+def _are_passes(trace: "Trace", edges: Ints, operators: Ints) -> bool:
+    """Whether each repetition calls a compiled graph or the very same module, replays a CUDA graph, goes backward, or
+    waits for a GPU or copies between it and the host: the layers of a model do none of these, each for itself."""
+    names = [trace.names[code] for code in trace.name_codes[operators]]
+    if any(map(_WHOLE_PASS.fullmatch, names)):
+        return True
+    calls = trace.where(
+        lambda part: part.roles.backward_node | part.roles.sync_by_name | part.roles.named(_TO_OR_FROM_HOST)
+    )
+    modules = trace.where(lambda part: (part.roles.kind == PYTHON) & part.roles.named(_MODULE))
+    of_modules = (modules[trace.name_codes[modules] == code] for code in np.unique(trace.name_codes[modules]))
+    # A module is entered before its first operator, so that one of its calls may lie before the first repetition.
+    return _in_each(trace, calls, edges) or any(_in_each(trace, rows, edges, 1) for rows in of_modules)
+
+
+def _in_each(trace: "Trace", rows: Ints, edges: Ints, but: int = 0) -> bool:
+    """Whether one of these events starts in each repetition, but for a few."""
+    return int((np.histogram(trace.ts_ns[rows], edges)[0] > 0).sum()) >= len(edges) - 1 - but
+
+
+def _repeated(names: Rows) -> tuple[int, int, int]:
+    """Where the longest repetition begins, how long it is, and its period in entries; (0, 0, 1) for none."""
+    which = np.unique(names, return_inverse=True)[1]
+    order = np.argsort(which, kind="stable")
+    apart = np.diff(order)[np.diff(which[order]) == 0]  # of one name from one entry to the next
+    periods, frequent = np.unique(apart, return_counts=True)
+    tried = periods[np.argsort(-frequent, kind="stable")][:_TRIED]
+    found = [(*_longest_run(names, period), period) for period in tried.tolist() if 2 * period <= len(names)]
+    best = max((length for _, length, _ in found), default=0)
+    good = [each for each in found if each[1] >= max(_ALIKE * best, 1)]
+    return min(good, key=lambda each: each[2], default=(0, 0, 1))
+
+
+def _longest_run(names: Rows, period: int) -> tuple[int, int]:
+    """Where the longest stretch begins whose entries are the same one period later, and its length with that period."""
+    same = _same(names, period)
+    bounds = runs(same.astype(np.int8))
+    lengths = np.diff(bounds) * same[bounds[:-1]]
+    longest = int(lengths.argmax())
+    return int(bounds[longest]), int(lengths[longest]) + period if lengths[longest] else 0
+
+
+def _same(names: Rows, period: int) -> Bools:
+    same: Bools = names[:-period] == names[period:]
+    return same

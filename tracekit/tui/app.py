@@ -14,9 +14,7 @@ from tracekit.sanitize import sanitize
 from tracekit.tui.arriving import Arrivals, Read
 from tracekit.tui.browser import Browser
 from tracekit.tui.commands import Commands
-from tracekit.tui.copying import copy
-from tracekit.tui.editing import edit
-from tracekit.tui.exporting import export
+from tracekit.tui.exporting import copy, edit, export
 from tracekit.tui.keys import KEYS, NEED_CONTENT, keys_for
 from tracekit.tui.lifecycle import leave_with_the_terminal
 from tracekit.tui.model.navigation import Navigation
@@ -24,8 +22,7 @@ from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.overview import VIEWS
 from tracekit.tui.model.panes.source import on_this_machine
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.screens.choice import ChoiceScreen
-from tracekit.tui.screens.help import explaining
+from tracekit.tui.screens import ChoiceScreen, explaining
 from tracekit.tui.widgets.filter_line import FilterLine
 from tracekit.tui.widgets.grid import Grid
 

@@ -7,8 +7,7 @@ from textual.containers import Container, Horizontal
 from textual.widgets import Static
 
 from tracekit.errors import TracekitError
-from tracekit.tui.arriving import Arrivals
-from tracekit.tui.background import Background, Done
+from tracekit.tui.arriving import Arrivals, Background, Done
 from tracekit.tui.model.content import Content, Place, prose
 from tracekit.tui.model.navigation import Navigation
 from tracekit.tui.model.on_timeline import on_timeline
@@ -18,17 +17,14 @@ from tracekit.tui.model.panes.instances import About, about
 from tracekit.tui.model.selection import History, Selection
 from tracekit.tui.model.sheet import ON_TIMELINE
 from tracekit.tui.timeline import Stretch
-from tracekit.tui.timeline.messages import Chosen, Cleared, RangeChosen
+from tracekit.tui.timeline.widget import Chosen, Cleared, RangeChosen
 from tracekit.tui.widgets.below import LOW, Below
 from tracekit.tui.widgets.chips import Chips
-from tracekit.tui.widgets.crumbs import Crumbs
 from tracekit.tui.widgets.filter_line import FilterLine, Searched
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.key_bar import KeyBar
-from tracekit.tui.widgets.lanes import LanesView
-from tracekit.tui.widgets.reading import Progress
-from tracekit.tui.widgets.stage import Stage
-from tracekit.tui.widgets.status import Status
+from tracekit.tui.widgets.stage import LanesView, Stage
+from tracekit.tui.widgets.status import Crumbs, Progress, Status
 from tracekit.tui.widgets.steps import Steps
 from tracekit.units import duration
 

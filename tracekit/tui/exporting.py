@@ -1,5 +1,10 @@
-"""Writing what is on screen: a picture, text, or the table under the cursor."""
+"""Handing on what is on screen: a name, a row, a picture, text or a table is copied or written to a file, and a
+line is opened in the user's editor.
+"""
 
+import os
+import shlex
+import subprocess
 from io import StringIO
 from itertools import count
 from pathlib import Path
@@ -7,15 +12,14 @@ from typing import Any
 
 from rich.console import Console
 from rich.text import Text
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 from textual.strip import Strip
 
 from tracekit.errors import TracekitError
 from tracekit.output_files import Overwriting, write_content
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.screens.choice import ChoiceScreen
-from tracekit.tui.screens.file_name import FileNameScreen
+from tracekit.tui.screens import ChoiceScreen, FileNameScreen
 
 _PICTURES = {"s": ("svg", "SVG, a picture of the screen"), "t": ("txt", "text, as it is on the screen")}
 _TABLES = {
@@ -90,3 +94,46 @@ def _free(name: str, kind: str) -> str:
     """A name that no file in the current folder has yet."""
     names = (f"tracekit-{name}{'' if number == 1 else f'-{number}'}.{kind}" for number in count(1))
     return next(path for path in names if not Path(path).exists())
+
+
+_ROWS = 1_000  # terminals reject much longer texts
+_NAMED = {"name", "finding", "line", "module", "bucket", "call", "region", "inside of", "text"}  # titles of columns
+
+
+def copy(app: App[Any], sheet: Sheet, cursor: int) -> None:
+    """Ask what to copy to the clipboard, and copy it."""
+
+    def chosen(text: str | None) -> None:
+        if text is not None:
+            app.copy_to_clipboard(text)
+            app.notify(f"Copied {len(text):,} characters.")
+
+    app.push_screen(ChoiceScreen("Copy", _choices(sheet, cursor)), chosen)
+
+
+def _choices(sheet: Sheet, cursor: int) -> list[tuple[str, str, str]]:
+    row = sheet.row_in_full(cursor)
+    name = next((value for title, value in row if title in _NAMED), row[0][1])
+    copied = min(len(sheet), _ROWS)
+    of = f"the first {copied:,} of {len(sheet):,}" if copied < len(sheet) else f"{copied:,}"
+    table = [sheet.titles, *sheet.cells(0, copied)]
+    return [
+        ("n", f"name: {sanitize(name, 60)}", name.strip()),
+        ("r", "row", "\t".join(f"{title}: {value.strip()}" for title, value in row)),
+        ("t", f"table, {of} rows, with tabs", "\n".join("\t".join(each) for each in table)),
+    ]
+
+
+def edit(app: App[Any], path: Path, line: int) -> str:
+    """Open the editor and wait until the user closes it. Returns what went wrong, or nothing."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        with app.suspend():
+            subprocess.run([*shlex.split(editor), f"+{line}", str(path)], check=False)
+    except SuspendNotSupported:
+        return "This terminal cannot be handed to an editor."
+    except (OSError, ValueError) as error:
+        return f"{editor}: {error}"
+    finally:
+        app.refresh()
+    return ""

@@ -1,20 +1,26 @@
-"""Audit a recipe or a script: a few steps on the emulated GPU, in a separate process."""
+"""Audits a recipe or a script, a few steps on the emulated GPU in a separate process, and draws the result for
+people and for programs.
+"""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import groupby
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from tracekit import interruption
 from tracekit.capture import messages, process
-from tracekit.capture.audit.rows import Audit, Kind
+from tracekit.capture.audit.rows import Audit, Kind, Row
 from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import check_kind, check_options, trains_by_itself
-from tracekit.capture.written_files import with_files
+from tracekit.capture.undo import with_files
 from tracekit.errors import AuditFailedError, NoStepsError
 from tracekit.run import Effective
+from tracekit.sanitize import sanitize
+from tracekit.units import many
 
 __all__ = ["Options", "audit", "exit_code"]
 
@@ -70,3 +76,101 @@ def _job(options: Options) -> Job:
 def _with_short_names(audit: Audit) -> Audit:
     """The audit, with file names relative to the current folder."""
     return replace(audit, rows=[replace(row, file=str(messages.short(Path(row.file)))) for row in audit.rows])
+
+
+SCHEMA = "tracekit.audit/1"
+_WIDTH = 100  # of a line of source
+_HEADS: dict[Kind, str] = {
+    "sync": "sync – the host waits until the GPU has caught up",
+    "copy": "copy – the host waits for a copy to the GPU",
+    "mixed": "mixed – crashes on a GPU: tensors on several devices",
+    "break": "break – torch.compile would break its graph",
+}
+_LIMITS = (
+    "This was found on a CPU that pretends to be a GPU: it shows what would wait, but not for how long, and only on "
+    "lines that these steps reached."
+)
+
+
+def as_json(audit: Audit, file: object) -> str:
+    """The audit as JSON."""
+    rows = [msgspec.to_builtins(row) for row in audit.rows]
+    document = {"schema": SCHEMA, "file": str(file), "steps": audit.steps, "rows": rows, "notes": audit.notes}
+    return msgspec.json.format(msgspec.json.encode({**document, "failure": audit.failure}), indent=2).decode() + "\n"
+
+
+def as_text(audit: Audit, file: object) -> str:
+    """The audit as text, in which nothing from the script can control the terminal."""
+    return "".join(f"{sanitize(line)}\n" for line in _lines(audit, file))
+
+
+def _lines(audit: Audit, file: object) -> Iterator[str]:
+    yield f"{file} on an emulated GPU, {many(audit.steps, 'step')}: {_summary(audit)}"
+    for kind, rows in groupby(audit.rows, key=lambda row: row.kind):
+        yield ""
+        yield _HEADS[kind]
+        for row in rows:
+            yield from _described(row, audit.steps)
+    yield ""
+    yield _LIMITS
+    for note in audit.notes:
+        yield f"Left open: {note}{_end(note)}"
+    if audit.failure:
+        yield f"The audit did not finish: {audit.failure}"
+
+
+def _end(note: str) -> str:
+    return "" if note.endswith("?") else "."
+
+
+def _summary(audit: Audit) -> str:
+    if not audit.rows:
+        return "nothing blocks there" if audit.used else "nothing was put there"
+    crashes = sum(row.kind == "mixed" for row in audit.rows)
+    usual, seldom, loading = [], [], []
+    for kind, noun in _NOUNS.items():
+        rows = [row for row in audit.rows if row.kind == kind]
+        if of_step := [row for row in rows if not row.loading and not _is_seldom(row, audit.steps)]:
+            usual.append(_times(sum(row.per_step for row in of_step), noun))
+        if of_some := [row for row in rows if not row.loading and _is_seldom(row, audit.steps)]:
+            seldom.append(_times(sum(row.count for row in of_some), noun))
+        if of_loader := [row for row in rows if row.loading]:
+            loading.append(_times(sum(row.count for row in of_loader), noun))
+    clauses = [
+        f"it would crash at {many(crashes, 'line')}" if crashes else "",
+        f"{', '.join(usual)} a step" if usual else "",
+        f"{', '.join(seldom)} in only some of the steps" if seldom else "",
+        f"{', '.join(loading)} in the data loader" if loading else "",
+    ]
+    return "; ".join(filter(None, clauses))
+
+
+def _is_seldom(row: Row, steps: int) -> bool:
+    """Whether it happens in fewer than half of the steps, so that a mean would describe none of them."""
+    return 0 < row.in_steps < steps / 2
+
+
+_NOUNS: dict[Kind, tuple[str, str]] = {
+    "sync": ("wait", "waits"),
+    "copy": ("blocking copy", "blocking copies"),
+    "break": ("graph break", "graph breaks"),
+}
+
+
+def _described(row: Row, steps: int) -> Iterator[str]:
+    seldom = _is_seldom(row, steps)
+    often = f"{_count(row.count if seldom else row.per_step)} ×" if row.per_step else "once"
+    steps_note = f" (in {row.in_steps} of {steps} steps)" if seldom else ""
+    loader = " (in the data loader)" if row.loading else ""
+    yield f"{often:>8} {row.file}:{row.line} {row.function}{steps_note}{loader}"
+    if row.source:
+        yield f"{'':9}{sanitize(row.source, _WIDTH)}"
+    yield f"{'':9}{row.operator} {row.why}" + (f", in {row.via}" if row.via else "")
+
+
+def _count(per_step: float) -> str:
+    return f"{per_step:.2f}".rstrip("0").rstrip(".")
+
+
+def _times(per_step: float, noun: tuple[str, str]) -> str:
+    return f"{_count(per_step)} {noun[per_step != 1]}"

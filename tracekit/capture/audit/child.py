@@ -1,4 +1,9 @@
-"""The audit in the child process: a few steps of a recipe or a script on the emulated GPU."""
+"""The audit in the child process: a few steps of a recipe or a script on the emulated GPU.
+
+Saving from a GPU and loading onto one, which torch does by the device that a file names for each storage.
+
+Scripts that ask for several GPUs or processes: in an audit, there is one of each.
+"""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,10 +14,11 @@ from typing import Any
 import torch
 import torch._dynamo  # on import it lists torch's functions, so it must see the real ones
 from msgspec.structs import replace
+from torch.nn.parallel import scatter_gather
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from tracekit.capture.audit import cuda, saving, several, tensors
-from tracekit.capture.audit.devices import GPU, Devices
+from tracekit.capture.audit import cuda, tensors
+from tracekit.capture.audit.devices import GPU, Devices, normalized
 from tracekit.capture.audit.emulation import Emulation
 from tracekit.capture.audit.regions import Regions, loading
 from tracekit.capture.audit.rows import Audit
@@ -21,10 +27,9 @@ from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.replaced import Replacements
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job, PassResult
-from tracekit.capture.params import parse_all
-from tracekit.capture.variants import plan_variants
+from tracekit.capture.variants import parse_all, plan_variants
 from tracekit.errors import NotARecipeError
 from tracekit.run import Requested
 
@@ -52,8 +57,8 @@ def emulated() -> Iterator[Emulation]:
         replacements = stack.enter_context(Replacements())
         cuda.replace(replacements, emulation.devices, watch)
         tensors.replace(replacements, emulation)
-        saving.replace(replacements, emulation.devices)
-        several.replace(replacements)
+        replace_saving(replacements, emulation.devices)
+        replace_processes(replacements)
         replacements.put_all(torch, compile=regions.compile)
         replacements.put_all(torch.nn.Module, __call__=regions.call_module(torch.nn.Module.__call__))
         following = _BaseDataLoaderIter.__next__
@@ -141,3 +146,64 @@ def _left_open(emulation: Emulation) -> Iterator[str]:
         yield f"whether these operators wait on a GPU is unknown: {', '.join(sorted(emulation.foreign))}"
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         yield "what several processes send each other is not emulated"
+
+
+_BEFORE_THE_CPUS = 5  # lower than the CPU's priority, 10, which is the first among torch's own ways to save a storage
+
+
+def replace_saving(replacements: Replacements, devices: Devices) -> None:
+    """Make torch.save and torch.load distinguish storages on a GPU from others, whatever `map_location` is."""
+    serialization: Any = torch.serialization
+
+    def tag(storage: Any) -> str | None:
+        return str(GPU) if devices.of_storage(_untyped(storage)) == GPU else None
+
+    def restore(storage: Any, location: str) -> Any:
+        if not location.startswith("cuda"):
+            return None
+        devices.put_storage(_untyped(storage), GPU)
+        return storage
+
+    def cuda(storage: Any, *_: Any, **__: Any) -> Any:
+        """Replaces `storage.cuda()`, which a `map_location` may call."""
+        if devices.of_storage(_untyped(storage)) == GPU:
+            return storage
+        clone = storage.clone()
+        devices.put_storage(_untyped(clone), GPU)
+        return clone
+
+    ways = [(_BEFORE_THE_CPUS, tag, restore), *serialization._package_registry]
+    replacements.put_all(serialization, _package_registry=ways)
+    replacements.put_all(torch.UntypedStorage, cuda=cuda)
+    replacements.put_all(torch.storage.TypedStorage, cuda=cuda)
+
+
+def _untyped(storage: Any) -> torch.UntypedStorage:
+    return storage if isinstance(storage, torch.UntypedStorage) else storage._untyped_storage
+
+
+def replace_processes(replacements: Replacements) -> None:
+    """Give DataParallel one GPU, and torch.distributed a backend for it."""
+    replacements.put_all(scatter_gather, Scatter=_Scatter)
+    if torch.distributed.is_available():
+        distributed: Any = torch.distributed
+        begin = _by_way_of_the_cpu(distributed.init_process_group)
+        replacements.put_all(distributed, init_process_group=begin, is_nccl_available=lambda: True)
+
+
+class _Scatter:
+    """Replaces the function that gives each GPU its part of a batch: the only GPU gets all of it."""
+
+    @staticmethod
+    def apply(devices: list[Any], sizes: Any, dim: int, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """As an autograd function is called."""
+        return (tensor.to(normalized(devices[0]), non_blocking=True),)
+
+
+def _by_way_of_the_cpu(begin: Callable[..., None]) -> Callable[..., None]:
+    """Replaces `init_process_group("nccl")`, which CPU builds lack."""
+
+    def beginning(backend: str | None = None, *args: Any, device_id: Any = None, **options: Any) -> None:
+        begin(None if backend is None else "gloo" if "nccl" in backend else backend, *args, **options)
+
+    return beginning

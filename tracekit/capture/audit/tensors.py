@@ -1,4 +1,11 @@
-"""Which attributes of torch's tensors are replaced while a GPU is emulated."""
+"""Which attributes of torch's tensors are replaced while a GPU is emulated.
+
+How tensors are made on a device: `torch.tensor(data, device=…)` and the like, and the types of `torch.cuda`.
+
+How a tensor moves from one device to another: `to`, `cuda`, `cpu`, pinned memory, and the path of its gradient.
+
+What brings a tensor's values to the host: `tolist`, `numpy`, and functions that look at all values first.
+"""
 
 import functools
 from collections.abc import Callable
@@ -9,11 +16,8 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import handle_torch_function, has_torch_function_unary
 from torch.utils._device import _device_constructors
 
-from tracekit.capture.audit.devices import normalized
-from tracekit.capture.audit.emulation import Emulation
-from tracekit.capture.audit.making import CUDA_TYPES, Making
-from tracekit.capture.audit.moving import Moving
-from tracekit.capture.audit.reading import Reading
+from tracekit.capture.audit.devices import CPU, GPU, UNDECIDED, is_meta, normalized
+from tracekit.capture.audit.emulation import READS, Emulation
 from tracekit.capture.child.replaced import Replacements
 
 _SPARSE = ("sparse_coo_tensor", *(f"sparse_{kind}_tensor" for kind in ("csr", "csc", "bsr", "bsc", "compressed")))
@@ -105,6 +109,92 @@ def _parsing(parse: Callable[..., Any]) -> Callable[..., Any]:
     return parsing
 
 
+class Moving:
+    """Moves tensors from device to device with the CPU's own operators."""
+
+    def __init__(self, emulation: Emulation) -> None:
+        self._emulation, self._devices = emulation, emulation.devices
+
+    def device(self, tensor: torch.Tensor) -> torch.device:
+        """Replaces `tensor.device`."""
+        device = self._devices.of(tensor)
+        return CPU if device == UNDECIDED and not is_meta(tensor) else device
+
+    def to(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Replaces `tensor.to`, in all of its forms."""
+        positional = [arg for arg in args if not isinstance(arg, bool)]
+        flags = dict(zip(("non_blocking", "copy"), [arg for arg in args if isinstance(arg, bool)], strict=False))
+        options = {**flags, **kwargs}
+        device, dtype = options.pop("device", None), options.pop("dtype", None)
+        example = options.pop("other", None)
+        for arg in [*positional, *([example] if example is not None else [])]:
+            if isinstance(arg, torch.dtype):
+                dtype = arg
+            elif isinstance(arg, torch.Tensor):
+                device, dtype = self.device(arg), arg.dtype
+            elif arg is not None:
+                device = arg
+        target = None if device is None else normalized(device)
+        return self._moved(tensor, target, dtype or tensor.dtype, options)
+
+    def _moved(
+        self, tensor: torch.Tensor, target: torch.device | None, dtype: torch.dtype, options: dict[str, Any]
+    ) -> torch.Tensor:
+        if target is None or target == self.device(tensor):
+            return _TRUE_MOVES["to"](tensor, dtype=dtype, **options)
+        if target.type not in ("cpu", "cuda") or is_meta(tensor):
+            return _TRUE_MOVES["to"](tensor, device=target, dtype=dtype, **options)
+        moved = _Move.apply(tensor, target, self._emulation, bool(options.pop("non_blocking", False)))
+        options.pop("copy", None)
+        return _TRUE_MOVES["to"](moved, dtype=dtype, **options)
+
+    def cuda(self, tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, **options: Any) -> Any:
+        """Replaces `tensor.cuda`."""
+        target = "cuda" if device is None else device
+        return self.to(tensor, target, non_blocking=non_blocking, **options)
+
+    def cpu(self, tensor: torch.Tensor, memory_format: Any = torch.preserve_format) -> torch.Tensor:
+        """Replaces `tensor.cpu`."""
+        return self.to(tensor, "cpu", memory_format=memory_format)
+
+    def type(self, tensor: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **options: Any) -> Any:
+        """Replaces `tensor.type`, which names or changes the type; `torch.cuda.FloatTensor` is a type on the GPU."""
+        if isinstance(dtype, torch.dtype):
+            return _TRUE_MOVES["type"](tensor, dtype, non_blocking, **options)
+        if dtype is not None:
+            on_gpu, requested_dtype = named_type(dtype)
+            return self.to(tensor, GPU if on_gpu else CPU, requested_dtype, non_blocking=non_blocking)
+        type_name: str = _TRUE_MOVES["type"](tensor)
+        return type_name.replace("torch.", "torch.cuda.", 1) if self.device(tensor).type == "cuda" else type_name
+
+    def pin_memory(self, tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
+        """Replaces `tensor.pin_memory`."""
+        if self._devices.is_pinned(tensor):
+            return tensor
+        pinned: torch.Tensor = tensor.clone()
+        self._devices.pin(pinned)
+        return pinned
+
+    def deepcopy(self, tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
+        """Replaces `copy.deepcopy`, which copies the storage."""
+        clone: torch.Tensor = _TRUE_MOVES["__deepcopy__"](tensor, memo)
+        if self.device(clone) != self.device(tensor):
+            self._devices.put(clone, self.device(tensor))
+        return clone
+
+    def arrived(
+        self, tensor: torch.Tensor, source: torch.device, target: torch.device, pinned: bool = False
+    ) -> torch.Tensor:
+        """Put what was just made from a tensor on its new device, and record the copy."""
+        if pinned:
+            self._devices.pin(tensor)
+        if target.type == "cuda":
+            if source.type != "cuda":
+                self._emulation.see_copy("aten::_to_copy", tensor, target, non_blocking=False)
+            self._devices.put(tensor, target)
+        return tensor
+
+
 def _grouped(moving: Moving, group: Callable[..., dict[Any, Any]]) -> Callable[..., dict[Any, Any]]:
     """Replaces the function that groups parameters by device, for optimizers that update all of them at once."""
 
@@ -119,3 +209,185 @@ def _grouped(moving: Moving, group: Callable[..., dict[Any, Any]]) -> Callable[.
         return groups
 
     return grouping
+
+
+_AS_TENSOR = torch.as_tensor
+_NEW = torch.Tensor.new
+CUDA_TYPES = [name for name in vars(torch.cuda) if name.endswith("Tensor")]  # FloatTensor and the like
+_MANY = 1000  # a longer list is not searched for tensors
+
+
+class Reading:
+    """Reads values from a device into Python."""
+
+    def __init__(self, emulation: Emulation) -> None:
+        self._emulation = emulation
+        self._devices, self._watch = emulation.devices, emulation.watch
+
+    def tolist(self, tensor: torch.Tensor) -> Any:
+        """Replaces `tensor.tolist`."""
+        self.read(tensor, "Tensor.tolist")
+        return _TRUE_READS["tolist"](tensor)
+
+    def numpy(self, tensor: torch.Tensor, **options: Any) -> Any:
+        """Replaces `tensor.numpy`, which fails for a tensor on the GPU."""
+        if self._devices.of(tensor).type == "cuda":
+            self._watch.see_mixed("Tensor.numpy", _NOT_NUMPY, self._devices.keys(tensor))
+        self._break("Tensor.numpy")
+        return _TRUE_READS["numpy"](tensor, **options)
+
+    def one_hot(self, one_hot: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """Replaces `one_hot`, which looks at every class on a CPU, but on a GPU only if it has to count them."""
+
+        def encoding(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+            if num_classes == -1:
+                self.read(tensor, "aten::_local_scalar_dense")
+            with self._watch.silenced():
+                return one_hot(tensor, num_classes)
+
+        return encoding
+
+    def read(self, tensor: torch.Tensor, operator: str) -> None:
+        """Record that the host waits for these values, and that a graph breaks at them."""
+        if self._devices.of(tensor).type == "cuda":
+            self._watch.see("sync", operator, READS)
+        self._break(operator)
+
+    def _break(self, operator: str) -> None:
+        """Record that the host waits for these values, and that a graph breaks at them."""
+        if self._emulation.regions.depth:
+            self._watch.see("break", operator, "breaks the graph: a value that it reads back")
+
+
+class Making:
+    """Makes tensors on the CPU, and puts them on the requested device."""
+
+    def __init__(self, moving: Moving, reading: Reading) -> None:
+        self._moving, self._reading = moving, reading
+
+    def new_tensor(self, tensor: torch.Tensor, data: Any, **options: Any) -> torch.Tensor:
+        """Replaces `tensor.new_tensor`, which makes a tensor on the same device."""
+        options.setdefault("dtype", tensor.dtype)
+        options.setdefault("device", self._moving.device(tensor))
+        result: torch.Tensor = torch.tensor(data, **options)
+        return result
+
+    def made_from(self, make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """Replaces `torch.tensor(data, device=…)`."""
+
+        def making(data: Any, *args: Any, device: Any = None, **options: Any) -> torch.Tensor:
+            gpu_tensors = [tensor for tensor in _tensors_in(data) if self._moving.device(tensor).type == "cuda"]
+            if not isinstance(data, torch.Tensor):
+                for tensor in gpu_tensors:
+                    self._reading.read(tensor, "aten::_local_scalar_dense")
+            source = self._moving.device(data) if isinstance(data, torch.Tensor) else CPU
+            target = normalized(device) if device is not None else source if gpu_tensors else self._default()
+            pinned = options.pop("pin_memory", False)
+            result = make(data, *args, device="cpu", **options)
+            return self._moving.arrived(result, source, target, pinned)
+
+        return making
+
+    def as_tensor(self, data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
+        """Replaces `torch.as_tensor`, which returns a tensor unchanged if it fits."""
+        if isinstance(data, torch.Tensor):
+            return self._moving.to(data, self._moving.device(data) if device is None else device, dtype or data.dtype)
+        return self.made_from(_AS_TENSOR)(data, dtype=dtype, device=device)
+
+    def sparse(self, make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """Replaces `torch.sparse_coo_tensor` and the like: the result is where its parts are, or is moved."""
+
+        def making(*args: Any, device: Any = None, **options: Any) -> torch.Tensor:
+            result = make(*args, **options)
+            return result if device is None else self._moving.to(result, device)
+
+        return making
+
+    def new(self, tensor: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        """Replaces `tensor.new`, which is less specific than `new_empty` and `new_tensor`."""
+        return self._moving.arrived(_NEW(tensor, *args, **options), _source_of(args), self._moving.device(tensor))
+
+    def type_of(self, name: str) -> type:
+        """Replaces `torch.cuda.FloatTensor`, which makes tensors on the GPU, and names their type."""
+        return _TypeOnGpu(name, self._moving)
+
+    def default_type(self, tensor_type: Any) -> None:
+        """Replaces `torch.set_default_tensor_type`."""
+        on_gpu, dtype = named_type(tensor_type)
+        torch.set_default_device(GPU if on_gpu else None)
+        torch.set_default_dtype(dtype)
+
+    def _default(self) -> torch.device:
+        return self._moving.device(torch.empty(0))
+
+
+class _TypeOnGpu(type):
+    """A class of tensors, by device and dtype."""
+
+    def __new__(mcs, name: str, moving: Moving) -> "_TypeOnGpu":
+        return super().__new__(mcs, name, (), {"__module__": "torch.cuda"})
+
+    def __init__(cls, name: str, moving: Moving) -> None:
+        cls._plain, cls._moving = getattr(torch, name), moving
+
+    def __call__(cls, *args: Any) -> torch.Tensor:
+        return cls._moving.arrived(cls._plain(*args), _source_of(args), GPU)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if not isinstance(instance, torch.Tensor):
+            return False
+        return bool(instance.dtype == cls._plain.dtype) and cls._moving.device(instance) == GPU
+
+
+def _source_of(args: tuple[Any, ...]) -> torch.device:
+    """The device of the tensors that the numbers come from; sizes do not matter."""
+    return CPU if args and not isinstance(args[0], (int, torch.Size)) else GPU
+
+
+def _tensors_in(data: Any) -> list[torch.Tensor]:
+    """The tensors in lists, tuples and dictionaries."""
+    if isinstance(data, torch.Tensor):
+        return [data]
+    if isinstance(data, dict):
+        data = [*data.values()]
+    if isinstance(data, (list, tuple)) and len(data) < _MANY:
+        return [tensor for part in data for tensor in _tensors_in(part)]
+    return []
+
+
+_TRUE_MOVES = {name: getattr(torch.Tensor, name) for name in ("to", "type", "__deepcopy__")}
+
+
+def named_type(tensor_type: Any) -> tuple[bool, torch.dtype]:
+    """Whether `"torch.cuda.FloatTensor"`, or the class of that name, is a type on the GPU, and its dtype."""
+    name = tensor_type if isinstance(tensor_type, str) else f"{tensor_type.__module__}.{tensor_type.__name__}"
+    return ".cuda." in name, getattr(torch, name.rpartition(".")[2]).dtype
+
+
+class _Move(torch.autograd.Function):  # type: ignore[misc]
+    """A copy to another device, and back for the gradient."""
+
+    @staticmethod
+    def forward(context: Any, tensor: torch.Tensor, target: torch.device, emulation: Emulation, quick: bool) -> Any:
+        """Copy."""
+        context.back, context.emulation, context.quick = emulation.devices.of(tensor), emulation, quick
+        return _copied(tensor, target, emulation, quick)
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> Any:
+        """Copy back."""
+        return _copied(gradient, context.back, context.emulation, context.quick), None, None, None
+
+
+def _copied(tensor: torch.Tensor, target: torch.device, emulation: Emulation, non_blocking: bool) -> torch.Tensor:
+    emulation.see_copy("aten::_to_copy", tensor, target, non_blocking)
+    with torch._C._DisableTorchDispatch():
+        clone = tensor.detach().clone()
+    emulation.devices.put(clone, target)
+    if target.type == "cpu" and non_blocking:
+        emulation.devices.pin(clone)  # torch puts such a copy in pinned memory
+    return clone
+
+
+_TRUE_READS = {name: getattr(torch.Tensor, name) for name in ("tolist", "numpy")}
+_NOT_NUMPY = "would crash: a tensor on the GPU has no NumPy array"

@@ -2,25 +2,46 @@
 
 The profiler's own event tree has both, with the same times as the JSON. They are written to a file beside the trace,
 `<trace>.lines.json.gz`: see `tracekit.lines_file`, which also reads it.
+
+In which order, and on which lines, does a function compute what no call shows: `a + b`, `x[i]`, `if x:`?
+
+The user's name of a module, `layers.0.lin`; the profiler only numbers the modules of each class: `Linear_3`.
+
+On which line is the user's code where it makes no call? Looked up now and then while stacks are recorded.
+
+The profiler knows a frame's line only when the frame calls something. A thread beside the training reads the line in
+between. Nothing is traced and no code is changed, so Dynamo cannot notice, and what it costs depends on the time that
+passes and not on what happens in it.
 """
 
+import _thread
+import dis
+import gc
 import gzip
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from tracekit.capture.child import bytecode
-from tracekit.capture.child.line_samples import Sample, place_of
-from tracekit.capture.child.module_paths import address_of, module_paths
 from tracekit.code_owner import GENERATED, USER, CodeOwners
-from tracekit.lines_file import MODULE_CALL, SCHEMA, Function, Graph, LinesFile, Place, lines_path
+from tracekit.lines_file import MODULE_CALL, SCHEMA, Code, Function, Graph, LinesFile, Place, lines_path
 
 _MOST_SOURCE_BYTES = 1 << 20  # of one file: larger ones are data or generated code
+
+
+class Sample(NamedTuple):
+    """A moment, unix ns, at which a frame of the user's was innermost, and the instruction that it was at."""
+
+    t_ns: int
+    code: CodeType
+    instruction: int
 
 
 def write(profiler: Any, trace: Path, graphs: list[Graph], samples: Sequence[Sample] = ()) -> None:
@@ -67,7 +88,7 @@ class _Gathering:
             places=places,
             sample_ns=moments,
             sample_place=sample_places,
-            code=[code for file, text in sources.items() for code in bytecode.of_file(file, text)],
+            code=[code for file, text in sources.items() for code in of_file(file, text)],
             sources=sources,
             graphs=graphs,
             modules=module_paths(self._modules),
@@ -128,3 +149,149 @@ def _source(file: str) -> str | None:
 
     text = "".join(linecache.getlines(file))
     return text if text and len(text) <= _MOST_SOURCE_BYTES else None
+
+
+_KINDS = {
+    "BINARY_SUBSCR": "[]",
+    "BINARY_SLICE": "[]",
+    "STORE_SUBSCR": "[]=",
+    "STORE_SLICE": "[]=",
+    "UNARY_NEGATIVE": "neg",
+    "UNARY_INVERT": "~",
+    "UNARY_NOT": "bool",
+    "TO_BOOL": "bool",
+    "CONTAINS_OP": "in",
+    "GET_ITER": "iter",
+    "UNPACK_SEQUENCE": "iter",
+    "LOAD_ATTR": "attr",
+    "STORE_ATTR": "attr=",
+    "FORMAT_VALUE": "format",
+    "FORMAT_SIMPLE": "format",
+}
+
+
+def of_file(file: str, source: str) -> list[Code]:
+    """What each function of a file computes; empty for a file that is not Python."""
+    try:
+        module = compile(source, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [computed for code in _functions(module) if (computed := _computed_by(file, code)).lines]
+
+
+def _functions(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _functions(constant)
+
+
+def _computed_by(file: str, code: CodeType) -> Code:
+    lines_and_kinds = [
+        (line, kind)
+        for instruction in dis.get_instructions(code)
+        if (kind := _kind(instruction)) is not None
+        and (line := instruction.positions.lineno if instruction.positions else None) is not None
+    ]
+    return Code(
+        file,
+        code.co_firstlineno,
+        code.co_name,
+        [line for line, _ in lines_and_kinds],
+        [kind for _, kind in lines_and_kinds],
+    )
+
+
+def _kind(instruction: dis.Instruction) -> str | None:
+    name = instruction.opname
+    if name in ("BINARY_OP", "COMPARE_OP"):
+        symbol = instruction.argrepr.removeprefix("bool(").removesuffix(")")
+        return symbol if symbol not in ("[]", "NB_SUBSCR") else "[]"
+    if name.startswith(("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_", "JUMP_IF_")):
+        return None if name.endswith("NONE") else "bool"
+    if name.startswith("CALL") and not name.startswith("CALL_INTRINSIC"):
+        return "call"
+    return _KINDS.get(name)
+
+
+_WRAPPER = "_orig_mod."  # what torch.compile puts around a module
+
+
+def module_paths(addresses: Mapping[str, int]) -> dict[str, str]:
+    """For each of the profiler's names, the path within the outermost module; an outermost module has none."""
+    import torch
+
+    modules = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), torch.nn.Module)]
+    child_ids = {id(child) for parent in modules for child in parent._modules.values() if child is not None}
+    paths: dict[int, str] = {}
+    for outermost in modules:
+        if id(outermost) not in child_ids:
+            for path, module in outermost.named_modules():
+                paths.setdefault(id(module), f"{path}.".removeprefix(_WRAPPER).removesuffix("."))
+    return {name: path for name, address in addresses.items() if (path := paths.get(address))}
+
+
+def address_of(fields: Any) -> int | None:
+    """The address of the module of a call in the profiler's event; None if it is not the call of a module."""
+    pointer = getattr(getattr(fields, "module", None), "self_ptr", None)
+    return pointer if isinstance(pointer, int) else None
+
+
+_EVERY_S = 0.0005
+_USUAL = 4000  # samples: a recording of more than this many intervals is sampled ever more rarely
+_SWITCH_S = 0.0002  # after which Python lets the sampler run; usually 5 ms
+
+
+class LineSampler:
+    """While active, samples the line of the thread that made it."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self._thread = threading.get_ident()
+        self._stop = _thread.allocate_lock()
+        self._stopped = _thread.allocate_lock()
+        self._switch_s = sys.getswitchinterval()
+        self._owner_of = CodeOwners().of
+
+    def start(self) -> None:
+        """Begin. The thread is none of `threading`'s, so that the profiler does not record it."""
+        self._stop.acquire()
+        self._stopped.acquire()
+        sys.setswitchinterval(_SWITCH_S)
+        _thread.start_new_thread(self._run, ())
+
+    def stop(self) -> None:
+        """End; nothing happens if it did not begin, or has ended."""
+        if self._stop.locked():
+            self._stop.release()
+            self._stopped.acquire()
+            self._stopped.release()
+            sys.setswitchinterval(self._switch_s)
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        while not self._stop.acquire(timeout=max(_EVERY_S, (time.monotonic() - began) / _USUAL)):
+            frame = sys._current_frames().get(self._thread)
+            if frame is not None and self._owner_of(frame.f_code.co_filename) == USER:
+                self.samples.append(Sample(time.time_ns(), frame.f_code, frame.f_lasti))
+            frame = None  # otherwise, it would keep the user's objects alive until the next sample
+        self._stop.release()
+        self._stopped.release()
+
+
+def place_of(code: CodeType, instruction: int, caller: int) -> Place | None:
+    """The line of an instruction; for a jump back, all lines of the loop, with their numbers of instructions.
+
+    Python lets other threads run only at certain instructions: in a loop, where it jumps back. So a sample there stands
+    for a round of the loop.
+    """
+    executed = [operation for operation in dis.get_instructions(code) if operation.offset <= instruction]
+    if not executed:
+        return None
+    begins = executed[-1].argval if executed[-1].opname.startswith("JUMP_BACKWARD") else executed[-1].offset
+    lines = Counter(
+        operation.positions.lineno
+        for operation in executed
+        if operation.offset >= begins and operation.positions is not None and operation.positions.lineno is not None
+    )
+    return Place(caller, [*lines], [*lines.values()]) if lines else None

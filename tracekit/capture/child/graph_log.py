@@ -1,10 +1,15 @@
-"""The sizes of the graphs that a training receives, step by step."""
+"""The sizes of the graphs that a training receives, step by step.
 
-from collections.abc import Mapping, Sequence
+How large is the graph that a model or a training step receives? Only shapes are read, so nothing waits for the GPU.
+
+It recognises PyG's `Data`, `HeteroData` and batches of them, DGL's graphs, index tensors of shape (2, edges), sparse
+adjacency matrices, and dictionaries of these by edge type – by their attributes, so that nothing has to be imported.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from tracekit.capture.child.graph_size import graph_size
 from tracekit.capture.child.replaced import leave_alone
 from tracekit.run import GraphSize, GraphSizes
 
@@ -93,3 +98,139 @@ class GraphCalls:
 
         leave_alone(watched)
         return watched
+
+
+_DEEPEST = 3  # levels of nested tuples in which graphs are looked for
+_WIDEST = 64  # entries that are looked at: a longer list is data, not an argument
+_ROWS_OF_NODES = ("x", "pos", "z", "batch", "n_id")  # attributes with a row for each node
+_NO_EDGES = ("edge_label_index", "edge_attr", "edge_weight", "edge_label")  # not edges, despite their names
+
+
+def graph_size(values: Iterable[Any], kwargs: Mapping[str, Any] | None = None, depth: int = 0) -> GraphSize | None:
+    """The size of the graphs among some arguments, positional and named; None if there are none."""
+    arguments = [*values][:_WIDEST] + [value for name, value in (kwargs or {}).items() if name not in _NO_EDGES]
+    if sizes := [size for value in arguments if (size := _of_graph(value)) is not None]:
+        return _together(sizes)
+    if (size := _of_arguments(arguments, "edge_index" in (kwargs or {}))) is not None:
+        return size
+    if depth == _DEEPEST:
+        return None
+    inner = [value for value in arguments if isinstance(value, list | tuple)]
+    nested_sizes = [size for value in inner if (size := graph_size(value, depth=depth + 1)) is not None]
+    return _together(nested_sizes) if nested_sizes else None
+
+
+def _of_arguments(arguments: Sequence[Any], sure: bool) -> GraphSize | None:
+    """The size of edges among arguments with features beside them; without features, two rows of words would look
+    like edges, too."""
+    for value in arguments:
+        edges = _edges(value)
+        if edges is None:
+            continue
+        nodes = _nodes(arguments, edges)
+        if nodes or sure or isinstance(value, Mapping) or not _is_tensor(value) or value.layout is not _strided():
+            return GraphSize(nodes, edges)
+    return None
+
+
+def _together(sizes: Sequence[GraphSize]) -> GraphSize:
+    total, *rest = sizes
+    for size in rest:
+        total = total.plus(size)
+    return total
+
+
+def _of_graph(value: Any) -> GraphSize | None:
+    """The size of an object that is a graph."""
+    if _is_tensor(value) or isinstance(value, str | bytes | Mapping | list | tuple):
+        return None
+    if callable(getattr(value, "num_edges", None)) and callable(getattr(value, "num_nodes", None)):
+        return GraphSize({"": int(value.num_nodes())}, {"": int(value.num_edges())})  # DGL
+    if hasattr(value, "edge_types") and hasattr(value, "node_types"):
+        return _of_hetero(value)
+    edges = _count_edges(getattr(value, "edge_index", None)) or _count_edges(getattr(value, "adj_t", None))
+    if edges is None:
+        return None
+    nodes = _rows_of(value)
+    return GraphSize({} if nodes is None else {"": nodes}, {"": edges})
+
+
+def _of_hetero(value: Any) -> GraphSize:
+    nodes = {str(name): rows for name in value.node_types if (rows := _rows_of(value[name])) is not None}
+    edges = {
+        _type_name(name): count
+        for name in value.edge_types
+        if (count := _first_edges(value[name], "edge_index", "adj_t")) is not None
+    }
+    return GraphSize(nodes, edges)
+
+
+def _first_edges(store: Any, *names: str) -> int | None:
+    return next((count for name in names if (count := _count_edges(getattr(store, name, None))) is not None), None)
+
+
+def _rows_of(store: Any) -> int | None:
+    """The number of nodes; not from `num_nodes`, which may search the edges for the largest node, and wait for it."""
+    for name in _ROWS_OF_NODES:
+        value: Any = getattr(store, name, None)
+        if _is_tensor(value) and value.dim():
+            return int(value.shape[0])
+    mapping = getattr(getattr(store, "_store", store), "_mapping", None)
+    node_count = mapping.get("num_nodes") if isinstance(mapping, dict) else None
+    return node_count if isinstance(node_count, int) else None
+
+
+def _edges(value: Any) -> dict[str, int] | None:
+    """The size of an argument that holds edges: by type, if it is a dictionary."""
+    if isinstance(value, Mapping):
+        counts = {_type_name(key): _count_edges(edges) for key, edges in value.items() if isinstance(key, tuple)}
+        return {key: count for key, count in counts.items() if count is not None} or None
+    count = _count_edges(value)
+    return None if count is None else {"": count}
+
+
+def _count_edges(value: Any) -> int | None:
+    if not _is_tensor(value):
+        nnz = getattr(value, "nnz", None)  # torch_sparse
+        return int(nnz()) if callable(nnz) and hasattr(value, "sparse_sizes") else None
+    if value.layout is not _strided():
+        return int(value._nnz()) if value.dim() == 2 else None
+    is_index = not (value.is_floating_point() or value.is_complex()) and value.element_size() >= 4
+    return int(value.shape[1]) if is_index and value.dim() == 2 and value.shape[0] == 2 else None
+
+
+def _nodes(arguments: Sequence[Any], edges: Mapping[str, int]) -> dict[str, int]:
+    """The number of rows of the features beside the edges: a tensor, or one for each type of node."""
+    types = {end for key in edges for end in key.split("__")[::2]} - {""}
+    for value in arguments:
+        if types and isinstance(value, Mapping):
+            rows = {
+                str(key): int(features.shape[0])
+                for key, features in value.items()
+                if _is_tensor(features) and features.dim()
+            }
+            if rows and rows.keys() <= types:
+                return rows
+        elif types and isinstance(value, list | tuple) and (rows := _nodes([*value], edges)):
+            return rows
+        elif not types and _is_tensor(value) and value.dim() and _count_edges(value) is None:
+            return {"": int(value.shape[0])}
+        elif not types and isinstance(value, tuple) and value and _is_tensor(value[0]):  # sources and targets
+            return {"": int(value[0].shape[0])}
+    return {}
+
+
+def _type_name(key: Any) -> str:
+    return "__".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def _is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def _strided() -> Any:
+    import torch
+
+    return torch.strided

@@ -1,14 +1,21 @@
-"""Stage `measure`: how long a step takes when nothing observes it, which is the step time to quote."""
+"""Stage `measure`: how long a step takes when nothing observes it, which is the step time to quote, and at which
+clocks: they are queried while more steps run, because an idle GPU lowers them.
+"""
 
 import gc
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from msgspec.structs import replace
 
-from tracekit.capture.child import gpu_load, so_far, timing
+from tracekit.capture import environment
+from tracekit.capture.child import so_far, timing
+from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.recipe import Feed
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import total_ns
 from tracekit.run import Measured
@@ -48,7 +55,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     if job.round:
         return result
     try:
-        return replace(result, gpu=(yield from gpu_load.sample(job.device)))
+        return replace(result, gpu=(yield from sample(job.device)))
     except timing.EndedError:  # a script's last step was a timed one
         return result
 
@@ -69,3 +76,34 @@ def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
 def ramp_ns(job: Job) -> int:
     """How long to let an idle GPU raise its clocks; less in a script, whose steps are limited."""
     return _RAMP_NS if job.device.startswith("cuda") and not job.is_script else 0
+
+
+_LONGEST_S = 5.0  # nvidia-smi answers within some 50 ms, or seconds if it first has to load the driver
+
+
+def sample(device: str) -> timing.Steps[dict[str, Any]]:
+    """Take steps until nvidia-smi has answered; empty without a GPU, or if it does not answer."""
+    if not device.startswith("cuda"):
+        return {}
+    with ThreadPoolExecutor(1) as pool:
+        query = pool.submit(environment.under_load, _uuid(device))
+        deadline_s = time.monotonic() + _LONGEST_S
+        while agreed(not query.done() and time.monotonic() < deadline_s):
+            yield
+        timing.synchronize(device)
+        rows = query.result()
+    return _readable(rows[0]) if rows else {}
+
+
+def _uuid(device: str) -> str | None:
+    """The uuid of torch's device: CUDA_VISIBLE_DEVICES may hide others from torch, but not from nvidia-smi."""
+    import torch
+
+    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return f"GPU-{uuid}" if uuid is not None else None
+
+
+def _readable(row: environment.Row) -> dict[str, Any]:
+    reasons = environment.throttled_by(row)
+    plain = {field: value for field, value in row.items() if not field.endswith("reasons.active")}
+    return {**plain, "throttled_by": reasons}

@@ -1,28 +1,31 @@
-"""The running script: where its steps end, when each of them ended, and what had been compiled by then."""
+"""The running script: where its steps end, when each of them ended, and what had been compiled by then.
 
+The backward passes of a script: how many a step has (its micro-batches), and the tensors that they start from.
+
+How many steps will a pass over a script take, and how long will the rest of them take?
+"""
+
+import statistics
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from tracekit import step_marks
-from tracekit.capture.child import timing
-from tracekit.capture.child.backward_passes import BackwardPasses
-from tracekit.capture.child.expected_steps import ExpectedSteps
+from tracekit.capture.child import loss_check, timing
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.graph_log import GraphCalls, GraphLog
-from tracekit.capture.child.measure import FIRST_STEPS
+from tracekit.capture.child.measure import FIRST_STEPS, length
 from tracekit.capture.child.memory import MemoryMeter
-from tracekit.capture.child.replaced import out_of_dynamos_sight
+from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 from tracekit.capture.child.script_losses import Losses
-from tracekit.capture.child.script_variant import ScriptVariant
-from tracekit.capture.child.steering import used_all_the_same
-from tracekit.capture.child.step_boundary import Boundary, allowed, of_a_call
-from tracekit.capture.child.step_ends import StepEnds
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.child.script_variant import ScriptVariant, used_all_the_same
+from tracekit.capture.child.step_ends import Boundary, StepEnds, allowed, of_a_call
+from tracekit.capture.child.traces import DETAIL, STEADY_WARMUP
+from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.progress import Writer
 from tracekit.compile_log.ledger import total_ns
@@ -243,3 +246,101 @@ def _children() -> int:
     process_module = sys.modules.get("multiprocessing.process")
     counter = repr(getattr(process_module, "_process_counter", "count(1)"))
     return int("".join(filter(str.isdigit, counter)) or 1) - 1
+
+
+_STEPS = 10  # enough to count; later steps are timed, and should run nothing of ours
+
+
+class BackwardPasses:
+    """While entered, counts the backward passes of the first steps; a listener, if there is one, is told about all."""
+
+    def __init__(self, listener: Callable[[Any], None] | None = None) -> None:
+        self._listener = listener and out_of_dynamos_sight(listener)
+        self._passes = 0
+        self._ended: list[int] = []  # how many there had been at the end of each step
+        self._replaced = Replacements()
+
+    def __enter__(self) -> "BackwardPasses":
+        import torch
+
+        self._replaced.put(torch.autograd, "backward", self._counting(torch.autograd.backward))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._replaced.undo()
+
+    def step_aside(self) -> None:
+        """Stand aside, because compiled code is about to run or to be made."""
+        if self._listener is None:
+            self._replaced.step_aside()
+
+    def step_back(self) -> None:
+        """Return, because the compiled code has run."""
+        self._replaced.step_back()
+
+    def forget(self) -> None:
+        """Forget what was counted: steps begin here."""
+        self._passes = 0
+        self._ended.clear()
+
+    def step_ended(self) -> None:
+        """Count the end of a step."""
+        self._ended.append(self._passes)
+        if len(self._ended) == _STEPS and self._listener is None:
+            self._replaced.undo()
+
+    def in_a_step(self) -> float:
+        """The median number of backward passes in the counted steps."""
+        counted = self._ended[:_STEPS]
+        return statistics.median(end - start for start, end in zip([0, *counted], counted, strict=False))
+
+    def _counting(self, backward: Callable[..., None]) -> Callable[..., None]:
+        def counting(*args: Any, **kwargs: Any) -> None:
+            self._passes += 1
+            if self._listener is not None:
+                self._listener(args[0] if args else kwargs.get("tensors"))
+            backward(*args, **kwargs)
+
+        return counting
+
+
+class ExpectedSteps:
+    """What the steps so far tell about those to come. Steps that compile tell nothing about the time of others."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._settled = max(job.warmup, FIRST_STEPS + timing.QUIET_STEPS)
+        self._quiet: deque[int] = deque(maxlen=timing.QUIET_STEPS)  # durations of the last steps, ns
+
+    def took(self, steps_taken: int, step_ns: int, *, compiled: bool) -> None:
+        """Note the step with that number."""
+        if compiled:
+            self._quiet.clear()
+            self._settled = min(max(self._settled, steps_taken + timing.QUIET_STEPS), timing.MOST_WARMUP_STEPS)
+        else:
+            self._quiet.append(step_ns)
+
+    def steps(self) -> int:
+        """The number of all steps, if nothing compiles any more."""
+        steps = self._steps()
+        return steps if self._job.available is None else min(steps, self._job.available)
+
+    def left_ns(self, steps_taken: int) -> int | None:
+        """How long the steps that are left will take; None if that cannot be known.
+
+        While something compiles, steps have no usual duration; and a trace takes time to write, and its stacks to
+        record.
+        """
+        steps_left = self.steps() - steps_taken
+        if self._job.stage == "profile" or len(self._quiet) < timing.QUIET_STEPS or steps_left <= 0:
+            return None
+        return round(steps_left * statistics.median(self._quiet))
+
+    def _steps(self) -> int:
+        if self._job.stage == "check":
+            return loss_check.STEPS
+        if self._job.stage == "measure":
+            step_ns = round(statistics.median(self._quiet)) if self._quiet else 0
+            timed = length(self._job)
+            return self._settled + 1 + (timed.steps(step_ns) if step_ns else timed.fewest_steps)
+        return self._settled + STEADY_WARMUP + self._job.steps + DETAIL.warmup + DETAIL.steps

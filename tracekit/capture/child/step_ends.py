@@ -1,12 +1,24 @@
-"""A step ends where the optimizer steps; this is detected from outside, for code that knows nothing about tracekit."""
+"""A step ends where the optimizer steps; this is detected from outside, for code that knows nothing about tracekit.
+
+Where compiled code steps the optimizer, its parameters show it, because in-place changes raise a tensor's
+version; when compiled code is entered and left is detected where Dynamo itself prepares for it, outside the
+traced code. If several things may end a step, the highest one counts.
+"""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
-from tracekit.capture.child.compiled_regions import CompiledRegions, Region
-from tracekit.capture.child.compiled_steps import CompiledSteps
 from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
+
+
+@dataclass(eq=False)
+class Region:
+    """The code that one call of torch.compile made."""
+
+    steps: list[Any] = field(default_factory=list)  # the optimizers that Dynamo met while tracing it
 
 
 class StepEnds:
@@ -151,3 +163,147 @@ def _grad_scaler() -> Any:
         return GradScaler
     except ImportError:
         return None
+
+
+class Boundary(IntEnum):
+    """From the least to the most specific."""
+
+    CALL = 0  # the outermost module is called
+    TRAINING_CALL = 1  # … while gradients are recorded, for parameters that take them
+    OPTIMIZER = 2  # the optimizer has stepped
+    MARK = 3  # a line is reached, or tracekit.step()
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call of the outermost module."""
+        return self <= Boundary.TRAINING_CALL
+
+
+def allowed(step_at: str) -> Collection[Boundary]:
+    """The boundaries that `--step-at`, or an earlier pass, allows: "call" leaves open whether the calls train."""
+    if not step_at:
+        return tuple(Boundary)
+    if step_at == "call":
+        return (Boundary.CALL, Boundary.TRAINING_CALL)
+    return tuple(boundary for boundary in Boundary if boundary.name.lower() == step_at) or (Boundary.MARK,)
+
+
+def of_a_call(among: Collection[Boundary], trains: bool, has_optimizer: bool) -> Boundary | None:
+    """The boundary whose first step begins with this call of a module; None if the call begins no step.
+
+    Optimizers and marks end steps, so only such a call shows where the first step of theirs begins:
+
+        allowed               a call that trains                 any other call
+        only TRAINING_CALL    TRAINING_CALL                      None
+        only OPTIMIZER        OPTIMIZER                          None
+        only MARK             MARK                               MARK
+        several               OPTIMIZER if there is one and      CALL
+                              it is allowed, or TRAINING_CALL
+    """
+    if len(among) == 1:
+        (boundary,) = among
+        return boundary if trains or boundary is Boundary.MARK else None
+    if not trains:
+        return Boundary.CALL
+    return Boundary.OPTIMIZER if has_optimizer and Boundary.OPTIMIZER in among else Boundary.TRAINING_CALL
+
+
+class CompiledRegions:
+    """While active, calls `entered` before compiled code runs, `compiling` before any is made, `left` after it ran.
+
+    A compiled optimizer step makes no call that could be noticed. But Dynamo met the optimizer while tracing, and from
+    then on the region is known to be able to step it.
+    """
+
+    def __init__(
+        self, entered: Callable[[Region], None], compiling: Callable[[], None], exited: Callable[[Region], None]
+    ) -> None:
+        self._entered, self._compiling, self._left = entered, compiling, exited
+        self._open: list[Region] = []
+        self._replaced = Replacements()
+        self._begins = out_of_dynamos_sight(lambda *_: self._compiling())
+
+    def __enter__(self) -> "CompiledRegions":
+        from torch._dynamo.callback import callback_handler
+        from torch._dynamo.eval_frame import OptimizeContext
+        from torch._dynamo.variables.optimizer import OptimizerVariable
+
+        self._replaced.put(OptimizeContext, "__init__", self._making(OptimizeContext.__init__))
+        self._replaced.put(OptimizerVariable, "call_method", self._tracing(OptimizerVariable.call_method))
+        callback_handler.register_start_callback(self._begins)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from torch._dynamo.callback import callback_handler
+
+        callback_handler.remove_start_callback(self._begins)
+        self._replaced.undo()
+        self._entered = self._left = _nothing  # code that was compiled meanwhile lives on
+
+    def __bool__(self) -> bool:
+        """Whether compiled code is running."""
+        return bool(self._open)
+
+    def _making(self, make: Callable[..., None]) -> Callable[..., None]:
+        def making(context: Any, *args: Any, **kwargs: Any) -> None:
+            make(context, *args, **kwargs)
+            context.enter_exit_hooks.append(self._hook(Region()))
+
+        return making
+
+    def _hook(self, region: Region) -> Callable[[], Callable[[], None]]:
+        def leave() -> None:
+            self._open.pop()
+            self._left(region)
+
+        def enter() -> Callable[[], None]:
+            self._open.append(region)
+            self._entered(region)
+            return leave
+
+        return enter
+
+    def _tracing(self, trace: Callable[..., Any]) -> Callable[..., Any]:
+        def tracing(variable: Any, tx: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+            if (
+                name == "_init_group"
+                and self._open
+                and all(optimizer is not variable.value for optimizer in self._open[-1].steps)
+            ):
+                self._open[-1].steps.append(variable.value)
+            return trace(variable, tx, name, *args, **kwargs)
+
+        return tracing
+
+
+def _nothing(_: Region) -> None:
+    return None
+
+
+class CompiledSteps:
+    """The versions of the parameters before compiled code ran, and the optimizers seen to step since."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, int] = {}
+        self._seen: set[int] = set()
+
+    def begin(self, region: Region) -> None:
+        """Note the versions, because compiled code is about to run."""
+        self._before = {id(optimizer): _version(optimizer) for optimizer in region.steps}
+        self._seen.clear()
+
+    def saw(self, optimizer: Any) -> None:
+        """Note that this optimizer's step was called visibly."""
+        self._seen.add(id(optimizer))
+
+    def stepped(self, region: Region) -> list[Any]:
+        """The optimizers that the compiled code stepped.
+
+        On the first call, while the code is being traced, these are all optimizers that Dynamo meets.
+        """
+        unseen = [optimizer for optimizer in region.steps if id(optimizer) not in self._seen]
+        return [optimizer for optimizer in unseen if self._before.get(id(optimizer)) != _version(optimizer)]
+
+
+def _version(optimizer: Any) -> int:
+    return sum(parameter._version for group in optimizer.param_groups for parameter in group["params"])

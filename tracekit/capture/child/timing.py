@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from tracekit.capture.child.agreement import agreed
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]

@@ -1,24 +1,28 @@
-"""Stage `profile`: the traces. `cold` for compilation, `steady` for numbers, `detail` for lines, layers and bytes."""
+"""Stage `profile`: the traces. `cold` for compilation, `steady` for numbers, `detail` for lines, layers and bytes.
+
+The windows of steps that are traced: how many steps each takes, and what it records.
+
+Exports a profiler's events as a compressed trace, without a step that never finished.
+"""
 
 import contextlib
+import gzip
 import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from tracekit.capture.child import event_tree, so_far, timing
-from tracekit.capture.child.exporting import export
+from tracekit.capture.child.event_tree import LineSampler
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
-from tracekit.capture.child.line_samples import LineSampler
-from tracekit.capture.child.windows import COLD, STACKS, STEADY_WARMUP, PlannedWindow, planned_windows
-from tracekit.capture.compiler.effective_mode import effective
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder, effective
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import StepStart, ledger
@@ -56,6 +60,16 @@ def short_trace(job: Job, recorder: CompileRecorder, steps: int) -> timing.Steps
     with contextlib.suppress(timing.EndedError):
         yield from taking.trace(PlannedWindow("steady", steps, STEADY_WARMUP, {}), name)
     return taking.names.get("steady")
+
+
+@dataclass(frozen=True)
+class PlannedWindow:
+    """One trace: its number of steps, the number of warm-up steps of the profiler before them, and what it records."""
+
+    name: Window
+    steps: int
+    warmup: int
+    options: dict[str, bool]
 
 
 class _Taking:
@@ -239,3 +253,49 @@ def _step_ns(stamps: list[int], device: str) -> int:
     if device.startswith("cuda"):  # the host runs ahead: only the first and the last time include a wait
         return round((stamps[-1] - stamps[0]) / (len(stamps) - 1))
     return typical_step([end - start for start, end in pairwise(stamps)]).step_ns
+
+
+class Windows(NamedTuple):
+    """The windows of one training, in order, with the warm-up between the first two."""
+
+    cold: PlannedWindow | None
+    most_warmup: int  # steps
+    steady: PlannedWindow
+    detail: PlannedWindow | None
+
+
+STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
+COLD = PlannedWindow("cold", steps=3, warmup=0, options={})
+DETAIL = PlannedWindow("detail", steps=3, warmup=1, options=STACKS)
+STEADY_WARMUP = 2
+# Where steps are few, the steady window comes first, because the report's numbers are from it.
+_LEAST_FOR_COLD = 8  # leaves it 3 steps after its warm-up
+_LEAST_FOR_DETAIL = 16  # leaves it 7
+_LEAST_FOR_WARMUP = 4  # leaves it 2
+
+
+def planned_windows(steps: int, available: int | None) -> Windows:
+    """The windows that fit into the available steps, of which there is no end if that is None."""
+    if available is None:
+        return Windows(COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, STEADY_WARMUP, {}), DETAIL)
+    cold = COLD if available >= _LEAST_FOR_COLD else None
+    detail = DETAIL if available >= _LEAST_FOR_DETAIL else None
+    steps_left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
+    warmup = STEADY_WARMUP if steps_left >= _LEAST_FOR_WARMUP else 0
+    steady = PlannedWindow("steady", min(steps, steps_left - warmup), warmup, {})
+    return Windows(cold, steps_left - warmup - steady.steps, steady, detail)
+
+
+def export(profiler: Any, path: Path, last: int) -> None:
+    """Write the trace; `last` is the intended last step, before or in which the recording may have been stopped."""
+    unfinished = profiler.step_num
+    if unfinished > last:
+        profiler.export_chrome_trace(str(path))
+        return
+    # The range was opened when the previous step ended, but what it contains is not a step: evaluation, saving.
+    name, replacement = f'"ProfilerStep#{unfinished}"'.encode(), b'"after the last step"'
+    raw = path.with_suffix("")
+    profiler.export_chrome_trace(str(raw))
+    with open(raw, "rb") as source, gzip.open(path, "wb", compresslevel=5) as target:
+        target.writelines(line.replace(name, replacement) for line in source)
+    raw.unlink()

@@ -1,12 +1,19 @@
 """Stage `live`: a training that stays alive, and takes its steps in turns with those of other variants.
 
-`tracekit.capture.turns` has the protocol: two pipes with names, in the scratch folder of the pass.
+Several are forked from a process that has imported everything, so that each starts at once. Why a process cannot
+be stopped at the end of a step, such as other threads or timers, is found out first.
 """
 
+import ctypes
 import gc
 import os
+import random
+import signal
 import statistics
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,12 +23,11 @@ from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.measure import ramp_ns
 from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.traces import short_trace
-from tracekit.capture.child.unstoppable import why_not_stopped
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message
 from tracekit.run import Measured, Traces, Turn
 from tracekit.typical_step import typical_step
-from tracekit.units import percent
+from tracekit.units import many, percent
 
 _MOST_STEPS = 100  # of a turn: all their durations are kept
 # Of the trace after the last turn: processes differ more than steps do, so few steps of many processes tell most.
@@ -107,3 +113,126 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     period = typical_step(times).period
     traced = min(_TRACED_STEPS, job.steps) if period == 1 else min(period, _MOST_TRACED)
     return msgspec.structs.replace(result, traces=Traces(steady=(yield from short_trace(job, recorder, traced))))
+
+
+_COMPILE_WORKER = b"torch/_inductor/compile_worker"  # idle where nothing compiles
+_IDLE = ("concurrent", "multiprocessing", "torch", "tqdm")  # modules whose threads wait for work, or draw a bar
+_LISTENS = "0A"  # the state of a socket, tcp(7)
+
+
+def why_not_stopped() -> str:
+    """The first reason found; empty if there is none."""
+    return next(_reasons(), "")
+
+
+def own_processes() -> str:
+    """`2 processes`: how many this one started that still run, without those of the compiler; empty if there are none,
+    or the system does not tell."""
+    count = 0
+    for listed in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            for child in listed.read_text().split():
+                count += _COMPILE_WORKER not in Path(f"/proc/{child}/cmdline").read_bytes()
+    return many(count, "process", "processes") if count else ""
+
+
+def _reasons() -> Iterator[str]:
+    if processes := own_processes():
+        yield f"it has {processes} of its own, which would not stop with it"
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and _module(thread).partition(".")[0] not in _IDLE:
+            yield f"it has a thread of its own ({thread.name}), which would not stop with it"
+    if hasattr(signal, "getitimer") and any(signal.getitimer(timer)[0] for timer in _timers()):
+        yield "a timer runs, which would not stop with it"
+    if _is_a_server():
+        yield "it listens to others, which would wait for it"
+
+
+def _module(thread: threading.Thread) -> str:
+    """Where the code of a thread is from."""
+    target = getattr(thread, "_target", None)
+    return str(getattr(target, "__module__", None) or type(thread).__module__)
+
+
+def _timers() -> list[int]:
+    return [signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF]
+
+
+def _is_a_server() -> bool:
+    """Whether a TCP socket of this process listens; only Linux tells."""
+    sockets = set()
+    for file in Path("/proc/self/fd").glob("*"):
+        with suppress(OSError):
+            sockets.add(str(file.readlink()))
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            rows = [line.split() for line in Path("/proc/self/net", table).read_text().splitlines()[1:]]
+            if any(row[3] == _LISTENS and f"socket:[{row[9]}]" in sockets for row in rows):
+                return True
+    return False
+
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and starts it again afterwards
+_ENDED = -1  # less the status of the fork, as os.waitpid gives it
+_SCATTERED_BLOCKS, _MOST_BYTES = 400, 1 << 16
+
+
+def set_up_may_start_threads() -> bool:
+    """Whether computing takes more than one thread."""
+    import torch
+
+    threads: int = torch.get_num_threads()
+    return threads > 1
+
+
+def is_parent(pipes: TurnPipes) -> bool:
+    """Fork whenever a turn is given, and return True once no more are wanted; False in each fork, and at once where
+    forking is not proven to be safe.
+
+    The parent waits for the end of each fork, and then says how it ended.
+    """
+    if why_not():
+        return False
+    status = 0
+    while pipes.next_turn_ns(_ENDED - status):
+        parent = os.getpid()
+        child = os.fork()
+        if not child:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:  # it was killed earlier
+                os._exit(1)
+            _scatter_heap()
+            return False
+        status = os.waitpid(child, 0)[1]
+    return True
+
+
+def _scatter_heap() -> None:
+    """Allocate blocks of random sizes, each magnitude as often, and never free them: some MB."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    sizes = random.SystemRandom()  # leaves the training's random numbers as they are
+    for _ in range(_SCATTERED_BLOCKS):
+        libc.malloc(ctypes.c_size_t(round(_MOST_BYTES ** sizes.random())))
+
+
+def why_not() -> str:
+    """Why forks of this process could hang or fail; empty if it has one thread, no process, and has touched no device.
+
+    Threads do not survive a fork: a pool of them, such as that of OpenMP once it has computed, would be waited for
+    forever. OpenBLAS ends its pool before every fork, so the first fork is a test.
+    """
+    import torch
+
+    if torch.cuda.is_initialized():
+        return "it has touched the GPU"
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    names = [comm_file.read_text().strip() for comm_file in Path("/proc/self/task").glob("*/comm")]
+    threads = sum(name not in _SAFE_THREADS for name in names)
+    if threads != 1:
+        return f"it has {threads} threads"
+    return f"it has {processes} of its own" if (processes := own_processes()) else ""

@@ -1,8 +1,9 @@
-"""The child process: performs one pass of one variant, and writes its result to a file."""
+"""The child process: performs one pass of one variant, or a whole training, and writes its result to a file."""
 
 import contextlib
 import faulthandler
 import gc
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -11,25 +12,24 @@ from typing import Any
 import msgspec
 
 from tracekit.atomic import put
-from tracekit.capture.child import agreement, forks, recipe, script, timing
+from tracekit.capture import compiler
+from tracekit.capture.child import agreement, recipe, script, timing, turns
 from tracekit.capture.child.failure import failure, one_line
 from tracekit.capture.child.file_journal import FileJournal
-from tracekit.capture.child.loss_check import check, draw_as_eager, drift, rounded_differently
+from tracekit.capture.child.loss_check import check, draw_as_eager, drift, metrics, number, rounded_differently
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.script_losses import Losses
-from tracekit.capture.child.steering import steered
+from tracekit.capture.child.script_variant import steered
 from tracekit.capture.child.traces import profile
-from tracekit.capture.child.training import train
 from tracekit.capture.child.turns import TurnPipes, take_turns
-from tracekit.capture.compiler import inductor_settings
-from tracekit.capture.compiler.recorder import CompileRecorder
+from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
 from tracekit.capture.gather_speed import gather_bytes_per_s
 from tracekit.capture.job import RESULT, Job, PassResult
-from tracekit.capture.params import parse_all
+from tracekit.capture.variants import parse_all
 from tracekit.errors import TracekitError
-from tracekit.run import Effective
+from tracekit.run import Effective, Training
 
 
 def main(folder: str) -> None:
@@ -49,7 +49,7 @@ def perform(job: Job) -> PassResult:
     if job.is_script and job.stage != "inspect":
         job = steered(job)
     if job.stage == "profile":
-        inductor_settings.keep_kernel_lines()
+        compiler.keep_kernel_lines()
     # A recipe fetches data in each stage, and must change no file; a script's journal knows where its steps begin.
     files = FileJournal(job) if job.journal and not (job.is_script or job.viewed or job.in_place) else None
     if files is not None:
@@ -131,11 +131,11 @@ def _live(job: Job, notes: list[str]) -> PassResult:
         if job.is_script:
             return script.run(job, lambda graphs: take_turns(job, recorder, graphs, pipes), recorder)
         module = recipe.load(job.program)
-        early = job.forks and forks.set_up_may_start_threads()
-        if early and forks.is_parent(pipes):
+        early = job.forks and turns.set_up_may_start_threads()
+        if early and turns.is_parent(pipes):
             return PassResult()  # it is wanted no more
         feed = _feed(job, notes, module=module)
-        if job.forks and not early and forks.is_parent(pipes):
+        if job.forks and not early and turns.is_parent(pipes):
             return PassResult()
         return timing.drive(take_turns(job, recorder, feed.graphs, pipes), feed)
 
@@ -198,3 +198,18 @@ def _feed(job: Job, notes: list[str], mark_loading: bool = False, module: Module
     feed = Feed(module, recipe.make_context(module, job, notes), mark_loading, job.workload)
     recipe.seed_all(job.seed)
     return feed
+
+
+def train(feed: Feed, job: Job) -> PassResult:
+    """Train that many epochs, with only a clock reading between them, then evaluate the recipe's own metric."""
+    steps, loss, times = 0, None, []
+    timing.synchronize(job.device)
+    for _ in range(job.epochs):
+        started = time.perf_counter_ns()
+        steps, loss = feed.epoch()
+        timing.synchronize(job.device)
+        times.append(time.perf_counter_ns() - started)
+    last = number(loss)  # before evaluating, because the next replay of a CUDA graph overwrites it
+    reached = metrics(feed.evaluate() if feed.evaluate else {})
+    training = Training(seed=job.seed, epochs=job.epochs, steps=steps, epoch_all_ns=times, loss=last, metrics=reached)
+    return PassResult(training=training)

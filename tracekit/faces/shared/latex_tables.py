@@ -1,18 +1,117 @@
-r"""Tables of LaTeX that fit on the page: texts break lines, columns without room go into another table below.
-
-Widths are those of an article in ten points, and its tables in `\small` print.
+"""Text and tables of LaTeX that fit on the page: text is escaped and breaks lines, columns without room go into another
+table below. Widths are those of an article in ten points, and its tables in small print.
 """
 
 import math
+import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from tracekit.faces.shared.latex_text import escape, lines_of, points, prose
+from tracekit.sanitize import sanitize
+
+_TEXT_SIGNS = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "asciigrave")
+_MATHS = {
+    "−": "-",
+    "×": r"\times",
+    "±": r"\pm",
+    "·": r"\cdot",
+    "Δ": r"\Delta",
+    "→": r"\to",
+    "≥": r"\ge",
+    "≠": r"\ne",
+    "≤": r"\le",
+    "∼": r"\sim",
+}
+_SIGNS = {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_SIGNS |= {sign: rf"\text{name}{{}}" for sign, name in zip("\\~^<>|`", _TEXT_SIGNS, strict=True)}
+_SIGNS |= {sign: f"${maths}$" for sign, maths in _MATHS.items()}
+_SIGNS |= {sign: f"{{{sign}}}" for sign in "[*"}  # at the beginning of a row, TeX would take them for its options
+_SIGNS |= {"…": r"\ldots{}", "–": "--", "µ": r"\textmu{}", "\u2009": r"\,", "’": "'", '"': "''"}
+_LATIN = range(0xC0, 0x180)
+_OGONEK = "0328"  # the one accent that TeX's first encoding lacks
+_BREAK = r"\allowbreak{}"
+_WORD = 80.0  # points; a longer word may break
+_PARTING = r"_/.,:;=&|@+)\]}>\-"  # signs after which a word may break
+# It may also break after this many letters, and after each letter that is written as its number.
+_PIECE = re.compile(rf"[{_PARTING}]+|[^\x00-\u017f]|[^{_PARTING}\u0180-\U0010ffff]{{1,8}}")
+# Widths in Computer Modern of ten points, rounded up, in hundredths of a point.
+_WIDTHS = {
+    letter: width
+    for letters, width in (
+        ("ijl.,:;!'|I’", 361),
+        ("frst()[]-/ ", 400),
+        ("acegknopqvxyzuhbd0123456789$_~^`{}\\*", 556),
+        ("wABCDEFHKLNOPQRTUVXYZJS", 785),
+        ("mM%#&@=+<>×±Δ−GQ", 917),
+        ("W…", 1172),
+    )
+    for letter in letters
+}
+_DEFAULT_WIDTH = 785
+_NUMBER = 6 * 525  # `U+65E5` in letters of equal width
+_SMALL = 0.925 / 100  # of the print of tables, relative to ten points
+
+
+def escape(text: str) -> str:
+    """Text that TeX sets as it is, whatever it contains; letters beyond Latin are replaced by their numbers."""
+    parts = ("".join(map(_sign, part)) for part in sanitize(text).split("--"))
+    return "-{}-".join(parts)  # two hyphens would become a dash
+
+
+def prose(text: str, room: float = _WORD) -> str:
+    """The same for text that is broken into lines: an overlong word may break, too."""
+    return "".join(_breaking(piece, room) for piece in re.findall(r"\s+|\S+", sanitize(text)))
+
+
+def lines_of(text: str, room: float) -> list[str]:
+    """The text in lines that are no wider than the room, as far as it can be broken."""
+    words = re.findall(r"\S+\s?", sanitize(text))
+    lines = [""]
+    for piece in (
+        fragment for word in words for fragment in ([word] if points(word) <= room else _PIECE.findall(word))
+    ):
+        if lines[-1] and points(lines[-1] + piece.rstrip()) > room:
+            lines.append("")
+        lines[-1] += piece
+    return [line.strip() for line in lines]
+
+
+@lru_cache(10_000)
+def points(text: str) -> float:
+    """The greatest possible width of the text in a table, points."""
+    return (
+        sum(
+            _WIDTHS.get(character) or (_DEFAULT_WIDTH if _is_set(character) else _NUMBER)
+            for character in sanitize(text)
+        )
+        * _SMALL
+    )
+
+
+def _breaking(piece: str, room: float) -> str:
+    return escape(piece) if points(piece) <= room else _BREAK.join(map(escape, _PIECE.findall(piece)))
+
+
+def _sign(character: str) -> str:
+    if character in _SIGNS:
+        return _SIGNS[character]
+    return character if _is_set(character) else rf"\texttt{{U+{ord(character):04X}}}"
+
+
+def _is_set(character: str) -> bool:
+    """Whether every TeX engine can set the letter: beyond ASCII, only letters composed of a letter and an accent."""
+    if character.isascii() or character in _SIGNS:
+        return True
+    parts = unicodedata.decomposition(character)
+    return ord(character) in _LATIN and bool(parts) and not parts.startswith("<") and _OGONEK not in parts
+
 
 _WIDTH = 345.0  # points of a line
 _GAP = 12.0  # points between columns
 _HEAD = 65.0  # points of a line of a heading
-_TEXT = 110.0  # points of a text that is not the name of a row
+_TEXT_WIDTH = 110.0  # points of a text that is not the name of a row
 _NAMES = 0.6  # of the width, for the names of the rows where figures follow
 _MAX_NAME_COLUMNS = 4  # columns that name a row, at most
 _FLOATING = 40  # lines of a table that stays on one page
@@ -49,7 +148,7 @@ def listing(caption: str, columns: Sequence[Column]) -> Iterator[str]:
     """One table, whose last column gets the room that the others leave."""
     *other_columns, last = columns
     room = _WIDTH - sum(column.natural + _GAP for column in other_columns)
-    laid: Laid = [*((column, None) for column in other_columns), (last, max(room, _TEXT))]
+    laid: Laid = [*((column, None) for column in other_columns), (last, max(room, _TEXT_WIDTH))]
     yield from _table(caption, laid, total=False)
 
 
@@ -83,7 +182,7 @@ def _groups(columns: Sequence[Column]) -> list[Laid]:
     """Groups of columns that are never separated."""
     groups: list[Laid] = []
     for column in columns:
-        width = None if column.written or column.natural <= _TEXT else _TEXT
+        width = None if column.written or column.natural <= _TEXT_WIDTH else _TEXT_WIDTH
         groups += [] if column.joined and groups else [[]]
         groups[-1].append((column, width))
     return groups
@@ -97,7 +196,7 @@ def _name_count(columns: Sequence[Column]) -> int:
     """How many columns name a row: the texts before the first figure, or only some of them if there are many."""
     texts = next((k for k, column in enumerate(columns) if column.figure), len(columns))
     room = _WIDTH * (_NAMES if texts < len(columns) else 1)
-    fits = sum(min(column.natural, _TEXT / 2) + _GAP for column in columns[:texts]) <= room
+    fits = sum(min(column.natural, _TEXT_WIDTH / 2) + _GAP for column in columns[:texts]) <= room
     return texts if fits else min(texts, _MAX_NAME_COLUMNS)
 
 

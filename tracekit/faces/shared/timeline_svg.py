@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tracekit.faces.shared.html_drawings import escape
+from tracekit.faces.shared.html_figures import escape
 from tracekit.profile import Profile
 from tracekit.sanitize import sanitize
 from tracekit.timeline import CATEGORIES, Index
-from tracekit.timeline.colours import readable_on
+from tracekit.timeline.categories import readable_on
 from tracekit.timeline.lane import NONE
 from tracekit.timeline.typical import Named, Still, StillLane, TypicalSteps, typical_steps
 from tracekit.units import duration, tick

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.culprits import by_name
+from tracekit.findings.culprits import by_name, where_of_event
 from tracekit.findings.holes import LEAST_NS, is_hole
-from tracekit.findings.where import where_of_event
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.trace.roles import bare

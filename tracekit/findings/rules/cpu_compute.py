@@ -6,16 +6,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.breaks import break_time
 from tracekit.findings.compiler_advice import backend_without_fusion, is_compiled
-from tracekit.findings.culprits import by_name, plain
+from tracekit.findings.culprits import by_name, plain, where_of_buckets, where_of_event
 from tracekit.findings.finding import Where
-from tracekit.findings.where import where_of_buckets, where_of_event
+from tracekit.findings.rules.compiled_code import break_time
 from tracekit.intervals import Union
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
-from tracekit.profile.missing_device import device_side_missing
-from tracekit.trace.rereading.arguments import arguments
+from tracekit.profile.unrecorded import device_side_missing
+from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import COMPILED_CODE, OPERATOR
 from tracekit.units import duration, percent
 

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import Culprit, by_name, plain
-from tracekit.findings.where import shares_of_buckets, where_of_event
+from tracekit.findings.culprits import Culprit, by_name, plain, shares_of_buckets, where_of_event
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace.enclosing import enclosing

@@ -7,9 +7,8 @@ import numpy as np
 from tracekit.engine.buckets import SUBMITTING
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.compiler_advice import into_graphs
-from tracekit.findings.culprits import outermost_operators, plain
+from tracekit.findings.culprits import outermost_operators, plain, where_of_event
 from tracekit.findings.holes import is_hole
-from tracekit.findings.where import where_of_event
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.units import duration, many, times

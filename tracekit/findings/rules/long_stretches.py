@@ -1,20 +1,282 @@
-"""Which single thing on the host keeps the GPU idle, or the CPU from computing, for a millisecond or more?"""
+"""Which single thing on the host keeps the GPU idle, or the CPU from computing, for a millisecond or more? The known
+causes of such holes: how each is recognised, how it is worded, and what to do about it. The first that fits applies;
+its holes make one finding, or one for each event to blame.
+"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import plain
-from tracekit.findings.holes import Hole, Holes
+from tracekit.findings.compiler_advice import is_compiled
+from tracekit.findings.culprits import plain, where_of_event, where_of_piece
+from tracekit.findings.holes import OFTEN, Hole, Holes
 from tracekit.findings.rules.allocator import recurring_calls
-from tracekit.findings.rules.host_compute import computing
+from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
-from tracekit.findings.rules.preprocessing import is_preparing
-from tracekit.findings.stories import Cases, Story, story_of
-from tracekit.findings.where import where_of_event, where_of_piece
+from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.profile.missing_device import device_side_missing
+from tracekit.profile.unrecorded import device_side_missing
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
+from tracekit.units import count, duration, times
+
+_LAZY = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading"
+_COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+_THREADS = "https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html"
+_PROFILER = "https://docs.pytorch.org/docs/stable/profiler.html"
+_MOVE_IT = "Move it out of the step, or do it in parallel: in another thread or process{gpu}."
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The holes that one finding is about, the longest first, and where the longest is."""
+
+    profile: Profile
+    holes: list[Hole]
+    where: Where
+
+    @property
+    def longest(self) -> Hole:
+        """The hole that the finding names."""
+        return self.holes[0]
+
+    @property
+    def who(self) -> str:
+        """What that hole is blamed on."""
+        return plain(self.longest.name)
+
+    @property
+    def meanwhile(self) -> str:
+        """What that costs beside the time itself, as the end of a clause; nothing on a CPU."""
+        return ", and the GPU idles meanwhile" if self.profile.trace.device == "gpu" else ""
+
+    @property
+    def total(self) -> str:
+        """How long they last together."""
+        return duration(sum(each.lasts_ns for each in self.holes))
+
+    @property
+    def per_step(self) -> str:
+        """The same per step."""
+        return duration(sum(each.lasts_ns for each in self.holes) / self.profile.counted_steps)
+
+    @property
+    def steps(self) -> int:
+        """In how many steps they are."""
+        pieces = self.profile.attribution.pieces
+        return len({int(pieces.step[each.piece]) for each in self.holes})
+
+    @property
+    def seldom(self) -> bool:
+        """Whether they are in so few steps that a mean over all would describe none of them."""
+        return self.steps < OFTEN * self.profile.counted_steps
+
+    @property
+    def at_most(self) -> str:
+        """How long the longest lasts."""
+        return duration(self.longest.lasts_ns)
+
+    @property
+    def in_backward(self) -> bool:
+        """Whether the longest is in an operator of backward."""
+        return bool(enclosing(self.profile.trace, self._row, lambda part: part.roles.backward_node)[0] >= 0)
+
+    @property
+    def launches(self) -> bool:
+        """Whether the event that the longest is blamed on submits work to the GPU."""
+        trace = self.profile.trace
+        inside = enclosing(trace, trace.links.launches.astype(np.int64), lambda part: part.among(self._row))
+        return bool((inside >= 0).any())
+
+    @property
+    def _row(self) -> Ints:
+        return np.array([self.longest.row], np.int64)
+
+    @property
+    def times(self) -> str:
+        """How many there are."""
+        return times(len(self.holes))
+
+
+@dataclass(frozen=True)
+class Story:
+    """One cause of long holes; `id` is that of the finding."""
+
+    id: str
+    fits: Callable[[Hole], bool]
+    headline: Callable[[Cases], str]
+    why: Callable[[Cases], str]
+    advice: Callable[[Cases], str]
+    link: str
+    together: bool = False  # one finding for all of its holes, whatever they are blamed on
+
+
+def _first_calls(cases: Cases) -> str:
+    names = [*dict.fromkeys(plain(hole.name) for hole in cases.holes)]
+    others = f"; next come {', '.join(names[1:4])}" if len(names) > 1 else ""
+    idle = "keep the GPU idle for" if cases.meanwhile and not any(hole.unseen for hole in cases.holes) else "take"
+    return f"First calls {idle} {cases.total}, of which {cases.who} takes {cases.at_most}{others}."
+
+
+def _stalls(cases: Cases) -> str:
+    instead = f"{cases.at_most} instead of the usual {duration(cases.longest.usual_ns)}{cases.meanwhile}"
+    if len(cases.holes) == 1:
+        return f"Once, it takes {instead}."
+    return f"It does so {cases.times}, for {cases.total} in all; the longest takes {instead}."
+
+
+def _unexplained(cases: Cases) -> str:
+    number = len(cases.holes)
+    stretches = "one stretch" if number == 1 else f"{count(number)} stretches, the longest ({cases.at_most})"
+    who = "The GPU idles for" if cases.meanwhile else "Nothing was recorded for"
+    return f"{who} {cases.total} in {stretches} {cases.longest.name}."
+
+
+def _busy(who: str) -> Callable[[Cases], str]:
+    def headline(cases: Cases) -> str:
+        at = cases.where.at
+        doing = f" in {cases.who}{at}" if cases.longest.row >= 0 else at or f" {cases.longest.name}"
+        return f"The GPU waits for {who}{doing}" if cases.meanwhile else f"{who[:1].upper()}{who[1:]} is busy{doing}"
+
+    return headline
+
+
+def _how_long(cases: Cases) -> str:
+    if cases.seldom:
+        steps = f"{count(cases.steps)} of {count(cases.profile.counted_steps)} steps"
+        return f"It takes {cases.total} in all, in only {steps}."
+    return f"It takes {cases.per_step} a step, up to {cases.at_most} at a time."
+
+
+def _doing_it_elsewhere(cases: Cases) -> str:
+    """Only Python and operators that compute on the CPU can be moved, the latter to a GPU where there is one."""
+    hole = cases.longest
+    if hole.row < 0 or hole.kind == PYTHON:
+        return _MOVE_IT.format(gpu=", or on the GPU" if cases.meanwhile else "")
+    if hole.kind == RUNTIME:
+        return (
+            "Find out what the call waits for: the driver, a lock, another process on the GPU, or a core that other "
+            "work holds. Its thread does nothing else meanwhile."
+        )
+    if hole.kind == OPERATOR and not cases.in_backward and not cases.launches:
+        return (
+            "Let it work on the GPU (create its tensors with device=...), or do it ahead of the step, in a worker of "
+            "the data loader."
+        )
+    return (
+        "Run every size once before you measure, and look at what else the machine does: nothing that was recorded "
+        "inside the operator explains its time."
+    )
+
+
+def _why_it_stalls(cases: Cases) -> str:
+    if cases.longest.crowded:
+        return (
+            "Leave the thread a core: other threads of this process work at the same time. Use fewer of them "
+            "(torch.set_num_threads, data loader workers)."
+        )
+    return (
+        "Look at what else the machine does: more busy threads and jobs than cores, swapping, Python's garbage "
+        "collector. The recording does not show what kept the host; ignore it unless it recurs."
+    )
+
+
+def _always(advice: str) -> Callable[[Cases], str]:
+    return lambda _: advice
+
+
+def _is_first_call(hole: Hole) -> bool:
+    return hole.first and hole.odd and hole.kind != PYTHON
+
+
+STORIES = (
+    Story(
+        "compile_in_steps",
+        lambda hole: hole.fused,
+        lambda cases: f"TorchScript's fuser compiles inside steps: fallback_function{cases.where.at}",
+        lambda cases: (
+            f"{cases.times.capitalize()}, {'the GPU idles meanwhile, ' if cases.meanwhile else ''}for "
+            f"{f'at most {cases.at_most} each' if len(cases.holes) > 1 else cases.at_most}."
+        ),
+        lambda cases: (
+            "Warm the scripted function up with every shape before you measure, or turn its fuser off "
+            "(torch._C._jit_set_texpr_fuser_enabled(False))"
+            + ("." if is_compiled(cases.profile) else "; or switch to torch.compile.")
+        ),
+        _COMPILE,
+        together=True,
+    ),
+    Story(
+        "cold_start",
+        _is_first_call,
+        lambda cases: f"One-time start-up: {cases.who}{cases.where.at}",
+        _first_calls,
+        _always(
+            "Leave the first steps out of what you measure, and warm up before recording (wait and warmup of the "
+            "profiler's schedule): this happens once, and matters only in a short run."
+        ),
+        _LAZY,
+        together=True,
+    ),
+    Story(
+        "backward_handover",
+        lambda hole: hole.handover,
+        lambda cases: f"Backward: autograd's thread starts late{cases.where.at}",
+        lambda cases: (
+            "Autograd runs backward in a thread of its own; nothing was recorded until it took over from the other: "
+            f"{cases.per_step} a step, up to {cases.at_most} at a time{cases.meanwhile}."
+        ),
+        _always(
+            "Leave a core free for autograd's thread: fewer threads (torch.set_num_threads), fewer data loader workers "
+            "or other jobs, and no thread of yours that keeps Python's lock."
+        ),
+        _THREADS,
+        together=True,
+    ),
+    Story(
+        "host_freeze",
+        lambda hole: hole.odd and hole.usual_ns > 0 and not hole.often and hole.kind != PYTHON,
+        lambda cases: (
+            f"The host stalls in {cases.who if cases.longest.row >= 0 else f'the time {cases.longest.name}'}"
+            f"{cases.where.at}"
+        ),
+        _stalls,
+        _why_it_stalls,
+        _THREADS,
+        together=True,
+    ),
+    Story(
+        "idle_unexplained",
+        lambda hole: hole.row < 0 and not hole.often and not hole.line_known,
+        lambda cases: (
+            "The GPU idles, and nothing was recorded meanwhile"
+            if cases.meanwhile
+            else "Nothing was recorded for a while"
+        ),
+        _unexplained,
+        _always(
+            "Record with Python stacks (with_stack=True), or capture with tracekit, to see what the host did meanwhile."
+        ),
+        _PROFILER,
+        together=True,
+    ),
+    Story(
+        "python_bound",
+        lambda hole: hole.row < 0 or hole.in_python,
+        _busy("Python"),
+        _how_long,
+        _doing_it_elsewhere,
+        _COMPILE,
+    ),
+    Story("dispatch_bound", lambda hole: True, _busy("the host"), _how_long, _doing_it_elsewhere, _COMPILE),
+)
+
+
+def story_of(hole: Hole) -> Story:
+    """The story that a hole belongs to."""
+    return next(story for story in STORIES if story.fits(hole))
 
 
 @rule("long_stretches")

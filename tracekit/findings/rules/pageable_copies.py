@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.culprits import operators_around
-from tracekit.findings.where import where_of_event
+from tracekit.findings.culprits import operators_around, where_of_event
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace

@@ -11,7 +11,7 @@ from tracekit.findings.queue_waits import QueueWaits, first_launch, queue_waits
 from tracekit.intervals import Ints, Union
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
-from tracekit.trace.rereading.arguments import arguments
+from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import OVERHEAD
 from tracekit.units import count, duration, many, percent, ratio
 

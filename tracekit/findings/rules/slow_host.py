@@ -6,16 +6,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
-from tracekit.findings import Finding, Where, evidence, optimizers, rule
+from tracekit.findings import Finding, Where, evidence, one_by_one, rule
 from tracekit.findings.compiler_advice import into_graphs, is_compiled
-from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain
+from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain, where_of_buckets
 from tracekit.findings.holes import is_hole
 from tracekit.findings.rules.habits import GARBAGE
-from tracekit.findings.rules.host_compute import computing
+from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
-from tracekit.findings.rules.preprocessing import is_preparing
 from tracekit.findings.verdict import HOST_BOUND
-from tracekit.findings.where import where_of_buckets
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.units import count, duration, many, ratio
@@ -108,7 +106,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         advice = _ADVICE_GRAPHS
     elif wrapped >= _MOSTLY * idle and not replays:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
-    outside = "graph breaks, losses, the optimizer" if optimizers.steps(profile) else "graph breaks, losses"
+    outside = "graph breaks, losses, the optimizer" if one_by_one.optimizer_steps(profile) else "graph breaks, losses"
     advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
     gaps = mean.parts["gpu_gap"]
     if "CUDA graphs" in advice and not replays and gaps >= _TOLD * mean.step_ns:

@@ -1,4 +1,6 @@
-"""Where does the host wait for the GPU, so that the GPU then waits for the host?"""
+"""Where does the host wait for the GPU, so that the GPU then waits for the host? Often to read a number that it then
+makes a tensor of: count, read back, allocate, launch.
+"""
 
 import re
 from collections.abc import Iterator
@@ -8,22 +10,71 @@ import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.counted import Steps
-from tracekit.findings.culprits import Culprit, frames_around, grouped, operators_around, plain
-from tracekit.findings.evidence import MOST
+from tracekit.findings.culprits import (
+    Culprit,
+    frames_around,
+    grouped,
+    operators_around,
+    outermost_operators,
+    plain,
+    where_of_event,
+)
+from tracekit.findings.finding import MOST
 from tracekit.findings.kernels import time_of
 from tracekit.findings.rules.pageable_copies import pageable_calls
-from tracekit.findings.size_reads import made_of_what_is_read
-from tracekit.findings.where import where_of_event
 from tracekit.intervals import Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
+from tracekit.trace.enclosing import outermost
 from tracekit.trace.own_waits import own_waits
-from tracekit.trace.roles import COPY, bare
+from tracekit.trace.rereading import arguments
+from tracekit.trace.roles import COPY, OPERATOR, bare
 from tracekit.units import count, duration, times
+
+_COUNTING = re.compile(r"aten::(max|amax|sum|count_nonzero|bincount|cumsum)")
+_ALLOCATES = re.compile(r"aten::(new_)?(zeros|empty|full|ones|arange)")
+_WHOLE = ("long", "long int", "int", "bool")  # types: a size is no fraction, as a loss is
+_NEAR = 2  # operators on either side
+_LOOKED_NS = 5_000_000
+
+
+def made_of_what_is_read(profile: Profile, call: int) -> str | None:
+    """The operator that allocates a tensor whose size this waiting call reads back; None if it reads anything else.
+
+    What is read was counted in whole numbers by one of the operators right before, which takes a recording with shapes
+    to know.
+    """
+    trace = profile.trace
+    (read,) = outermost_operators(profile, np.array([call], np.int64)).tolist()
+    if read < 0:
+        return None
+    around = _neighbours(profile, read)
+    names = [trace.names[code] for code in trace.name_codes[around].tolist()]
+    at = around.tolist().index(read)
+    counts = [int(around[k]) for k in range(max(at - _NEAR, 0), at) if _COUNTING.fullmatch(names[k])]
+    made = next(filter(_ALLOCATES.fullmatch, names[at + 1 : at + 1 + _NEAR]), None)
+    if made is None or not counts:
+        return None
+    known = arguments(trace, np.array(counts, np.int64))
+    types = [each.types[0] for each in known.values() if each.types]
+    return made if any(kind in _WHOLE for kind in types) else None
+
+
+def _neighbours(profile: Profile, operator: int) -> Ints:
+    """The outermost operators of its thread around that time, in order."""
+    trace = profile.trace
+    start = int(trace.ts_ns[operator])
+    end = start + int(trace.dur_ns[operator])
+    low, high = np.searchsorted(trace.ts_ns, [start - _LOOKED_NS, end + _LOOKED_NS]).tolist()
+    rows = np.arange(low, high, dtype=np.int64)
+    roles = trace.events_at(rows).roles
+    same = trace.track[rows] == trace.track[operator]
+    return outermost(trace, rows[same & (roles.kind == OPERATOR) & ~roles.annotation & (trace.dur_ns[rows] > 0)])
+
 
 _TO_HOST = re.compile(r"Memcpy DtoH.*|CopyDeviceToHost.*", re.DOTALL)
 _ONLY_COPIES = re.compile(r"aten::(item|_local_scalar_dense|_?to(_copy)?|copy_|cpu|_copy_from)")
-_COUNTS = re.compile(r"aten::nonzero\w*")  # operators that launch kernels only to know the size of their result
+_NONZERO = re.compile(r"aten::nonzero\w*")  # operators that launch kernels only to know the size of their result
 _MOST = 5  # places that get a finding each
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
 
@@ -256,7 +307,7 @@ def _only_for_the_host(profile: Profile, calls: Ints) -> tuple[Ints, Ints]:
     to_host = trace.labels.fits(_TO_HOST)[trace.name_codes[activities]]
     makers, maker = trace.operators.of(calls), trace.operators.of(launches)
     beside = np.isin(maker, makers[makers >= 0])
-    counting = trace.labels.fits(_COUNTS)[trace.name_codes[np.maximum(maker, 0)]] & beside & ~to_host
+    counting = trace.labels.fits(_NONZERO)[trace.name_codes[np.maximum(maker, 0)]] & beside & ~to_host
     order = np.lexsort((calls, makers))
     following = order[np.searchsorted(makers[order], maker[counting], side="right") - 1]  # the maker's last call
     counts = activities[counting][trace.ts_ns[launches[counting]] < trace.ts_ns[calls[following]]]

@@ -7,8 +7,7 @@ import numpy as np
 from tracekit.findings import Finding, rule
 from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import blaming, kernels
-from tracekit.findings.one_by_one import BETWEEN_NS, TINY_NS
-from tracekit.findings.optimizers import setting
+from tracekit.findings.one_by_one import BETWEEN_NS, TINY_NS, optimizer_setting
 from tracekit.profile import Profile
 from tracekit.units import count, duration
 
@@ -29,7 +28,7 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     if usual >= TINY_NS or len(rows) < _MANY * steps:
         return
     cures = ["larger batches", *([] if is_compiled(profile) else ["torch.compile"])]
-    cures += [f"an optimizer with {found}"] if (found := setting(profile)) else []
+    cures += [f"an optimizer with {found}"] if (found := optimizer_setting(profile)) else []
     yield blaming(
         profile,
         rows[trace.dur_ns[rows] < TINY_NS],

@@ -8,8 +8,7 @@ from importlib import import_module
 from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.report.blocks import of_the_recording_in
 from tracekit.report.model import Report
-from tracekit.report.registry import producers
-from tracekit.report.section import Section
+from tracekit.report.section import Section, producers
 
 _STAGES = ("lead", "body", "end")
 

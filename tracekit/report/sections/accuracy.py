@@ -9,8 +9,7 @@ from tracekit.accuracy import accuracy_contrast, in_words, reached
 from tracekit.profile import Member
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.registry import of_run
-from tracekit.report.section import Contents
+from tracekit.report.section import Contents, of_run
 from tracekit.run import Training
 from tracekit.trace.schema import column
 

@@ -1,13 +1,15 @@
-"""Under which conditions were the variants captured, and which files do the numbers come from?"""
+"""What must a reader know besides the figures: under which conditions were the variants captured, which files do the
+numbers come from, and what limits them?
+"""
 
 import pyarrow as pa
 
 from tracekit.profile.names import spelled
-from tracekit.report.blocks import Sentences, Table
-from tracekit.report.conditions import described
+from tracekit.report.blocks import Notes, Sentences, Table
+from tracekit.report.comparability import described
 from tracekit.report.model import Report
-from tracekit.report.registry import of_run
-from tracekit.report.section import Contents
+from tracekit.report.notes import merged
+from tracekit.report.section import Contents, of_run
 from tracekit.trace.schema import column
 
 CONDITIONS = pa.schema(
@@ -18,8 +20,6 @@ CONDITIONS = pa.schema(
         column("value", pa.string(), "its value", role="place"),
     ]
 )
-
-
 _SUMMARY_KEYS = ("recipe", "data", "parameters", "captured", "torch")  # characters of one value
 
 
@@ -50,3 +50,10 @@ def _line(name: str, labelled: list[tuple[str, str]]) -> str:
     short = {key: value[:16].replace("T", " ") if key == "captured" else value for key, value in labelled}
     summary = "; ".join(f"{key} {value}" for key, value in short.items() if key in _SUMMARY_KEYS)
     return f"{name}: {summary}" if name else summary
+
+
+@of_run("notes", "What to know", rank=10, stage="end")
+def notes(report: Report) -> Contents | None:
+    """Every note once."""
+    once = merged(report.notes, [member.name for member in report.members])
+    return Contents((Notes(tuple(once)),)) if once else None

@@ -1,16 +1,88 @@
-"""What bounds the step, why is it slow, and what should be changed?"""
+"""What bounds the step, why is it slow, and what should be changed? Findings as people read them, one card each: what
+is slow, what it costs, at which line, why, and what to do.
+"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from tracekit.findings import Finding, table
+from tracekit.findings import Diagnosis, Finding, Verdict, alike, as_clause, table
 from tracekit.profile import Profile
-from tracekit.report.blocks import Block, Excerpt, Table
-from tracekit.report.cards import cards
+from tracekit.report.blocks import Block, Card, Cards, Excerpt, Table
 from tracekit.report.model import Report
-from tracekit.report.owned import owned
-from tracekit.report.registry import of_variant
-from tracekit.report.section import Contents
-from tracekit.report.source_costs import source_costs
+from tracekit.report.owner_costs import owned, source_costs
+from tracekit.report.section import Contents, of_variant
+from tracekit.units import duration, percent
+
+
+def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
+    """The findings of these variants that are worth telling, those that are equal as one card; of a variant without
+    any, the verdict."""
+    groups = [{name: finding for name, (_, finding) in group.of.items()} for group in alike(diagnoses)]
+    verdicts: dict[str, list[str]] = {}
+    for name, diagnosis in diagnoses.items():
+        if not diagnosis.findings:
+            verdicts.setdefault(diagnosis.verdict.sentence, []).append(name)
+    return Cards(
+        (*(sentence(next(iter(findings.values()))) for findings in groups), *verdicts),
+        cards=(*map(_card, groups), *(_of_verdict(diagnoses[names[0]].verdict, names) for names in verdicts.values())),
+        several=len(diagnoses) > 1,
+    )
+
+
+def _card(findings: dict[str, Finding]) -> Card:
+    name, finding = next(iter(findings.items()))
+    variant_prefix = f"{name}: " if len({finding.why for finding in findings.values()}) > 1 else ""
+    then_clause = f" {finding.then[:1].upper()}{finding.then[1:]}." if finding.then else ""
+    return Card(
+        finding.headline,
+        tuple((name, cost(finding)) for name, finding in findings.items()),
+        _place(finding),
+        f"{variant_prefix}{finding.why}{then_clause}".strip(),
+        finding.do,
+        finding.also,
+        None if finding.where.file is None or finding.where.line is None else (finding.where.file, finding.where.line),
+    )
+
+
+def _of_verdict(verdict: Verdict, names: list[str]) -> Card:
+    return Card(verdict.headline, tuple((name, "") for name in names), why=verdict.why)
+
+
+def _place(finding: Finding) -> str:
+    """The user's line and function; empty where the headline names the line."""
+    location = finding.where
+    if location.file is None or location.at in finding.headline:
+        return ""
+    place = location.at.removeprefix(" at ").removeprefix(" in ")
+    return f"{place} {location.function}" if location.function is not None else place
+
+
+def cost(finding: Finding) -> str:
+    """What it costs a step and how much of it that is, as `up to 1.50 ms of 2.58 ms a step (58.3 %)`; of the whole
+    recording, where the means leave out steps that it is about. Empty if it has no cost."""
+    if finding.cost_ns is None:
+        return ""
+    bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[finding.bound]
+    if not finding.share:
+        return f"{bound}{duration(finding.cost_ns)} a step"
+    if over_steps := finding.over_steps:
+        recorded = duration(finding.cost_ns / finding.share * over_steps)
+        return f"{bound}{duration(finding.cost_ns * over_steps)} of the {recorded} recorded ({percent(finding.share)})"
+    step = duration(finding.cost_ns / finding.share)
+    return f"{bound}{duration(finding.cost_ns)} of {step} a step ({percent(finding.share)})"
+
+
+def sentence(finding: Finding) -> str:
+    """A finding as one paragraph: headline, cost, evidence, what to change."""
+    location, headline = finding.where.at, finding.headline.rstrip(".")
+    located = headline if location in headline else f"{location[1].upper()}{location[2:]}, {as_clause(headline)}"
+    share = f" ({percent(finding.share)})" if finding.share is not None else ""
+    cost_clause = f" – cost: up to {duration(finding.cost_ns)} a step{share}" if finding.cost_ns is not None else ""
+    if finding.over_steps:
+        cost_clause = f" – cost: {cost(finding)}"
+    then_clause = f"; {finding.then}" if finding.then else ""
+    why = f"{finding.why} " if finding.why else ""
+    return f"{located}{cost_clause}{then_clause}. {why}{finding.advice}".strip()
+
 
 _OF_CHEAP_ONES = ["title", "cost_ns", "share"]
 _CONTEXT_LINES = 2  # lines above and below the one that a finding names

@@ -5,13 +5,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from tracekit.gnn.changing_sizes import Changed, changed_sizes
-from tracekit.gnn.graph_cost import GraphCost, graph_cost
-from tracekit.gnn.padding import Padding, padding
+from tracekit.gnn.graph_cost import GraphCost, Padding, graph_cost, padding
 from tracekit.profile import Member
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.registry import of_run
-from tracekit.report.section import Contents
+from tracekit.report.section import Contents, of_run
 from tracekit.robust_line import Line
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column

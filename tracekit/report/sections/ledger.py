@@ -7,8 +7,7 @@ import msgspec
 import pyarrow as pa
 
 from tracekit.report.model import Report
-from tracekit.report.registry import of_run
-from tracekit.report.section import Contents
+from tracekit.report.section import Contents, of_run
 from tracekit.trace.schema import column
 
 LEDGER = pa.schema(

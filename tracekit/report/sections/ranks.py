@@ -1,22 +1,27 @@
-"""Which rank do the others wait for, and why is it late?"""
+"""Which rank do the others wait for, and why is it late? How fast is the communication between ranks, and how much of
+it is exposed?
+"""
 
 from collections.abc import Iterator
+from statistics import fmean
 from typing import Any
 
 import pyarrow as pa
 
 from tracekit.engine.buckets import BUCKETS, WALL
 from tracekit.profile import Profile
-from tracekit.ranks import Collectives, RankColumns
+from tracekit.profile.names import rank_of
+from tracekit.ranks import Collectives, RankColumns, rank_columns
+from tracekit.ranks.communication import communication as table_of
+from tracekit.ranks.communication import communication_ns, on_a_cpu
 from tracekit.ranks.completeness import doubles, listed, missing, shortcomings
-from tracekit.ranks.exposed import communication_ns, on_a_cpu
+from tracekit.ranks.sizes import with_sizes
 from tracekit.ranks.straggler import straggler
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.registry import of_variant
-from tracekit.report.section import Contents
+from tracekit.report.section import Contents, of_variant
 from tracekit.trace.schema import column
-from tracekit.units import count, duration
+from tracekit.units import bandwidth, count, duration, percent, size
 
 _INTEGER, _REAL = pa.int64(), pa.float64()
 _COMMUNICATION = "communication"  # the host's on a CPU, or the GPU's
@@ -108,29 +113,29 @@ def ranks(report: Report, profile: Profile) -> Contents | None:
 def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str, Any]]:
     steps = max(len(matched.steps), 1)
     late = matched.late["late_rank"].to_pylist()
-    for rank_columns in columns:
-        mean = rank_columns.means["wall"]
-        communicates = communication_ns(rank_columns)
+    for rank in columns:
+        mean = rank.means["wall"]
+        communicates = communication_ns(rank)
         parts = dict(mean.parts) if mean is not None else {}
-        if communicates and on_a_cpu(rank_columns):
+        if communicates and on_a_cpu(rank):
             parts |= {"python": parts["python"] - communicates, "gpu_comm": communicates}
         largest = max(parts, key=lambda key: parts[key], default=None)
-        late_for = matched.late_for_ns[rank_columns.rank]
-        clock = matched.clocks[rank_columns.rank]
+        late_for = matched.late_for_ns[rank.rank]
+        clock = matched.clocks[rank.rank]
         yield {
-            "rank": rank_columns.rank,
+            "rank": rank.rank,
             "step_ns": mean.step_ns if mean is not None else None,
             "largest": _COMMUNICATION if largest == "gpu_comm" else BUCKETS[largest].label if largest else None,
             "largest_ns": parts[largest] if largest is not None else None,
             "comm_ns": communicates,
-            "wait_ns": matched.wait_ns(rank_columns.rank) / steps,
-            "late": late.count(rank_columns.rank),
-            "late_ns": matched.late_ns(rank_columns.rank) / steps,
-            "because": _because(rank_columns.rank, late_for),
-            "caused_ns": matched.delay_ns(rank_columns.rank) / steps,
+            "wait_ns": matched.wait_ns(rank.rank) / steps,
+            "late": late.count(rank.rank),
+            "late_ns": matched.late_ns(rank.rank) / steps,
+            "because": _because(rank.rank, late_for),
+            "caused_ns": matched.delay_ns(rank.rank) / steps,
             "clock_offset_ns": clock.offset_ns,
             "clock_error_ns": clock.error_ns,
-            "unmatched": matched.unmatched[rank_columns.rank],
+            "unmatched": matched.unmatched[rank.rank],
             **{f"{key}_ns": mean.parts.get(key) if mean is not None else None for key in WALL},
         }
 
@@ -213,3 +218,49 @@ def _incomplete(report: Report, columns: list[RankColumns], matched: Collectives
         yield f"Rank {rank}: {shortcoming}. {common if rank in taking_part or not taking_part else excluded_note}"
     for name, rank in doubles(report.profiles, columns):
         yield f"{name} is labelled as rank {rank}, too: it is shown as a separate variant."
+
+
+@of_variant("communication", "Communication", rank=6)
+def communication(report: Report, profile: Profile) -> Contents | None:
+    """A row for each kind, group and size of collective."""
+    columns = report.ranks.get(profile.name) or _single_rank(profile)
+    if not any(len(rank_columns.calls) for rank_columns in columns):
+        return None
+    table = table_of(columns, report.collectives.get(profile.name))
+    rows = table.to_pylist()
+    if not rows:
+        return None
+    exposed, overlapped = (sum(row[name] for row in rows) for name in ("exposed_ns", "overlapped_ns"))
+    if on_a_cpu(columns[0]):  # collectives run at the same time there, so that rows do not add up
+        exposed, overlapped = fmean(communication_ns(rank_columns) or 0.0 for rank_columns in columns), 0.0
+    mean = profile.means["wall"]
+    worth = exposed / mean.step_ns if mean is not None and mean.step_ns else None
+    lines = (_communication_sentence(rows, exposed, overlapped, alone=len(columns) == 1),)
+    return Contents((Sentences(lines), Table("communication", table)), worth=worth)
+
+
+def _single_rank(profile: Profile) -> list[RankColumns]:
+    """The columns of a trace of a single rank; most traces show at once that nothing is communicated in them."""
+    if not len(profile.trace.communications):
+        return []
+    return with_sizes([rank_columns(profile, rank_of(profile)[0] or 0)], profile)
+
+
+def _communication_sentence(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alone: bool) -> str:
+    hidden = f", and computation hides {duration(overlapped)}" if overlapped else ""
+    share = f" ({percent(exposed / (exposed + overlapped))} of all communication)" if overlapped and exposed else ""
+    subject = "This rank" if alone else "On average, a rank"
+    text = f"{subject} spends {duration(exposed)} a step in exposed communication{share}{hidden}."
+    fastest = max((row for row in rows if row["busbw"]), key=lambda row: row["bytes"], default=None)
+    if fastest is not None:
+        text += (
+            f" The largest, {fastest['kind']} of {size(fastest['bytes'])} among {fastest['ranks']} ranks, reaches "
+            f"a bus bandwidth of {bandwidth(fastest['busbw'])} (formulas of nccl-tests)."
+        )
+    if alone:
+        text += " In a single rank's trace, the fastest call of each size is taken as the transfer."
+    if any(row["bytes_inferred"] for row in rows):
+        text += " Sizes are inferred from the same collectives in the recording with shapes: the trace gives no sizes."
+    if any(row["group"] is None for row in rows):
+        text += " The trace does not name process groups: calls are matched by step, kind and order."
+    return text

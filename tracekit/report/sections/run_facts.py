@@ -7,8 +7,7 @@ import pyarrow as pa
 from tracekit.profile import Member
 from tracekit.report.blocks import Table
 from tracekit.report.model import Report
-from tracekit.report.registry import of_run
-from tracekit.report.section import Contents
+from tracekit.report.section import Contents, of_run
 from tracekit.run import loss_tolerance
 from tracekit.run_facts import (
     SPREAD_EPOCHS,

@@ -1,20 +1,37 @@
-"""How much memory does each variant take at its peak, in training and in inference, beside its baseline?"""
+"""How much memory does each variant take at its peak, beside its baseline; in which phase does each cell need the most,
+and which operator on which line holds it then?
+"""
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tracekit.report.blocks import Table
+from tracekit.lines.owners import PHASES
+from tracekit.memory import MemoryUse
+from tracekit.memory.summary import read_summary
+from tracekit.memory.use import DeviceUse
+from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.registry import of_study
-from tracekit.report.section import Contents
-from tracekit.report.study_columns import SETTING, VARIANT, WORKLOAD
+from tracekit.report.section import Contents, of_study
+from tracekit.report.sections.memory import (
+    DEVICE,
+    HOLDER,
+    device_facts,
+    held_by,
+    holder_facts,
+    main_device,
+    main_holder,
+    peak_phase,
+)
+from tracekit.report.sections.study_cells import SETTING, VARIANT, WORKLOAD
 from tracekit.run import Memory
 from tracekit.run_facts import records_graphs
-from tracekit.study import Study
+from tracekit.study import CellResult, Study
 from tracekit.study.settings import Group, Setting, settings
 from tracekit.trace.schema import column
+from tracekit.units import many, size
 
 _REAL, _INTEGER = pa.float64(), pa.int64()
 _MEASURES = {
@@ -76,3 +93,106 @@ def _above_start_bytes(group: Group) -> int | None:
 def _max_over_seeds(group: Group, name: str) -> int | None:
     peaks = [getattr(variant.memory, name) for variant in group.variants if variant.memory != Memory()]
     return max((peak for peak in peaks if peak is not None), default=None)
+
+
+_INTEGER, _TEXT = pa.int64(), pa.string()
+_MAX_HOLDERS = 3  # operators with their lines that a sentence names
+_LISTED = 5  # rows of a cell in the table of what holds its memory
+_CELL = (
+    SETTING,
+    WORKLOAD,
+    VARIANT,
+    column("seed", _INTEGER, "seed of every random number generator", role="identity"),
+)
+_FOLDER = column("cell", _TEXT, "folder of the cell", role="plumbing")
+STEP_PEAKS = pa.schema(
+    [
+        *_CELL,
+        *(field for field in DEVICE if field.name in ("device", "peak_bytes", "peak_phase")),
+        *(column(f"{phase}_bytes", _INTEGER, f"the most that is held in the phase {phase}", "B") for phase in PHASES),
+        column("held_by", _TEXT, "operator that holds the most at the peak", role="name"),
+        column("where", _TEXT, "the line on which it allocates", role="place"),
+        column("held_bytes", _INTEGER, "what it holds", "B"),
+        *(field for field in DEVICE if field.name not in ("device", "peak_bytes", "peak_phase")),
+        _FOLDER,
+    ]
+)
+PEAK_HOLDERS = pa.schema([*_CELL, *HOLDER, _FOLDER])
+
+
+class _KnownUse(NamedTuple):
+    setting: Setting
+    result: CellResult
+    use: MemoryUse
+    device: DeviceUse
+
+    @property
+    def cell(self) -> dict[str, Any]:
+        """The columns that say which cell a row is of."""
+        cell = self.result.cell
+        identity = {"setting": self.setting.name, "workload": cell.workload, "variant": cell.variant, "seed": cell.seed}
+        return {**identity, "cell": self.result.folder.name}
+
+
+@of_study("study_memory_use", "What holds the memory", rank=8)
+def memory_use(_: Report, study: Study) -> Contents | None:
+    """A row for each cell whose recording shows its memory, of the GPU or else of the CPU; and what holds the most at
+    the peak."""
+    results = [(setting, result) for setting in settings(study) for group in setting.groups for result in group.results]
+    read = [(setting, result, read_summary(result.folder)) for setting, result in results if result.variant is not None]
+    known_uses = [
+        _KnownUse(setting, result, use, main_device(use)) for setting, result, use in read if use and use.devices
+    ]
+    if not known_uses:
+        return None
+    unread = sum(use is None for *_, use in read)
+    peaks = pa.Table.from_pylist([_peak(known_use) for known_use in known_uses], STEP_PEAKS)
+    holders = pa.Table.from_pylist([row for known_use in known_uses for row in _holders(known_use)], PEAK_HOLDERS)
+    sentences = Sentences(tuple(_sentences(known_uses, unread)))
+    return Contents((sentences, Table("step_peaks", peaks, detail=True), Table("peak_holders", holders, detail=True)))
+
+
+def _sentences(known_uses: list[_KnownUse], unread: int) -> Iterator[str]:
+    highest = max(known_uses, key=lambda known_use: known_use.device.peak_bytes)
+    phase, holder = peak_phase(highest.use, highest.device), main_holder(highest.device)
+    cell = f"{highest.setting.name}: {highest.result.cell.variant}"
+    holding = f" The largest part is then held by {held_by(holder, highest.device)}." if holder is not None else ""
+    peak = f"{size(highest.device.peak_bytes)} above the start of its recording"
+    yield f"The highest peak of a step is that of {cell}: {peak}{f', in the {phase} phase' if phase else ''}.{holding}"
+    phases = Counter(peak_phase(known_use.use, known_use.device) for known_use in known_uses)
+    phase_counts = [
+        f"in the {phase} phase in {many(number, 'cell')}" for phase, number in phases.most_common() if phase is not None
+    ]
+    if phase_counts:
+        yield f"The peaks lie {', '.join(phase_counts)}."
+    holders = Counter(_holder_name(known_use.device) for known_use in known_uses)
+    holder_counts = [f"{name} ({many(number, 'cell')})" for name, number in holders.most_common() if name is not None]
+    if holder_counts:
+        remainder = f", and {len(holder_counts) - _MAX_HOLDERS} more" if len(holder_counts) > _MAX_HOLDERS else ""
+        yield f"Most of it is then held by {', '.join(holder_counts[:_MAX_HOLDERS])}{remainder}."
+    if unread:
+        yield f"For {many(unread, 'cell')} this is not known yet: running the same sweep again reads their recordings."
+
+
+def _holder_name(device: DeviceUse) -> str | None:
+    holder = main_holder(device)
+    if holder is None:
+        return None
+    return " at ".join(filter(None, (holder.operator or "no operator", holder.where)))
+
+
+def _peak(known_use: _KnownUse) -> dict[str, Any]:
+    holder = main_holder(known_use.device)
+    holder_values = (
+        {"held_by": holder.operator, "where": holder.where, "held_bytes": holder.peak_bytes} if holder else {}
+    )
+    phases = (
+        {f"{phase.phase}_bytes": phase.peak_bytes for phase in known_use.device.phases} if known_use.use.owned else {}
+    )
+    return {**known_use.cell, **device_facts(known_use.use, known_use.device), **phases, **holder_values}
+
+
+def _holders(known_use: _KnownUse) -> Iterator[dict[str, Any]]:
+    """Those that hold anything at the peak, up to a few."""
+    rows = [row for row in holder_facts(known_use.use, known_use.device) if row["peak_bytes"]]
+    return ({**known_use.cell, **row} for row in rows[:_LISTED])

@@ -1,19 +1,21 @@
-"""How fast is each variant at each setting, what does compiling it cost, and when does that pay off?"""
+"""How much faster is each variant, at each setting, by model, data and mode, in training and in inference; what does
+compiling cost it, and when does that pay off?
+"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.registry import of_study
-from tracekit.report.section import Contents
-from tracekit.report.sections.study_graphs import graph_breaks, recompiles
-from tracekit.report.study_columns import SETTING, VARIANT
+from tracekit.report.section import Contents, of_study
+from tracekit.report.sections.study_cells import DATA, MODEL, SETTING, VARIANT
+from tracekit.report.sections.study_compiling import graph_breaks, recompiles
 from tracekit.study import Study
-from tracekit.study.settings import Group, Setting, interval_text, settings
-from tracekit.trace.schema import column
+from tracekit.study.pivot import Row, rows, variants_of
+from tracekit.study.settings import Group, Setting, SpeedUp, interval_text, settings
+from tracekit.trace.schema import Role, column
 
 _REAL, _INTEGER = pa.float64(), pa.int64()
 _SHORT = 24  # rows shown in every report; beyond that, the tables by model and mode are the ones to read
@@ -50,7 +52,7 @@ SPEED_UPS = pa.schema(
 def speed_ups(_: Report, study: Study) -> Contents:
     """A row per setting and variant."""
     all_settings = settings(study)
-    rows = [row for setting in all_settings for row in _rows(setting)]
+    rows = [row for setting in all_settings for row in _speed_up_rows(setting)]
     nothing = not any(row["step_ns"] for row in rows)
     table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS), detail=nothing or len(rows) > _SHORT)
     if table.detail:
@@ -71,7 +73,7 @@ def _other_seeds(all_settings: list[Setting]) -> Iterator[str]:
                 yield f"{setting.name}: {variant_names} are compared by the seeds that both have: {seeds}."
 
 
-def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
+def _speed_up_rows(setting: Setting) -> Iterator[dict[str, Any]]:
     by_variant = {speed_up.group.variant: speed_up for speed_up in setting.speed_ups}
     for group in setting.groups:
         compared = by_variant.get(group.variant)
@@ -105,3 +107,126 @@ def _peak_bytes(group: Group) -> int | None:
     memories = [variant.memory for variant in group.variants]
     peaks = [memory.peak_allocated_bytes or memory.host_peak_rss_bytes for memory in memories]
     return max((peak for peak in peaks if peak is not None), default=None)
+
+
+_SETTING = (
+    MODEL,
+    DATA,
+    column("setting", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
+)
+_MEANING = "step time of the baseline divided by its own"
+_SIDE_BY_SIDE = 6  # variants
+_RESERVED_NAMES = (*(field.name for field in _SETTING), "baseline", "step_ns")
+
+
+@of_study("by_mode", "Speed-up in training, by model, data and mode", rank=2, stage="lead")
+def in_training(_: Report, study: Study) -> Contents | None:
+    """A row for each setting, a column for each variant."""
+    return _contents("training", study)
+
+
+@of_study("by_mode_inference", "Speed-up in inference, by model, data and mode", rank=3, stage="lead")
+def in_inference(_: Report, study: Study) -> Contents | None:
+    """The same for inference."""
+    return _contents("inference", study)
+
+
+def _contents(workload: str, study: Study) -> Contents | None:
+    of_workload = rows(settings(study), workload)
+    if not any(row.setting.speed_ups for row in of_workload):
+        return None
+    sentence = "Step time of the baseline divided by that of each variant; – where it failed, or was not compared."
+    return Contents((Sentences((sentence,), "quiet"), _table(workload, of_workload)))
+
+
+def _table(workload: str, of_workload: Sequence[Row]) -> Table:
+    all_settings: list[Setting] = [row.setting for row in of_workload]
+    compared = [name for name in variants_of(all_settings) if any(row.speed_up(name) for row in of_workload)]
+    fields = [
+        *_SETTING,
+        column("baseline", pa.string(), "variant that the others are compared with", role="name"),
+        column("step_ns", pa.float64(), f"a step of {workload} of the baseline, unprofiled", "ns"),
+        *(column(_head(name), pa.float64(), _MEANING, "×", role=_role(name, len(compared))) for name in compared),
+    ]
+    table = pa.Table.from_pylist([*_mode_rows(of_workload, compared)], pa.schema(fields))
+    return Table(f"speed_up_{workload}", table)
+
+
+def _role(variant: str, several: int) -> Role:
+    """If there are many variants, people first see the plain modes, without further settings."""
+    return "detail" if several > _SIDE_BY_SIDE and ":" in variant else ""
+
+
+def _head(variant: str) -> str:
+    """Its name over its column; a recipe may call a variant `baseline`, as another column is called."""
+    return f"{variant} (variant)" if variant in _RESERVED_NAMES else variant
+
+
+def _mode_rows(of_workload: Sequence[Row], compared: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for row in of_workload:
+        base = row.setting.groups[0]
+        gains = {name: row.speed_up(name) for name in compared}
+        yield {
+            **setting_of(row),
+            "baseline": base.variant,
+            "step_ns": base.step_ns,
+            **{_head(name): gain.speed_up if gain is not None else None for name, gain in gains.items()},
+        }
+
+
+def setting_of(row: Row) -> dict[str, str | None]:
+    """The first columns."""
+    return {"model": row.model, "data": row.data, "setting": row.rest or None}
+
+
+WORKLOADS = pa.schema(
+    [
+        MODEL,
+        DATA,
+        column("setting", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
+        VARIANT,
+        column("training_step_ns", _REAL, "a step of training", "ns"),
+        column("training_faster", _REAL, "how much less time it takes than the baseline", "share"),
+        column("training_noise", pa.bool_(), "whether that is within noise"),
+        column("inference_step_ns", _REAL, "an inference", "ns"),
+        column("inference_faster", _REAL, "how much less time it takes than the baseline", "share"),
+        column("inference_noise", pa.bool_(), "whether that is within noise"),
+    ]
+)
+
+
+@of_study("workloads", "Training and inference", rank=4)
+def workloads(_: Report, study: Study) -> Contents | None:
+    """A row for each setting and variant of which both were measured."""
+    by_setting: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in rows(settings(study)):
+        by_setting.setdefault((row.model, row.data, row.rest), {})[row.setting.axes["workload"]] = row
+    row_pairs = [by_workload for by_workload in by_setting.values() if len(by_workload) > 1]
+    table_rows = [
+        line for by_workload in row_pairs for line in _workload_rows(by_workload["training"], by_workload["inference"])
+    ]
+    return Contents((Table("workloads", pa.Table.from_pylist(table_rows, WORKLOADS)),)) if table_rows else None
+
+
+def _workload_rows(training: Row, inference: Row) -> Iterator[dict[str, Any]]:
+    for group in training.setting.groups:
+        inference_group = next(
+            (candidate for candidate in inference.setting.groups if candidate.variant == group.variant), None
+        )
+        if inference_group is None or (group.step_ns is None and inference_group.step_ns is None):
+            continue
+        yield {
+            **setting_of(training),
+            "variant": group.variant,
+            "training_step_ns": group.step_ns,
+            **_gain("training", training.speed_up(group.variant)),
+            "inference_step_ns": inference_group.step_ns,
+            **_gain("inference", inference.speed_up(group.variant)),
+        }
+
+
+def _gain(workload: str, compared: SpeedUp | None) -> dict[str, Any]:
+    return {
+        f"{workload}_faster": 1 - compared.time_ratio if compared is not None else None,
+        f"{workload}_noise": compared.noise if compared is not None else None,
+    }

@@ -17,9 +17,16 @@ from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.columns import small, valid, values
 from tracekit.trace.reading import exact
 from tracekit.trace.reading.chunks import SEPARATOR
-from tracekit.trace.reading.communications import CommunicationEvent, communication_rows, is_of_backend
 from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
-from tracekit.trace.reading.gpu_notes import COUNTED, bandwidths, counters, waits
+from tracekit.trace.reading.event_details import (
+    COUNTED,
+    CommunicationEvent,
+    bandwidths,
+    communication_rows,
+    counters,
+    is_of_backend,
+    waits,
+)
 from tracekit.trace.schema import CODED, category
 
 PIECE_BYTES = (

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from tracekit.trace.reading.chunks import SEPARATOR
-from tracekit.trace.reading.communications import CommunicationEvent
 from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
+from tracekit.trace.reading.event_details import CommunicationEvent
 
 _EVENT = msgspec.json.Decoder(CommunicationEvent)
 _LENGTH = msgspec.json.Decoder(Length)

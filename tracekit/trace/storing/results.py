@@ -1,6 +1,6 @@
 """What was worked out from a trace, in its entry of the cache: found again until something it depends on changes.
 
-A package that keeps such results does so in its module `cached`, with functions named `known_…`.
+A package that keeps such results does so in functions named `known_…`.
 """
 
 import hashlib

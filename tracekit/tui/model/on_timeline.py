@@ -13,7 +13,7 @@ from tracekit.errors import TracekitError
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.ranks import rank_columns
-from tracekit.report.sections.libraries import NONE as NO_LIBRARY
+from tracekit.report.sections.owners import NO_LIBRARY
 from tracekit.sanitize import sanitize
 from tracekit.timeline.categories import FRAMES, Kinds
 from tracekit.trace.steps import in_steps

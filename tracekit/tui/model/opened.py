@@ -15,8 +15,7 @@ from tracekit.profile import Profile
 from tracekit.report import Report
 from tracekit.report.blocks import Sentences
 from tracekit.report.outline import Outline, outline
-from tracekit.report.owned import owned
-from tracekit.report.owner_costs import VariantOwners
+from tracekit.report.owner_costs import VariantOwners, owned
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.work import Work, blamed, work_of

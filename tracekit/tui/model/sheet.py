@@ -1,4 +1,7 @@
-"""A table as screens show it: sorted, filtered, and with text made only for the rows that are shown."""
+"""A table as screens show it: sorted, filtered, and with text made only for the rows that are shown.
+
+The values of a column: which of some rows contain a word, and how the values are ordered.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +17,6 @@ from tracekit.intervals import Bools, Ints
 from tracekit.kernel_names import distinct_short_names
 from tracekit.names import short
 from tracekit.sanitize import sanitize
-from tracekit.tui.model.ordering import holding, in_one, in_order, is_text, values_at
 from tracekit.tui.model.selection import Selection
 from tracekit.units import duration
 
@@ -23,7 +25,6 @@ _READ, _WORDS = 20, 5  # rows that decide whether a column holds sentences, and 
 _MEASURED = 200  # rows that decide how wide a column is
 _LABELS = 5_000  # kernels whose short names are made distinct
 _OF_ALL_ROWS = {"table", "fields", "details", "titles", "numbers", "sentences", "widths", "_kernels", "_extremes"}
-
 ON_TIMELINE: Literal["on the timeline"] = "on the timeline"
 # What to show next, the run to open, or that what the row names is to be found on the timeline.
 Destination = Selection | Path | Literal["on the timeline"] | None
@@ -256,3 +257,55 @@ class Sheet:
 
 
 assert vars(Sheet).keys() >= _OF_ALL_ROWS  # a property that was renamed would be computed for every sheet anew
+
+
+def holding(column: pa.Array, word: str) -> Bools:
+    """Which texts contain a word, ignoring case."""
+    if pa.types.is_dictionary(column.type):
+        labels = np.append(holding(column.dictionary, word), False)
+        indices = column.indices.fill_null(len(labels) - 1).to_numpy(zero_copy_only=False)
+        holds: Bools = labels[indices]
+        return holds
+    import pyarrow.compute as pc  # only sorting and filtering need it: it takes a tenth of a second to import
+
+    contain: Bools = pc.match_substring(column, word, ignore_case=True).fill_null(False).to_numpy(zero_copy_only=False)
+    return contain
+
+
+def in_order(values: pa.Array, descending: bool, by_size: bool = False) -> Ints:
+    """The order in which these values come: which is first, second, and so on; `by_size` leaves their signs out."""
+    import pyarrow.compute as pc
+
+    order = pc.array_sort_indices(
+        pc.abs(values) if by_size else _comparable(values), order="descending" if descending else "ascending"
+    )
+    places: Ints = order.to_numpy().astype(np.int64)
+    return places
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """The ranks of the texts, if few distinct texts fill many rows: numbers are sorted faster."""
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(values.type):
+        return values
+    return pc.sort_indices(pc.array_sort_indices(values.dictionary)).cast(pa.int32()).take(values.indices)
+
+
+def values_at(column: pa.ChunkedArray, rows: Ints) -> list[Any]:
+    """The values of a few rows. (`take` would import `pyarrow.compute`, for which the first screen need not wait.)"""
+    whole = in_one(column)
+    return [whole[row].as_py() for row in rows.tolist()]
+
+
+def in_one(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    whole = column.combine_chunks()
+    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks == 1 else whole
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column can be searched for words."""
+    return bool(pa.types.is_string(kind) or (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)))

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import quantiles
 
-from tracekit.faces.shared import sparks
+from tracekit.faces.shared import wording
 from tracekit.report.blocks import Line
 from tracekit.sanitize import sanitize
 from tracekit.units import duration
 
-COMPILES, UNKNOWN, OUTLIER = sparks.COMPILES, sparks.UNKNOWN, "!"
+COMPILES, UNKNOWN, OUTLIER = wording.COMPILES, wording.UNKNOWN, "!"
 _FAR = 1.5  # interquartile ranges above the third quartile: longer steps stand out (Tukey 1977)
 _MUCH = 1.1  # times the median, at least: steps that are all alike have no outliers
 
@@ -30,7 +30,7 @@ class StepStrip:
     def glyphs(self, line: Line, width: int) -> str:
         """The line in at most `width` cells, with several steps per cell if there are more steps than cells."""
         cells = min(len(line.values), width)
-        drawn = [*sparks.glyphs(line, width)]
+        drawn = [*wording.glyphs(line, width)]
         far = outliers(line)
         for k in range(cells):
             group = range(k * len(far) // cells, (k + 1) * len(far) // cells)
@@ -56,7 +56,7 @@ class StepStrip:
         names = [str(n) for n, far in zip(line.steps, outliers(line), strict=True) if far]
         few = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         far = f"; {OUTLIER} = step{'s' * (len(names) > 1)} {few} stand{'s' * (len(names) == 1)} out" if names else ""
-        return f"{sparks.legend(line)}{far}"
+        return f"{wording.legend(line)}{far}"
 
     def about(self, number: int) -> str:
         """How long the step with this number takes in each line."""

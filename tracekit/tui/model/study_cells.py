@@ -10,7 +10,7 @@ import pyarrow as pa
 from tracekit.report import report
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.section import Section
-from tracekit.report.study_columns import SETTING, VARIANT
+from tracekit.report.sections.study_cells import SETTING, VARIANT
 from tracekit.sanitize import sanitize
 from tracekit.study import CellResult, Study, read_study
 from tracekit.study.recommendations import recommend

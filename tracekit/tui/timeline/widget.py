@@ -1,34 +1,50 @@
-"""The timeline as a widget: it draws the picture, and handles the keys and the mouse."""
+"""The timeline as a widget: it draws the picture, and handles the keys and the mouse.
+
+The messages of a timeline to the widgets around it.
+
+What the mouse points at: a click selects, a drag moves through time, and the wheel zooms.
+
+The whole widget, line by line: the picture, remarks such as what is still being indexed, and the footer.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Thread
 from typing import ClassVar
 
+import numpy as np
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.color import Color
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tracekit.errors import TracekitError
+from tracekit.names import short
 from tracekit.profile import Profile
-from tracekit.timeline import CATEGORIES, Index
-from tracekit.tui.timeline.canvas import Inkwell
-from tracekit.tui.timeline.frame import Frame
+from tracekit.timeline import CATEGORIES, NONE, Index
+from tracekit.tui.timeline import footer
+from tracekit.tui.timeline.canvas import Ink, Inkwell, Line, Palette
+from tracekit.tui.timeline.frame import Drawing, Frame, draw
 from tracekit.tui.timeline.keys import KEYS
-from tracekit.tui.timeline.messages import Chosen, Cleared, Indexed, RangeChosen
-from tracekit.tui.timeline.palette import Ink, Palette
-from tracekit.tui.timeline.pointing import WHEEL, Drag, clicked, share
-from tracekit.tui.timeline.rendering import rendered
-from tracekit.tui.timeline.slices import event, lane_of
+from tracekit.tui.timeline.slices import Slice, event, lane_of
 from tracekit.tui.timeline.state import ACTS, MOVES, State
 from tracekit.tui.timeline.targets import Stretch, Target, shown
 from tracekit.tui.timeline.view import View
 
 _FEW_COLOURS = {"standard", "windows"}
+
+
+class Indexed(Message):
+    """A variant has been indexed, or the error says why it could not be."""
+
+    def __init__(self, variant: int, index: Index | None, error: Exception | None = None) -> None:
+        super().__init__()
+        self.variant, self.index, self.error = variant, index, error
 
 
 class Timeline(Widget, can_focus=True):
@@ -223,3 +239,91 @@ def _hex(colour: Color) -> str:
 @lru_cache(1 << 10)
 def _style(ink: Ink) -> Style:
     return Style(color=ink.colour, bgcolor=ink.background, bold=ink.bold)
+
+
+class Chosen(Message):
+    """A stretch of a lane was selected, or `entered`.
+
+    `row` is that of its event in the events table, −1 if it is no event; `category` is the key of its kind: a bucket,
+    `region` or `idle`.
+    """
+
+    def __init__(self, stretch: Stretch, row: int, category: str, entered: bool = False) -> None:
+        super().__init__()
+        self.stretch, self.row, self.category, self.entered = stretch, row, category, entered
+
+
+class Cleared(Message):
+    """Nothing is selected any more."""
+
+
+class RangeChosen(Message):
+    """A range of time was chosen."""
+
+    def __init__(self, stretch: Stretch) -> None:
+        super().__init__()
+        self.stretch = stretch
+
+
+WHEEL = 1.25  # zoom factor for each notch
+
+
+@dataclass(frozen=True)
+class Drag:
+    """Where a button was pressed, and what was on the screen; `moved` once the pointer has left that column."""
+
+    column: int
+    state: State
+    moved: bool = False
+
+    def to(self, column: int, frame: Frame) -> "tuple[Drag, State]":
+        """What is on the screen once the pointer is in this column."""
+        by = (self.column - column) / frame.drawing.columns
+        return replace(self, moved=self.moved or column != self.column), self.state.pan(by)
+
+
+def share(column: int, frame: Frame) -> float:
+    """A column as a share of the picture's width, 0 … 1."""
+    return min(max((column - frame.drawing.gutter) / frame.drawing.columns, 0.0), 1.0)
+
+
+def clicked(state: State, frame: Frame, column: int, line: int) -> State:
+    """The state after a click: selects the longest stretch in the column, and of two lanes the inner one."""
+    spot = frame.spots[line] if line < len(frame.spots) else None
+    if spot is None:
+        return state
+    if spot.row is None:
+        return state.lane_at(spot.variant, 0, 0)
+    at = column - frame.drawing.gutter
+    if not 0 <= at < frame.drawing.columns:
+        return state.lane_at(spot.variant, spot.row.group, spot.row.lanes[0])
+    edges = frame.drawing.edges(state.view.window(spot.variant))[at : at + 2]
+    lanes = state.view.variants[spot.variant].groups[spot.row.group].lanes
+    for lane in reversed(spot.row.lanes):
+        columns = lanes[lane].columns(edges)
+        filling = int(columns.filling[0])
+        position = filling if filling != NONE else int(columns.event(np.array([0]), np.array([1]))[0])
+        if position != NONE:
+            return state.pointed(spot.variant, Slice(spot.row.group, lane, position))
+    return state.at(spot.variant, spot.row.group, spot.row.lanes[-1], int(np.mean(edges)))
+
+
+def rendered(state: State | None, remarks: Sequence[str], width: int, height: int, inkwell: Inkwell) -> Frame:
+    """As many lines as the widget is high; without a state, only the remarks."""
+    blank = Line.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
+    drawing = Drawing(width, height - footer.height(height) - len(remarks), inkwell)
+    frame, below = Frame(drawing), []
+    if state is not None:
+        names = short([index.profile.name for index in state.view.variants], drawing.gutter - 1)
+        frame = draw(state, names, drawing)
+        below = footer.draw(state, width, height, inkwell)
+    for remark in remarks:
+        line = Line.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
+        line.write(remark, 1, width - 2, inkwell.plain(inkwell.palette.foreground))
+        frame.add(line.runs())
+    del frame.lines[max(height - len(below), 0) :]
+    while len(frame.lines) < height - len(below):
+        frame.add(blank.runs())
+    for runs in below:
+        frame.add(runs)
+    return frame

@@ -7,7 +7,7 @@ from rich.style import Style
 
 from tracekit.names import cut_apart, cut_off
 from tracekit.sanitize import sanitize
-from tracekit.timeline.colours import readable_on
+from tracekit.timeline.categories import readable_on
 from tracekit.tui.model.sheet import Sheet
 
 GAP = 2  # cells between columns

@@ -1,27 +1,62 @@
-"""A pane's content, piece below piece; tables share the height that the other pieces leave."""
+"""A pane's content, piece below piece; tables share the height that the other pieces leave.
+
+The variants as stacked bars on one scale: in colours, with patterns where a terminal has not all of them.
+
+A layout from top to bottom in which tables share the height that everything else leaves.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
+from rich.style import Style
 from rich.text import Text
 from textual.containers import VerticalScroll
-from textual.layout import Layout
+from textual.geometry import Region, Size
+from textual.layout import Layout, WidgetPlacement
+from textual.layouts.vertical import VerticalLayout
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tracekit.tui.model.bucket_table import BucketTable
+from tracekit.names import aligned
+from tracekit.tui.model.bucket_table import Bar, BucketTable, bars
 from tracekit.tui.model.content import Code, Content, Prose
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import StepStrip
-from tracekit.tui.widgets.bars import Bars
 from tracekit.tui.widgets.cards import Cards
-from tracekit.tui.widgets.grid import Grid
-from tracekit.tui.widgets.shared_height import SharedHeight
+from tracekit.tui.widgets.columns import on
+from tracekit.tui.widgets.grid import LEAST, Grid
 from tracekit.tui.widgets.steps import Steps
 
 _LOW = 30  # lines of a screen: with fewer, there are no bars above a table that says the same
 _FEW = 8  # rows of tables that leave room for sentences on such a screen
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
+
+
+class SharedHeight(VerticalLayout):
+    """Each table gets the height it needs; if that is too much together, those that need most get less.
+
+    The heights are part of the layout itself, so that a pane is drawn only once.
+    """
+
+    name = "shared-height"
+
+    def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> list[WidgetPlacement]:
+        """Give all widgets the heights that they need, then take from the tables what is too much."""
+        placements = super().arrange(parent, children, size, greedy)
+        grids = [(each.widget, each.region) for each in placements if isinstance(each.widget, Grid)]
+        tables = [region.height for _, region in grids]
+        least = [grid.least(region.width) for grid, region in grids]
+        needed = max((each.region.bottom + each.margin.bottom for each in placements), default=0)
+        shares = iter(shared(tables, size.height - (needed - sum(tables)), least))
+        arranged, taken = [], 0
+        for each in placements:
+            x, y, width, height = each.region
+            share = next(shares) if isinstance(each.widget, Grid) else height
+            arranged.append(each._replace(region=Region(x, y - taken, width, share)))
+            taken += height - share
+        return arranged
+
+
 _LAYOUT = SharedHeight()
 
 
@@ -174,3 +209,70 @@ def _text(piece: Prose) -> Text:
     if piece.title and lines:
         lines[0] = Text.assemble((f"{piece.title}: ", "bold"), lines[0])
     return Text("\n").join(lines)
+
+
+_TALL = 40  # lines of a screen
+_DIM = Style(dim=True)
+
+
+class Bars(Widget):
+    """A bar and its value for each variant, drawn to fit the width."""
+
+    def __init__(self, numbers: BucketTable) -> None:
+        super().__init__()
+        self._numbers = numbers
+
+    def show(self, numbers: BucketTable) -> None:
+        """Show another breakdown."""
+        self._numbers = numbers
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many lines as it takes at this width."""
+        return len(self.lines(width))
+
+    def render(self) -> Text:
+        """Draw to fit the width."""
+        return Text("\n").join(self.lines(self.content_size.width))
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether colours alone tell the buckets apart."""
+        return not self.app.no_color and self.app.console.color_system == "truecolor"
+
+    def lines(self, width: int) -> list[Text]:
+        """A bar and its value for each variant, or the reason why it has none."""
+        numbers, unanswered = self._numbers, self._numbers.unanswered
+        names = aligned([*numbers.names, *unanswered], max(width // 4, 8))
+        lines: list[Text] = []
+        if numbers.total is not None:
+            total = max(len(share.value) for share in numbers.total.shares.values())
+            longest = width - len(names[0]) - total - len(numbers.unit) - 3
+            tall = self.app.size.height >= _TALL and len(names) <= 3
+            for bar, name in zip(bars(numbers, max(longest, 1)), names, strict=False):
+                lines += _bar(bar, name, tall, self._is_plain)
+        for name, reason in zip(names[len(numbers.names) :], unanswered.values(), strict=True):
+            lines.append(Text.assemble(f"{name} ", (f"cannot be answered: {reason}", _DIM)))
+        return lines
+
+
+def _bar(bar: Bar, name: str, tall: bool, is_plain: bool) -> list[Text]:
+    text, below = Text(f"{name} "), Text(" " * (len(name) + 1))
+    for segment in bar.segments:
+        style = on(segment.line.colour)
+        text.append(segment.label.ljust(segment.cells) if is_plain else segment.text, style)
+        below.append(" " * segment.cells if is_plain else segment.pattern, style)
+    text.append(f" {bar.value}", Style(bold=True))
+    return [text, below] if tall else [text]
+
+
+def shared(wanted: list[int], free: int, least: list[int]) -> list[int]:
+    """The lines for each: as many as wanted if they fit; otherwise those that want most are reduced first."""
+    most = max(free, LEAST)  # for one table: otherwise millions of rows would be taken off one by one
+    shares = [min(want, most) for want in wanted]
+    while sum(shares) > free:
+        able = [k for k, share in enumerate(shares) if share > least[k]]
+        if not able:
+            break
+        shares[max(able, key=lambda k: shares[k])] -= 1
+    return shares

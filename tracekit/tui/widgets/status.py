@@ -1,9 +1,15 @@
-"""A word at the right of the top line, which is refreshed for as long as it is about to change."""
+"""The top line: what was opened and every narrowing as a path, the progress of reading, and a word at the right."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from textual.timer import Timer
 from textual.widgets import Static
+
+from tracekit.names import short
+from tracekit.profile.names import stem
+from tracekit.sanitize import sanitize
+from tracekit.tui.model.opening import Reading
 
 _SOON_S = 0.25  # an answer that arrives sooner is not announced as being in preparation
 
@@ -32,3 +38,62 @@ class Status(Static):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(_SOON_S, self.show)
+
+
+_SEPARATOR, _MORE = " ▸ ", "…"
+_NAMES = (40, 24, 16, 10, 6)  # characters of a name: the largest that leaves room for the path is used
+
+
+class Crumbs(Static):
+    """One line that fits the width: the last narrowing matters most, and is cut last."""
+
+    def __init__(self) -> None:
+        super().__init__(id="crumbs", markup=False)
+        self._opened: list[str] = []
+        self._path: list[str] = []
+
+    def show(self, opened: list[str], path: list[str]) -> None:
+        """Show what was opened, and the narrowings."""
+        self._opened, self._path = opened, path
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """Fit the line to the new width."""
+        line = fitting(self._opened, self._path, max(self.content_size.width, 20))
+        if line != self.content:
+            self.update(line, layout=False)
+
+
+def fitting(opened: list[str], path: list[str], width: int) -> str:
+    """The path, with shorter names of what was opened if needed; if that is not enough, only the last narrowings."""
+    for longest in _NAMES:
+        names = short(opened if longest == _NAMES[0] else [stem(Path(name)) for name in opened], longest)
+        line = _SEPARATOR.join(["  ".join(names), *(sanitize(each, max(longest, 16)) for each in path)])
+        if len(line) <= width:
+            return line
+    for start in range(len(path)):
+        line = _SEPARATOR.join([_MORE, *(sanitize(each, 24) for each in path[start:])])
+        if len(line) <= width:
+            return line
+    return sanitize(line, width)
+
+
+_EVERY = 0.2  # seconds
+
+
+class Progress(Static):
+    """The progress of reading, file by file."""
+
+    def __init__(self, paths: Sequence[Path], reading: Reading) -> None:
+        super().__init__(id="reading", markup=False)
+        self._named = ", ".join(sanitize(path.name, 60) for path in paths)
+        self._reading = reading
+
+    def on_mount(self) -> None:
+        """Ask regularly: the reading thread has no time for messages."""
+        self.tell()
+        self.set_interval(_EVERY, self.tell)
+
+    def tell(self) -> None:
+        """Say how far reading has come."""
+        self.update("\n".join([f"Reading {self._named} …", "", *self._reading.lines(), "", "Press Esc to leave."]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses.shared.event_rows import numbered, text
+from tracekit.analyses.event_rows import numbered, text
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.errors import TracekitError
 from tracekit.intervals import Ints

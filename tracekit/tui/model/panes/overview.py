@@ -1,8 +1,7 @@
 """How long a step takes, what bounds it, where its time goes, and which steps stand out."""
 
 from tracekit.engine.buckets import ON_THE_GPU
-from tracekit.report.headline import headline
-from tracekit.report.sections.step_series import lines
+from tracekit.report.sections.headline import headline, step_lines
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, bucket_table, of_steps
 from tracekit.tui.model.content import Content, Piece, prose
@@ -21,7 +20,7 @@ def overview(opened: Opened, selection: Selection) -> Content:
     narrowed = opened.narrowed(selection)
     numbers = breakdown_of(narrowed, selection)
     findings = findings_sheet(narrowed, selection)
-    strip = strip_of(lines(narrowed.report, selection.view), selection.of("steps"))
+    strip = strip_of(step_lines(narrowed.report, selection.view), selection.of("steps"))
     lines_said = (sanitize(line, _LONGEST) for line in headline(narrowed.report))
     pieces: list[Piece] = [prose(*lines_said, tone="lead")]
     if problems := opened.report.subject.problems:

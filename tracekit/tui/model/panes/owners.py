@@ -7,9 +7,9 @@ import pyarrow as pa
 from tracekit.engine.buckets import BUCKETS
 from tracekit.lines.means import OwnerMean, OwnerMeans
 from tracekit.names import short
-from tracekit.report.line_costs import SideBySide
 from tracekit.report.owner_costs import OwnerCosts, VariantOwners
-from tracekit.report.sections.modules import NONE, in_tree, with_inner
+from tracekit.report.sections.lines import SideBySide
+from tracekit.report.sections.owners import NO_MODULE, in_tree, with_inner
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Content, Piece, prose, words
 from tracekit.tui.model.joined import deltas
@@ -31,12 +31,12 @@ def modules(opened: Opened, selection: Selection) -> Content:
         return Content((prose(_unknown(opened, "module")),))
     inclusive = OwnerCosts([with_inner(each) for each in variants], lambda owner: owner.module, opened.report.baselines)
     order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
-    names = [f"{'  ' * max(len(chain) - 1, 0)}{chain[-1]}" if chain else NONE for chain in order]
+    names = [f"{'  ' * max(len(chain) - 1, 0)}{chain[-1]}" if chain else NO_MODULE for chain in order]
     table = inclusive.table([(_MODULE, names)], order)
 
     def enter(row: int) -> Selection:
         chain = order[row]
-        return selection.narrowed("module", chain, chain[-1] if chain else NONE, "lines")
+        return selection.narrowed("module", chain, chain[-1] if chain else NO_MODULE, "lines")
 
     sheet = Sheet(
         "modules",

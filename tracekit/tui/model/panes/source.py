@@ -7,8 +7,7 @@ from pathlib import Path, PurePath
 
 import pyarrow as pa
 
-from tracekit.report.owner_costs import steps_of
-from tracekit.report.source_costs import SourceCosts, source_costs, sources
+from tracekit.report.owner_costs import SourceCosts, source_costs, sources, steps_of
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Code, Content, Place, prose
 from tracekit.tui.model.opened import Opened

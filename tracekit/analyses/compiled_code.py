@@ -1,0 +1,164 @@
+"""Where does compiled code not run as requested: where does a function fall back to Python, which line of yours causes
+it, and where was it given up at the recompile limit, or run without its CUDA graph?
+"""
+
+import re
+
+import pyarrow as pa
+
+from tracekit.analyses import Answer, analysis, of_ledger, share_of_step, table
+from tracekit.code_owner import TORCH, may_be_the_users, owner_by_path
+from tracekit.profile import Profile
+from tracekit.python_frames import plain_function, stacked
+from tracekit.run import Break, Ledger
+from tracekit.trace.schema import LABEL, column
+from tracekit.units import count
+
+BREAKS = pa.schema(
+    [
+        column("yours", pa.string(), "innermost line of your own code in the stack", role="place"),
+        column("where", pa.string(), "file and line that cannot be compiled", role="place"),
+        column("reason", pa.string(), "why, in the compiler's own words", role="reason"),
+        column("count", pa.int64(), "compilations that broke there"),
+        column("ids", pa.string(), "their compile ids"),
+        column("stack", pa.string(), "the stack of the first, innermost last", role="plumbing"),
+        column("file", pa.string(), "file of that line of yours", role="source"),
+        column("line", pa.int64(), "line number in the file", role="source"),
+        column("function", pa.string(), "your function", role="source"),
+    ]
+)
+_ON_PURPOSE = re.compile(
+    r"have intentionally marked|`torch\._dynamo\.graph_break\(\)`|torch\.(?:compiler|_dynamo)\.disable"
+)
+_Yours = tuple[str, int, str] | None  # file, line and function
+
+
+@analysis("graph_breaks", rank=55)
+def graph_breaks(profile: Profile) -> Answer:
+    """One row per place, reason and line of yours; only a run's ledger knows them."""
+    breaks = profile.variant.ledger.breaks if profile.variant is not None else []
+    by_place: dict[tuple[str | None, int | None, str, _Yours], list[Break]] = {}
+    for entry in breaks:
+        by_place.setdefault((entry.file, entry.line, entry.reason, _users_line(entry.stack)), []).append(entry)
+    yours = [line for *_, line in by_place]
+    shown = table(
+        BREAKS,
+        {
+            "yours": ["{}:{} {}".format(*line) if line else None for line in yours],
+            "where": [f"{file}:{line}" if file else None for file, line, *_ in by_place],
+            "reason": [reason for _, _, reason, _ in by_place],
+            "count": [len(group) for group in by_place.values()],
+            "ids": [", ".join(dict.fromkeys(entry.compile for entry in group)) for group in by_place.values()],
+            "stack": [group[0].stack for group in by_place.values()],
+            "file": [line[0] if line else None for line in yours],
+            "line": [line[1] if line else None for line in yours],
+            "function": [line[2] if line else None for line in yours],
+        },
+    )
+    sentence = _breaks_sentence(profile, len(breaks), len({key[:3] for key in by_place}))
+    worth = share_of_step(profile, "python", "dispatch", "guards") if breaks else 0.0
+    return Answer("graph_breaks", "Graph breaks", sentence, shown, worth=worth, status=of_ledger(profile))
+
+
+def is_on_purpose(entry: Break) -> bool:
+    """Whether torch breaks the graph there by design, as around an optimizer's update: nobody can rewrite that."""
+    return bool(_ON_PURPOSE.search(entry.reason)) and owner_by_path(entry.file or "").owner == TORCH
+
+
+def _users_line(stack: str) -> _Yours:
+    users = [frame for frame in stacked(stack) if may_be_the_users(frame.file)]
+    return (users[-1].file, users[-1].line, plain_function(users[-1].function)) if users else None
+
+
+def _breaks_sentence(profile: Profile, breaks: int, places: int) -> str:
+    if profile.variant is None:
+        return "Cannot be answered: a trace does not name graph breaks. A capture does: tracekit capture."
+    if not profile.variant.requested.compile:
+        return "Nothing was compiled, so no graph could break."
+    if not breaks:
+        return "No graph breaks: each compiled function is one graph."
+    intended = sum(map(is_on_purpose, profile.variant.ledger.breaks))
+    which = "All" if intended == breaks else f"{count(intended)} of them"
+    on_purpose = f" {which} are made by torch on purpose: there is nothing to rewrite." if intended else ""
+    return (
+        f"{count(breaks)} graph break{'s' if breaks > 1 else ''} in {count(places)} place{'s' if places > 1 else ''}: "
+        f"each splits a graph in two, and Python runs in between.{on_purpose}"
+    )
+
+
+FALLBACKS = pa.schema(
+    [
+        column("to", LABEL, "how it runs instead: eagerly, or without a CUDA graph"),
+        column(
+            "where",
+            pa.string(),
+            "file and line of the function that fell back, or that prevented a CUDA graph",
+            role="place",
+        ),
+        column("code", pa.string(), "the function that fell back", role="place"),
+        column("reason", pa.string(), "why, in the compiler's own words", role="reason"),
+        column("count", pa.int64(), "how often"),
+        column("ids", pa.string(), "compile ids, frame/attempt; for a frame that fell back, its number"),
+    ]
+)
+_Key = tuple[str, str | None, str | None, str | None]
+
+
+@analysis("fallbacks", rank=57)
+def fallbacks(profile: Profile) -> Answer:
+    """One row per place and reason; only a run's ledger knows them."""
+    groups = _grouped(profile.variant.ledger) if profile.variant is not None else {}
+    columns = [list(values) for values in zip(*groups, strict=True)] or [[], [], [], []]
+    shown = table(
+        FALLBACKS,
+        {
+            **dict(zip(("to", "where", "code", "reason"), columns, strict=True)),
+            "count": [len(ids) for ids in groups.values()],
+            "ids": [", ".join(dict.fromkeys(filter(None, ids))) or None for ids in groups.values()],
+        },
+    )
+    worth = share_of_step(profile, "python", "dispatch", "kernel_launch") if groups else 0.0
+    status = of_ledger(profile) if groups or profile.variant is None else "absent"
+    return Answer("fallbacks", "Fallbacks", _fallbacks_sentence(profile, groups), shown, worth=worth, status=status)
+
+
+def _grouped(ledger: Ledger) -> dict[_Key, list[str]]:
+    """The ids of each group, in order of time."""
+    entries = [
+        (limit.t_ns, ("eager", _position(limit.file, limit.line), limit.name, limit.reason), _text(limit.frame))
+        for limit in ledger.limits
+    ]
+    entries += [
+        (skip.t_ns, ("no CUDA graph", _position(skip.file, skip.line), None, skip.reason), _text(skip.compile))
+        for skip in ledger.skips
+    ]
+    groups: dict[_Key, list[str]] = {}
+    for _, key, compile_id in sorted(entries, key=lambda entry: entry[0]):
+        groups.setdefault(key, []).append(compile_id)
+    return groups
+
+
+def _position(file: str | None, line: int | None) -> str | None:
+    return f"{file}:{line}" if file else None
+
+
+def _text(value: int | str | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _fallbacks_sentence(profile: Profile, groups: dict[_Key, list[str]]) -> str:
+    if profile.variant is None:
+        return "Cannot be answered: a trace does not say what fell back. A capture does: tracekit capture."
+    if not profile.variant.requested.compile:
+        return "Nothing was compiled, so nothing fell back."
+    if not groups:
+        return "Nothing fell back: compiled code runs as requested."
+    eager = sum(len(ids) for (to, *_), ids in groups.items() if to == "eager")
+    skipped = sum(len(ids) for ids in groups.values()) - eager
+    clauses = []
+    if eager:
+        functions = f"{count(eager)} function{'s' * (eager > 1)}"
+        clauses.append(f"{functions} reached the recompile limit and ran eagerly from then on")
+    if skipped:
+        clauses.append(f"{count(skipped)} time{'s' * (skipped > 1)} no CUDA graph was recorded")
+    return f"{'; '.join(clauses)}."

@@ -1,0 +1,154 @@
+"""The rows behind an answer, one for each event, and what analyses say of such events: the runtime call, and the line
+of yours that costs most. A part is built at a time, since a trace may hold millions. No analysis itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.intervals import Ints, Rows
+from tracekit.profile import Profile
+from tracekit.profile.grouping import Names
+from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
+from tracekit.trace import Trace
+from tracekit.trace.columns import joined
+from tracekit.trace.enclosing import names_of_rows
+from tracekit.trace.roles import bare
+from tracekit.trace.schema import LABEL, column
+
+SOME = 1 << 16  # events of one table
+
+
+@dataclass(frozen=True)
+class EventRows:
+    """A table that is made on request, piece by piece."""
+
+    schema: pa.Schema
+    pieces: Callable[[], Iterator[pa.Table]]
+
+    def table(self) -> pa.Table:
+        """The whole table."""
+        return joined(self.schema, self.pieces())
+
+
+def text(trace: Trace, rows: Ints | Rows) -> pa.Array:
+    """The names of events as labels; null for −1."""
+    codes = np.where(rows >= 0, trace.name_codes[np.maximum(rows, 0)], 0) if len(trace.ts_ns) else rows
+    numbers = pa.array(codes.astype(np.int32), mask=rows < 0)
+    return pa.DictionaryArray.from_arrays(numbers, trace.name_texts)
+
+
+def numbered(trace: Trace, step: Ints) -> pa.Array:
+    """The N of each step, given its index; null for −1."""
+    numbers = np.array([*trace.steps.number, -1], np.int64)
+    return pa.array(numbers[step], mask=step < 0)
+
+
+def call_schema(origin: pa.Field, *more: pa.Field) -> pa.Schema:
+    """The columns that every table of calls has; `origin` and `more` are the additional columns of one table."""
+    return pa.schema(
+        [
+            column("event", pa.int64(), "row of the events table", role="plumbing"),
+            column("step", pa.int64(), "the N of the step in whose time it starts; null for none", role="identity"),
+            column("call", LABEL, "runtime call, without version suffix", role="name"),
+            column("operator", LABEL, "operator that made it", role="name"),
+            origin,
+            column("start_ns", pa.int64(), "start", "ns"),
+            column("dur_ns", pa.int64(), "host time inside the call", "ns"),
+            *more,
+        ]
+    )
+
+
+def call_columns(trace: Trace, calls: Ints, makers: Ints) -> dict[str, Any]:
+    """The columns of that schema, given the rows of the calls and of the operators that made them (−1: none)."""
+    return {
+        "event": calls,
+        "step": numbered(trace, trace.steps.of(trace.ts_ns[calls])),
+        "call": [bare(name or "") for name in names_of_rows(trace, calls)],
+        "operator": text(trace, makers),
+        "start_ns": trace.ts_ns[calls],
+        "dur_ns": trace.dur_ns[calls],
+    }
+
+
+class BareNames:
+    """Numbers for the names of runtime calls, without version suffixes."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._numbers: dict[str, int] = {}
+        self._of_code: dict[int, int] = {}
+
+    def of(self, rows: Ints) -> Ints:
+        """The number of each call's name."""
+        codes, which = np.unique(self._trace.name_codes[rows], return_inverse=True)
+        for code in codes.tolist():
+            if code not in self._of_code:
+                self._of_code[code] = self._numbers.setdefault(bare(self._trace.names[code]), len(self._numbers))
+        return np.array([self._of_code[code] for code in codes.tolist()], np.int64)[which]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts that the numbers stand for."""
+        return list(self._numbers)
+
+
+def keys_of(trace: Trace, names: BareNames, calls: Ints) -> Ints:
+    """One number for each call's name and operator."""
+    maker = trace.operators.of(calls)
+    operator = np.where(maker >= 0, trace.name_codes[maker].astype(np.int64) + 1, 0)
+    return names.of(calls) * (len(trace.names) + 1) + operator
+
+
+def names_of(trace: Trace, names: BareNames) -> Names:
+    """The names that such numbers stand for."""
+    width = len(trace.names) + 1
+
+    def call(key: int) -> str:
+        return names.texts[key // width]
+
+    def operator(key: int) -> str | None:
+        return trace.names[key % width - 1] if key % width else None
+
+    return {"call": call, "operator": operator}
+
+
+class CostliestLines:
+    """Takes events some at a time, as `Grouping` does."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._by_text: dict[str, dict[str, Any]] = {}
+        self._ns: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))  # group → line → cost
+
+    def add(self, rows: Ints | Rows, group: Ints, ns: Ints) -> None:
+        """More events: the group of each, and what it costs."""
+        which, lines = distinct_lines(line_table(self._profile, np.asarray(rows, np.int64)))
+        self._by_text |= {line["where"]: line for line in lines if line["where"] is not None}
+        keys, inverse = np.unique(group * len(lines) + which, return_inverse=True)
+        total = np.zeros(len(keys), np.int64)
+        np.add.at(total, inverse.reshape(-1), ns)
+        for key, cost in zip(keys.tolist(), total.tolist(), strict=True):
+            of_group, at = divmod(key, len(lines))
+            if (where := lines[at]["where"]) is not None:
+                self._ns[of_group][where] += cost
+
+    def columns(self, groups: int) -> dict[str, list[Any]]:
+        """The columns of `LINE_COLUMNS`, an entry for each group: nulls where no line of yours is known."""
+        costliest = [
+            max(of, key=lambda where: (of[where], where)) if (of := self._ns.get(k)) else None for k in range(groups)
+        ]
+        nothing: dict[str, Any] = dict.fromkeys(LINE_COLUMNS.names)
+        lines = [self._by_text.get(where or "", nothing) for where in costliest]
+        return {name: [line[name] for line in lines] for name in LINE_COLUMNS.names}
+
+
+def line_columns(profile: Profile, rows: Ints | Rows) -> dict[str, pa.ChunkedArray]:
+    """The columns of `LINE_COLUMNS`, an entry for each event."""
+    columns = line_table(profile, np.asarray(rows, np.int64))
+    return {name: columns[name] for name in LINE_COLUMNS.names}

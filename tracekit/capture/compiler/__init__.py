@@ -1,1 +1,0 @@
-"""Listens to the compiler, and works out which mode took effect."""

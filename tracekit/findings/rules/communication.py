@@ -1,0 +1,369 @@
+"""Do ranks communicate without computing meanwhile, on a GPU or on a CPU; and why: collectives that begin late, buffers
+that are broadcast before each forward pass? What to do depends on the kind of collective, and on who starts it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings.counted import Steps
+from tracekit.findings.culprits import where_of_piece
+from tracekit.findings.kernels import kernels, time_of
+from tracekit.intervals import Bools, Ints, Union
+from tracekit.kernel_names import short_kernel
+from tracekit.profile import Profile
+from tracekit.profile.collective_waits import BACKEND_SPAN
+from tracekit.trace import Trace
+from tracekit.trace.collectives import collective_arguments, kind_of
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.roles import USER
+from tracekit.units import duration, many, percent
+
+_MANY, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that should travel together
+_LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
+_ROOM = 0.5  # of what nothing overlaps: where the rest of the step is shorter than that, it cannot hide it
+_DDP = re.compile(r".*(?:DistributedDataParallel|(?:ddp\.|::)reducer).*", re.DOTALL)
+_FSDP = re.compile(r".*(?:FullyShardedDataParallel|FSDP|fully_shard).*", re.DOTALL)
+_SHARDING = ("all_gather", "reduce_scatter")
+_COMBINE = "Combine small collectives"
+_EQUAL_WORK = (
+    "Give the ranks equal work: most of this time is spent waiting for the last rank to arrive. Its trace shows what "
+    "delays it."
+)
+_ALIKE = (
+    " Compare its bus bandwidth with that of nccl-tests on the same machine: a slow network and ranks that come late "
+    "look alike in the trace of one rank."
+)
+_AT_ONCE = (
+    "Start it as soon as its input is ready (async_op=True), and wait only where its result is needed, so that "
+    "something else computes meanwhile; or send less, for example in half precision."
+)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What collectives take of a step, ns, and the share of it that is waiting for other ranks; None where it is not
+    known."""
+
+    step_ns: float
+    running_ns: float
+    exposed_ns: float  # that nothing overlaps
+    waiting: float | None
+
+
+def advice(profile: Profile, kind: str, rows: Ints, started: Ints, spent: Spent) -> str:
+    """What to do about the collectives in `rows`, most of which are of that kind.
+
+    `started` has for each of them the event that started it.
+    """
+    if len(rows) >= _MANY * profile.counted_steps and np.median(profile.trace.dur_ns[rows]) < _SHORT_NS:
+        buckets = "larger buckets (bucket_cap_mb)" if _has(profile, _DDP) else "one flattened tensor for many"
+        return f"{_COMBINE}: use {buckets}."
+    if spent.waiting is not None and spent.waiting > _LATE:
+        return _EQUAL_WORK
+    room_ns = max(spent.step_ns - spent.running_ns, 0.0)
+    if room_ns < _ROOM * spent.exposed_ns:
+        hidden = f"Beside the rest of a step, at most {duration(room_ns)} more of it can be hidden."
+        return f"Send less{_less(profile, kind, started)}. {hidden}{_ALIKE}"
+    return _earlier(profile, kind, started)
+
+
+def as_ranks_wait(advised: str, waiting: float) -> str:
+    """That advice, or what fits better where all ranks show that so much of the time is waiting."""
+    if advised.startswith(_COMBINE):
+        return advised
+    if waiting > _LATE:
+        return _EQUAL_WORK
+    return _AT_ONCE if advised == _EQUAL_WORK else advised.removesuffix(_ALIKE)
+
+
+def _earlier(profile: Profile, kind: str, started: Ints) -> str:
+    if kind == "all_reduce" and _in_backward(profile, started):
+        if _has(profile, _DDP):
+            return (
+                "Let more of it run beside the backward pass, with smaller buckets (bucket_cap_mb), or send less: "
+                "synchronise only every N micro-batches (no_sync), or compress or halve what is sent "
+                "(register_comm_hook)."
+            )
+        return (
+            "Start it earlier in the backward pass, as soon as a gradient is there (as DistributedDataParallel does), "
+            "or send less: only every N micro-batches, or in half precision."
+        )
+    if kind in _SHARDING and _has(profile, _FSDP):
+        return (
+            "Gather the next shard while this one computes (FSDP's forward_prefetch and backward_prefetch), keep "
+            "parameters from forward to backward if they fit (reshard_after_forward=False), or send half precision "
+            "(MixedPrecision)."
+        )
+    return _AT_ONCE
+
+
+def _less(profile: Profile, kind: str, started: Ints) -> str:
+    """How, as the end of a sentence."""
+    if kind == "all_reduce" and _in_backward(profile, started):
+        if _has(profile, _DDP):
+            return (
+                ": synchronise only every N micro-batches (no_sync), or compress or halve what is sent "
+                "(register_comm_hook)"
+            )
+        return ": only every N micro-batches, or in half precision"
+    if kind in _SHARDING and _has(profile, _FSDP):
+        return (
+            ": keep parameters from forward to backward if they fit (reshard_after_forward=False), or send half "
+            "precision (MixedPrecision)"
+        )
+    return ", for example in half precision"
+
+
+def _has(profile: Profile, pattern: re.Pattern[str]) -> bool:
+    return bool(profile.trace.labels.fits(pattern).any())
+
+
+def _in_backward(profile: Profile, started: Ints) -> bool:
+    """Whether autograd starts most of them: in backward's thread, or inside of an operator of backward."""
+    trace, started = profile.trace, started[started >= 0]
+    helping = np.isin(trace.track[started], np.array(trace.threads.helpers, np.int64))
+    inside = enclosing(trace, started, lambda part: part.roles.backward_node) >= 0
+    return bool(2 * (helping | inside).sum() > len(started))
+
+
+_DDP_DESIGN_PAGE = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
+_BACKEND = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|hccl|xccl):.*", re.DOTALL)  # annotations of torch.distributed
+_FASTEST = 0.1  # of equal collectives: how long the transfer takes; the rest of the others is waiting
+_ESTIMATE = re.compile(r"(?:How much of this|No waiting for|At least).*(?:are equal|collectives show|equal ones\))\.")
+_TOLD = 0.001  # of their time: less is not told
+
+
+@rule("exposed_comm")
+def exposed_comm(profile: Profile) -> Iterator[Finding]:
+    """`exposed_comm`: how much communication nothing overlaps, and how much is waiting for ranks that arrive late."""
+    if profile.trace.device == "cpu":
+        yield from _on_a_cpu(profile)
+        return
+    mean, pieces = profile.means["wall"], profile.attribution.pieces
+    chosen = pieces.of("gpu_comm")
+    if mean is None or not (chosen & profile.counted[pieces.step]).any():
+        return
+    claim = pieces.union(chosen)
+    rows = kernels(profile, lambda events: events.roles.communication)
+    events = profile.trace.events_at(rows)
+    kinds, collectives = _kinds(profile, rows)
+    worst = int(np.bincount(kinds, claim.within(events.ts_ns, events.end_ns)).argmax())
+    steps = Steps.of(profile)
+    low, high = steps.low, steps.high
+    exposed, running = (float(union.within(low, high).mean()) for union in (claim, time_of(profile, rows)))
+    started = profile.trace.links.launch(rows)
+    per_step, waiting = len(rows) / len(low), _waiting(profile, rows, kinds, started)
+    yield Finding(
+        "exposed_comm",
+        f"Exposed communication, most of all {_called(collectives[worst])}",
+        why=f"The GPU communicates without computing for {duration(exposed, like=mean.step_ns)} of "
+        f"{duration(mean.step_ns)} a step: {percent(exposed / running)} of its communication time, in "
+        f"{many(round(per_step, 1), 'collective')} a step. {_said(waiting)}.",
+        claim=claim,
+        where=collectives[worst],
+        evidence=evidence(profile, rows[kinds == worst]),
+        do=advice(
+            profile,
+            kind_of(_name(collectives[worst])),
+            rows,
+            started[kinds == worst],
+            Spent(mean.step_ns, running, exposed, waiting),
+        ),
+        link=_DDP_DESIGN_PAGE,
+    )
+
+
+def _on_a_cpu(profile: Profile) -> Iterator[Finding]:
+    mean, trace, pieces = profile.means["wall"], profile.trace, profile.attribution.pieces
+    claim, steps = profile.waits_in_collectives, Steps.of(profile)
+    waited = steps.mean(claim)
+    if mean is None or not waited:
+        return
+    spans = trace.labels.fits(BACKEND_SPAN)
+    rows = trace.where(lambda part: (part.roles.kind == USER) & spans[part.name_codes])
+    rows = rows[profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
+    names, kinds = np.unique(trace.name_codes[rows], return_inverse=True)
+    worst = int(np.bincount(kinds, claim.within(trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows])).argmax())
+    in_step = np.flatnonzero(profile.counted[pieces.step])
+    longest = int(in_step[claim.within(pieces.start[in_step], pieces.end[in_step]).argmax()])
+    where = replace(where_of_piece(profile, longest), operator=trace.names[names[worst]])
+    per_step, waiting = len(rows) / profile.counted_steps, _waiting(profile, rows, kinds, rows)
+    yield Finding(
+        "exposed_comm",
+        f"The host waits in collectives{where.at}, most of all {_called(where)}",
+        why=f"It waits for {duration(waited, like=mean.step_ns)} of {duration(mean.step_ns)} a step, in "
+        f"{many(round(per_step, 1), 'collective')} a step. {_said(waiting)}.",
+        claim=claim,
+        where=where,
+        evidence=evidence(profile, rows[kinds == worst]),
+        do=advice(
+            profile, kind_of(_name(where)), rows, rows[kinds == worst], Spent(mean.step_ns, waited, waited, waiting)
+        ),
+        link=_DDP_DESIGN_PAGE,
+        confidence="inferred",
+    )
+
+
+def _kinds(profile: Profile, rows: Ints) -> tuple[Ints, list[Where]]:
+    """Which collective each kernel belongs to – by kernel, the backend's annotation, and the span that the program
+    named around it – and what these collectives are."""
+    trace = profile.trace
+    launches = trace.links.launch(rows)
+    backend = trace.labels.fits(_BACKEND)
+    around = [
+        enclosing(trace, launches, lambda part: (part.roles.kind == USER) & backend[part.name_codes]),
+        enclosing(
+            trace, launches, lambda part: (part.roles.kind == USER) & ~part.roles.step & ~backend[part.name_codes]
+        ),
+    ]
+    names = [np.where(each >= 0, trace.name_codes[np.maximum(each, 0)], -1) for each in around]
+    keys, kinds = np.unique(np.stack([trace.name_codes[rows], *names], axis=1), axis=0, return_inverse=True)
+    texts = [[trace.names[code] if code >= 0 else None for code in key] for key in keys.tolist()]
+    return kinds.ravel(), [Where(kernel=kernel, operator=call, module=span) for kernel, call, span in texts]
+
+
+def _called(where: Where) -> str:
+    return f"{_name(where)} in {where.module}" if where.module else _name(where)
+
+
+def _name(where: Where) -> str:
+    return where.operator or short_kernel(where.kernel or "")
+
+
+def _waiting(profile: Profile, rows: Ints, kinds: Ints, started: Ints) -> float | None:
+    """The share of the collectives' time that is known to be waiting for other ranks; None where no two are equal.
+
+    `started` has for each of them the event that started it, which tells its step. Equal are those of the same kind,
+    group and size, or where sizes are not recorded, those at the same place in their steps. They need the same time to
+    transfer what they transfer: the fastest tenth of them shows how long.
+    """
+    trace = profile.trace
+    steps = trace.steps.of(trace.ts_ns[started])
+    places: Counter[tuple[int, int]] = Counter()
+    equal: dict[Hashable, list[int]] = {}
+    for index, said in enumerate(collective_arguments(trace, rows, rank=0, world_size=None)):
+        at = int(kinds[index]), int(steps[index])
+        by_place = (at[0], places[at])
+        places[at] += 1
+        by_size = (said.kind, said.group, said.size_bytes)
+        equal.setdefault(by_place if said.size_bytes is None else by_size, []).append(int(rows[index]))
+    calls = [trace.dur_ns[some] for some in equal.values() if len(some) > 1]
+    waited = sum(float(np.maximum(dur - np.quantile(dur, _FASTEST, method="lower"), 0).sum()) for dur in calls)
+    return waited / float(trace.dur_ns[rows].sum()) if calls else None
+
+
+def _said(waiting: float | None) -> str:
+    if waiting is None:
+        return "How much of this is waiting for other ranks cannot be known, because no two collectives are equal"
+    if waiting < _TOLD:
+        return "No waiting for other ranks is known, as far as equal collectives show"
+    return (
+        f"At least {percent(waiting)} of the collectives' time is waiting for other ranks (estimated as time above the "
+        "fastest of equal ones)"
+    )
+
+
+def as_all_ranks_show(finding: Finding, waiting: float) -> Finding:
+    """The finding with the share of the collectives' time that is waiting, which one rank can only estimate."""
+    known = f"{percent(waiting)} of the collectives' time is waiting for other ranks."
+    return replace(finding, why=_ESTIMATE.sub(known, finding.why), do=as_ranks_wait(finding.do, waiting))
+
+
+_FORWARD = re.compile(r"DistributedDataParallel\.forward")
+_BROADCAST = re.compile(r"c10d::broadcast_|(nccl|rccl|xccl|hccl):_?broadcast.*")
+_DDP_CLASS_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+
+
+@rule("buffer_broadcast")
+def buffer_broadcast(profile: Profile) -> Iterator[Finding]:
+    """`buffer_broadcast`, which is not one of `VERDICTS`: broadcasts inside of DDP's forward, as far as exposed."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    rows = kernels(profile, lambda events: events.roles.communication)
+    for pattern in (_FORWARD, _BROADCAST):
+        rows = rows[_inside(trace, trace.links.launch(rows), trace.labels.fits(pattern))]
+    if not len(rows):
+        return
+    steps, broadcasts = Steps.of(profile), time_of(profile, rows)
+    claim = broadcasts.minus(broadcasts.minus(pieces.union(pieces.of("gpu_comm"))))
+    yield Finding(
+        "buffer_broadcast",
+        "DistributedDataParallel broadcasts its buffers before each forward pass",
+        why=f"{many(round(len(rows) / len(steps.low), 1), 'broadcast')} a step, during which the GPU computes nothing "
+        f"for {duration(steps.mean(claim))}.",
+        do="Pass broadcast_buffers=False: each rank then keeps buffers of its own, such as the running statistics "
+        "of BatchNorm (or use SyncBatchNorm, which agrees on them anyway).",
+        where=Where(operator="c10d::broadcast_", module="DistributedDataParallel"),
+        evidence=evidence(profile, rows),
+        link=_DDP_CLASS_PAGE,
+        claim=claim,
+    )
+
+
+def _inside(trace: Trace, launches: Ints, named: Bools) -> Bools:
+    """Which of the calls are made in an event with one of these names."""
+    inside: Bools = enclosing(trace, launches, lambda part: part.roles.host & named[part.name_codes]) >= 0
+    return inside
+
+
+_USUAL_NS = 50_000  # for the event that a stream waits for, and the launch itself
+_BUSY = 0.5  # of the time: else it is not other kernels that the collective waits for
+_NCCL_PAGE = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"
+
+
+@rule("late_collectives")
+def late_collectives(profile: Profile) -> Iterator[Finding]:
+    """`late_collectives`, which is not one of `VERDICTS`: the exposed time that beginning when ready would save."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    rows = kernels(profile, lambda events: events.roles.communication)
+    late = _late_ns(profile, rows)
+    rows, late = rows[late > _USUAL_NS], late[late > _USUAL_NS]
+    if not len(rows):
+        return
+    start = trace.ts_ns[rows]
+    computing = time_of(profile, kernels(profile, lambda events: ~events.roles.communication))
+    crowded = computing.within(start - late, start) >= _BUSY * late
+    rows, late = rows[crowded], late[crowded]
+    if not len(rows):
+        return
+    end = trace.ts_ns[rows] + trace.dur_ns[rows]
+    sooner = Union.of(end - np.minimum(late, trace.dur_ns[rows]), end)
+    claim = sooner.minus(sooner.minus(pieces.union(pieces.of("gpu_comm"))))
+    number = many(round(len(rows) / len(Steps.of(profile).low), 1), "collective")
+    yield Finding(
+        "late_collectives",
+        "Collectives begin late on a busy GPU",
+        why=f"{number} a step could begin earlier, by {duration(float(late.max()))} at most: all that was submitted "
+        "before is done, but kernels of other streams keep the GPU busy.",
+        do="Let collectives go first: TORCH_NCCL_HIGH_PRIORITY=1, or "
+        "ProcessGroupNCCL.Options(is_high_priority_stream=True) for init_process_group.",
+        where=Where(kernel=trace.names[trace.name_codes[rows[late.argmax()]]]),
+        evidence=evidence(profile, rows),
+        link=_NCCL_PAGE,
+        claim=claim,
+        confidence="inferred",
+    )
+
+
+def _late_ns(profile: Profile, rows: Ints) -> Ints:
+    """How long after it could have begun each of these kernels begins.
+
+    A kernel can wait for nothing but its launch and what was submitted before it. Of CUDA graphs nothing is known,
+    since all their kernels are submitted at once.
+    """
+    trace = profile.trace
+    every = kernels(profile, lambda events: events.roles.gpu)
+    launches, of_rows = trace.links.launch(every), trace.links.launch(rows)
+    every, launches = every[launches >= 0], launches[launches >= 0]
+    submitted = trace.ts_ns[launches]
+    order = np.argsort(submitted, kind="stable")
+    done = np.maximum.accumulate((trace.ts_ns[every] + trace.dur_ns[every])[order])
+    before = np.searchsorted(submitted[order], trace.ts_ns[of_rows]) - 1
+    earlier = np.where(before >= 0, done[np.maximum(before, 0)] if len(done) else 0, 0)
+    ready = np.maximum(earlier, trace.ts_ns[of_rows] + trace.dur_ns[of_rows])
+    known = (of_rows >= 0) & ~trace.events_at(np.maximum(of_rows, 0)).roles.graph_launch
+    return np.where(known, np.maximum(trace.ts_ns[rows] - ready, 0), 0).astype(np.int64)

@@ -1,0 +1,255 @@
+"""Do matrix products use the GPU as they could? Rows that are not aligned for vector loads, attention that is computed
+from products and a softmax, which write the matrix of scores to memory each time, and products without tensor cores.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tracekit.findings import Finding, rule
+from tracekit.findings.kernels import blaming, costliest, kernels, named, operator_names, share_of_work
+from tracekit.intervals import Ints
+from tracekit.kernel_class import kernel_class, without_parameters
+from tracekit.profile import Profile
+from tracekit.trace import Trace
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.rereading import Arguments
+from tracekit.units import many, percent
+
+_PRODUCT_CLASSES = ("matmul", "convolution")
+_INPUTS = 3  # matrices among the first inputs are operands, what is added, a gradient or, in the end, the result
+
+
+def sizes_of(profile: Profile, rows: Ints) -> str:
+    """` (operands 5185×1024 and 1024×1024)`, to end a clause: those that take most time; empty without shapes."""
+    trace, sample = profile.trace, profile.sample
+    times: dict[str, int] = {}
+    asked = np.isin(sample.kernels, rows)
+    for row, operator in zip(sample.kernels[asked].tolist(), sample.operators[asked].tolist(), strict=True):
+        arguments = sample.known.get(operator)
+        name = trace.names[trace.name_codes[operator]]
+        if arguments is None or kernel_class("", name) not in _PRODUCT_CLASSES:
+            continue
+        if sizes := _operands(name, arguments):
+            times[sizes] = times.get(sizes, 0) + int(trace.dur_ns[row])
+    return f" (operands {max(times, key=lambda each: times[each])})" if times else ""
+
+
+def _operands(name: str, arguments: Arguments) -> str:
+    matrices = [dims for dims in (arguments.inputs or [])[:_INPUTS] if len(dims) > 1]
+    after_another = "add" in name or "backward" in name  # what is added and the gradient come before the operands
+    operands = matrices[-2:] if after_another else matrices[:2]
+    return " and ".join("×".join(map(str, dims)) for dims in operands) if len(operands) == 2 else ""
+
+
+_PRODUCT = re.compile(r"aten::(bmm|baddbmm)(_out)?")
+_SOFTMAX = re.compile(r"aten::_?(safe_)?softmax(_backward_data)?(_out)?")
+_BETWEEN = re.compile(
+    r"aten::(mul|div|add|sub|masked_fill|where|tril|triu|native_dropout(_backward)?|dropout|bernoulli|fill|zero|copy|clone"
+    r"|_to_copy|to|contiguous|_?softmax|expand|neg)_?"
+)
+_MOST = 8  # kernels between a product and the softmax: scaling, masks, dropout, changes of the type
+_PRODUCTS_BESIDE = 2  # on either side; in the backward pass, a product has two gradients
+_NO, _IS_PRODUCT, _IS_SOFTMAX, _IS_BETWEEN = range(4)
+
+
+class Attention(NamedTuple):
+    """The kernels of all counted steps that compute attention, and the softmax in each."""
+
+    rows: Ints
+    softmax: Ints
+
+
+def attention(profile: Profile) -> Attention:
+    """The attention that the operators of the program spell out.
+
+    On one stream and in one step, a softmax belongs to attention if products of batches of matrices come right before
+    and right after it, with nothing but scaling, masking, dropout and copies in between.
+    """
+    trace = profile.trace
+    rows = kernels(profile, lambda events: ~events.roles.communication)
+    launches = trace.links.launch(rows)
+    rows = rows[np.lexsort((launches, trace.track[rows]))]
+    operators, steps = operator_names(profile, rows), trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
+    queue = np.stack((trace.track[rows].astype(np.int64), steps.astype(np.int64)))
+    names = trace.names
+    kinds = np.array([_kind(name) for name in names] + [_NO], np.int64)[operators]  # −1, for none, is the last
+    chosen, found = np.zeros(len(rows), bool), []
+    for at in np.flatnonzero(kinds == _IS_SOFTMAX).tolist():
+        before, after = (_reach(kinds, queue, at, direction) for direction in (-1, 1))
+        if before is not None and after is not None:
+            chosen[before : after + 1] = True
+            found.append(at)
+    return Attention(np.sort(rows[chosen]), np.sort(rows[found]))
+
+
+def _kind(name: str) -> int:
+    patterns = ((_PRODUCT, _IS_PRODUCT), (_SOFTMAX, _IS_SOFTMAX), (_BETWEEN, _IS_BETWEEN))
+    return next((kind for pattern, kind in patterns if pattern.fullmatch(name)), _NO)
+
+
+def _reach(kinds: Ints, queue: Ints, at: int, direction: int) -> int | None:
+    """The outermost product on that side of the softmax; None where none comes next to it."""
+    products: list[int] = []
+    for distance in range(1, _MOST + _PRODUCTS_BESIDE + 1):
+        index = at + direction * distance
+        if not 0 <= index < len(kinds) or (queue[:, index] != queue[:, at]).any() or kinds[index] == _NO:
+            break
+        if kinds[index] == _IS_PRODUCT:
+            products.append(index)
+        elif products or kinds[index] == _IS_SOFTMAX or distance > _MOST:
+            break
+        if len(products) == _PRODUCTS_BESIDE:
+            break
+    return products[-1] if products else None
+
+
+_ALIGNMENT_PAGE = (
+    "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html#requirements-tc"
+)
+# CUTLASS names how many numbers its kernels load at once. Without tensor cores (simt) that is always one.
+_UNALIGNED = re.compile(r"tensorop.*_align[12](?!\d)")
+
+
+@rule("unaligned_products")
+def unaligned_products(profile: Profile) -> Iterator[Finding]:
+    """`unaligned_products`, which is not one of `VERDICTS`: tensor-core kernels that load 1 or 2 numbers at a time.
+
+    The products of attention are left to `unfused_attention`: fused attention needs no padding.
+    """
+    rows = kernels(profile, named(profile, lambda name: _UNALIGNED.search(name) is not None))
+    rows = np.setdiff1d(rows, attention(profile).rows)
+    if len(rows):
+        share = percent(share_of_work(profile, rows))
+        yield blaming(
+            profile,
+            rows,
+            Finding(
+                "unaligned_products",
+                "Matrix products with unaligned operands",
+                why=f"They are {share} of the GPU's work{sizes_of(profile, rows)}.",
+                do="Pad the inner sizes (features, vocabulary, sequence) to multiples of 8, or of 16 for one-byte "
+                "types, so that kernels that load whole vectors can be chosen.",
+                link=_ALIGNMENT_PAGE,
+            ),
+        )
+
+
+_ATTENTION_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html"
+# What scaled_dot_product_attention calls if it cannot fuse.
+_BY_TORCH = re.compile(r"aten::_scaled_dot_product_attention_math.*")
+_MOSTLY = 0.5  # of the softmaxes
+
+
+@rule("unfused_attention")
+def unfused_attention(profile: Profile) -> Iterator[Finding]:
+    """`unfused_attention`, which is not one of `VERDICTS`: products, scaling, masks and the softmax of attention."""
+    rows, softmax = attention(profile)
+    if not len(rows):
+        return
+    trace = profile.trace
+    called = trace.labels.fits(_BY_TORCH)
+    inside = enclosing(trace, trace.links.launch(softmax), lambda part: part.roles.host & called[part.name_codes])
+    by_torch = (inside >= 0).mean() > _MOSTLY
+    number = many(round(len(softmax) / profile.counted_steps, 1), "softmax", "softmaxes")
+    fused = ", which scaled_dot_product_attention does not fuse here" if by_torch else ""
+    advice = (
+        "Find out why no fused kernel fits: under `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)` "
+        "the call warns what it cannot do (a mask, a type, a head size)."
+        if by_torch
+        else "Use torch.nn.functional.scaled_dot_product_attention, which keeps the scores out of memory; in a library "
+        'that offers a choice, choose it (attn_implementation="sdpa").'
+    )
+    yield blaming(
+        profile,
+        rows,
+        Finding(
+            "unfused_attention",
+            "Attention is not fused",
+            why=f"{percent(share_of_work(profile, rows))} of the GPU's work is attention{fused}: {number} a step "
+            f"between batched products{sizes_of(profile, rows)}.",
+            do=advice,
+            link=_ATTENTION_PAGE,
+            confidence="inferred",
+        ),
+    )
+
+
+_TF32_PAGE = "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"
+# cuBLAS and cuDNN say `sgemm` and `scudnn` for fp32 on the ordinary cores, CUTLASS `simt`; those of tensor cores are
+# named by their instruction: s1688, s16816, s884, wgmma.
+_FP32 = re.compile(
+    r"(?:^|_)sgemm(?:_|Ex)|simt_sgemm|(?:^|_)scudnn_|convolve_sgemm|(?:dgrad|wgrad)\w*engine<float|gemmSN_\w+<float"
+    r"|gemmk1_kernel<(?:int, )?float"
+)
+_TENSOR = re.compile(r"tensorop|s884|s1688|s16816|wgmma|tf32|bf16|fp16|h884")
+_HALF = re.compile(r"bf16|fp16|f16|h884|hgemm|half|bfloat16")
+_ARCHITECTURES = {"maxwell": 5, "pascal": 6, "volta": 7, "turing": 7, "ampere": 8, "hopper": 9, "sm80": 8, "sm90": 9}
+_FIRST, _FIRST_WITH_TF32 = 7, 8  # compute capability, major
+
+
+@rule("without_tensor_cores")
+def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
+    """`without_tensor_cores`, which is not one of `VERDICTS`: products in fp32 on a GPU that has tensor cores."""
+    rows = kernels(profile, named(profile, _on_ordinary_cores))
+    if not len(rows):
+        return
+    major = _major(profile.trace, costliest(profile, rows)[0].kernel or "")
+    if major is not None and major < _FIRST:
+        return
+    yield blaming(
+        profile,
+        rows,
+        Finding(
+            "without_tensor_cores",
+            "fp32 without tensor cores",
+            why=f"Such matrix products and convolutions are {percent(share_of_work(profile, rows))} of the GPU's "
+            f"work{sizes_of(profile, rows)}.",
+            do=_advice(
+                major,
+                others_are_half=bool(len(kernels(profile, named(profile, _in_half)))),
+                geforce=any("GeForce" in str(each.get("name")) for each in profile.trace.gpus),
+            ),
+            link=_TF32_PAGE,
+        ),
+    )
+
+
+def _on_ordinary_cores(name: str) -> bool:
+    name = without_parameters(name)
+    return _FP32.search(name) is not None and _TENSOR.search(name) is None
+
+
+def _in_half(name: str) -> bool:
+    return kernel_class(name) in ("matmul", "convolution") and _HALF.search(without_parameters(name)) is not None
+
+
+def _major(trace: Trace, kernel: str) -> int | None:
+    """The GPU's major compute capability, from the trace or from the kernel's name; None where neither has it."""
+    listed = (each["computeMajor"] for each in trace.gpus if isinstance(each.get("computeMajor"), int))
+    if (major := next(listed, None)) is not None:
+        return int(major)
+    return next((major for name, major in _ARCHITECTURES.items() if name in kernel), None)
+
+
+def _advice(major: int | None, *, others_are_half: bool, geforce: bool) -> str:
+    if others_are_half:
+        return (
+            "Other products of this training run in half precision already: let these run under torch.autocast, too, "
+            'or allow TF32 for them (torch.set_float32_matmul_precision("high")).'
+        )
+    if major is not None and major < _FIRST_WITH_TF32:
+        return "Run them in half precision, which this GPU's tensor cores support: torch.autocast and a GradScaler."
+    if geforce:
+        # GeForce cards since Ampere have as many TFLOPS in TF32 as in fp32, and twice as many in half precision (with
+        # sums in fp32): white papers of GA102, AD102 and GB202.
+        return (
+            "Run under torch.autocast with bfloat16, whose peak is twice that of fp32 on a GeForce. There, TF32 "
+            '(torch.set_float32_matmul_precision("high")) has no higher peak than fp32: measure whether it helps.'
+        )
+    return (
+        'Allow TF32 (torch.set_float32_matmul_precision("high"); for convolutions torch.backends.cudnn.allow_tf32), or '
+        "run under torch.autocast with bfloat16. Sizes that are multiples of 8 suit tensor cores best."
+    )

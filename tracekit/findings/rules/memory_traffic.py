@@ -1,0 +1,134 @@
+"""Do elementwise kernels move memory more slowly than the GPU could, or more of it than needed, each reading what the
+one before it wrote?
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracekit.findings import Finding, rule
+from tracekit.findings.bandwidth import ELEMENTWISE, achieved, moved
+from tracekit.findings.compiler_advice import is_compiled
+from tracekit.findings.kernels import alike, blaming, kernels, of_classes
+from tracekit.findings.one_by_one import optimizer_setting
+from tracekit.intervals import Bools, Ints, Union, runs
+from tracekit.profile import Profile
+from tracekit.units import count, many, percent, size
+
+_LOW = 0.5  # of the peak: plain kernels on contiguous tensors reach more than three quarters
+_MEMORY_FORMAT_PAGE = "https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html"
+
+
+@rule("memory_bandwidth")
+def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
+    """`memory_bandwidth`, which is not one of `VERDICTS`: what such kernels would gain at the peak."""
+    reached = achieved(profile)
+    if reached is None or reached.peak is None:
+        return
+    low = reached.per_second < _LOW * reached.peak
+    if not low.any():
+        return
+    trace, slow = profile.trace, reached.rows[low]
+    rows = alike(profile, slow)
+    rate = float(reached.bytes[low].sum() / trace.dur_ns[slow].sum()) * 1e9
+    events = trace.events_at(rows)
+    gained = np.round(trace.dur_ns[rows] * (1 - rate / reached.peak)).astype(np.int64)
+    yield blaming(
+        profile,
+        rows,
+        Finding(
+            "memory_bandwidth",
+            "Low memory bandwidth of elementwise kernels",
+            why=f"Large ones move {size(rate)}/s, {percent(rate / reached.peak)} of the peak of {reached.device}.",
+            claim=Union.of(events.end_ns - gained, events.end_ns),
+            do="Give them contiguous tensors of one memory format, whose rows are read in order; fused "
+            f"{'inside of the compiled function' if is_compiled(profile) else 'by torch.compile'}, they move less to "
+            "begin with.",
+            link=_MEMORY_FORMAT_PAGE,
+            confidence="inferred",
+        ),
+    )
+
+
+_COMPILE_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+_WORTH_SAYING = 1 << 20  # bytes a step
+
+
+@dataclass(frozen=True)
+class _Chains:
+    """Elementwise kernels that follow each other on one stream in one step."""
+
+    number: int
+    handing_on: Ints  # the rows of all but the last kernel of each
+    shorter: Ints  # of all but the longest: those that a single kernel would save
+
+
+_EAGER = "under torch.compile,"
+_COMPILED = "inside of the compiled function, without graph breaks between them,"
+
+
+@rule("unfused_elementwise")
+def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
+    """`unfused_elementwise`, which is not one of `VERDICTS`: all but the longest kernel of each chain, at most."""
+    trace = profile.trace
+    rows = kernels(profile, lambda events: ~events.roles.communication)
+    rows = rows[np.lexsort((rows, trace.track[rows]))]  # stream by stream
+    chains = _chains(profile, rows, _is_fusible(profile, rows))
+    if not chains.number:
+        return
+    steps, found = profile.counted_steps, optimizer_setting(profile)
+    of_optimizer = f"; {found} does so for the optimizer" if found else ""
+    yield blaming(
+        profile,
+        chains.shorter,
+        Finding(
+            "unfused_elementwise",
+            "Elementwise kernels follow one another unfused",
+            why=f"{count(round((len(chains.shorter) + chains.number) / steps))} a step, in "
+            f"{many(round(chains.number / steps), 'chain')}{_bytes_saved(profile, chains)}.",
+            do=f"Fuse them: {_COMPILED if is_compiled(profile) else _EAGER} one kernel is made of each chain, "
+            f"which reads and writes memory only once{of_optimizer}.",
+            link=_COMPILE_PAGE,
+            confidence="inferred",
+        ),
+    )
+
+
+def _bytes_saved(profile: Profile, chains: _Chains) -> str:
+    """What is written only for the next in the chain to read, where the shapes are known."""
+    work = moved(profile)
+    between = np.isin(work.rows, chains.handing_on)
+    if not between.any():
+        return ""
+    asked = np.isin(profile.sample.kernels, chains.handing_on).sum()
+    saved = 2 * int(work.written[between].sum())
+    if saved < _WORTH_SAYING:
+        return ""
+    least = "at least " if between.sum() < asked else ""
+    return (
+        f", writing to memory and reading back {least}{size(saved)} a step that a fused kernel would keep in registers"
+    )
+
+
+def _is_fusible(profile: Profile, rows: Ints) -> Bools:
+    """Which of them are elementwise kernels that are not fused yet."""
+    fused = np.fromiter(("triton" in name for name in profile.trace.names), bool, len(profile.trace.names))
+    fusible: Bools = of_classes(profile, rows, ELEMENTWISE) & ~fused[profile.trace.name_codes[rows]]
+    return fusible
+
+
+def _chains(profile: Profile, rows: Ints, fusible: Bools) -> _Chains:
+    """The chains among kernels in order of their streams and starts."""
+    trace = profile.trace
+    dur, step = trace.dur_ns[rows], trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
+    step_and_track = (step + 1) * len(trace.tracks) + trace.track[rows]
+    bounds = runs(np.where(fusible, step_and_track, -1))
+    sizes = np.diff(bounds)
+    chain = np.repeat(np.arange(len(sizes)), sizes)
+    longest_first = np.lexsort((-dur, chain))
+    chained = fusible & (sizes[chain] > 1)
+    shorter, handing_on = chained.copy(), chained.copy()
+    shorter[longest_first[bounds[:-1]]] = False
+    handing_on[bounds[1:] - 1] = False
+    return _Chains(int((fusible[bounds[:-1]] & (sizes > 1)).sum()), rows[handing_on], rows[shorter])

@@ -1,0 +1,216 @@
+"""What does a trace say about each of its collectives: which one it is, how many bytes it moves, in which process
+group, and which kind of parallelism that group serves?
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.intervals import Bools, Ints
+from tracekit.trace import Trace
+from tracekit.trace.columns import values
+from tracekit.trace.enclosing import enclosing
+from tracekit.trace.rows import Events
+
+_KINDS = (
+    ("all_reduce", re.compile(r"all_?reduce", re.IGNORECASE)),
+    ("reduce_scatter", re.compile(r"reduce_?scatter", re.IGNORECASE)),
+    ("all_gather", re.compile(r"all_?gather", re.IGNORECASE)),
+    ("all_to_all", re.compile(r"all_?to_?all|dispatch|combine", re.IGNORECASE)),
+    ("send_recv", re.compile(r"send|recv", re.IGNORECASE)),
+    ("broadcast", re.compile(r"broadcast", re.IGNORECASE)),
+    ("reduce", re.compile(r"reduce", re.IGNORECASE)),
+    ("barrier", re.compile(r"barrier", re.IGNORECASE)),
+    ("gather", re.compile(r"gather", re.IGNORECASE)),
+    ("scatter", re.compile(r"scatter", re.IGNORECASE)),
+)
+SAME_SIZE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")  # on every rank
+ONE_SIDED = ("broadcast", "reduce", "gather", "scatter", "send_recv")  # some rank may be done before the others
+
+
+def kind_of(name: str) -> str:
+    """The collective that a name indicates; `other` if it indicates none."""
+    return next((kind for kind, pattern in _KINDS if pattern.search(name)), "other")
+
+
+_RECORD = "record_param_comms"
+
+
+@dataclass(frozen=True)
+class Group:
+    """A process group as a trace describes it; None for what the trace does not say."""
+
+    name: str
+    description: str | None
+    members: tuple[int, ...] | None
+    size: int | None
+
+    @property
+    def label(self) -> str:
+        """`mesh_tp #3`: the program's description, and the name, which distinguishes groups with equal descriptions."""
+        called = self.description if self.description not in (None, *_SAYS_NOTHING) else ""
+        return f"{called} #{self.name}".strip()
+
+    @property
+    def count(self) -> int | None:
+        """How many ranks it has."""
+        return self.size if self.size else len(self.members) if self.members else None
+
+
+@dataclass(frozen=True)
+class CollectiveArguments:
+    """The arguments of one collective; what is not recorded is None."""
+
+    kind: str
+    group: Group | None
+    size_bytes: int | None  # as nccl-tests counts it: for gathering and scattering, the whole buffer
+    seq: int | None
+    ranks: int | None  # how many take part
+
+
+def collective_arguments(trace: Trace, rows: Ints, rank: int, world_size: int | None) -> list[CollectiveArguments]:
+    """For each communication kernel, or span of a backend, what is recorded about it: in its own arguments, in those of
+    the call that launched it, or only in its name."""
+    groups = groups_of(trace.meta)
+    lines: list[dict[str, Any]] = trace.communications.to_pylist()
+    described_rows = rows_of(trace, trace.communications)
+    line_of = {row: line for row, line in zip(described_rows.tolist(), lines, strict=True) if row >= 0}
+    around = _around(trace, rows, described_rows) if trace.device == "gpu" else [np.full(len(rows), -1)]
+    entries = []
+    for index, row in enumerate(rows.tolist()):
+        known = (line_of.get(each) for each in (row, *(int(outer[index]) for outer in around)))
+        line: Mapping[str, Any] = next((each for each in known if each is not None and _says(each)), {})
+        entries.append(_arguments_of(line, trace.names[trace.name_codes[row]], groups, rank, world_size))
+    return entries
+
+
+def _says(line: Mapping[str, Any]) -> bool:
+    return line["collective"] is not None or line["input_bytes"] is not None
+
+
+def _around(trace: Trace, rows: Ints, described_rows: Ints) -> list[Ints]:
+    """For each kernel the call that records a collective around its launch, and the span of the backend there."""
+    says = np.zeros(len(trace.names), bool)
+    says[trace.name_codes[described_rows[described_rows >= 0]]] = True
+    records = np.array([name == _RECORD for name in trace.names], bool)
+    launches = trace.links.launch(rows)
+
+    def among(names: Bools) -> Ints:
+        def asked(part: Events) -> Bools:
+            chosen: Bools = part.roles.host & names[part.name_codes]
+            return chosen
+
+        return enclosing(trace, launches, asked)
+
+    return [among(says & records), among(says & ~records)]
+
+
+def _arguments_of(
+    line: Mapping[str, Any], name: str, groups: Mapping[str, Group], rank: int, world_size: int | None
+) -> CollectiveArguments:
+    said = line.get("collective")
+    kind = kind_of(said or line.get("name") or name)
+    group = _group(line, groups) if said is not None else None
+    if said is not None and kind == "send_recv":
+        group = _pair(group, line, rank)
+    ranks = group.count if group is not None and group.count else world_size
+    return CollectiveArguments(kind, group, _size_bytes(line, kind, ranks), line.get("seq"), ranks)
+
+
+def _group(line: Mapping[str, Any], groups: Mapping[str, Group]) -> Group | None:
+    name = line["group"]
+    if name is None:
+        return None
+    listed = groups.get(name)
+    members = line["members"] or (listed.members if listed is not None else None)
+    description = line["description"] or (listed.description if listed is not None else None)
+    return Group(name, description, tuple(members) if members is not None else None, line["group_size"])
+
+
+def _pair(group: Group | None, line: Mapping[str, Any], rank: int) -> Group | None:
+    """For data sent from one rank to another, these two ranks."""
+    source = line["source"] if line["source"] is not None else rank
+    destination = line["destination"] if line["destination"] is not None else rank
+    if group is None or source == destination:
+        return None
+    return Group(f"{group.name}: {source} → {destination}", group.description, (source, destination), 2)
+
+
+def _size_bytes(line: Mapping[str, Any], kind: str, ranks: int | None) -> int | None:
+    element, inside, outside = (line.get(key) for key in ("element_bytes", "in_elements", "out_elements"))
+    if element is None or (inside is None and outside is None):
+        given = line.get("input_bytes")
+        if kind not in ("all_gather", "gather") or given is None:
+            return given
+        return given * ranks if ranks else None
+    match kind:
+        case "barrier":
+            elements = 0
+        case "gather":
+            elements = (inside or 0) * (ranks or 1)
+        case "scatter":
+            elements = (outside or 0) * (ranks or 1)
+        case _:
+            elements = max(inside or 0, outside or 0)
+    return int(element * elements)
+
+
+# The names that frameworks give their groups: `mesh_tp` (DeviceMesh), `TENSOR_MODEL_PARALLEL_GROUP` (Megatron), and so
+# on. The first pattern that matches decides: `TENSOR_AND_DATA_PARALLEL_GROUP` counts as tensor parallel.
+_ROLES = (
+    ("pipeline parallel", re.compile(r"pipeline|(?:^|[_\W])pp(?:$|[_\W])", re.IGNORECASE)),
+    ("tensor parallel", re.compile(r"tensor|(?:^|[_\W])tp(?:$|[_\W])", re.IGNORECASE)),
+    ("expert parallel", re.compile(r"expert|(?:^|[_\W])ep(?:$|[_\W])", re.IGNORECASE)),
+    ("data parallel", re.compile(r"data|fsdp|shard|replicate|(?:^|[_\W])d?dp(?:$|[_\W])", re.IGNORECASE)),
+    ("context parallel", re.compile(r"context|sequence|(?:^|[_\W])[cs]p(?:$|[_\W])", re.IGNORECASE)),
+)
+_SAYS_NOTHING = ("undefined", "")
+
+
+def groups_of(meta: Mapping[str, Any]) -> dict[str, Group]:
+    """The groups that `distributedInfo` lists, by name."""
+    distributed = meta.get("distributedInfo")
+    listed = distributed.get("pg_config") if isinstance(distributed, dict) else None
+    groups = {}
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict) and isinstance(name := each.get("pg_name"), str):
+            ranks, size, called = each.get("ranks"), each.get("pg_size"), each.get("pg_desc")
+            whole = isinstance(ranks, list) and ranks and all(isinstance(rank, int) for rank in ranks)
+            groups[name] = Group(
+                name,
+                called if isinstance(called, str) else None,
+                tuple(sorted(ranks)) if whole and isinstance(ranks, list) else None,
+                size if isinstance(size, int) else None,
+            )
+    return groups
+
+
+def role_of(label: str | None, kinds: set[str]) -> tuple[str | None, bool]:
+    """Which parallelism a group serves, and whether that is inferred from what it does, not from its name."""
+    for role, pattern in _ROLES:
+        if label is not None and pattern.search(label):
+            return role, False
+    if kinds and kinds <= {"send_recv"} and label is not None:
+        return "pipeline parallel", True
+    return None, False
+
+
+def rows_of(trace: "Trace", table: pa.Table) -> Ints:
+    """The event that each row of a table describes, by its start, process, thread and name; −1 for none."""
+    starts = values(table["ts_ns"])
+    low, high = np.searchsorted(trace.ts_ns, starts, side="left"), np.searchsorted(trace.ts_ns, starts, side="right")
+    threads = zip(trace.tracks["pid"].to_pylist(), trace.tracks["tid"].to_pylist(), strict=True)
+    tracks = {thread: row for row, thread in enumerate(threads)}
+    wanted = zip(*(table[name].to_pylist() for name in ("pid", "tid", "name")), strict=True)
+    rows = []
+    for first, end, (pid, tid, name) in zip(low.tolist(), high.tolist(), wanted, strict=True):
+        track = tracks.get((pid, tid), -1)
+        here = (
+            row for row in range(first, end) if trace.track[row] == track and trace.names[trace.name_codes[row]] == name
+        )
+        rows.append(next(here, -1))
+    return np.array(rows, np.int64)

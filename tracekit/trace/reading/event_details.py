@@ -1,0 +1,214 @@
+"""What the profiler writes about some events besides their times: what a wait is for, counters, bandwidths; of
+collectives the kind, the amount of data and the process group.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from math import prod
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from tracekit.trace.reading import exact
+from tracekit.trace.reading.event import NOTHING, Args, Event, Scalar, value_of
+from tracekit.trace.schema import column
+
+NOTES = pa.schema(
+    [
+        column("ts_ns", pa.int64(), "start of the event that records it", "ns"),
+        column("pid", pa.string(), "process of the event, or device on GPU rows"),
+        column("tid", pa.string(), "thread of the event, or stream on GPU rows"),
+        column("name", pa.string(), "name of the event"),
+        column("wait_stream", pa.int64(), "stream on which the awaited CUDA event was recorded"),
+        column("wait_correlation", pa.int64(), "correlation id of the call that recorded it"),
+        column("bandwidth", pa.float64(), "bandwidth of a copy or a memset, 10⁹ bytes a second"),
+        column("counters", pa.map_(pa.string(), pa.float64()), "performance counters of a kernel"),
+    ]
+)
+COUNTED = "cuda_profiler_range"  # the category of events that have counters
+
+
+class _Event(msgspec.Struct, gc=False):
+    ph: object = None
+    cat: object = None
+    name: object = None
+    pid: object = None
+    tid: object = None
+    ts: msgspec.Raw = NOTHING
+    args: object = None
+
+
+_EVENTS = msgspec.json.Decoder(list[_Event])
+
+
+def waits(events: Iterable[Event]) -> Iterator[list[Any]]:
+    """A row of NOTES for each event with a valid time that says what it waits for."""
+    for event in events:
+        args = event.args
+        if args is None or (args.wait_stream is NOTHING and args.wait_correlation is NOTHING):
+            continue
+        start = exact.from_text(bytes(event.ts))
+        stream, correlation = (_integer(value_of(raw)) for raw in (args.wait_stream, args.wait_correlation))
+        if start is not None and (stream, correlation) != (None, None):
+            yield [start, str(event.pid), str(event.tid), str(event.name), stream, correlation, None, None]
+
+
+def counters(text: bytes) -> Iterator[list[Any]]:
+    """A row of NOTES for each event of a list that has performance counters; none for a list that is damaged."""
+    try:
+        events = _EVENTS.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return
+    for event in events:
+        start = exact.from_text(bytes(event.ts))
+        if start is not None and event.ph == "X" and event.cat == COUNTED and isinstance(event.args, dict):
+            numbers = [(str(key), float(value)) for key, value in event.args.items() if type(value) in (int, float)]
+            yield [start, str(event.pid), str(event.tid), str(event.name), None, None, None, numbers]
+
+
+def bandwidths(events: Iterable[Event]) -> Iterator[list[Any]]:
+    """A row of NOTES for each copy or memset with a valid time."""
+    for event in events:
+        speed = event.args.bandwidth if event.args is not None else None
+        if isinstance(speed, int | float) and (start := exact.from_text(bytes(event.ts))) is not None:
+            yield [start, str(event.pid), str(event.tid), str(event.name), None, None, float(speed), None]
+
+
+def table_of_notes(rows: list[list[Any]]) -> pa.Table:
+    """The rows in order of time."""
+    ordered = sorted(rows, key=lambda row: row[0])
+    columns = zip(*ordered, strict=True) if ordered else [()] * len(NOTES)
+    return pa.table([pa.array([*each], field.type) for each, field in zip(columns, NOTES, strict=True)], schema=NOTES)
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
+
+
+_WHOLE, _TEXT = pa.int64(), pa.string()
+COMMUNICATIONS = pa.schema(
+    [
+        column("ts_ns", _WHOLE, "start of the event that records it", "ns"),
+        column("pid", _TEXT, "process of the event, or device on GPU rows"),
+        column("tid", _TEXT, "thread of the event, or stream on GPU rows"),
+        column("name", _TEXT, "name of the event"),
+        column("collective", _TEXT, "allreduce, _allgather_base, send …; null where only shapes are recorded"),
+        column("element_bytes", _WHOLE, "size of one element", "B"),
+        column("in_elements", _WHOLE, "number of input elements on this rank"),
+        column("out_elements", _WHOLE, "number of output elements on this rank"),
+        column("group", _TEXT, "name of the process group"),
+        column("description", _TEXT, "what the program calls the process group"),
+        column("group_size", _WHOLE, "number of ranks in the group"),
+        column("members", pa.list_(_WHOLE), "the ranks in the group"),
+        column("seq", _WHOLE, "number of the collective within its group, if the profiler counts them"),
+        column("source", _WHOLE, "rank that data is received from"),
+        column("destination", _WHOLE, "rank that data is sent to"),
+        column("input_bytes", _WHOLE, "size of the input, computed from its shapes", "B"),
+    ]
+)
+_BACKENDS = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
+_SIZES = {
+    **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>", "complexfloat"), 8),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("c10::bfloat16", "c10::half", "bfloat16", "half", "short", "short int"), 2),
+    **dict.fromkeys(("bool", "byte", "char", "unsigned char", "signed char"), 1),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "c10::float8_e4m3fn", "c10::float8_e5m2"), 1),
+}
+
+
+class _Args(Args, gc=False):
+    dtype: msgspec.Raw = NOTHING
+    in_elements: msgspec.Raw = msgspec.field(default=NOTHING, name="In msg nelems")
+    out_elements: msgspec.Raw = msgspec.field(default=NOTHING, name="Out msg nelems")
+    group: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Name")
+    group_of_2023: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group ID")
+    description: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Description")
+    group_size: msgspec.Raw = msgspec.field(default=NOTHING, name="Group size")
+    members: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Ranks")
+    seq: msgspec.Raw = msgspec.field(default=NOTHING, name="Seq")
+    source: msgspec.Raw = msgspec.field(default=NOTHING, name="Src Rank")
+    destination: msgspec.Raw = msgspec.field(default=NOTHING, name="Dst Rank")
+    dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
+    types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
+
+
+class CommunicationEvent(Event, gc=False):
+    """An event with the arguments of communication."""
+
+    args: _Args | None = None
+
+
+def is_of_backend(name: Scalar) -> bool:
+    """Whether it names a span of a communication backend, whose shapes give the size of the input."""
+    return isinstance(name, str) and name.startswith(_BACKENDS)
+
+
+def communication_rows(events: Iterable[Event]) -> Iterator[list[Any]]:
+    """A row of COMMUNICATIONS for each event with a valid time that describes communication."""
+    for event in events:
+        args = event.args
+        if isinstance(args, _Args) and (args.collective is not NOTHING or is_of_backend(event.name)):
+            start = exact.from_text(bytes(event.ts))
+            if start is not None:
+                yield [start, str(event.pid), str(event.tid), str(event.name), *_values(args)]
+
+
+def table_of_communications(rows: list[list[Any]]) -> pa.Table:
+    """The rows in order of time."""
+    ordered = sorted(rows, key=lambda row: row[0])
+    columns = zip(*ordered, strict=True) if ordered else [()] * len(COMMUNICATIONS)
+    return pa.table(
+        [pa.array(list(values), field.type) for values, field in zip(columns, COMMUNICATIONS, strict=True)],
+        schema=COMMUNICATIONS,
+    )
+
+
+def _values(args: _Args) -> list[Any]:
+    group = value_of(args.group) if args.group is not NOTHING else value_of(args.group_of_2023)
+    return [
+        _text(value_of(args.collective)),
+        _SIZES.get(str(value_of(args.dtype)).lower()),
+        *(_whole(value_of(each)) for each in (args.in_elements, args.out_elements)),
+        _text(group),
+        _text(value_of(args.description)),
+        _whole(value_of(args.group_size)),
+        _members(value_of(args.members)),
+        *(_whole(value_of(each)) for each in (args.seq, args.source, args.destination)),
+        _input_bytes(value_of(args.dims), value_of(args.types)),
+    ]
+
+
+def _text(value: object) -> str | None:
+    return str(value)[:200] if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 19:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None
+
+
+def _members(value: object) -> list[int] | None:
+    """`[0, 1, 2]`, which is written as text; null if it is shortened (`[0, 1, ...]`), as long lists are."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, list) or not value:
+        return None
+    ranks = [_whole(each) for each in value]
+    known = [rank for rank in ranks if rank is not None]
+    return sorted(known) if len(known) == len(ranks) else None
+
+
+def _input_bytes(dims: object, types: object) -> int | None:
+    """The size of the first input, which is the data that a backend's span communicates."""
+    if not (isinstance(dims, list) and dims and isinstance(types, list) and types):
+        return None
+    size, shape = _SIZES.get(str(types[0]).lower()), dims[0]
+    if size is None or not isinstance(shape, list) or not all(isinstance(each, int) and each >= 0 for each in shape):
+        return None
+    total = size * prod(shape)
+    return total if 0 < total < 1 << 62 else None

@@ -1,1 +1,0 @@
-"""What opens over the panes: help, and choices."""

@@ -12,7 +12,7 @@ def of(*findings: Finding) -> Diagnosis:
 
 
 def costs(groups):
-    return [[(name, index, finding.cost_ns) for name, (index, finding) in group.of.items()] for group in groups]
+    return [[(name, index, finding.cost_ns) for name, (index, finding) in group.by_variant.items()] for group in groups]
 
 
 def replaced(**changes) -> Finding:

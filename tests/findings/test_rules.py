@@ -290,4 +290,4 @@ def test_where_graphs_are_replayed_wrappers_are_not_to_blame(tmp_path):
 def test_no_rule_says_anything_of_healthy_steps(tmp_path):
     profile = opened(healthy(tmp_path / "a.json"))
     assert not diagnose(profile).all_findings
-    assert len(profile.sample.known) == 40  # shapes of operators and occupancy of kernels were recorded
+    assert len(profile.sample.arguments) == 40  # shapes of operators and occupancy of kernels were recorded

@@ -20,7 +20,7 @@ def sampled(profile):
     """The shapes of the inputs, by operator."""
     trace, sample = profile.trace, profile.sample
     return {
-        trace.names[trace.name_codes[row]]: known.inputs if (known := sample.known.get(row)) else None
+        trace.names[trace.name_codes[row]]: known.inputs if (known := sample.arguments.get(row)) else None
         for row in sample.operators.tolist()
         if row >= 0
     }

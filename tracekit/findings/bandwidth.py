@@ -102,16 +102,16 @@ class Moved:
 def moved(profile: Profile) -> Moved:
     """The kernels of the step whose shapes are looked up; those that share an operator are left out."""
     trace, sample = profile.trace, profile.sample
-    _, which, shared = np.unique(sample.operators, return_inverse=True, return_counts=True)
-    alone: Bools = (sample.operators >= 0) & (shared[which] == 1)
+    _, inverse, shared = np.unique(sample.operators, return_inverse=True, return_counts=True)
+    alone: Bools = (sample.operators >= 0) & (shared[inverse] == 1)
     alone[alone] = of_classes(profile, sample.kernels[alone], ELEMENTWISE)
     of_each: list[tuple[int, int, int]] = []
     for row, operator in zip(sample.kernels[alone].tolist(), sample.operators[alone].tolist(), strict=True):
-        name, arguments = trace.names[trace.name_codes[operator]], sample.known.get(operator)
+        name, arguments = trace.names[trace.name_codes[operator]], sample.arguments.get(operator)
         if arguments is None or not name.startswith("aten::"):
             continue
-        if (known := traffic(name, arguments)) is not None:
-            of_each.append((row, known.bytes, known.written))
+        if (volume := traffic(name, arguments)) is not None:
+            of_each.append((row, volume.bytes, volume.written))
     return Moved(*np.array(of_each, np.int64).reshape(-1, 3).T)
 
 
@@ -154,7 +154,7 @@ def bandwidth_in_words(profile: Profile) -> str:
     if reached is None:
         return ""
     rate = float(reached.bytes.sum() / profile.trace.dur_ns[reached.rows].sum()) * 1e9
-    said = f"large elementwise kernels move {size(rate)}/s"
+    clause = f"large elementwise kernels move {size(rate)}/s"
     if reached.peak is None:
-        return f"{said}; the memory bandwidth of this GPU is not known"
-    return f"{said}, {percent(rate / reached.peak)} of the memory bandwidth of {reached.device}"
+        return f"{clause}; the memory bandwidth of this GPU is not known"
+    return f"{clause}, {percent(rate / reached.peak)} of the memory bandwidth of {reached.device}"

@@ -95,8 +95,10 @@ def against_break(entry: Break) -> str | None:
     if not _OF_THE_DATA.search(entry.reason):
         return None
     frames = stacked(entry.stack)
-    users = max((at for at, frame in enumerate(frames) if may_be_the_users(frame.file)), default=-1)
-    inner = [each for each in frames[users + 1 :] if "torch_geometric" in each.file and not _WRAPPER.match(each.file)]
+    users = max((index for index, frame in enumerate(frames) if may_be_the_users(frame.file)), default=-1)
+    inner = [
+        frame for frame in frames[users + 1 :] if "torch_geometric" in frame.file and not _WRAPPER.match(frame.file)
+    ]
     called = [plain_function(frame.function) for frame in inner]
     if "add_remaining_self_loops" in called or "remove_self_loops" in called:
         return _LOOPS.format(argument="normalize=False" if "gcn_norm" in called else "add_self_loops=False")

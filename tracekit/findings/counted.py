@@ -32,18 +32,18 @@ class Unrecorded:
         recording = Retiming(profile.trace).recording(calibration.overhead)
         recording = recording.minus(pieces.union(pieces.of(*ON_THE_GPU, "gpu_gap")))
         counted = profile.counted[pieces.step]
-        left = np.where(counted, pieces.dur - recording.within(pieces.start, pieces.end), 0)
+        remaining_ns = np.where(counted, pieces.dur - recording.within(pieces.start, pieces.end), 0)
         remains = np.ones(max(CODES.values()) + 1)
         for key, ns in calibration.wall.items():
-            of_bucket = float(left[pieces.of(key)].sum()) / profile.counted_steps
+            of_bucket = float(remaining_ns[pieces.of(key)].sum()) / profile.counted_steps
             if key not in ON_THE_GPU and of_bucket:
                 remains[CODES[key]] = min(ns / of_bucket, 1.0)
         return Unrecorded(pieces, recording, remains)
 
     def total(self, time: Union) -> float:
         """How much remains, ns."""
-        inside = time.minus(self.recording).within(self.pieces.start, self.pieces.end)
-        return float(inside @ self.remains[self.pieces.bucket])
+        covered_ns = time.minus(self.recording).within(self.pieces.start, self.pieces.end)
+        return float(covered_ns @ self.remains[self.pieces.bucket])
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,17 @@ class Steps:
     shorter_ns: float = 0.0  # by how much a step is shorter without it
 
     @staticmethod
-    def of(profile: Profile, every: bool = False) -> "Steps":
+    def of(profile: Profile, all_steps: bool = False) -> "Steps":
         """The counted steps in the view of the pieces, or every step that can be answered."""
         view = profile.attribution.answered_view
-        chosen = view.known if every else view.known & profile.counted
-        low = view.starts_ns[chosen]
-        return Steps(low, low + view.step_ns[chosen], np.flatnonzero(chosen))
+        is_included = view.known if all_steps else view.known & profile.counted
+        low = view.starts_ns[is_included]
+        return Steps(low, low + view.step_ns[is_included], np.flatnonzero(is_included))
 
     @staticmethod
-    def calibrated(profile: Profile, every: bool = False) -> "Steps":
+    def calibrated(profile: Profile, all_steps: bool = False) -> "Steps":
         """The same without the time of recording, where the profile has an estimate of it."""
-        steps, calibration, wall = Steps.of(profile, every), profile.calibration, profile.means["wall"]
+        steps, calibration, wall = Steps.of(profile, all_steps), profile.calibration, profile.means["wall"]
         if calibration is None or wall is None:
             return steps
         shorter = wall.step_ns - sum(calibration.wall.values())

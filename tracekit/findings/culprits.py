@@ -36,43 +36,43 @@ class Culprit:
     name: str  # of the event on which most time is blamed
     step_ns: float
     rows: Ints  # the events, the costliest first; none where nothing is blamed
-    chosen: Bools  # the pieces
+    piece_mask: Bools  # of the pieces
 
 
-def by_name(profile: Profile, chosen: Bools) -> list[Culprit]:
+def by_name(profile: Profile, piece_mask: Bools) -> list[Culprit]:
     """Pieces by the name of the event that they are blamed on, the costliest first."""
-    return grouped(profile, chosen, lambda event: profile.trace.name_codes[event].astype(np.int64))
+    return grouped(profile, piece_mask, lambda event: profile.trace.name_codes[event].astype(np.int64))
 
 
-def grouped(profile: Profile, chosen: Bools, key: Callable[[Rows], Ints]) -> list[Culprit]:
+def grouped(profile: Profile, piece_mask: Bools, key: Callable[[Rows], Ints]) -> list[Culprit]:
     """Pieces of counted steps by a key of the event that they are blamed on, the costliest first."""
     pieces, trace = profile.attribution.pieces, profile.trace
-    chosen_rows = np.flatnonzero(chosen & profile.counted[pieces.step])
-    event, dur = pieces.event[chosen_rows], pieces.dur[chosen_rows]
-    keys = np.full(len(chosen_rows), -1, np.int64)
+    piece_rows = np.flatnonzero(piece_mask & profile.counted[pieces.step])
+    event, dur = pieces.event[piece_rows], pieces.dur[piece_rows]
+    keys = np.full(len(piece_rows), -1, np.int64)
     keys[event >= 0] = key(event[event >= 0])
     culprits = []
-    values, which = np.unique(keys, return_inverse=True)
+    values, inverse = np.unique(keys, return_inverse=True)
     for group, value in enumerate(values.tolist()):
-        of_group = which == group
-        mask = np.zeros(len(chosen), bool)
-        mask[chosen_rows[of_group]] = True
+        of_group = inverse == group
+        mask = np.zeros(len(piece_mask), bool)
+        mask[piece_rows[of_group]] = True
         rows = _costliest_first(event[of_group], dur[of_group]) if value >= 0 else np.zeros(0, np.int64)
         name = trace.names[trace.name_codes[rows[0]]] if len(rows) else NOTHING
         culprits.append(Culprit(value, name, float(dur[of_group].sum()) / profile.counted_steps, rows, mask))
-    return sorted(culprits, key=lambda each: -each.step_ns)
+    return sorted(culprits, key=lambda culprit: -culprit.step_ns)
 
 
 def _costliest_first(event: Rows, dur: Ints) -> Ints:
-    rows, which = np.unique(event.astype(np.int64), return_inverse=True)
-    return rows[np.argsort(-np.bincount(which, dur), kind="stable")]
+    rows, inverse = np.unique(event.astype(np.int64), return_inverse=True)
+    return rows[np.argsort(-np.bincount(inverse, dur), kind="stable")]
 
 
-def around(profile: Profile, row: int) -> Ints:
+def open_events(profile: Profile, row: int) -> Ints:
     """The events of its thread that are open when an event starts, the outermost first and the event itself last."""
     trace = profile.trace
-    until = int(np.searchsorted(trace.ts_ns, trace.ts_ns[row], side="right"))
-    before = slice(0, until)
+    end_index = int(np.searchsorted(trace.ts_ns, trace.ts_ns[row], side="right"))
+    before = slice(0, end_index)
     open_ = (trace.track[before] == trace.track[row]) & (
         trace.ts_ns[before] + trace.dur_ns[before] >= trace.ts_ns[row] + trace.dur_ns[row]
     )
@@ -93,15 +93,17 @@ def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
         on_this_track = np.flatnonzero(trace.track[rows] == track)
         moments = trace.ts_ns[rows[on_this_track]]
         index = np.searchsorted(trace.ts_ns[top], moments, side="right") - 1
-        inside = (index >= 0) & (moments < trace.events_at(top).end_ns[np.maximum(index, 0)]) if len(top) else index > 0
-        outer[on_this_track[inside]] = top[index[inside]]
+        in_operator = (
+            (index >= 0) & (moments < trace.events_at(top).end_ns[np.maximum(index, 0)]) if len(top) else index > 0
+        )
+        outer[on_this_track[in_operator]] = top[index[in_operator]]
     return outer
 
 
 def operators_around(profile: Profile, row: int) -> list[str]:
     """The names of the operators around an event, the outermost first; its own is last, if it is one."""
     trace = profile.trace
-    rows = around(profile, row)
+    rows = open_events(profile, row)
     roles = trace.events_at(rows).roles
     return [trace.names[code] for code in trace.name_codes[rows[(roles.kind == OPERATOR) & ~roles.annotation]].tolist()]
 
@@ -109,7 +111,7 @@ def operators_around(profile: Profile, row: int) -> list[str]:
 def frames_around(profile: Profile, row: int) -> list[str]:
     """The Python frames around an event, the outermost first."""
     trace = profile.trace
-    rows = around(profile, row) if trace.has_stacks else np.zeros(0, np.int64)
+    rows = open_events(profile, row) if trace.has_stacks else np.zeros(0, np.int64)
     kind = trace.labels.kinds[trace.cat_codes[rows]]
     return [trace.names[code] for code in trace.name_codes[rows[kind == PYTHON]].tolist()]
 
@@ -134,13 +136,13 @@ def where_of_event(profile: Profile, row: int, operator: str | None = None) -> W
     """Where an event belongs: the line, if it is known, the module, and the innermost operator unless one is given."""
     operators = [operator] if operator is not None else operators_around(profile, row)
     lines, modules = lines_of_event(profile, row)
-    return _where(lines, operators[-1] if operators else None, modules[-1] if modules else None)
+    return _of_first_line(lines, operators[-1] if operators else None, modules[-1] if modules else None)
 
 
 def where_of_piece(profile: Profile, piece: int) -> Where:
     """The line that most of a piece belongs to; empty without a recording with stacks."""
     pieces = profile.attribution.pieces
-    return _where(lines_of_time(profile, pieces.view, int(pieces.start[piece]), int(pieces.end[piece])))
+    return _of_first_line(lines_of_time(profile, pieces.view, int(pieces.start[piece]), int(pieces.end[piece])))
 
 
 def where_of_buckets(profile: Profile, *buckets: str) -> tuple[Where, float]:
@@ -150,10 +152,10 @@ def where_of_buckets(profile: Profile, *buckets: str) -> tuple[Where, float]:
 
 def shares_of_buckets(profile: Profile, *buckets: str) -> list[tuple[Where, float]]:
     """Each line that takes part of these buckets of the wall time, if any is known, and its share; the most first."""
-    return [(_where(lines), share) for lines, share in lines_of_buckets(profile, *buckets)]
+    return [(_of_first_line(lines), share) for lines, share in lines_of_buckets(profile, *buckets)]
 
 
-def _where(lines: Group, operator: str | None = None, module: str | None = None) -> Where:
+def _of_first_line(lines: Group, operator: str | None = None, module: str | None = None) -> Where:
     if not lines:
         return Where(operator=operator, module=module)
     return Where(lines[0].file, lines[0].line, lines[0].function, operator, module=module)

@@ -41,9 +41,9 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     first finding is not one of `VERDICTS`, a finding that says what bounds the step is put before it. All of it is said
     of steps, or of the recording where it has none.
     """
-    made = _diagnosis(profile, findings)
+    draft = _diagnosis(profile, findings)
     return Diagnosis(
-        replace(made.verdict, sentence=in_words(profile, made.verdict.sentence)),
+        replace(draft.verdict, sentence=in_words(profile, draft.verdict.sentence)),
         [
             replace(
                 finding,
@@ -53,17 +53,17 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
                 also=tuple(in_words(profile, part) for part in finding.also),
                 of_recording=not has_steps(profile),
             )
-            for finding in made.all_findings
+            for finding in draft.all_findings
         ],
     )
 
 
 def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     listed = ranked(profile, findings)
-    told = [*filter(worth_telling, listed)]
-    if not told:
+    relevant = [*filter(worth_telling, listed)]
+    if not relevant:
         return Diagnosis(verdict(profile), listed)
-    first = told[0]
+    first = relevant[0]
     if first.once or first.id not in VERDICTS or _leaves_the_gpu(profile, first, listed):
         usual = verdict(profile)
         if first.once or first.id not in VERDICTS or of_the_gpu(usual.id):
@@ -74,7 +74,7 @@ def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
 def _leaves_the_gpu(profile: Profile, first: Finding, listed: list[Finding]) -> bool:
     """Whether the GPU sets the pace nevertheless: where its work, but for what the finding claims, were free, the step
     would save about as much. Where the host works all the time, too, it saves nothing."""
-    if not first.cost_ns or first.claim is None or any(of_the_gpu(each.id) for each in listed):
+    if not first.cost_ns or first.claim is None or any(of_the_gpu(finding.id) for finding in listed):
         return False
     pieces = profile.attribution.pieces
     work = pieces.union(pieces.of(*ON_THE_GPU)).minus(first.claim)
@@ -93,30 +93,30 @@ def _time(first: Finding) -> float | None:
 class Alike:
     """Equal findings, by variant, the costliest first; each with its index into the list of its variant."""
 
-    of: dict[str, tuple[int, Finding]]
+    by_variant: dict[str, tuple[int, Finding]]
 
     @property
     def finding(self) -> Finding:
         """The costliest, whose evidence stands for the others'."""
-        return next(iter(self.of.values()))[1]
+        return next(iter(self.by_variant.values()))[1]
 
 
 def alike(diagnoses: Mapping[str, Diagnosis]) -> list[Alike]:
     """The findings that are worth telling, equal ones once: doubts first, then the costliest."""
-    found = [
+    entries = [
         (name, index, finding)
         for name, diagnosis in diagnoses.items()
         for index, finding in enumerate(diagnosis.findings)
     ]
-    found.sort(key=lambda entry: (entry[2].cost_ns is not None, -(entry[2].cost_ns or 0.0)))
+    entries.sort(key=lambda entry: (entry[2].cost_ns is not None, -(entry[2].cost_ns or 0.0)))
     groups: dict[tuple[object, ...], dict[str, tuple[int, Finding]]] = {}
-    for name, index, finding in found:
+    for name, index, finding in entries:
         key = finding.id, finding.headline, finding.do, finding.where.file, finding.where.line
-        of = groups.setdefault(key, {})
-        if name in of:  # of one variant, two findings are two
-            of = groups[*key, index] = {}
-        of[name] = index, finding
-    return [Alike(of) for of in groups.values()]
+        by_variant = groups.setdefault(key, {})
+        if name in by_variant:  # of one variant, two findings are two
+            by_variant = groups[*key, index] = {}
+        by_variant[name] = index, finding
+    return [Alike(by_variant) for by_variant in groups.values()]
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -134,14 +134,15 @@ def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable
     if entry is None or not all(module.startswith("tracekit.") for module in rules):
         return work_out()
     name = name_of(profile, "diagnosis", __name__, *sorted(set(rules)))
-    if (known := recall(entry, name, _Stored)) is not None:
-        return Diagnosis(known.verdict, known.all_findings)
-    made = work_out()
+    if (stored := recall(entry, name, _Stored)) is not None:
+        return Diagnosis(stored.verdict, stored.all_findings)
+    diagnosis = work_out()
     remember(
         entry,
         name,
         _Stored(
-            made.verdict, [replace(each, claim=None, work=None, undone=None, host=None) for each in made.all_findings]
+            diagnosis.verdict,
+            [replace(finding, claim=None, work=None, undone=None, host=None) for finding in diagnosis.all_findings],
         ),
     )
-    return made
+    return diagnosis

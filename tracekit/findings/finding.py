@@ -33,13 +33,13 @@ class Where:
         if self.file is None:
             return ""
         *folders, name = self.file.split("/")
-        shown = f"…/{folders[-1]}/{name}" if len(folders) > 1 else self.file
-        return f" at {shown}:{self.line}" if self.line is not None else f" in {shown}"
+        path = f"…/{folders[-1]}/{name}" if len(folders) > 1 else self.file
+        return f" at {path}:{self.line}" if self.line is not None else f" in {path}"
 
     def __str__(self) -> str:
         position = f"{self.file}:{self.line}" if self.file and self.line is not None else self.file
         return ", ".join(
-            str(each) for each in (position, self.function, self.operator, self.kernel, self.module) if each
+            str(part) for part in (position, self.function, self.operator, self.kernel, self.module) if part
         )
 
 
@@ -112,16 +112,16 @@ class Finding:
         if self.then_bound_by is None:
             return ""
         still = self.then_bound_by == "host" and self.id in _ABOUT_THE_HOST
-        said = f"{'even ' if still else ''}without it, {_BOUND_BY[self.then_bound_by]} would bound the step"
+        clause = f"{'even ' if still else ''}without it, {_BOUND_BY[self.then_bound_by]} would bound the step"
         if self.cost_ns and self.cost_ns < _LITTLE * (self.claimed_ns or 0.0):
-            said += f", so no more than {duration(self.cost_ns)} is saved"
-        return of_the_recording(said) if self.of_recording else said
+            clause += f", so no more than {duration(self.cost_ns)} is saved"
+        return of_the_recording(clause) if self.of_recording else clause
 
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""
         content = {name: getattr(self, name) for name in _PLAIN}
         content["also"] = list(self.also)
-        evidence = [asdict(each) for each in self.evidence]
+        evidence = [asdict(event) for event in self.evidence]
         return {**content, "where": asdict(self.where), "evidence": evidence, "overlaps": list(self.overlaps)}
 
 
@@ -174,12 +174,12 @@ def table(causes: list[Finding]) -> pa.Table:
     """Findings as rows."""
     rows = [
         {
-            **each.document(),
-            "where": str(each.where) or None,
-            "overlaps": ", ".join(each.overlaps) or None,
-            "also": " ".join(each.also) or None,
+            **cause.document(),
+            "where": str(cause.where) or None,
+            "overlaps": ", ".join(cause.overlaps) or None,
+            "also": " ".join(cause.also) or None,
         }
-        for each in causes
+        for cause in causes
     ]
     return pa.Table.from_pylist(rows, schema=FINDINGS)
 
@@ -187,12 +187,12 @@ def table(causes: list[Finding]) -> pa.Table:
 MOST = 5
 
 
-def evidence(profile: Profile, rows: Ints | Rows, most: int = MOST) -> tuple[Evidence, ...]:
+def evidence(profile: Profile, rows: Ints | Rows, limit: int = MOST) -> tuple[Evidence, ...]:
     """The longest of these events, the longest first, ties in order of time."""
     trace = profile.trace
-    longest = np.lexsort((rows, -trace.dur_ns[rows]))[:most]
-    chosen = np.asarray(rows, np.int64)[longest]
-    steps = trace.steps.of(trace.ts_ns[chosen])
+    longest = np.lexsort((rows, -trace.dur_ns[rows]))[:limit]
+    longest_rows = np.asarray(rows, np.int64)[longest]
+    steps = trace.steps.of(trace.ts_ns[longest_rows])
     return tuple(
         Evidence(
             event=row,
@@ -201,12 +201,12 @@ def evidence(profile: Profile, rows: Ints | Rows, most: int = MOST) -> tuple[Evi
             start_ns=int(trace.ts_ns[row]),
             dur_ns=int(trace.dur_ns[row]),
         )
-        for row, step in zip(chosen.tolist(), steps.tolist(), strict=True)
+        for row, step in zip(longest_rows.tolist(), steps.tolist(), strict=True)
     )
 
 
-def blamed_events(profile: Profile, chosen: Bools) -> Ints:
+def blamed_events(profile: Profile, piece_mask: Bools) -> Ints:
     """The events that some pieces of counted steps are blamed on; none where nothing was recorded meanwhile."""
     pieces = profile.attribution.pieces
-    rows = np.unique(pieces.event[chosen & profile.counted[pieces.step]]).astype(np.int64)
+    rows = np.unique(pieces.event[piece_mask & profile.counted[pieces.step]]).astype(np.int64)
     return rows[rows >= 0]

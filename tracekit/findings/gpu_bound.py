@@ -37,37 +37,37 @@ class GpuBound:
 
     id: str
     description: str
-    where: Where
+    location: Where
 
 
 def gpu_bound(profile: Profile) -> GpuBound:
     """The verdict on a variant whose step the GPU bounds."""
-    times = [each for each in kernel_times(profile) if each.label != "communication"]
-    total = sum(each.step_ns for each in times)
+    times = [kernel_time for kernel_time in kernel_times(profile) if kernel_time.label != "communication"]
+    total = sum(kernel_time.step_ns for kernel_time in times)
     if not total:
         return GpuBound("gpu_bound_other", "", Where())
     kinds: dict[str, list[KernelTime]] = {}
-    for each in times:
-        kinds.setdefault(_kind(each), []).append(each)
-    name, of_kind = max(kinds.items(), key=lambda item: sum(each.step_ns for each in item[1]))
-    share = sum(each.step_ns for each in of_kind) / total
+    for kernel_time in times:
+        kinds.setdefault(_kind(kernel_time), []).append(kernel_time)
+    name, of_kind = max(kinds.items(), key=lambda item: sum(kernel_time.step_ns for kernel_time in item[1]))
+    share = sum(kernel_time.step_ns for kernel_time in of_kind) / total
     costliest, time = next(iter(summed(of_kind, "name").items()))
-    made_by = summed([each for each in of_kind if each.name == costliest], "operator")
-    where = Where(kernel=costliest, operator=next(iter(made_by)))
+    made_by = summed([kernel_time for kernel_time in of_kind if kernel_time.name == costliest], "operator")
+    location = Where(kernel=costliest, operator=next(iter(made_by)))
     alone = f"{percent(time / total)} is {short_kernel(costliest)} alone"
     description = f"{percent(share)} of its work is {_NOUNS[name]}, and {alone}"
     if name == "gpu_bound_memory_bound":
         description += _clause(bandwidth.bandwidth_in_words(profile))
     description += _clause(phases_in_words(profile)) + _clause(modules_in_words(profile))
-    return GpuBound("cuda_graph_ok_gpu_bound" if _replayed(profile) else name, description, where)
+    return GpuBound("cuda_graph_ok_gpu_bound" if _replayed(profile) else name, description, location)
 
 
-def _clause(said: str) -> str:
-    return f"; {said}" if said else ""
+def _clause(text: str) -> str:
+    return f"; {text}" if text else ""
 
 
-def _kind(each: KernelTime) -> str:
-    return next((kind for kind, labels in _KINDS.items() if each.label in labels), "gpu_bound_memory_bound")
+def _kind(kernel_time: KernelTime) -> str:
+    return next((kind for kind, labels in _KINDS.items() if kernel_time.label in labels), "gpu_bound_memory_bound")
 
 
 def _replayed(profile: Profile) -> bool:
@@ -123,34 +123,34 @@ def phase_shares(profile: Profile) -> dict[str, float]:
     trace = profile.trace
     launches, activities = trace.links.launches, trace.links.activities
     counted = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
-    calls, which = np.unique(launches[counted].astype(np.int64), return_inverse=True)
+    calls, inverse = np.unique(launches[counted].astype(np.int64), return_inverse=True)
     backward, optimizer = _in_backward(profile, calls), _in_optimizer(profile, calls)
     if not (backward | optimizer).any():
         return {}
     phase = np.where(optimizer, 2, np.where(backward, 1, 0))
     lasted, total = trace.dur_ns[activities[counted]], max(int(trace.dur_ns[activities[counted]].sum()), 1)
-    forward = phase[which] == 0
+    forward = phase[inverse] == 0
     gradients = trace.labels.fits(_GRADIENT)[trace.name_codes[activities[counted]]]
-    graphed = trace.events_at(calls).roles.graph_launch[which]
+    graphed = trace.events_at(calls).roles.graph_launch[inverse]
     if (
         lasted[forward & gradients].sum() > _UNTOLD * total
         or lasted[forward & graphed].sum() > _OUTSIDE_OF_PHASES * total
     ):
         return {}
-    times = np.bincount(phase[which], lasted, minlength=len(_NAMES))
+    times = np.bincount(phase[inverse], lasted, minlength=len(_NAMES))
     return {name: float(time) for name, time in zip(_NAMES, times / total, strict=True) if time > 0}
 
 
 def _in_backward(profile: Profile, calls: Ints) -> Bools:
     trace = profile.trace
     helpers = np.array(trace.threads.helpers, np.int64)
-    inside = enclosing(trace, calls, lambda part: part.roles.backward_node | _called(part, _BACKWARD)) >= 0
-    return inside | np.isin(trace.track[calls], helpers)
+    in_node = enclosing(trace, calls, lambda part: part.roles.backward_node | _called(part, _BACKWARD)) >= 0
+    return in_node | np.isin(trace.track[calls], helpers)
 
 
 def _in_optimizer(profile: Profile, calls: Ints) -> Bools:
-    chosen: Bools = enclosing(profile.trace, calls, lambda part: _called(part, _OPTIMIZER)) >= 0
-    return chosen
+    in_step: Bools = enclosing(profile.trace, calls, lambda part: _called(part, _OPTIMIZER)) >= 0
+    return in_step
 
 
 def _called(part: Events, pattern: re.Pattern[str]) -> Bools:

@@ -71,10 +71,12 @@ class Hole:
 class Holes:
     """The holes of the counted steps, except waits in collectives and those of events that other rules are about."""
 
-    def __init__(self, profile: Profile, without: Ints) -> None:
+    def __init__(self, profile: Profile, excluded_rows: Ints) -> None:
         self._profile, self._pieces = profile, profile.attribution.pieces
-        wanted = is_hole(self._pieces) & profile.counted[self._pieces.step] & ~np.isin(self._pieces.event, without)
-        indices = np.flatnonzero(wanted)
+        is_candidate = (
+            is_hole(self._pieces) & profile.counted[self._pieces.step] & ~np.isin(self._pieces.event, excluded_rows)
+        )
+        indices = np.flatnonzero(is_candidate)
         starts, ends = self._pieces.start[indices], self._pieces.end[indices]
         lasting = ends - starts - profile.waits_in_collectives.within(starts, ends)
         self._indices, self._lasting = indices[lasting >= LEAST_NS], lasting[lasting >= LEAST_NS]
@@ -98,7 +100,7 @@ class Holes:
                 row=row,
                 kind=int(kinds[k]) if row >= 0 else -1,
                 name=names[k],
-                near=tuple(each for each in self._around(k) if each >= 0) if row < 0 else (),
+                near=tuple(neighbour for neighbour in self._neighbours(k) if neighbour >= 0) if row < 0 else (),
                 usual_ns=usual,
                 dur_ns=int(pieces.dur[piece]),
                 first=bool(self._first[k]),
@@ -125,18 +127,18 @@ class Holes:
         if row >= 0:
             events = pieces.event[indices].astype(np.int64)
             owners = self._profile.ownership.of_events(np.append(events, row))
-            same = (trace.name_codes[events] == trace.name_codes[row]) & (owners[:-1] == owners[-1])
-            same &= trace.dur_ns[events] >= LEAST_NS
+            is_same = (trace.name_codes[events] == trace.name_codes[row]) & (owners[:-1] == owners[-1])
+            is_same &= trace.dur_ns[events] >= LEAST_NS
         else:
             rows, gaps = self._gaps
             gap = np.searchsorted(trace.ts_ns[rows], pieces.start[indices]) - 1
-            same = self._between(indices) == self._pair(piece)
-            same &= np.append(gaps, 0)[gap] >= LEAST_NS
+            is_same = self._pair_numbers(indices) == self._pair(piece)
+            is_same &= np.append(gaps, 0)[gap] >= LEAST_NS
         alike = np.zeros(len(pieces.dur), bool)
-        alike[indices[same]] = True
+        alike[indices[is_same]] = True
         return alike
 
-    def _between(self, indices: Ints) -> Ints:
+    def _pair_numbers(self, indices: Ints) -> Ints:
         """For each piece, a number for the names of the main thread's operators before and after it."""
         trace, pieces, rows = self._profile.trace, self._pieces, self._gaps[0]
         codes = np.concatenate(([-1], trace.name_codes[rows].astype(np.int64), [-1]))
@@ -148,7 +150,7 @@ class Holes:
 
     def _pair(self, piece: int) -> int:
         """That number for a hole; at the start of the recording, that of the longest time before the same operator."""
-        number, names = int(self._between(np.array([piece]))[0]), len(self._profile.trace.names) + 1
+        number, names = int(self._pair_numbers(np.array([piece]))[0]), len(self._profile.trace.names) + 1
         before, after = divmod(number, names)
         if before:
             return number
@@ -160,8 +162,8 @@ class Holes:
     def _nameless(self) -> Ints:
         """The numbers of the pieces of a slow host that are blamed on no event, if they are not too short."""
         pieces = self._pieces
-        chosen = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & (pieces.event < 0)
-        return self._between(np.flatnonzero(chosen & self._profile.counted[pieces.step]))
+        is_nameless = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & (pieces.event < 0)
+        return self._pair_numbers(np.flatnonzero(is_nameless & self._profile.counted[pieces.step]))
 
     def _name(self, k: int) -> str:
         trace, row = self._profile.trace, int(self._rows[k])
@@ -182,8 +184,8 @@ class Holes:
         for name, k in {name: k for k, name in enumerate(names)}.items():
             alike = self._alike(int(self._rows[k]), int(self._indices[k]))
             steps[name] |= {*self._pieces.step[alike].tolist()}
-        least = max(2, OFTEN * self._profile.counted_steps)
-        return {name for name, numbers in steps.items() if len(numbers) >= least}
+        threshold = max(2, OFTEN * self._profile.counted_steps)
+        return {name for name, numbers in steps.items() if len(numbers) >= threshold}
 
     @cached_property
     def _fused(self) -> Bools:
@@ -192,12 +194,12 @@ class Holes:
         if not fallback.any():
             return np.zeros(len(self._rows), bool)
 
-        def wanted(part: Events) -> Bools:
+        def is_fallback(part: Events) -> Bools:
             operators: Bools = (part.roles.kind == OPERATOR) & fallback[part.name_codes]
             return operators
 
         itself: Bools = (self._rows >= 0) & fallback[trace.name_codes[np.maximum(self._rows, 0)]]
-        fused: Bools = itself | (enclosing(trace, self._rows, wanted) >= 0)
+        fused: Bools = itself | (enclosing(trace, self._rows, is_fallback) >= 0)
         return fused
 
     @cached_property
@@ -216,15 +218,15 @@ class Holes:
         """The median duration of the other events of that name and `cat` at the same line, ns; 0 for none."""
         trace = self._profile.trace
         rows, owners = self._of_kind[int(trace.name_codes[row]), int(trace.cat_codes[row])]
-        others = rows[(rows != row) & (owners == owners[rows == row])]
-        if not len(others):
+        siblings = rows[(rows != row) & (owners == owners[rows == row])]
+        if not len(siblings):
             return 0.0
-        usual = float(np.median(trace.dur_ns[others]))
+        usual = float(np.median(trace.dur_ns[siblings]))
         if trace.labels.kinds[trace.cat_codes[row]] == OPERATOR and trace.dur_ns[row] >= _ODD * usual:
-            near = others[np.argsort(np.abs(others - row))[:_SIZES_LOOKED_AT]]
+            near = siblings[np.argsort(np.abs(siblings - row))[:_SIZES_LOOKED_AT]]
             recorded = arguments(trace, np.append(near, row))
             if row in recorded and (inputs := recorded[row].inputs) is not None:
-                alike = [trace.dur_ns[other] for other in near.tolist() if recorded[other].inputs == inputs]
+                alike = [trace.dur_ns[sibling] for sibling in near.tolist() if recorded[sibling].inputs == inputs]
                 return float(np.median(alike)) if alike else 0.0
         return usual
 
@@ -233,23 +235,23 @@ class Holes:
         """The events with the name and `cat` of one that is blamed, by both, and their owners; gathered in one pass."""
         trace = self._profile.trace
         blamed = self._rows[self._rows >= 0]
-        named = np.zeros(len(trace.names), bool)
-        named[trace.name_codes[blamed]] = True
-        rows = trace.where(lambda part: named[part.name_codes])
+        is_blamed_name = np.zeros(len(trace.names), bool)
+        is_blamed_name[trace.name_codes[blamed]] = True
+        rows = trace.where(lambda part: is_blamed_name[part.name_codes])
         names, cats = trace.name_codes[rows], trace.cat_codes[rows]
         owners = self._profile.ownership.of_events(rows)
         kinds = {*zip(trace.name_codes[blamed].tolist(), trace.cat_codes[blamed].tolist(), strict=True)}
         alike = {(name, cat): (names == name) & (cats == cat) for name, cat in kinds}
-        return {kind: (rows[chosen], owners[chosen]) for kind, chosen in alike.items()}
+        return {kind: (rows[mask], owners[mask]) for kind, mask in alike.items()}
 
     def _usual_gap(self, k: int) -> float:
         """The median of the other times between two operators with the names of those around a hole, ns; 0 for none."""
-        trace, own = self._profile.trace, self._around(k)[0]
+        trace, preceding = self._profile.trace, self._neighbours(k)[0]
         before, after = divmod(self._pair(int(self._indices[k])), len(trace.names) + 1)
         rows, gaps = self._gaps
         codes = trace.name_codes[rows] + 1
-        others = gaps[(codes[:-1] == before) & (codes[1:] == after) & (rows[:-1] != own)]
-        return float(np.median(others)) if len(others) else 0.0
+        same_gaps = gaps[(codes[:-1] == before) & (codes[1:] == after) & (rows[:-1] != preceding)]
+        return float(np.median(same_gaps)) if len(same_gaps) else 0.0
 
     @cached_property
     def _gaps(self) -> tuple[Ints, Ints]:
@@ -293,8 +295,8 @@ class Holes:
     def _is_crowded(self, piece: int, row: int) -> bool:
         """Whether threads of the process that have no part in it run operators or call the runtime most of the time."""
         trace, pieces, working = self._profile.trace, self._pieces, self._working
-        own = trace.threads.main if row < 0 else trace.track[row]
-        beside = working.track != own
+        track = trace.threads.main if row < 0 else trace.track[row]
+        beside = working.track != track
         busy = Union.of(working.ts_ns[beside], working.end_ns[beside])
         start, end = pieces.start[piece : piece + 1], pieces.end[piece : piece + 1]
         return bool(busy.within(start, end)[0] >= (end - start)[0] / 2)
@@ -312,7 +314,7 @@ class Holes:
 
         return trace.events_at(trace.where(works))
 
-    def _around(self, k: int) -> tuple[int, int]:
+    def _neighbours(self, k: int) -> tuple[int, int]:
         """The operators of the main thread before and after; −1 for none."""
         trace, pieces, piece, (rows, _) = self._profile.trace, self._pieces, self._indices[k], self._gaps
         ends = trace.ts_ns[rows] + trace.dur_ns[rows]
@@ -322,7 +324,7 @@ class Holes:
 
     def _is_operator(self, part: Events) -> Bools:
         roles = part.roles
-        wanted: Bools = (
+        is_operator: Bools = (
             roles.host & ~roles.annotation & ~roles.runtime & (part.track == self._profile.trace.threads.main)
         )
-        return wanted
+        return is_operator

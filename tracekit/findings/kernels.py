@@ -28,27 +28,27 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
     steps = Steps.of(profile)
     low, high = steps.low, steps.high
     for part in profile.trace.parts():
-        wanted = part.roles.gpu & part.lasting
-        wanted[wanted] = ask(profile.trace.events_at(part.rows(wanted)))
-        rows = part.rows(wanted)
+        is_selected = part.roles.gpu & part.lasting
+        is_selected[is_selected] = ask(profile.trace.events_at(part.rows(is_selected)))
+        rows = part.rows(is_selected)
         events = profile.trace.events_at(rows)
         step = np.searchsorted(low, events.end_ns, side="left") - 1  # the last step that begins before its end
         parts.append(rows[(step >= 0) & (events.ts_ns < high[np.maximum(step, 0)])] if len(low) else rows[:0])
     return np.concatenate(parts)
 
 
-def named(profile: Profile, fits: Callable[[str], bool]) -> Ask:
+def with_name(profile: Profile, fits: Callable[[str], bool]) -> Ask:
     """The events whose name fits; each name is tested once."""
-    known = np.fromiter(map(fits, profile.trace.names), bool, len(profile.trace.names))
-    return lambda events: known[events.name_codes]
+    name_fits = np.fromiter(map(fits, profile.trace.names), bool, len(profile.trace.names))
+    return lambda events: name_fits[events.name_codes]
 
 
 def alike(profile: Profile, rows: Ints) -> Ints:
     """The kernels of all counted steps that have the name and the operator of one of these."""
     names = np.zeros(len(profile.trace.names), bool)
     names[profile.trace.name_codes[rows]] = True
-    same = kernels(profile, lambda events: names[events.name_codes])
-    return same[np.isin(_kinds(profile, same), _kinds(profile, rows))]
+    candidates = kernels(profile, lambda events: names[events.name_codes])
+    return candidates[np.isin(_kinds(profile, candidates), _kinds(profile, rows))]
 
 
 def time_of(profile: Profile, rows: Ints) -> Union:
@@ -62,11 +62,11 @@ def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
 
     It claims the time in which they run, unless it claims other time already.
     """
-    where, its_kernels = costliest(profile, rows)
+    location, its_kernels = costliest(profile, rows)
     return replace(
         finding,
-        headline=f"{finding.headline}, most of all {short_kernel(where.kernel or '')}",
-        where=where,
+        headline=f"{finding.headline}, most of all {short_kernel(location.kernel or '')}",
+        where=location,
         evidence=evidence(profile, its_kernels),
         claim=finding.claim if finding.claim is not None else time_of(profile, rows),
         work=rows,
@@ -85,28 +85,28 @@ def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
 
 def classes(profile: Profile, rows: Ints) -> NDArray[np.str_]:
     """The kind of work that each kernel does. For few kernels: every row holds its text."""
-    labels, which = _classes(profile, rows)
-    return np.array(labels, np.str_)[which] if len(rows) else np.zeros(0, np.str_)
+    labels, inverse = _classes(profile, rows)
+    return np.array(labels, np.str_)[inverse] if len(rows) else np.zeros(0, np.str_)
 
 
-def of_classes(profile: Profile, rows: Ints, wanted: Collection[str]) -> Bools:
+def of_classes(profile: Profile, rows: Ints, work_kinds: Collection[str]) -> Bools:
     """Which of the kernels do one of these kinds of work."""
-    labels, which = _classes(profile, rows)
-    fits: Bools = np.fromiter((label in wanted for label in labels), bool, len(labels))[which]
+    labels, inverse = _classes(profile, rows)
+    fits: Bools = np.fromiter((label in work_kinds for label in labels), bool, len(labels))[inverse]
     return fits
 
 
 def _classes(profile: Profile, rows: Ints) -> tuple[list[str], Ints]:
     names, makers = profile.trace.names, [None, *profile.trace.names]
-    kinds, which = occurring(_kinds(profile, rows))
+    kinds, inverse = occurring(_kinds(profile, rows))
     pairs = (divmod(kind, len(makers)) for kind in kinds.tolist())
-    return [kernel_class(names[name], makers[maker]) for name, maker in pairs], which
+    return [kernel_class(names[name], makers[maker]) for name, maker in pairs], inverse
 
 
 def share_of_work(profile: Profile, rows: Ints) -> float:
     """Their share of the GPU's work in the counted steps."""
-    every = kernels(profile, lambda events: ~events.roles.communication)
-    return float(profile.trace.dur_ns[rows].sum() / max(profile.trace.dur_ns[every].sum(), 1))
+    counted_rows = kernels(profile, lambda events: ~events.roles.communication)
+    return float(profile.trace.dur_ns[rows].sum() / max(profile.trace.dur_ns[counted_rows].sum(), 1))
 
 
 def operator_names(profile: Profile, rows: Ints) -> Ints:
@@ -123,6 +123,6 @@ def _kinds(profile: Profile, rows: Ints) -> Ints:
 
 def _of_heaviest_key(keys: Ints | Rows, weights: Ints) -> Bools:
     """The entries of the key with the largest total weight."""
-    which = np.unique(keys, return_inverse=True)[1]
-    chosen: Bools = which == np.bincount(which, weights).argmax()
-    return chosen
+    inverse = np.unique(keys, return_inverse=True)[1]
+    heaviest: Bools = inverse == np.bincount(inverse, weights).argmax()
+    return heaviest

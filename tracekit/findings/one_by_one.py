@@ -23,9 +23,9 @@ def kernels_of(profile: Profile, spans: Union) -> tuple[Ints, Ints]:
     activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
     called = trace.ts_ns[launches]
     span = np.searchsorted(spans.starts, called, side="right") - 1
-    inside = (span >= 0) & np.isin(trace.track[launches], trace.threads.driving)
-    inside[inside] = called[inside] < spans.ends[span[inside]]
-    activities, span = activities[inside], span[inside]
+    in_span = (span >= 0) & np.isin(trace.track[launches], trace.threads.driving)
+    in_span[in_span] = called[in_span] < spans.ends[span[in_span]]
+    activities, span = activities[in_span], span[in_span]
     order = np.argsort(trace.ts_ns[activities], kind="stable")
     return activities[order], span[order]
 
@@ -84,7 +84,7 @@ def optimizer_setting(profile: Profile) -> str:
     if not names or not names <= _FOREACH:
         return ""
     activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
-    inside = enclosing(trace, launches, lambda part: part.roles.host & stepping[part.name_codes]) >= 0
-    if inside.any() and at_once(profile, activities[inside], launches[inside]).all():
+    in_optimizer = enclosing(trace, launches, lambda part: part.roles.host & stepping[part.name_codes]) >= 0
+    if in_optimizer.any() and at_once(profile, activities[in_optimizer], launches[in_optimizer]).all():
         return ""
     return "foreach=True or fused=True" if names <= _FUSED else "foreach=True"

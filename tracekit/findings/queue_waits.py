@@ -36,12 +36,12 @@ def graph_holes(profile: Profile) -> GraphHoles:
     launch = trace.links.launch(rows)
     replayed = np.zeros(len(rows), bool)
     replayed[launch >= 0] = trace.events_at(launch[launch >= 0]).roles.graph_launch
-    calls, first, which = np.unique(launch[replayed], return_index=True, return_inverse=True)
+    calls, first, inverse = np.unique(launch[replayed], return_index=True, return_inverse=True)
     events = trace.events_at(rows)
     reach = np.concatenate(([BEFORE], np.maximum.accumulate(events.end_ns)[:-1]))[replayed]
     begin = events.ts_ns[replayed]
     last = np.zeros(len(calls), np.int64)
-    np.maximum.at(last, which, events.end_ns[replayed])
+    np.maximum.at(last, inverse, events.end_ns[replayed])
     idle_from = np.maximum(reach[first], trace.events_at(calls).end_ns)
     starts, ends = np.minimum(idle_from, begin[first]), begin[first]
     missing = _the_same_each_time(ends - starts, last - begin[first])
@@ -62,7 +62,7 @@ def _the_same_each_time(holes: Ints, spans: Ints) -> Bools:
 class QueueWaits:
     """The waits of the counted steps; one entry each, in order of time."""
 
-    chosen: Bools  # the pieces that are such a wait
+    piece_mask: Bools  # the pieces that are such a wait
     start: Ints  # ns
     end: Ints
     before: Ints  # row of the GPU activity that ended last before it; −1 for none
@@ -73,14 +73,14 @@ class QueueWaits:
 def queue_waits(profile: Profile) -> QueueWaits:
     """The gaps that last too long for the GPU's own pace, without those in which a graph's nodes were not recorded."""
     pieces = profile.attribution.pieces
-    chosen = pieces.of("gpu_gap") & (pieces.dur >= SUBMISSION_NS) & profile.counted[pieces.step]
-    chosen &= ~profile.unseen.covers(pieces.start)
-    if chosen.any():
+    is_wait = pieces.of("gpu_gap") & (pieces.dur >= SUBMISSION_NS) & profile.counted[pieces.step]
+    is_wait &= ~profile.unseen.covers(pieces.start)
+    if is_wait.any():
         holes = graph_holes(profile)
-        chosen[chosen] = Union.of(holes.starts, holes.ends).within(pieces.start[chosen], pieces.end[chosen]) == 0
-    start, end = pieces.start[chosen], pieces.end[chosen]
+        is_wait[is_wait] = Union.of(holes.starts, holes.ends).within(pieces.start[is_wait], pieces.end[is_wait]) == 0
+    start, end = pieces.start[is_wait], pieces.end[is_wait]
     before, after = _neighbours(profile, start, end) if len(start) else (np.zeros(0, np.int64),) * 2
-    return QueueWaits(chosen, start, end, before, after, float((end - start).sum()) / profile.counted_steps)
+    return QueueWaits(is_wait, start, end, before, after, float((end - start).sum()) / profile.counted_steps)
 
 
 def _neighbours(profile: Profile, start: Ints, end: Ints) -> tuple[Ints, Ints]:

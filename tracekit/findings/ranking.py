@@ -35,12 +35,13 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     steps = _steps(profile, findings)
     savings = Savings(profile, steps)
     alone = {id(finding): _alone(savings, finding) for finding in findings}
-    gross = sorted(findings, key=lambda each: (-_weight(each, alone[id(each)]), -_gross(steps, each)))
+    gross = sorted(findings, key=lambda finding: (-_weight(finding, alone[id(finding)]), -_gross(steps, finding)))
     shared = _overlaps(gross)
     claims: list[Union] = []
-    every = reduce(Union.plus, (each.claim for each in gross if each.claim is not None), _busy(profile))
-    unblamed, left = steps.length - steps.mean(every), steps.length
-    ahead = left  # how much may be saved beside the time claimed: for the costliest finding all, then what none claims
+    blamed_time = reduce(Union.plus, (finding.claim for finding in gross if finding.claim is not None), _busy(profile))
+    unblamed, remaining_ns = steps.length - steps.mean(blamed_time), steps.length
+    # How much may be saved beside the time claimed: for the costliest finding all, then what none claims.
+    ahead = remaining_ns
     priced = []
     for finding in gross:
         cost = claimed = finding.cost_ns
@@ -52,8 +53,8 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
             ahead = unblamed
             claims.append(finding.claim)
         if cost is not None and not finding.once:
-            cost = min(cost, left)
-            left -= cost
+            cost = min(cost, remaining_ns)
+            remaining_ns -= cost
         share = finding.share
         if share is None and cost is not None and steps.length:
             share = cost / steps.length
@@ -72,7 +73,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
             )
         )
     with_parts = _with_parts(steps, priced, [alone[id(finding)].step_ns for finding in gross])
-    costly = [each for each in with_parts if each.cost_ns is None or each.cost_ns > 0]
+    costly = [finding for finding in with_parts if finding.cost_ns is None or finding.cost_ns > 0]
     return sorted(costly, key=order)
 
 
@@ -118,21 +119,21 @@ def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list
     listed: list[Finding] = []
     for finding, cost in zip(priced, alone, strict=True):
         if cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
-            parts = [min(cost, _in_common(steps, finding, each)) for each in listed]
+            parts = [min(cost, _in_common(steps, finding, costlier)) for costlier in listed]
             part = max(parts, default=0.0)
             if part >= LEAST_SHARE * steps.length:
                 holder = parts.index(part)
-                said = f"Part of this cost ({duration(part)}): {as_clause(finding.title)}. {finding.advice}"
-                listed[holder] = replace(listed[holder], also=(*listed[holder].also, said))
+                sentence = f"Part of this cost ({duration(part)}): {as_clause(finding.title)}. {finding.advice}"
+                listed[holder] = replace(listed[holder], also=(*listed[holder].also, sentence))
         listed.append(finding)
     return listed
 
 
-def _in_common(steps: Steps, finding: Finding, other: Finding) -> float:
-    """How much of the other's cost may be the time that both claim, ns per step."""
-    if finding.claim is None or other.claim is None or not other.cost_ns:
+def _in_common(steps: Steps, finding: Finding, costlier: Finding) -> float:
+    """How much of the costlier one's cost may be the time that both claim, ns per step."""
+    if finding.claim is None or costlier.claim is None or not costlier.cost_ns:
         return 0.0
-    return min(steps.mean(finding.claim.common(other.claim)), other.cost_ns)
+    return min(steps.mean(finding.claim.common(costlier.claim)), costlier.cost_ns)
 
 
 def _gross(steps: Steps, finding: Finding) -> float:
@@ -141,9 +142,9 @@ def _gross(steps: Steps, finding: Finding) -> float:
 
 
 def _steps(profile: Profile, findings: list[Finding]) -> Steps:
-    every = Steps.calibrated(profile, every=True)
-    if any(each.every_step and _gross(every, each) >= LEAST_SHARE * every.length for each in findings):
-        return every
+    all_steps = Steps.calibrated(profile, all_steps=True)
+    if any(finding.every_step and _gross(all_steps, finding) >= LEAST_SHARE * all_steps.length for finding in findings):
+        return all_steps
     return Steps.calibrated(profile)
 
 
@@ -155,16 +156,16 @@ def worth_telling(finding: Finding) -> bool:
 def _overlaps(findings: list[Finding]) -> dict[int, list[str]]:
     """For each finding those that claim part of its time."""
     shared: dict[int, list[str]] = {}
-    for one, other in combinations(findings, 2):
-        if one.id != other.id and _meet(one.claim, other.claim):
-            shared.setdefault(id(one), []).append(other.id)
-            shared.setdefault(id(other), []).append(one.id)
+    for first, second in combinations(findings, 2):
+        if first.id != second.id and _meet(first.claim, second.claim):
+            shared.setdefault(id(first), []).append(second.id)
+            shared.setdefault(id(second), []).append(first.id)
     return shared
 
 
-def _meet(one: Union | None, other: Union | None) -> bool:
-    if one is None or other is None:
+def _meet(first: Union | None, second: Union | None) -> bool:
+    if first is None or second is None:
         return False
-    few, many = sorted((one, other), key=lambda union: len(union.starts))
-    common = int(many.within(few.starts, few.ends).sum())
-    return common > _SHARED * min(one.total(), other.total())
+    smaller, larger = sorted((first, second), key=lambda union: len(union.starts))
+    common = int(larger.within(smaller.starts, smaller.ends).sum())
+    return common > _SHARED * min(first.total(), second.total())

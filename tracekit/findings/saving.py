@@ -57,7 +57,7 @@ class Savings:
         if not claimed or not self._stretches:
             return Saving(claimed)
         lows, highs = np.array(self._stretches).T
-        whole, per_stretch = claim, claim.common(self._every).within(lows, highs)
+        full_claim, per_stretch = claim, claim.common(self._every).within(lows, highs)
         low, high = self._stretches[int(np.argmax(per_stretch >= _ALMOST * per_stretch.max()))]
         claim = claim.common(self._every).clip(low, high)
         run, segments = self._replay(low, high)
@@ -65,11 +65,11 @@ class Savings:
         if host is not None:
             # Calls that block within it are gone, too, and with them their waits.
             nodes = run.nodes
-            inside = np.isin(nodes.kind, (RETURN, DRAINED)) & host.covers(nodes.since) & host.covers(nodes.at - 1)
+            in_host = np.isin(nodes.kind, (RETURN, DRAINED)) & host.covers(nodes.since) & host.covers(nodes.at - 1)
             removal = replace(
                 removal,
                 host=removal.host.plus(host.clip(low, high)),
-                returns=np.union1d(removal.returns, nodes.row[inside]),
+                returns=np.union1d(removal.returns, nodes.row[in_host]),
             )
         if undone is not None:
             removal = replace(removal, undone=undone)
@@ -86,8 +86,8 @@ class Savings:
         if saved < LEAST_SHARE * self._steps.length:
             return Saving(saved)
         bound = "host" if too_soon else run.bound(times)
-        working = {key: self._steps.mean(busy.minus(whole)) for key, busy in self._work.items()}
-        gaps = self._steps.mean(self._gaps.minus(whole))
+        working = {key: self._steps.mean(busy.minus(full_claim)) for key, busy in self._work.items()}
+        gaps = self._steps.mean(self._gaps.minus(full_claim))
         if bound == "host" and sum(working.values()) + gaps > _NOTHING_ELSE * (self._steps.length - saved):
             bound = BUCKETS[max(working, key=lambda key: working[key])].bound
         return Saving(saved, bound)
@@ -141,8 +141,8 @@ def _segments(host: HostView, steps: Union) -> Union:
     edges, points = host.states.edges, host.states.edges[:-1]
     first = runs(host.states.values.astype(np.int64) << 40 | (host.events.at(points) + 1))
     starts, ends, _ = split(edges[first[:-1]], edges[first[1:]], steps.edges)
-    inside = steps.covers(starts)
-    return Union(starts[inside], ends[inside])
+    in_step = steps.covers(starts)
+    return Union(starts[in_step], ends[in_step])
 
 
 def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work: Ints | None) -> Removal:
@@ -156,31 +156,31 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
     near = slice(int(first[0]), int(last[0]))
     start, end, bucket, event = pieces.start[near], pieces.end[near], pieces.bucket[near], pieces.event[near]
 
-    def of(*keys: str) -> Bools:
-        chosen: Bools = np.isin(bucket, [CODES[key] for key in keys])
-        return chosen
+    def in_buckets(*keys: str) -> Bools:
+        is_bucket: Bools = np.isin(bucket, [CODES[key] for key in keys])
+        return is_bucket
 
-    launching = of("kernel_launch") & (event >= 0)  # of it, the host works only until its call returns
+    launching = in_buckets("kernel_launch") & (event >= 0)  # of it, the host works only until its call returns
     called = np.where(launching, trace.events_at(np.maximum(event, 0)).end_ns, end)
-    host = of(*_HOST) | launching
-    delays = of("gpu_gap", "sync_stall")  # a copy that blocks starts late in its own call
-    latencies = of("kernel_launch")
-    stalled = of("sync_stall", "alloc")  # a call that frees memory waits for the GPU, too
+    host = in_buckets(*_HOST) | launching
+    delays = in_buckets("gpu_gap", "sync_stall")  # a copy that blocks starts late in its own call
+    latencies = in_buckets("kernel_launch")
+    stalled = in_buckets("sync_stall", "alloc")  # a call that frees memory waits for the GPU, too
     stalled[stalled] = claim.within(start[stalled], end[stalled]) > 0
-    activities, at, ends = run.activities, nodes.at[run.activities], nodes.end[run.activities]
+    activities, begins, ends = run.activities, nodes.at[run.activities], nodes.end[run.activities]
     if work is not None:
-        shorter = np.where(np.isin(nodes.row[activities], work), claim.within(at, ends), 0)
+        shorter = np.where(np.isin(nodes.row[activities], work), claim.within(begins, ends), 0)
     else:
-        shorter = np.zeros(len(at), np.int64)
+        shorter = np.zeros(len(begins), np.int64)
         for key in ON_THE_GPU:
-            busy = of(key)
+            busy = in_buckets(key)
             exposed = claim.common(Union.of(start[busy], end[busy]))
-            shorter += np.where(run.buckets == CODES[key], exposed.within(at, ends), 0)
+            shorter += np.where(run.buckets == CODES[key], exposed.within(begins, ends), 0)
     claimed = claim.common(Union.of(start[host], np.minimum(called, end)[host]))
-    whole = claimed.within(segments.starts, segments.ends) > 0
+    is_claimed = claimed.within(segments.starts, segments.ends) > 0
     claimed = claimed.plus(_after_launches(trace, np.unique(event[launching & (claim.within(start, end) > 0)])))
     return Removal(
-        host=claimed.plus(Union.of(segments.starts[whole], segments.ends[whole])),
+        host=claimed.plus(Union.of(segments.starts[is_claimed], segments.ends[is_claimed])),
         delays=claim.common(Union.of(start[delays], end[delays])),
         latencies=claim.common(Union.of(start[latencies], end[latencies])),
         device=shorter,

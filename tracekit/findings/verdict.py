@@ -7,7 +7,7 @@ from tracekit.engine.buckets import BOUNDS, ON_THE_GPU, Bound, by_bound
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding, Where, blamed_events, evidence
 from tracekit.findings.gpu_bound import gpu_bound
-from tracekit.findings.kernels import kernels, named
+from tracekit.findings.kernels import kernels, with_name
 from tracekit.findings.queue_waits import queue_waits
 from tracekit.findings.ranking import worth_telling
 from tracekit.findings.saving import Savings
@@ -115,17 +115,17 @@ def verdict(profile: Profile) -> Verdict:
         gaps = times["queued_not_started"] - queue_waits(profile).step_ns
         times["queued_not_started"] -= gaps
         times["gpu"] += gaps
-    most = max(times, key=lambda name: times[name])
-    share = times[most] / total
-    if most == "gpu":
+    largest = max(times, key=lambda name: times[name])
+    share = times[largest] / total
+    if largest == "gpu":
         work = gpu_bound(profile)
-        taken = f"{percent(busy / total)} of {duration(total)} a step{left_out}"
-        taken += f", and gaps between queued kernels another {percent(gaps / total)}" if gaps >= _TOLD * total else ""
-        sentence = f"{VERDICTS[work.id]}: {taken}{'; ' if work.description else ''}{work.description}."
-        return Verdict(work.id, sentence, share, work.where)
-    taken = f"{percent(share)} of {duration(total)} a step{left_out}"
-    name = slowest(parts) if most == "host" else most
-    return Verdict(name, f"{VERDICTS[name]}: {taken}.", share)
+        clause = f"{percent(busy / total)} of {duration(total)} a step{left_out}"
+        clause += f", and gaps between queued kernels another {percent(gaps / total)}" if gaps >= _TOLD * total else ""
+        sentence = f"{VERDICTS[work.id]}: {clause}{'; ' if work.description else ''}{work.description}."
+        return Verdict(work.id, sentence, share, work.location)
+    clause = f"{percent(share)} of {duration(total)} a step{left_out}"
+    name = slowest(parts) if largest == "host" else largest
+    return Verdict(name, f"{VERDICTS[name]}: {clause}.", share)
 
 
 def _judged(profile: Profile) -> tuple[dict[str, float], str]:
@@ -135,13 +135,13 @@ def _judged(profile: Profile) -> tuple[dict[str, float], str]:
     if not 0 < on_the_gpu < total or not len(profile.unseen.starts):
         return parts, ""
     pieces = profile.attribution.pieces
-    chosen = profile.counted[pieces.step] & profile.unseen.covers(pieces.start)
+    is_unseen = profile.counted[pieces.step] & profile.unseen.covers(pieces.start)
     for key in parts:
-        parts[key] -= float(pieces.dur[chosen & pieces.of(key)].sum()) / profile.counted_steps
-    without = total - sum(parts.values())
-    if without < _TOLD * total:
+        parts[key] -= float(pieces.dur[is_unseen & pieces.of(key)].sum()) / profile.counted_steps
+    unseen_ns = total - sum(parts.values())
+    if unseen_ns < _TOLD * total:
         return parts, ""
-    return parts, f", without {duration(without)} at the ends of the recording, of which the GPU's side is unknown"
+    return parts, f", without {duration(unseen_ns)} at the ends of the recording, of which the GPU's side is unknown"
 
 
 def of_the_gpu(name: str) -> bool:
@@ -164,22 +164,22 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
         keys = (*BOUNDS["gpu"], *BOUNDS["copies"])  # less work makes no gap between two kernels shorter
     claim = pieces.union(pieces.of(*keys))
     saving, claimed = Savings(profile, steps).of(claim), steps.mean(claim)
-    left = min(
-        steps.length - sum(each.cost_ns or 0.0 for each in findings if not each.once),
-        saving.step_ns - sum(_cost_within(claim, each) for each in findings if worth_telling(each)),
+    remaining_ns = min(
+        steps.length - sum(finding.cost_ns or 0.0 for finding in findings if not finding.once),
+        saving.step_ns - sum(_cost_within(claim, finding) for finding in findings if worth_telling(finding)),
     )
     why = usual.why
     advice = _making_cheaper(profile, usual, claim, findings)
     if saving.bound == "host" and saving.step_ns < _MOSTLY * claimed:
         why += f" Without any of this work, a step would be only {duration(saving.step_ns)} shorter."
-        if any(each.id in HOST_BOUND and (each.cost_ns or 0.0) > saving.step_ns for each in findings):
+        if any(finding.id in HOST_BOUND and (finding.cost_ns or 0.0) > saving.step_ns for finding in findings):
             advice = "Make the host faster first: it needs the rest of the time, too."
         else:
             advice += " After that, the host has to become faster, too."
-    if left < saving.step_ns:
+    if remaining_ns < saving.step_ns:
         why += " The cost leaves out the time that other findings already count."
-    cost = max(min(saving.step_ns, left), 0.0)
-    of_kernel = named(profile, lambda name: name == usual.where.kernel)
+    cost = max(min(saving.step_ns, remaining_ns), 0.0)
+    of_kernel = with_name(profile, lambda name: name == usual.where.kernel)
     rows = kernels(profile, of_kernel) if usual.where.kernel else blamed_events(profile, pieces.of(*keys))
     return Finding(
         usual.id,

@@ -67,7 +67,7 @@ class Sample:
 
     kernels: Ints  # rows
     operators: Ints  # for each, the row of the operator that launched it; −1 for none
-    known: dict[int, Arguments] = field(default_factory=dict)  # by row, of both
+    arguments: dict[int, Arguments] = field(default_factory=dict)  # by row, of both
 
     @cached_property
     def occupancy(self) -> NDArray[np.float64]:
@@ -84,8 +84,8 @@ class Sample:
         return self._figures(lambda kernel: kernel.blocks_per_sm)
 
     def _figures(self, figure: Callable[[Arguments], float | None]) -> NDArray[np.float64]:
-        known = map(self.known.get, self.kernels.tolist())
-        return np.array([figure(each) if each is not None else None for each in known], np.float64)
+        call_arguments = map(self.arguments.get, self.kernels.tolist())
+        return np.array([figure(call) if call is not None else None for call in call_arguments], np.float64)
 
 
 def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sample:
@@ -99,22 +99,27 @@ def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sa
     launching = np.unique(step[in_steps(counted, step)])
     if not len(launching):
         return Sample(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    inside = step == launching[0]
-    rows, launches = trace.links.activities[inside], trace.links.launches[inside]
+    in_step = step == launching[0]
+    rows, launches = trace.links.activities[in_step], trace.links.launches[in_step]
     if len(rows) > _MOST:
         longest = np.sort(np.argsort(-trace.dur_ns[rows], kind="stable")[:_MOST])
         rows, launches = rows[longest], launches[longest]
     kernels, operators = rows.astype(np.int64), trace.operators.of(launches)
-    asked = np.unique(operators[operators >= 0])
-    known = arguments(trace, np.concatenate((kernels, asked)))
-    without = np.array([row for row in asked.tolist() if row not in known or known[row].inputs is None], np.int64)
-    if len(without) and ownership.detail is not None and ownership.recording is not None:
-        matched = ownership.rows_in_recording(without)
-        theirs = arguments(ownership.recording.trace, matched[matched >= 0])
-        known |= {
-            ours: theirs[row] for ours, row in zip(without.tolist(), matched.tolist(), strict=True) if row in theirs
+    operator_rows = np.unique(operators[operators >= 0])
+    call_arguments = arguments(trace, np.concatenate((kernels, operator_rows)))
+    unshaped = np.array(
+        [row for row in operator_rows.tolist() if row not in call_arguments or call_arguments[row].inputs is None],
+        np.int64,
+    )
+    if len(unshaped) and ownership.detail is not None and ownership.recording is not None:
+        matched = ownership.rows_in_recording(unshaped)
+        recording_arguments = arguments(ownership.recording.trace, matched[matched >= 0])
+        call_arguments |= {
+            operator: recording_arguments[row]
+            for operator, row in zip(unshaped.tolist(), matched.tolist(), strict=True)
+            if row in recording_arguments
         }
-    return Sample(kernels, operators, known)
+    return Sample(kernels, operators, call_arguments)
 
 
 LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
@@ -147,17 +152,22 @@ class Profile:
 
     def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
         """The capture of that window: that of the first rank, unless another one is named."""
-        wanted = (each for each in self.captures if (each.window, each.workload) == (window, workload))
-        return next((each for each in wanted if rank is None or each.rank == rank), None)
+        matching = (
+            candidate for candidate in self.captures if (candidate.window, candidate.workload) == (window, workload)
+        )
+        return next((candidate for candidate in matching if rank is None or candidate.rank == rank), None)
 
     @cached_property
     def per_rank(self) -> dict[int, "Profile"]:
         """A profile for each rank that was recorded, where there are several; nothing for a single one."""
-        steady = [each for each in self.captures if (each.window, each.workload) == ("steady", "training")]
-        ranks = [each for each in steady if each.attribution is not None]
+        steady = [capture for capture in self.captures if (capture.window, capture.workload) == ("steady", "training")]
+        ranks = [capture for capture in steady if capture.attribution is not None]
         if len(ranks) < 2:
             return {}
-        return {each.rank: replace(self, name=f"{self.name} rank {each.rank}", captures=(each,)) for each in ranks}
+        return {
+            capture.rank: replace(self, name=f"{self.name} rank {capture.rank}", captures=(capture,))
+            for capture in ranks
+        }
 
     @cached_property
     def attribution(self) -> Attribution:
@@ -248,9 +258,9 @@ class Profile:
     def answered(self) -> dict[str, Bools]:
         """For each view, the steps that its means cover: those that neither compile nor start anything up, or all if
         none is left, that can be answered."""
-        wanted = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
-        wanted[[each.index for each in self.cold_steps]] = False
-        return {name: wanted & view.known for name, view in self.views.items()}
+        in_means = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
+        in_means[[cold_step.index for cold_step in self.cold_steps]] = False
+        return {name: in_means & view.known for name, view in self.views.items()}
 
     @cached_property
     def cold_steps(self) -> list[ColdStep]:
@@ -306,9 +316,9 @@ class Profile:
         return self.means["wall"] or self.means["host"]
 
 
-def _mean(view: StepView, chosen: Bools) -> Mean | None:
-    if not chosen.any():
+def _mean(view: StepView, in_mean: Bools) -> Mean | None:
+    if not in_mean.any():
         return None
-    rows = view.totals[chosen]
+    rows = view.totals[in_mean]
     parts = (rows.sum(axis=0) / len(rows)).tolist()
-    return Mean(float(view.step_ns[chosen].mean()), dict(zip(view.keys, parts, strict=True)))
+    return Mean(float(view.step_ns[in_mean].mean()), dict(zip(view.keys, parts, strict=True)))

@@ -45,10 +45,10 @@ class FirstUses:
         first: Bools = self._first_of_name[trace.name_codes[rows]] == rows
         first |= np.isin(rows, self._launches)
         calls = trace.events_at(rows)
-        inside = calls.roles.runtime.copy()
+        is_runtime = calls.roles.runtime.copy()
         for started in self._library_starts:
             begun, ended = trace.ts_ns[started], trace.ts_ns[started] + trace.dur_ns[started]
-            of_it = inside & (calls.track == trace.track[started])
+            of_it = is_runtime & (calls.track == trace.track[started])
             first |= of_it & (calls.ts_ns >= begun) & (calls.end_ns <= ended)
         return first
 
@@ -80,9 +80,9 @@ class FirstUses:
         """The first operator that needs each of the libraries; of nested ones, the outermost."""
         trace, starts = self.trace, []
         for pattern in map(re.compile, _LIBRARIES.values()):
-            named = trace.labels.fits(pattern)
-            if named.any():
-                rows = trace.where(lambda part: (part.roles.kind == OPERATOR) & named[part.name_codes])  # noqa: B023
+            needs_library = trace.labels.fits(pattern)
+            if needs_library.any():
+                rows = trace.where(lambda part: (part.roles.kind == OPERATOR) & needs_library[part.name_codes])  # noqa: B023
                 together = rows[trace.ts_ns[rows] == trace.ts_ns[rows[:1]]]
                 starts += together[np.argsort(-trace.dur_ns[together], kind="stable")][:1].tolist()
         return starts
@@ -104,21 +104,21 @@ class ColdStep:
     parts: dict[str, int]
 
     @property
-    def most(self) -> str:
+    def largest_part(self) -> str:
         """What takes most of it."""
-        return max(self.parts, key=lambda what: self.parts[what])
+        return max(self.parts, key=lambda cause: self.parts[cause])
 
-    def said(self, number: int) -> str:
+    def in_words(self, number: int) -> str:
         """`step 3, 43.1 ms (4.35 ms of code loading, once)`."""
-        whole = sum(self.parts.values())
-        named = [(what, ns) for what, ns in self.parts.items() if ns >= _TOLD * whole]
-        listed = ", ".join(f"{duration(ns)} of {what}" for what, ns in sorted(named, key=lambda each: -each[1]))
+        total = sum(self.parts.values())
+        large = [(cause, ns) for cause, ns in self.parts.items() if ns >= _TOLD * total]
+        listed = ", ".join(f"{duration(ns)} of {cause}" for cause, ns in sorted(large, key=lambda part: -part[1]))
         return f"step {number}, {duration(self.step_ns)} ({listed}, once)"
 
 
 def cold_said(profile: "Profile") -> str:
     """All of them in words; empty where there are none."""
-    return "; ".join(each.said(profile.trace.steps.number[each.index]) for each in profile.cold_steps)
+    return "; ".join(step.in_words(profile.trace.steps.number[step.index]) for step in profile.cold_steps)
 
 
 def may_be_cold(attribution: Attribution) -> bool:
@@ -132,7 +132,7 @@ def cold_steps(attribution: Attribution) -> list[ColdStep]:
     """The leading steps that start-up makes longer than those after them, in order; the last step is none."""
     view = attribution.answered_view
     steps = np.flatnonzero(view.known & ~attribution.compiles)
-    found = []
+    cold = []
     for position, index in enumerate(steps[:-1].tolist()):
         usual = float(np.median(view.step_ns[steps[position + 1 :]]))
         lasts = int(view.step_ns[index])
@@ -141,24 +141,24 @@ def cold_steps(attribution: Attribution) -> list[ColdStep]:
         parts = _start_up(attribution, index, steps[position + 1 :])
         if sum(parts.values()) < _EXPLAINED * (lasts - usual):
             break
-        found.append(ColdStep(index, lasts, parts))
-    return found
+        cold.append(ColdStep(index, lasts, parts))
+    return cold
 
 
 def _start_up(attribution: Attribution, index: int, later: Ints) -> dict[str, int]:
     """What happens in a step only because it is the first, ns by what it is."""
     view, pieces, uses = attribution.answered_view, attribution.pieces, FirstUses(attribution.trace)
-    parts = {"code loading": _beyond(view.totals[:, view.keys.index("module_load")], index, later)}
+    parts = {"code loading": _excess(view.totals[:, view.keys.index("module_load")], index, later)}
     if uses.from_the_start:
-        chosen = (pieces.step == index) & pieces.of(*SLOW_HOST) & (pieces.event >= 0)
-        calls, allocating = _first_calls(uses, pieces.event[chosen].astype(np.int64), pieces.dur[chosen])
-        growing = _beyond(view.totals[:, view.keys.index("alloc")], index, later) - allocating
+        in_step = (pieces.step == index) & pieces.of(*SLOW_HOST) & (pieces.event >= 0)
+        calls, allocating = _first_calls(uses, pieces.event[in_step].astype(np.int64), pieces.dur[in_step])
+        growing = _excess(view.totals[:, view.keys.index("alloc")], index, later) - allocating
         parts |= {"allocation": growing, **calls}
         parts["kernels that run only once"] = _only_once(attribution, index) if view.name == "wall" else 0
-    return {what: ns for what, ns in parts.items() if ns >= _LEAST_NS}
+    return {cause: ns for cause, ns in parts.items() if ns >= _LEAST_NS}
 
 
-def _beyond(times: Ints, index: int, later: Ints) -> int:
+def _excess(times: Ints, index: int, later: Ints) -> int:
     return max(int(times[index] - np.median(times[later])), 0)
 
 
@@ -168,21 +168,21 @@ def _first_calls(uses: FirstUses, events: Ints, dur: Ints) -> tuple[dict[str, in
     An operator without a later one is no first call: it may be what the first step does besides.
     """
     trace = uses.trace
-    rows, which = np.unique(events, return_inverse=True)
-    spent = np.bincount(which, dur, minlength=len(rows)).astype(np.int64)
+    rows, inverse = np.unique(events, return_inverse=True)
+    spent_ns = np.bincount(inverse, dur, minlength=len(rows)).astype(np.int64)
     roles = trace.events_at(rows).roles
-    found: dict[str, int] = {}
+    excess_ns: dict[str, int] = {}
     allocating = 0
-    for k in np.flatnonzero((spent >= _LEAST_NS) & (roles.kind != PYTHON) & uses.of(rows)).tolist():
+    for k in np.flatnonzero((spent_ns >= _LEAST_NS) & (roles.kind != PYTHON) & uses.of(rows)).tolist():
         row = int(rows[k])
         alike = trace.where(lambda part: part.name_codes == trace.name_codes[row])  # noqa: B023
-        others = trace.dur_ns[alike[alike != row]]
-        usual = float(np.median(others)) if len(others) else 0.0
-        if spent[k] >= _ODD * usual and (len(others) or roles.runtime[k]):
-            what = f"the first {trace.names[trace.name_codes[row]]}"
-            found[what] = found.get(what, 0) + int(spent[k] - usual)
-            allocating += int(spent[k] - usual) if roles.alloc[k] else 0
-    return found, allocating
+        other_ns = trace.dur_ns[alike[alike != row]]
+        usual = float(np.median(other_ns)) if len(other_ns) else 0.0
+        if spent_ns[k] >= _ODD * usual and (len(other_ns) or roles.runtime[k]):
+            cause = f"the first {trace.names[trace.name_codes[row]]}"
+            excess_ns[cause] = excess_ns.get(cause, 0) + int(spent_ns[k] - usual)
+            allocating += int(spent_ns[k] - usual) if roles.alloc[k] else 0
+    return excess_ns, allocating
 
 
 def _only_once(attribution: Attribution, index: int) -> int:
@@ -191,6 +191,6 @@ def _only_once(attribution: Attribution, index: int) -> int:
     low, high = int(trace.steps.begin[index]), int(trace.steps.done[index])
     activities = trace.where(lambda part: part.roles.gpu & part.lasting)
     starts, names = trace.ts_ns[activities], trace.name_codes[activities]
-    inside = (starts >= low) & (starts < high)
-    alone = inside & ~np.isin(names, names[starts >= high])
+    in_step = (starts >= low) & (starts < high)
+    alone = in_step & ~np.isin(names, names[starts >= high])
     return int(trace.dur_ns[activities[alone]].sum())

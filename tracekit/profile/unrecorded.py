@@ -36,7 +36,7 @@ class Submitted:
 
     function: str | None  # the call that submitted most of it
     operator: str | None  # or the operator, where no call is recorded
-    said: str
+    description: str
     ask: Ask
 
 
@@ -45,15 +45,15 @@ def device_side_missing(trace: Trace) -> Submitted | None:
     if trace.device == "gpu":
         return None
     if trace.census.any(_is_launch):
-        name, number = _most(trace, _is_launch)
-        said = f"{count(number)} calls submitted work to the GPU, most of them {bare(name)}"
-        return Submitted(bare(name), None, said, _is_launch)
+        name, number = _most_frequent(trace, _is_launch)
+        description = f"{count(number)} calls submitted work to the GPU, most of them {bare(name)}"
+        return Submitted(bare(name), None, description, _is_launch)
     if any(map(_OTHER_DEVICES.fullmatch, labels(trace.events["cat"]))):
         return Submitted(None, None, "The work ran on an accelerator", lambda roles: roles.kind >= OTHER_DEVICE)
     if trace.census.any(_is_accelerated):
-        name, number = _most(trace, _is_accelerated)
-        said = f"{count(number)} operators ran that only an accelerator has, most of them {name}"
-        return Submitted(None, name, said, _is_accelerated)
+        name, number = _most_frequent(trace, _is_accelerated)
+        description = f"{count(number)} operators ran that only an accelerator has, most of them {name}"
+        return Submitted(None, name, description, _is_accelerated)
     return None
 
 
@@ -66,7 +66,7 @@ def _is_accelerated(roles: Roles) -> Bools:
     return operators | ((roles.kind <= USER) & roles.named(_COLLECTIVE))
 
 
-def _most(trace: Trace, ask: Ask) -> tuple[str, int]:
+def _most_frequent(trace: Trace, ask: Ask) -> tuple[str, int]:
     """The most frequent name among the events of a role, and how many events there are."""
     codes = trace.name_codes[trace.where(lambda part: ask(part.roles))]
     return trace.names[int(np.bincount(codes).argmax())], len(codes)
@@ -85,11 +85,11 @@ def unseen(profile: Profile) -> Union:
     calls = trace.where(lambda part: part.roles.launch & part.process & part.roles.named(_KERNELS))
     calls = calls[~np.isin(trace.correlation[calls], (0, -1))]  # these link nothing
     lost = trace.ts_ns[calls[trace.links.submitted(calls)[1] == 0]]
-    whole, launches = not has_steps(profile), trace.links.launches
+    without_steps, launches = not has_steps(profile), trace.links.launches
     of_first = trace.links.launch(activities[:1])
     late = bool(of_first[0] >= 0) and first - int(trace.events_at(of_first).end_ns[0]) > 2 * SUBMISSION_NS
-    before = whole or late or bool((lost < first).any())
-    after = whole or bool((lost > trace.ts_ns[launches].max(initial=BEFORE)).any())
-    known = view.known & (view.step_ns > 0)
-    steps = Union.of(view.starts_ns[known], (view.starts_ns + view.step_ns)[known])
+    before = without_steps or late or bool((lost < first).any())
+    after = without_steps or bool((lost > trace.ts_ns[launches].max(initial=BEFORE)).any())
+    is_known = view.known & (view.step_ns > 0)
+    steps = Union.of(view.starts_ns[is_known], (view.starts_ns + view.step_ns)[is_known])
     return steps.minus(Union.of(np.array([first if before else BEFORE]), np.array([last if after else AFTER])))

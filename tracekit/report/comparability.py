@@ -122,7 +122,7 @@ def _shares(profile: Profile) -> dict[str, float]:
 
 def _operands(profile: Profile) -> tuple[set[tuple[int, ...]], set[str]]:
     sizes, types = set(), set()
-    for row, operator in profile.sample.known.items():
+    for row, operator in profile.sample.arguments.items():
         if kernel_class("", profile.trace.names[profile.trace.name_codes[row]]) in _PRODUCTS:
             sizes |= {tuple(sorted(dims)) for dims in operator.inputs or () if len(dims) > 1}
             types |= {type_name.removeprefix("c10::") for type_name in operator.types if type_name in BYTES_OF_TYPE}

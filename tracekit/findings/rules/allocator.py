@@ -20,24 +20,24 @@ _LINK = "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-
 def allocator(profile: Profile) -> Iterator[Finding]:
     """`allocator`: calls that allocate or free device memory in most steps, where a cache should serve it."""
     pieces = profile.attribution.pieces
-    chosen = _recurring(profile)
+    recurring = _recurring(profile)
     steps = profile.counted_steps
-    culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
+    culprits = [culprit for culprit in by_name(profile, recurring) if len(culprit.rows)]
     if not culprits:
         return
-    calls = sum(len(each.rows) for each in culprits) / steps
+    calls = sum(len(culprit.rows) for culprit in culprits) / steps
     location = where_of_event(profile, int(culprits[0].rows[0]))
     yield Finding(
         "allocator",
         f"Device memory is allocated inside steps: {bare(culprits[0].name)}{location.at}",
         why=f"It is allocated or freed {times(round(calls, 1))} a step, and the GPU idles for "
-        f"{duration(sum(each.step_ns for each in culprits))} a step meanwhile.",
+        f"{duration(sum(culprit.step_ns for culprit in culprits))} a step meanwhile.",
         do="Let PyTorch's allocator reuse memory: no torch.cuda.empty_cache() in the loop, and batches of one size. "
         "Where sizes vary, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; where memory is full, lower the peak.",
         where=location,
         evidence=evidence(profile, culprits[0].rows),
         link=_LINK,
-        claim=pieces.union(chosen),
+        claim=pieces.union(recurring),
         host=_in_calls(profile),
     )
 
@@ -65,11 +65,11 @@ def _recurring(profile: Profile) -> Bools:
     pieces = profile.attribution.pieces
     allocating = pieces.of("alloc") & profile.counted[pieces.step]
     long = is_hole(pieces)
-    chosen = np.zeros(len(long), bool)
+    recurring = np.zeros(len(long), bool)
     for kind in (allocating & long, allocating & ~long):
         if _recurs(profile, pieces.step[kind]):
-            chosen |= kind
-    return chosen
+            recurring |= kind
+    return recurring
 
 
 def _recurs(profile: Profile, steps: Ints | Rows) -> bool:

@@ -55,7 +55,7 @@ class Spent:
     waiting: float | None
 
 
-def advice(profile: Profile, kind: str, rows: Ints, started: Ints, spent: Spent) -> str:
+def advice(profile: Profile, kind: str, rows: Ints, started: Ints, times: Spent) -> str:
     """What to do about the collectives in `rows`, most of which are of that kind.
 
     `started` has for each of them the event that started it.
@@ -63,12 +63,12 @@ def advice(profile: Profile, kind: str, rows: Ints, started: Ints, spent: Spent)
     if len(rows) >= _MANY * profile.counted_steps and np.median(profile.trace.dur_ns[rows]) < _SHORT_NS:
         buckets = "larger buckets (bucket_cap_mb)" if _has(profile, _DDP) else "one flattened tensor for many"
         return f"{_COMBINE}: use {buckets}."
-    if spent.waiting is not None and spent.waiting > _LATE:
+    if times.waiting is not None and times.waiting > _LATE:
         return _EQUAL_WORK
-    room_ns = max(spent.step_ns - spent.running_ns, 0.0)
-    if room_ns < _ROOM * spent.exposed_ns:
+    room_ns = max(times.step_ns - times.running_ns, 0.0)
+    if room_ns < _ROOM * times.exposed_ns:
         hidden = f"Beside the rest of a step, at most {duration(room_ns)} more of it can be hidden."
-        return f"Send less{_less(profile, kind, started)}. {hidden}{_ALIKE}"
+        return f"Send less{_sending_less(profile, kind, started)}. {hidden}{_ALIKE}"
     return _earlier(profile, kind, started)
 
 
@@ -102,7 +102,7 @@ def _earlier(profile: Profile, kind: str, started: Ints) -> str:
     return _AT_ONCE
 
 
-def _less(profile: Profile, kind: str, started: Ints) -> str:
+def _sending_less(profile: Profile, kind: str, started: Ints) -> str:
     """How, as the end of a sentence."""
     if kind == "all_reduce" and _in_backward(profile, started):
         if _has(profile, _DDP):
@@ -127,8 +127,8 @@ def _in_backward(profile: Profile, started: Ints) -> bool:
     """Whether autograd starts most of them: in backward's thread, or inside of an operator of backward."""
     trace, started = profile.trace, started[started >= 0]
     helping = np.isin(trace.track[started], np.array(trace.threads.helpers, np.int64))
-    inside = enclosing(trace, started, lambda part: part.roles.backward_node) >= 0
-    return bool(2 * (helping | inside).sum() > len(started))
+    in_node = enclosing(trace, started, lambda part: part.roles.backward_node) >= 0
+    return bool(2 * (helping | in_node).sum() > len(started))
 
 
 _DDP_DESIGN_PAGE = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
@@ -145,10 +145,10 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
         yield from _on_a_cpu(profile)
         return
     mean, pieces = profile.means["wall"], profile.attribution.pieces
-    chosen = pieces.of("gpu_comm")
-    if mean is None or not (chosen & profile.counted[pieces.step]).any():
+    is_exposed = pieces.of("gpu_comm")
+    if mean is None or not (is_exposed & profile.counted[pieces.step]).any():
         return
-    claim = pieces.union(chosen)
+    claim = pieces.union(is_exposed)
     rows = kernels(profile, lambda events: events.roles.communication)
     events = profile.trace.events_at(rows)
     kinds, collectives = _kinds(profile, rows)
@@ -163,7 +163,7 @@ def exposed_comm(profile: Profile) -> Iterator[Finding]:
         f"Exposed communication, most of all {_called(collectives[worst])}",
         why=f"The GPU communicates without computing for {duration(exposed, like=mean.step_ns)} of "
         f"{duration(mean.step_ns)} a step: {percent(exposed / running)} of its communication time, in "
-        f"{many(round(per_step, 1), 'collective')} a step. {_said(waiting)}.",
+        f"{many(round(per_step, 1), 'collective')} a step. {_waiting_sentence(waiting)}.",
         claim=claim,
         where=collectives[worst],
         evidence=evidence(profile, rows[kinds == worst]),
@@ -191,18 +191,18 @@ def _on_a_cpu(profile: Profile) -> Iterator[Finding]:
     worst = int(np.bincount(kinds, claim.within(trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows])).argmax())
     in_step = np.flatnonzero(profile.counted[pieces.step])
     longest = int(in_step[claim.within(pieces.start[in_step], pieces.end[in_step]).argmax()])
-    where = replace(where_of_piece(profile, longest), operator=trace.names[names[worst]])
+    location = replace(where_of_piece(profile, longest), operator=trace.names[names[worst]])
     per_step, waiting = len(rows) / profile.counted_steps, _waiting(profile, rows, kinds, rows)
     yield Finding(
         "exposed_comm",
-        f"The host waits in collectives{where.at}, most of all {_called(where)}",
+        f"The host waits in collectives{location.at}, most of all {_called(location)}",
         why=f"It waits for {duration(waited, like=mean.step_ns)} of {duration(mean.step_ns)} a step, in "
-        f"{many(round(per_step, 1), 'collective')} a step. {_said(waiting)}.",
+        f"{many(round(per_step, 1), 'collective')} a step. {_waiting_sentence(waiting)}.",
         claim=claim,
-        where=where,
+        where=location,
         evidence=evidence(profile, rows[kinds == worst]),
         do=advice(
-            profile, kind_of(_name(where)), rows, rows[kinds == worst], Spent(mean.step_ns, waited, waited, waiting)
+            profile, kind_of(_name(location)), rows, rows[kinds == worst], Spent(mean.step_ns, waited, waited, waiting)
         ),
         link=_DDP_DESIGN_PAGE,
         confidence="inferred",
@@ -215,24 +215,24 @@ def _kinds(profile: Profile, rows: Ints) -> tuple[Ints, list[Where]]:
     trace = profile.trace
     launches = trace.links.launch(rows)
     backend = trace.labels.fits(_BACKEND)
-    around = [
+    spans_around = [
         enclosing(trace, launches, lambda part: (part.roles.kind == USER) & backend[part.name_codes]),
         enclosing(
             trace, launches, lambda part: (part.roles.kind == USER) & ~part.roles.step & ~backend[part.name_codes]
         ),
     ]
-    names = [np.where(each >= 0, trace.name_codes[np.maximum(each, 0)], -1) for each in around]
+    names = [np.where(spans >= 0, trace.name_codes[np.maximum(spans, 0)], -1) for spans in spans_around]
     keys, kinds = np.unique(np.stack([trace.name_codes[rows], *names], axis=1), axis=0, return_inverse=True)
     texts = [[trace.names[code] if code >= 0 else None for code in key] for key in keys.tolist()]
     return kinds.ravel(), [Where(kernel=kernel, operator=call, module=span) for kernel, call, span in texts]
 
 
-def _called(where: Where) -> str:
-    return f"{_name(where)} in {where.module}" if where.module else _name(where)
+def _called(collective: Where) -> str:
+    return f"{_name(collective)} in {collective.module}" if collective.module else _name(collective)
 
 
-def _name(where: Where) -> str:
-    return where.operator or short_kernel(where.kernel or "")
+def _name(collective: Where) -> str:
+    return collective.operator or short_kernel(collective.kernel or "")
 
 
 def _waiting(profile: Profile, rows: Ints, kinds: Ints, started: Ints) -> float | None:
@@ -246,18 +246,18 @@ def _waiting(profile: Profile, rows: Ints, kinds: Ints, started: Ints) -> float 
     steps = trace.steps.of(trace.ts_ns[started])
     places: Counter[tuple[int, int]] = Counter()
     equal: dict[Hashable, list[int]] = {}
-    for index, said in enumerate(collective_arguments(trace, rows, rank=0, world_size=None)):
-        at = int(kinds[index]), int(steps[index])
-        by_place = (at[0], places[at])
-        places[at] += 1
-        by_size = (said.kind, said.group, said.size_bytes)
-        equal.setdefault(by_place if said.size_bytes is None else by_size, []).append(int(rows[index]))
-    calls = [trace.dur_ns[some] for some in equal.values() if len(some) > 1]
+    for index, collective in enumerate(collective_arguments(trace, rows, rank=0, world_size=None)):
+        kind_and_step = int(kinds[index]), int(steps[index])
+        by_place = (kind_and_step[0], places[kind_and_step])
+        places[kind_and_step] += 1
+        by_size = (collective.kind, collective.group, collective.size_bytes)
+        equal.setdefault(by_place if collective.size_bytes is None else by_size, []).append(int(rows[index]))
+    calls = [trace.dur_ns[equal_rows] for equal_rows in equal.values() if len(equal_rows) > 1]
     waited = sum(float(np.maximum(dur - np.quantile(dur, _FASTEST, method="lower"), 0).sum()) for dur in calls)
     return waited / float(trace.dur_ns[rows].sum()) if calls else None
 
 
-def _said(waiting: float | None) -> str:
+def _waiting_sentence(waiting: float | None) -> str:
     if waiting is None:
         return "How much of this is waiting for other ranks cannot be known, because no two collectives are equal"
     if waiting < _TOLD:
@@ -270,8 +270,8 @@ def _said(waiting: float | None) -> str:
 
 def as_all_ranks_show(finding: Finding, waiting: float) -> Finding:
     """The finding with the share of the collectives' time that is waiting, which one rank can only estimate."""
-    known = f"{percent(waiting)} of the collectives' time is waiting for other ranks."
-    return replace(finding, why=_ESTIMATE.sub(known, finding.why), do=as_ranks_wait(finding.do, waiting))
+    sentence = f"{percent(waiting)} of the collectives' time is waiting for other ranks."
+    return replace(finding, why=_ESTIMATE.sub(sentence, finding.why), do=as_ranks_wait(finding.do, waiting))
 
 
 _FORWARD = re.compile(r"DistributedDataParallel\.forward")
@@ -285,7 +285,7 @@ def buffer_broadcast(profile: Profile) -> Iterator[Finding]:
     trace, pieces = profile.trace, profile.attribution.pieces
     rows = kernels(profile, lambda events: events.roles.communication)
     for pattern in (_FORWARD, _BROADCAST):
-        rows = rows[_inside(trace, trace.links.launch(rows), trace.labels.fits(pattern))]
+        rows = rows[_launched_in(trace, trace.links.launch(rows), trace.labels.fits(pattern))]
     if not len(rows):
         return
     steps, broadcasts = Steps.of(profile), time_of(profile, rows)
@@ -304,10 +304,10 @@ def buffer_broadcast(profile: Profile) -> Iterator[Finding]:
     )
 
 
-def _inside(trace: Trace, launches: Ints, named: Bools) -> Bools:
+def _launched_in(trace: Trace, launches: Ints, fitting_names: Bools) -> Bools:
     """Which of the calls are made in an event with one of these names."""
-    inside: Bools = enclosing(trace, launches, lambda part: part.roles.host & named[part.name_codes]) >= 0
-    return inside
+    in_event: Bools = enclosing(trace, launches, lambda part: part.roles.host & fitting_names[part.name_codes]) >= 0
+    return in_event
 
 
 _USUAL_NS = 50_000  # for the event that a stream waits for, and the launch itself
@@ -356,14 +356,14 @@ def _late_ns(profile: Profile, rows: Ints) -> Ints:
     since all their kernels are submitted at once.
     """
     trace = profile.trace
-    every = kernels(profile, lambda events: events.roles.gpu)
-    launches, of_rows = trace.links.launch(every), trace.links.launch(rows)
-    every, launches = every[launches >= 0], launches[launches >= 0]
+    activities = kernels(profile, lambda events: events.roles.gpu)
+    launches, of_rows = trace.links.launch(activities), trace.links.launch(rows)
+    activities, launches = activities[launches >= 0], launches[launches >= 0]
     submitted = trace.ts_ns[launches]
     order = np.argsort(submitted, kind="stable")
-    done = np.maximum.accumulate((trace.ts_ns[every] + trace.dur_ns[every])[order])
+    done_ns = np.maximum.accumulate((trace.ts_ns[activities] + trace.dur_ns[activities])[order])
     before = np.searchsorted(submitted[order], trace.ts_ns[of_rows]) - 1
-    earlier = np.where(before >= 0, done[np.maximum(before, 0)] if len(done) else 0, 0)
+    earlier = np.where(before >= 0, done_ns[np.maximum(before, 0)] if len(done_ns) else 0, 0)
     ready = np.maximum(earlier, trace.ts_ns[of_rows] + trace.dur_ns[of_rows])
-    known = (of_rows >= 0) & ~trace.events_at(np.maximum(of_rows, 0)).roles.graph_launch
-    return np.where(known, np.maximum(trace.ts_ns[rows] - ready, 0), 0).astype(np.int64)
+    has_own_launch = (of_rows >= 0) & ~trace.events_at(np.maximum(of_rows, 0)).roles.graph_launch
+    return np.where(has_own_launch, np.maximum(trace.ts_ns[rows] - ready, 0), 0).astype(np.int64)

@@ -35,7 +35,7 @@ class BreakTime:
 
     claim: Union
     pieces: Bools
-    said: str
+    description: str
 
 
 def break_time(profile: Profile) -> BreakTime | None:
@@ -43,35 +43,37 @@ def break_time(profile: Profile) -> BreakTime | None:
     if profile.variant is None or not profile.variant.ledger.breaks:
         return None
     trace, pieces = profile.trace, profile.attribution.pieces
-    left = pieces.of(*_LEFT)
+    piece_mask = pieces.of(*_LEFT)
     main = trace.threads.main
     regions = trace.where(lambda part: part.roles.named(_REGION) & part.lasting & (part.track == main))
     if not len(regions):
-        said = "all Python of a step, as no compiled region was recorded: at most that much is the breaks'"
-        return BreakTime(pieces.union(left), left, said)
+        description = "all Python of a step, as no compiled region was recorded: at most that much is the breaks'"
+        return BreakTime(pieces.union(piece_mask), piece_mask, description)
     outer = outermost(trace, regions)
     starts, ends = trace.ts_ns[outer], trace.ts_ns[outer] + trace.dur_ns[outer]
     if len(outer) == len(regions):
         steps = trace.steps.of(starts)
-        same = np.flatnonzero(steps[:-1] == steps[1:])
-        said = "all Python between compiled regions: at most that much is the breaks'"
-        return _inside(profile, left, ends[same], starts[same + 1], said)
+        same_step = np.flatnonzero(steps[:-1] == steps[1:])
+        description = "all Python between compiled regions: at most that much is the breaks'"
+        return _clipped(profile, piece_mask, ends[same_step], starts[same_step + 1], description)
     wraps = trace.labels.fits(_WRAPPER)
     wrapping = (pieces.event >= 0) & wraps[trace.name_codes[np.maximum(pieces.event, 0)]]
-    left |= pieces.of(*_WRAPS) & wrapping
+    piece_mask |= pieces.of(*_WRAPS) & wrapping
     resumed = np.unique(np.searchsorted(starts, trace.ts_ns[np.setdiff1d(regions, outer)], side="right") - 1)
     # The function was entered before its first graph: that is no break's.
-    graphs = np.append(pieces.start[~left], np.iinfo(np.int64).max)
+    graphs = np.append(pieces.start[~piece_mask], np.iinfo(np.int64).max)
     first = np.minimum(graphs[np.searchsorted(graphs, starts[resumed])], ends[resumed])
-    return _inside(profile, left, first, ends[resumed], "what runs between the graphs of the functions that break")
+    return _clipped(
+        profile, piece_mask, first, ends[resumed], "what runs between the graphs of the functions that break"
+    )
 
 
-def _inside(profile: Profile, chosen: Bools, starts: Ints, ends: Ints, said: str) -> BreakTime:
+def _clipped(profile: Profile, piece_mask: Bools, starts: Ints, ends: Ints, description: str) -> BreakTime:
     """The part of these pieces between those moments."""
     pieces = profile.attribution.pieces
-    time, spans = pieces.union(chosen), Union.of(starts, ends)
-    inside: Bools = chosen & (spans.within(pieces.start, pieces.end) > 0)
-    return BreakTime(time.minus(time.minus(spans)), inside, said)
+    time, spans = pieces.union(piece_mask), Union.of(starts, ends)
+    in_span: Bools = piece_mask & (spans.within(pieces.start, pieces.end) > 0)
+    return BreakTime(time.minus(time.minus(spans)), in_span, description)
 
 
 _BREAKS = "https://docs.pytorch.org/docs/stable/compile/programming_model.fix_graph_breaks.html"
@@ -95,54 +97,60 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
 
 
 def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
-    names = [*dict.fromkeys(each.name or "a function" for each in limits)]
+    names = [*dict.fromkeys(limit.name or "a function" for limit in limits)]
     and_more = f" and {count(len(names) - 1)} more" if len(names) > 1 else ""
-    where = Where(limits[0].file, limits[0].line, limits[0].name)
+    location = Where(limits[0].file, limits[0].line, limits[0].name)
     reason = limits[0].reason or ""
     advice = against_guard(reason) or "Find out what changes from call to call and mark it dynamic"
     return Finding(
         "recompile_limit",
-        f"Recompile limit reached{where.at}: {names[0]}{and_more} run{'' if and_more else 's'} eagerly",
+        f"Recompile limit reached{location.at}: {names[0]}{and_more} run{'' if and_more else 's'} eagerly",
         why=f"The guard that failed last: {guard_of(reason)}." if reason else "",
         do=f"{advice.rstrip('.')}; or raise torch._dynamo.config.recompile_limit.",
-        where=where,
+        where=location,
         link=_RECOMPILES,
         **_inferred(profile, profile.attribution.pieces.of("python", "guards", "dispatch", "kernel_launch")),
     )
 
 
 def _graphs_skipped(profile: Profile, skips: list[Skip]) -> Finding:
-    where = Where(skips[0].file, skips[0].line)
+    location = Where(skips[0].file, skips[0].line)
     graphs = "One compiled graph is" if len(skips) == 1 else f"{count(len(skips))} compiled graphs are"
     return Finding(
         "cuda_graphs_skipped",
-        f"{graphs} not replayed as CUDA graph{'' if len(skips) == 1 else 's'}{where.at}",
+        f"{graphs} not replayed as CUDA graph{'' if len(skips) == 1 else 's'}{location.at}",
         why=f"{'The reason' if len(skips) == 1 else 'The first reason'}: {skips[0].reason}.",
         do="Keep the addresses and shapes of inputs fixed, and keep what CUDA graphs cannot hold (work on the CPU, "
         "inputs that are modified) out of the compiled function.",
-        where=where,
+        where=location,
         link=_TREES,
         **_inferred(profile, profile.attribution.pieces.of("python", "guards", "dispatch", "kernel_launch")),
     )
 
 
 def _breaks(profile: Profile, breaks: list[Break], time: BreakTime) -> Finding:
-    places = Counter((each.file, each.line, each.reason) for each in breaks)
+    places = Counter((graph_break.file, graph_break.line, graph_break.reason) for graph_break in breaks)
     (file, line, reason), _ = places.most_common(1)[0]
-    first = next(entry for entry in breaks if (entry.file, entry.line, entry.reason) == (file, line, reason))
+    first = next(
+        graph_break
+        for graph_break in breaks
+        if (graph_break.file, graph_break.line, graph_break.reason) == (file, line, reason)
+    )
     advice = against_break(first) or (
         "Rewrite that line or, if it is in a library, move the call that leads there out of the compiled function (the "
         "section on graph breaks has your lines; with fullgraph=True the first break raises an error)."
     )
-    where = Where(file, line)
-    most = "" if len(places) == 1 else f" in {count(len(places))} places{', most often' if where.at else ''}"
+    location = Where(file, line)
+    places_clause = (
+        "" if len(places) == 1 else f" in {count(len(places))} places{', most often' if location.at else ''}"
+    )
     often = "" if len(places) == 1 else "The most frequent reason: "
     return Finding(
         "graph_breaks",
-        f"{many(len(breaks), 'graph break')}{most}{where.at}",
-        why=f"{often}{reason.rstrip('.')}. The cost is {time.said}.",
+        f"{many(len(breaks), 'graph break')}{places_clause}{location.at}",
+        why=f"{often}{reason.rstrip('.')}. The cost is {time.description}.",
         do=advice,
-        where=where,
+        where=location,
         link=_BREAKS,
         claim=time.claim,
         evidence=evidence(profile, blamed_events(profile, time.pieces)),
@@ -156,7 +164,7 @@ class _Inferred(TypedDict):
     confidence: Literal["inferred"]
 
 
-def _inferred(profile: Profile, chosen: Bools) -> _Inferred:
+def _inferred(profile: Profile, piece_mask: Bools) -> _Inferred:
     """The time of these pieces; how much of it whole graphs would save is not known."""
-    events = evidence(profile, blamed_events(profile, chosen))
-    return {"claim": profile.attribution.pieces.union(chosen), "evidence": events, "confidence": "inferred"}
+    events = evidence(profile, blamed_events(profile, piece_mask))
+    return {"claim": profile.attribution.pieces.union(piece_mask), "evidence": events, "confidence": "inferred"}

@@ -35,8 +35,8 @@ class _Cause:
     """One reason why something is compiled; `id` is that of the finding, and of the verdict."""
 
     id: str
-    of: Callable[[Span, int], bool]  # given a span, and when all CUDA graphs had been recorded once
-    said: str  # what happens inside steps
+    applies: Callable[[Span, int], bool]  # given a span, and when all CUDA graphs had been recorded once
+    headline: str  # what happens inside steps
     why: Callable[[list[Span]], str]  # how often, as a clause
     advice: Callable[[list[Span]], str]
     link: str
@@ -56,8 +56,8 @@ def _by_kind(spans: list[Span]) -> str:
 
 
 def _against_recompiling(spans: list[Span]) -> str:
-    known = (against_guard(reason) for reason in _reasons(spans))
-    return next(filter(None, known), None) or (
+    advice = (against_guard(reason) for reason in _reasons(spans))
+    return next(filter(None, advice), None) or (
         "Find out what changes from call to call (TORCH_LOGS=recompiles, or tracekit capture), and pass it as a "
         "tensor, mark it dynamic (torch._dynamo.mark_dynamic), or keep it out of the compiled function."
     )
@@ -125,17 +125,17 @@ _CAUSES = (
 def compiling(profile: Profile) -> Iterator[Finding]:
     """`compile_in_steps` and `recompiles`, by cause, spread over all steps that were recorded."""
     pieces = profile.attribution.pieces
-    left = pieces.union(pieces.of("compile"))
-    if not left.total():
+    remaining = pieces.union(pieces.of("compile"))
+    if not remaining.total():
         return
     spans = spans_of(profile)
     settled = _settled(profile.trace, spans)
     for cause in _CAUSES:
-        caused = [each for each in spans if cause.of(each, settled)]
-        spans = [each for each in spans if not cause.of(each, settled)]
-        claim = _covered(caused, left)
+        caused = [span for span in spans if cause.applies(span, settled)]
+        spans = [span for span in spans if not cause.applies(span, settled)]
+        claim = _covered(caused, remaining)
         if caused and claim.total():
-            left = left.minus(claim)
+            remaining = remaining.minus(claim)
             yield _finding(profile, cause, caused, claim)
 
 
@@ -143,14 +143,14 @@ def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -
     reasons = _reasons(spans)
     because = f" The reason: {reasons[0].rstrip('.')}." if reasons else ""
     longest = _longest(spans)
-    named = {(_called(span), _where(span).at) for span in spans}
+    places = {(_called(span), _location(span).at) for span in spans}
     return Finding(
         cause.id,
-        f"{cause.said}{', most of all' if len(named) > 1 else ':'} {_called(longest)}{_where(longest).at}",
-        why=f"{cause.why(spans)}{_at_most(spans)}: {duration(claim.total())} of the {_over(profile)}.{because}",
+        f"{cause.headline}{', most of all' if len(places) > 1 else ':'} {_called(longest)}{_location(longest).at}",
+        why=f"{cause.why(spans)}{_at_most(spans)}: {duration(claim.total())} of the {_recorded(profile)}.{because}",
         do=cause.advice(spans),
-        where=_where(longest),
-        evidence=evidence(profile, np.array([each["event"] for each in spans], np.int64)),
+        where=_location(longest),
+        evidence=evidence(profile, np.array([span["event"] for span in spans], np.int64)),
         link=cause.link,
         claim=claim,
         every_step=True,
@@ -163,7 +163,7 @@ def _settled(trace: Trace, spans: list[Span]) -> int:
     A step that records a graph also replays it, and goes on to record the next.
     """
     replays = trace.where(lambda part: part.roles.graph_launch)
-    starts = np.array([each["start_ns"] for each in spans if each["kind"] == "cudagraph"], np.int64)
+    starts = np.array([span["start_ns"] for span in spans if span["kind"] == "cudagraph"], np.int64)
     replaying = trace.steps.of(trace.ts_ns[replays])
     calm = np.setdiff1d(replaying[replaying >= 0], trace.steps.of(starts))
     return int(trace.steps.issued[calm[0]]) if len(calm) else np.iinfo(np.int64).max
@@ -171,19 +171,19 @@ def _settled(trace: Trace, spans: list[Span]) -> int:
 
 def _covered(spans: list[Span], time: Union) -> Union:
     """The part of the time that these spans cover."""
-    starts = np.array([each["start_ns"] for each in spans], np.int64)
-    ends = starts + np.array([each["dur_ns"] for each in spans], np.int64)
+    starts = np.array([span["start_ns"] for span in spans], np.int64)
+    ends = starts + np.array([span["dur_ns"] for span in spans], np.int64)
     return time.minus(time.minus(Union.of(starts, ends)))
 
 
 def _longest(spans: list[Span]) -> Span:
-    return max(spans, key=lambda each: int(each["dur_ns"]))
+    return max(spans, key=lambda span: int(span["dur_ns"]))
 
 
 def _reasons(spans: list[Span]) -> list[str]:
     """Why, in the compiler's words; the reason of the longest first."""
-    longest_first = sorted(spans, key=lambda each: -int(each["dur_ns"]))
-    return [reason for each in longest_first if (reason := each.get("guard") or each.get("reason"))]
+    longest_first = sorted(spans, key=lambda span: -int(span["dur_ns"]))
+    return [reason for span in longest_first if (reason := span.get("guard") or span.get("reason"))]
 
 
 def _called(span: Span) -> str:
@@ -195,15 +195,15 @@ def _at_most(spans: list[Span]) -> str:
     return f", the longest {duration(_longest(spans)['dur_ns'])}" if len(spans) > 1 else ""
 
 
-def _where(span: Span) -> Where:
-    return Where(span.get("file"), span.get("line"), _of(span))
+def _location(span: Span) -> Where:
+    return Where(span.get("file"), span.get("line"), _function_and_id(span))
 
 
-def _over(profile: Profile) -> str:
+def _recorded(profile: Profile) -> str:
     view = profile.attribution.answered_view
     return f"{duration(int(view.step_ns[view.known].sum()))} recorded"
 
 
-def _of(span: Span) -> str:
+def _function_and_id(span: Span) -> str:
     """The function, where it is known, and the compile id."""
     return " ".join(filter(None, (span.get("function"), span["id"]))) or str(span["span"])

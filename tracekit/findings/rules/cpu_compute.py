@@ -74,29 +74,29 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     if device_side_missing(trace) is not None:
         return
     pieces, waits = profile.attribution.pieces, profile.waits_in_collectives
-    chosen = pieces.of("cpu_compute") & (2 * waits.within(pieces.start, pieces.end) <= pieces.dur)
-    culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
+    computing = pieces.of("cpu_compute") & (2 * waits.within(pieces.start, pieces.end) <= pieces.dur)
+    culprits = [culprit for culprit in by_name(profile, computing) if len(culprit.rows)]
     if not culprits:
         return
     first = culprits[0]
     shares = [f"{plain(first.name)} for {duration(first.step_ns)} a step ({percent(first.step_ns / mean.step_ns)})"]
-    others = [(plain(culprit.name), culprit.step_ns / mean.step_ns) for culprit in culprits[1:_NAMED]]
-    shares += [f"{name} {percent(part)}" for name, part in others if part >= _TOLD]
+    smaller = [(plain(culprit.name), culprit.step_ns / mean.step_ns) for culprit in culprits[1:_NAMED]]
+    shares += [f"{name} {percent(part)}" for name, part in smaller if part >= _TOLD]
     line, share = where_of_buckets(profile, "cpu_compute")
-    culprit = where_of_event(profile, int(first.rows[0]), plain(first.name))
+    event_location = where_of_event(profile, int(first.rows[0]), plain(first.name))
     if share >= _OF_A_LINE:
-        location = Where(line.file, line.line, line.function, plain(first.name), module=culprit.module)
-        most = f"Of this, {percent(share)} is{location.at}."
+        location = Where(line.file, line.line, line.function, plain(first.name), module=event_location.module)
+        line_clause = f"Of this, {percent(share)} is{location.at}."
     else:
-        location = culprit
-        most = ""
-    left = break_time(profile)  # re-entering compiled code computes nothing
-    claim: Union = pieces.union(chosen).minus(waits)
-    claim = claim if left is None else claim.minus(left.claim)
+        location = event_location
+        line_clause = ""
+    breaks = break_time(profile)  # re-entering compiled code computes nothing
+    claim: Union = pieces.union(computing).minus(waits)
+    claim = claim if breaks is None else claim.minus(breaks.claim)
     yield Finding(
         "cpu_compute",
         f"CPU-bound, most of all {plain(first.name)}{location.at}",
-        why=f"Operators compute on the CPU: {', '.join(shares)}. {most}".strip(),
+        why=f"Operators compute on the CPU: {', '.join(shares)}. {line_clause}".strip(),
         do=_advice(profile, first.name)
         if first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]
         else _MANY[is_compiled(profile)],
@@ -125,7 +125,7 @@ def _smaller(profile: Profile) -> str:
     trace = profile.recording.trace
     products = np.array([kernel_class(name, name) in _PRODUCTS for name in trace.names], bool)
     rows = trace.where(lambda part: (part.roles.kind == OPERATOR) & products[part.name_codes])[:_SAMPLED]
-    types = {kind for known in arguments(trace, rows).values() for kind in known.types}
+    types = {kind for call_arguments in arguments(trace, rows).values() for kind in call_arguments.types}
     if types & _HALF or trace.census.any(lambda roles: roles.named(_AUTOCAST)):
         return ""
     return "bfloat16 under autocast, " if types else "bfloat16 under autocast (unless it is on already), "

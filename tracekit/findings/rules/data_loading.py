@@ -50,24 +50,24 @@ def data_loading(profile: Profile) -> Iterator[Finding]:
     if mean is None or mean.parts["dataload"] < LEAST_SHARE * mean.step_ns:
         return
     waits = _Waits(profile, mean.parts["dataload"], mean.step_ns)
-    said, advice = _in_process(waits) if waits.in_process else _of_workers(waits)
+    reason, advice = _in_process(waits) if waits.in_process else _of_workers(waits)
     culprit = waits.culprits[0] if waits.in_process and waits.culprits else None  # with workers, the loop only waits
     row = int(culprit.rows[0]) if culprit is not None else int(waits.spans[0]) if len(waits.spans) else -1
     name = plain(culprit.name) if culprit is not None else waits.loader
-    location, lines = _where(profile, row, name)
+    location, lines = _line_of_wait(profile, row, name)
     yield Finding(
         "dataloader_bound",
         f"Data loader: the loop waits for its next batch{lines}",
-        why=f"It waits {duration(waits.step_ns)} a step{said}.",
+        why=f"It waits {duration(waits.step_ns)} a step{reason}.",
         do=advice,
         where=location,
         evidence=evidence(profile, culprit.rows if culprit is not None else waits.spans),
         link=_LINK,
-        claim=profile.attribution.pieces.union(waits.chosen),
+        claim=profile.attribution.pieces.union(waits.is_waiting),
     )
 
 
-def _where(profile: Profile, row: int, name: str | None) -> tuple[Where, str]:
+def _line_of_wait(profile: Profile, row: int, name: str | None) -> tuple[Where, str]:
     """Where the loop waits: the line with most of the wait, and as the end of a clause all that have much of it. Where
     no line is known to have much, that of the event to blame."""
     blamed = where_of_event(profile, row, name) if row >= 0 else Where()
@@ -76,20 +76,20 @@ def _where(profile: Profile, row: int, name: str | None) -> tuple[Where, str]:
         return blamed, blamed.at
     first = lines[0][0]
     if len(lines) == 1:
-        at = first.at
+        lines_clause = first.at
     else:
-        *others, last = [f"{line.at} ({percent(share)})" for line, share in lines]
-        at = f"{','.join(others)} and{last}"
-    return replace(blamed, file=first.file, line=first.line, function=first.function), at
+        *leading, last = [f"{line.at} ({percent(share)})" for line, share in lines]
+        lines_clause = f"{','.join(leading)} and{last}"
+    return replace(blamed, file=first.file, line=first.line, function=first.function), lines_clause
 
 
 def _in_process(waits: "_Waits") -> tuple[str, str]:
     collating = waits.collating
-    parts = [f"{duration(each.step_ns)} in {plain(each.name)}" for each in waits.culprits]
+    parts = [f"{duration(culprit.step_ns)} in {plain(culprit.name)}" for culprit in waits.culprits]
     if collating >= _NAMED:
         parts.append(f"{percent(collating)} of it in collating")
-    said = f". The batch is made in the training process itself{': ' if parts else ''}{', '.join(parts)}"
-    return said, f"{_OTHER_PROCESSES} {_COLLATING if collating >= _NAMED else _ONCE}"
+    reason = f". The batch is made in the training process itself{': ' if parts else ''}{', '.join(parts)}"
+    return reason, f"{_OTHER_PROCESSES} {_COLLATING if collating >= _NAMED else _ONCE}"
 
 
 def _of_workers(waits: "_Waits") -> tuple[str, str]:
@@ -99,11 +99,11 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
     alone = waits.whole_ns - waits.step_ns
     factor = waits.whole_ns / alone if alone > 0 else math.inf
     batches = round(waits.batches, 1)
-    said = (
+    reason = (
         f" for {count(batches)} batch{'' if batches == 1 else 'es'} of its workers. Without this wait a step would "
         f"take {duration(alone)} instead of {duration(waits.whole_ns)}{_needed(factor)}"
     )
-    return said, f"{_MORE_WORKERS if factor >= 1 + _WORTH_A_WORKER else _FURTHER_AHEAD} {_ONCE}"
+    return reason, f"{_MORE_WORKERS if factor >= 1 + _WORTH_A_WORKER else _FURTHER_AHEAD} {_ONCE}"
 
 
 def _needed(factor: float) -> str:
@@ -111,12 +111,12 @@ def _needed(factor: float) -> str:
     there are is not recorded."""
     if factor < 1 + _WORTH_A_WORKER or math.isinf(factor):
         return ""
-    more = (
+    workers = (
         f"{count(math.ceil(factor))} workers for each one"
         if factor > 2
         else f"one worker more for {'each' if factor > 1.5 else f'every {count(math.floor(1 / (factor - 1)))}'}"
     )
-    return f". To keep up, {more} would be needed, and cores for them"
+    return f". To keep up, {workers} would be needed, and cores for them"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class _Waits:
     whole_ns: float  # of the whole step
 
     @cached_property
-    def chosen(self) -> Bools:
+    def is_waiting(self) -> Bools:
         """The pieces of the steps in which the loop waits for a batch."""
         return self.profile.attribution.pieces.of("dataload")
 
@@ -158,14 +158,14 @@ class _Waits:
     @cached_property
     def culprits(self) -> list[Culprit]:
         """What the loading thread did meanwhile, the costliest first; only what takes a considerable part."""
-        named = [each for each in by_name(self.profile, self.chosen) if len(each.rows)]
-        return [each for each in named if each.step_ns >= _NAMED * self.step_ns][:3]
+        recorded = [culprit for culprit in by_name(self.profile, self.is_waiting) if len(culprit.rows)]
+        return [culprit for culprit in recorded if culprit.step_ns >= _NAMED * self.step_ns][:3]
 
     @property
     def steps_that_wait(self) -> float:
         """The share of counted steps that wait noticeably."""
         pieces = self.profile.attribution.pieces
-        waited = np.bincount(pieces.step[self.chosen], pieces.dur[self.chosen], len(self.profile.counted))
+        waited = np.bincount(pieces.step[self.is_waiting], pieces.dur[self.is_waiting], len(self.profile.counted))
         late = waited[self.profile.counted] >= _NOTICED * self.step_ns
         return float(late.mean()) if len(late) else 0.0
 
@@ -174,14 +174,14 @@ class _Waits:
         """The share of the wait in which the loader collates a batch."""
         trace, pieces = self.profile.trace, self.profile.attribution.pieces
         collates = trace.labels.fits(_COLLATES)
-        chosen = self.chosen & (pieces.event >= 0) & self.profile.counted[pieces.step]
-        events, dur = pieces.event[chosen].astype(np.int64), pieces.dur[chosen]
+        is_waiting = self.is_waiting & (pieces.event >= 0) & self.profile.counted[pieces.step]
+        events, dur = pieces.event[is_waiting].astype(np.int64), pieces.dur[is_waiting]
         if not collates.any() or not len(events):
             return 0.0
 
-        def wanted(part: Events) -> Bools:
+        def is_collating(part: Events) -> Bools:
             fitting: Bools = collates[part.name_codes] & np.isin(part.roles.kind, (OPERATOR, PYTHON))
             return fitting
 
-        inside = collates[trace.name_codes[events]] | (enclosing(trace, events, wanted) >= 0)
-        return float(dur[inside].sum()) / (self.step_ns * self.profile.counted_steps)
+        in_collate = collates[trace.name_codes[events]] | (enclosing(trace, events, is_collating) >= 0)
+        return float(dur[in_collate].sum()) / (self.step_ns * self.profile.counted_steps)

@@ -25,14 +25,14 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     calls = _counted_calls(profile)
     replays = trace.events_at(calls).roles.graph_launch
     eager = calls[~replays]
-    chosen = pieces.of(*SUBMITTING) & ~is_hole(pieces)
-    chosen &= _until_one_of(profile, eager)
+    is_eager_wait = pieces.of(*SUBMITTING) & ~is_hole(pieces)
+    is_eager_wait &= _until_one_of(profile, eager)
     steps = profile.counted_steps
-    if replays.sum() < steps or not (chosen & profile.counted[pieces.step]).any():
+    if replays.sum() < steps or not (is_eager_wait & profile.counted[pieces.step]).any():
         return
     operator, row = _most_calls(profile, eager)
     location = where_of_event(profile, row, operator)
-    idle = float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / steps
+    idle = float(pieces.dur[is_eager_wait & profile.counted[pieces.step]].sum()) / steps
     yield Finding(
         "eager_remainders",
         f"Work is left outside of CUDA graphs, most of all {operator}{location.at}",
@@ -44,7 +44,7 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
         where=location,
         evidence=evidence(profile, eager),
         link=_LINK,
-        claim=pieces.union(chosen),
+        claim=pieces.union(is_eager_wait),
     )
 
 
@@ -61,9 +61,9 @@ def _until_one_of(profile: Profile, calls: Ints) -> Bools:
     lasting = trace.dur_ns[trace.links.activities] > 0
     activities, launches = trace.links.activities[lasting], trace.links.launches[lasting]
     following = np.searchsorted(trace.ts_ns[activities], pieces.end)
-    known = following < len(activities)
+    has_next = following < len(activities)
     ended: Bools = np.zeros(len(pieces.end), bool)
-    ended[known] = np.isin(launches[following[known]], calls)
+    ended[has_next] = np.isin(launches[following[has_next]], calls)
     return ended
 
 
@@ -73,5 +73,5 @@ def _most_calls(profile: Profile, calls: Ints) -> tuple[str, int]:
     outer = outermost_operators(profile, calls)
     codes = np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], trace.name_codes[calls])
     names, first, number = np.unique(codes, return_index=True, return_counts=True)
-    most = int(number.argmax())
-    return plain(trace.names[names[most]]), int(calls[first[most]])
+    most_frequent = int(number.argmax())
+    return plain(trace.names[names[most_frequent]]), int(calls[first[most_frequent]])

@@ -27,7 +27,7 @@ class _Habit:
 
     id: str
     name: re.Pattern[str]
-    said: str
+    headline: str
     partly: str  # the same where most launches are not one by one
     advice: str
     link: str
@@ -83,26 +83,26 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     if not trace.census.any(lambda roles: roles.host & roles.named(habit.name)):
         return
     spans = trace.where(lambda part: part.process & part.roles.named(habit.name) & part.lasting)
-    single, every = _launches(profile, spans) if habit.one_by_one else (0, 0)
+    single, launches = _launches(profile, spans) if habit.one_by_one else (0, 0)
     # A step that was inferred may begin with the first operator inside of a span.
     spans = spans[profile.in_counted(trace.steps.of(trace.events_at(spans).end_ns - 1))]
     if not len(spans) or (habit.one_by_one and single < _LEAST_LAUNCHES * profile.counted_steps):
         return
     events = trace.events_at(spans)
-    inside = Union.of(events.ts_ns, events.end_ns)
+    span_time = Union.of(events.ts_ns, events.end_ns)
     idle = pieces.union(pieces.of(*SLOW_HOST))
-    claim, undone = one_by_one(profile, inside) if habit.one_by_one else (inside.common(idle), None)
+    claim, undone = one_by_one(profile, span_time) if habit.one_by_one else (span_time.common(idle), None)
     line, _ = where_of_buckets(profile, "python")
     took = duration(trace.dur_ns[spans].sum() / profile.counted_steps)
     why = f"That is {took} of the host's time per step."
     if habit.one_by_one:
-        number, of_all = (count(round(part / profile.counted_steps)) for part in (single, every))
-        part = "all are" if single == every else f"{number} are"
+        number, of_all = (count(round(part / profile.counted_steps)) for part in (single, launches))
+        part = "all are" if single == launches else f"{number} are"
         why = f"Of its {of_all} launches a step, {part} for a single tensor each; it takes the host {took} a step."
     location = Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line
     yield Finding(
         habit.id,
-        f"{habit.said if 2 * single >= every else habit.partly}{location.at}",
+        f"{habit.headline if 2 * single >= launches else habit.partly}{location.at}",
         why=why,
         do=habit.advice or _updating_at_once(profile),
         where=location,
@@ -110,13 +110,13 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
         link=habit.link,
         claim=claim,
         undone=undone,
-        host=inside,
+        host=span_time,
     )
 
 
 def _updating_at_once(profile: Profile) -> str:
-    if found := optimizer_setting(profile):
-        return f"Construct the optimizer with {found}: it then updates many parameters in each kernel."
+    if arguments := optimizer_setting(profile):
+        return f"Construct the optimizer with {arguments}: it then updates many parameters in each kernel."
     return (
         "Fuse the updates: compile the optimizer's step (torch.compile(optimizer.step)), or use an optimizer that has "
         "foreach=True."
@@ -127,9 +127,9 @@ def _launches(profile: Profile, spans: Ints) -> tuple[int, int]:
     """How many launch calls of counted steps inside those spans are for a single tensor, and how many there are."""
     trace = profile.trace
     activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
-    inside = enclosing(trace, launches, lambda part: part.among(spans)) >= 0
-    inside[inside] = _in_counted_steps(profile, launches[inside])
-    activities, launches = activities[inside], launches[inside]
+    in_span = enclosing(trace, launches, lambda part: part.among(spans)) >= 0
+    in_span[in_span] = _in_counted_steps(profile, launches[in_span])
+    activities, launches = activities[in_span], launches[in_span]
     single = launches[~at_once(profile, activities, launches)]
     return len(np.unique(single)), len(np.unique(launches))
 
@@ -156,8 +156,8 @@ def operator_loops(profile: Profile) -> Iterator[Finding]:
     starts, ends = trace.ts_ns[operators[first]], trace.events_at(operators[last]).end_ns
     names = trace.name_codes[operators[first]]
     for code in np.unique(names).tolist():
-        chosen = names == code
-        spans = Union.of(starts[chosen], ends[chosen])
+        same_name = names == code
+        spans = Union.of(starts[same_name], ends[same_name])
         kernels = kernels_of(profile, spans)[0]
         if not len(kernels) or np.median(trace.dur_ns[kernels]) > TINY_NS:
             continue
@@ -195,22 +195,22 @@ def _launching(profile: Profile) -> Ints:
     if not len(top):
         return top
     index = np.searchsorted(trace.ts_ns[top], trace.ts_ns[calls], side="right") - 1
-    inside = (index >= 0) & (trace.ts_ns[calls] < trace.events_at(top).end_ns[np.maximum(index, 0)])
-    launching: Ints = top[np.unique(index[inside])]
+    in_operator = (index >= 0) & (trace.ts_ns[calls] < trace.events_at(top).end_ns[np.maximum(index, 0)])
+    launching: Ints = top[np.unique(index[in_operator])]
     return launching
 
 
 def _loops(keys: Ints) -> tuple[Ints, Ints]:
     """The first and the last entry of each stretch in which a few keys repeat."""
     firsts, lasts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    found: Bools = np.zeros(len(keys), bool)
+    in_loop: Bools = np.zeros(len(keys), bool)
     for body in range(1, _MOST + 1):
-        again = (keys[body:] == keys[:-body]) & ~found[body:] & ~found[:-body]
+        again = (keys[body:] == keys[:-body]) & ~in_loop[body:] & ~in_loop[:-body]
         bounds = runs(again.astype(np.int8))
         begins, ends = bounds[:-1], bounds[1:] + body - 1
-        chosen = again[begins] & (ends - begins + 1 >= _TIMES * body) if len(again) else np.zeros(0, bool)
-        firsts.append(begins[chosen])
-        lasts.append(ends[chosen])
-        for begin, end in zip(begins[chosen].tolist(), ends[chosen].tolist(), strict=True):
-            found[begin : end + 1] = True
+        is_loop = again[begins] & (ends - begins + 1 >= _TIMES * body) if len(again) else np.zeros(0, bool)
+        firsts.append(begins[is_loop])
+        lasts.append(ends[is_loop])
+        for begin, end in zip(begins[is_loop].tolist(), ends[is_loop].tolist(), strict=True):
+            in_loop[begin : end + 1] = True
     return np.concatenate(firsts), np.concatenate(lasts)

@@ -31,10 +31,10 @@ def host_compute(profile: Profile) -> Iterator[Finding]:
     rows = computing(profile)
     rows = rows[profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
     for code in np.unique(trace.name_codes[rows]).tolist():
-        named = rows[trace.name_codes[rows] == code]
-        events, dur = trace.events_at(named), trace.dur_ns[named]
+        operator_rows = rows[trace.name_codes[rows] == code]
+        events, dur = trace.events_at(operator_rows), trace.dur_ns[operator_rows]
         name, steps = plain(trace.names[code]), len(np.unique(trace.steps.of(events.ts_ns)))
-        culprit = where_of_event(profile, int(named[dur.argmax()]), name)
+        culprit = where_of_event(profile, int(operator_rows[dur.argmax()]), name)
         often = duration(dur.sum() / profile.counted_steps) + " a step"
         if steps < profile.counted_steps:
             often = f"{duration(dur.sum())} in all, in {count(steps)} of {many(profile.counted_steps, 'step')}"
@@ -45,9 +45,9 @@ def host_compute(profile: Profile) -> Iterator[Finding]:
             do="Let it work on the GPU (create its tensors with device=...), or do it ahead of the step, in a worker "
             "of the data loader.",
             where=culprit,
-            evidence=evidence(profile, named),
+            evidence=evidence(profile, operator_rows),
             link=_CUDA_PAGE,
-            claim=pieces.union(pieces.of(*SLOW_HOST) & np.isin(pieces.event, named)),
+            claim=pieces.union(pieces.of(*SLOW_HOST) & np.isin(pieces.event, operator_rows)),
             host=Union.of(events.ts_ns, events.end_ns),
         )
 
@@ -65,7 +65,7 @@ def computing(profile: Profile) -> Ints:
     codes = np.unique(trace.name_codes[blamed])
     alike = trace.where(lambda part: (part.roles.kind == OPERATOR) & np.isin(part.name_codes, codes) & part.lasting)
     calls = trace.where(lambda part: part.roles.runtime & part.process)
-    alike = np.setdiff1d(alike, _around(profile, calls, alike))
+    alike = np.setdiff1d(alike, _containing(profile, calls, alike))
     codes = np.unique(trace.name_codes[alike])
     usual = ((code, np.median(trace.dur_ns[alike[trace.name_codes[alike] == code]])) for code in codes.tolist())
     long = [code for code, median in usual if median >= _LEAST_NS]
@@ -74,16 +74,18 @@ def computing(profile: Profile) -> Ints:
     return forward
 
 
-def _around(profile: Profile, calls: Ints, among: Ints) -> Ints:
+def _containing(profile: Profile, calls: Ints, among: Ints) -> Ints:
     """Those of the operators in which one of the calls is made: also the outer ones, of those that are nested."""
     trace = profile.trace
-    found = [np.zeros(0, np.int64)]
+    containing = [np.zeros(0, np.int64)]
     for track in np.unique(trace.track[among]).tolist():
         rows = among[trace.track[among] == track]
-        made = trace.ts_ns[calls[trace.track[calls] == track]]
+        call_starts = trace.ts_ns[calls[trace.track[calls] == track]]
         events = trace.events_at(rows)
-        found.append(rows[np.searchsorted(made, events.end_ns) > np.searchsorted(made, events.ts_ns)])
-    return np.concatenate(found)
+        containing.append(
+            rows[np.searchsorted(call_starts, events.end_ns) > np.searchsorted(call_starts, events.ts_ns)]
+        )
+    return np.concatenate(containing)
 
 
 # Frames of libraries that prepare images, text, sound and tables, such as `PIL/Image.py(2100): resize`.
@@ -109,23 +111,23 @@ def preprocessing(profile: Profile) -> Iterator[Finding]:
         return
     rows, waits = preparing(profile), pieces.union(pieces.of(*SLOW_HOST))
     for code in np.unique(trace.name_codes[rows]).tolist():
-        named = rows[trace.name_codes[rows] == code]
-        events = trace.events_at(named)
-        inside = Union.of(events.ts_ns, events.end_ns)
-        match, claim = _PREPARES.fullmatch(trace.names[code]), inside.common(waits)
+        calls = rows[trace.name_codes[rows] == code]
+        events = trace.events_at(calls)
+        call_time = Union.of(events.ts_ns, events.end_ns)
+        match, claim = _PREPARES.fullmatch(trace.names[code]), call_time.common(waits)
         if match is None or not claim.total():
             continue
-        culprit = where_of_event(profile, int(named[trace.dur_ns[named].argmax()]), match["function"])
+        culprit = where_of_event(profile, int(calls[trace.dur_ns[calls].argmax()]), match["function"])
         yield Finding(
             "preprocessing",
             f"The GPU waits for {match['function']} of {match['library']}{culprit.at}",
-            why=f"It processes data in the loop itself for {duration(Steps.of(profile).mean(inside))} a step.",
+            why=f"It processes data in the loop itself for {duration(Steps.of(profile).mean(call_time))} a step.",
             do=_AFTER if "post" in match["function"] else _AHEAD,
             where=culprit,
-            evidence=evidence(profile, named),
+            evidence=evidence(profile, calls),
             link=_DATA_LOADING_PAGE,
             claim=claim,
-            host=inside,
+            host=call_time,
         )
 
 
@@ -146,5 +148,5 @@ def preparing(profile: Profile) -> Ints:
 def is_preparing(profile: Profile) -> Bools:
     """Which pieces of the steps lie in one of these calls."""
     events, pieces = profile.trace.events_at(preparing(profile)), profile.attribution.pieces
-    inside: Bools = Union.of(events.ts_ns, events.end_ns).covers(pieces.start)
-    return inside
+    in_call: Bools = Union.of(events.ts_ns, events.end_ns).covers(pieces.start)
+    return in_call

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from tracekit.findings import Finding, rule
-from tracekit.findings.kernels import blaming, kernels, named, share_of_work
+from tracekit.findings.kernels import blaming, kernels, share_of_work, with_name
 from tracekit.kernel_class import without_parameters
 from tracekit.profile import Profile
 from tracekit.units import percent
@@ -19,7 +19,7 @@ _MIOPEN = "batched_transpose"
 @rule("layout_conversions")
 def layout_conversions(profile: Profile) -> Iterator[Finding]:
     """`layout_conversions`, which is not one of `VERDICTS`: kernels that only change the layout of images."""
-    rows = kernels(profile, named(profile, lambda name: _CONVERTS.search(without_parameters(name)) is not None))
+    rows = kernels(profile, with_name(profile, lambda name: _CONVERTS.search(without_parameters(name)) is not None))
     if not len(rows):
         return
     names = {profile.trace.names[code] for code in profile.trace.name_codes[rows].tolist()}

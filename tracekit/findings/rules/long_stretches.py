@@ -35,7 +35,7 @@ class Cases:
 
     profile: Profile
     holes: list[Hole]
-    where: Where
+    location: Where
 
     @property
     def longest(self) -> Hole:
@@ -43,7 +43,7 @@ class Cases:
         return self.holes[0]
 
     @property
-    def who(self) -> str:
+    def culprit(self) -> str:
         """What that hole is blamed on."""
         return plain(self.longest.name)
 
@@ -55,18 +55,18 @@ class Cases:
     @property
     def total(self) -> str:
         """How long they last together."""
-        return duration(sum(each.lasts_ns for each in self.holes))
+        return duration(sum(hole.lasts_ns for hole in self.holes))
 
     @property
     def per_step(self) -> str:
         """The same per step."""
-        return duration(sum(each.lasts_ns for each in self.holes) / self.profile.counted_steps)
+        return duration(sum(hole.lasts_ns for hole in self.holes) / self.profile.counted_steps)
 
     @property
     def steps(self) -> int:
         """In how many steps they are."""
         pieces = self.profile.attribution.pieces
-        return len({int(pieces.step[each.piece]) for each in self.holes})
+        return len({int(pieces.step[hole.piece]) for hole in self.holes})
 
     @property
     def seldom(self) -> bool:
@@ -87,8 +87,8 @@ class Cases:
     def launches(self) -> bool:
         """Whether the event that the longest is blamed on submits work to the GPU."""
         trace = self.profile.trace
-        inside = enclosing(trace, trace.links.launches.astype(np.int64), lambda part: part.among(self._row))
-        return bool((inside >= 0).any())
+        callers = enclosing(trace, trace.links.launches.astype(np.int64), lambda part: part.among(self._row))
+        return bool((callers >= 0).any())
 
     @property
     def _row(self) -> Ints:
@@ -115,9 +115,9 @@ class Story:
 
 def _first_calls(cases: Cases) -> str:
     names = [*dict.fromkeys(plain(hole.name) for hole in cases.holes)]
-    others = f"; next come {', '.join(names[1:4])}" if len(names) > 1 else ""
+    next_clause = f"; next come {', '.join(names[1:4])}" if len(names) > 1 else ""
     idle = "keep the GPU idle for" if cases.meanwhile and not any(hole.unseen for hole in cases.holes) else "take"
-    return f"First calls {idle} {cases.total}, of which {cases.who} takes {cases.at_most}{others}."
+    return f"First calls {idle} {cases.total}, of which {cases.culprit} takes {cases.at_most}{next_clause}."
 
 
 def _stalls(cases: Cases) -> str:
@@ -130,15 +130,19 @@ def _stalls(cases: Cases) -> str:
 def _unexplained(cases: Cases) -> str:
     number = len(cases.holes)
     stretches = "one stretch" if number == 1 else f"{count(number)} stretches, the longest ({cases.at_most})"
-    who = "The GPU idles for" if cases.meanwhile else "Nothing was recorded for"
-    return f"{who} {cases.total} in {stretches} {cases.longest.name}."
+    subject = "The GPU idles for" if cases.meanwhile else "Nothing was recorded for"
+    return f"{subject} {cases.total} in {stretches} {cases.longest.name}."
 
 
-def _busy(who: str) -> Callable[[Cases], str]:
+def _busy(subject: str) -> Callable[[Cases], str]:
     def headline(cases: Cases) -> str:
-        at = cases.where.at
-        doing = f" in {cases.who}{at}" if cases.longest.row >= 0 else at or f" {cases.longest.name}"
-        return f"The GPU waits for {who}{doing}" if cases.meanwhile else f"{who[:1].upper()}{who[1:]} is busy{doing}"
+        position = cases.location.at
+        doing = f" in {cases.culprit}{position}" if cases.longest.row >= 0 else position or f" {cases.longest.name}"
+        return (
+            f"The GPU waits for {subject}{doing}"
+            if cases.meanwhile
+            else f"{subject[:1].upper()}{subject[1:]} is busy{doing}"
+        )
 
     return headline
 
@@ -195,7 +199,7 @@ STORIES = (
     Story(
         "compile_in_steps",
         lambda hole: hole.fused,
-        lambda cases: f"TorchScript's fuser compiles inside steps: fallback_function{cases.where.at}",
+        lambda cases: f"TorchScript's fuser compiles inside steps: fallback_function{cases.location.at}",
         lambda cases: (
             f"{cases.times.capitalize()}, {'the GPU idles meanwhile, ' if cases.meanwhile else ''}for "
             f"{f'at most {cases.at_most} each' if len(cases.holes) > 1 else cases.at_most}."
@@ -211,7 +215,7 @@ STORIES = (
     Story(
         "cold_start",
         _is_first_call,
-        lambda cases: f"One-time start-up: {cases.who}{cases.where.at}",
+        lambda cases: f"One-time start-up: {cases.culprit}{cases.location.at}",
         _first_calls,
         _always(
             "Leave the first steps out of what you measure, and warm up before recording (wait and warmup of the "
@@ -223,7 +227,7 @@ STORIES = (
     Story(
         "backward_handover",
         lambda hole: hole.handover,
-        lambda cases: f"Backward: autograd's thread starts late{cases.where.at}",
+        lambda cases: f"Backward: autograd's thread starts late{cases.location.at}",
         lambda cases: (
             "Autograd runs backward in a thread of its own; nothing was recorded until it took over from the other: "
             f"{cases.per_step} a step, up to {cases.at_most} at a time{cases.meanwhile}."
@@ -239,8 +243,8 @@ STORIES = (
         "host_freeze",
         lambda hole: hole.odd and hole.usual_ns > 0 and not hole.often and hole.kind != PYTHON,
         lambda cases: (
-            f"The host stalls in {cases.who if cases.longest.row >= 0 else f'the time {cases.longest.name}'}"
-            f"{cases.where.at}"
+            f"The host stalls in {cases.culprit if cases.longest.row >= 0 else f'the time {cases.longest.name}'}"
+            f"{cases.location.at}"
         ),
         _stalls,
         _why_it_stalls,
@@ -289,42 +293,42 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     of_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
     of_other_rules = np.union1d(of_other_rules, computing(profile))
     prepared = is_preparing(profile)
-    every = Holes(profile, of_other_rules)
-    for hole in every:
+    long_holes = Holes(profile, of_other_rules)
+    for hole in long_holes:
         story = story_of(hole)
         if prepared[hole.piece] or hole.outlier or (hole.unseen and story.id != "cold_start"):
             continue
-        whose = str(_where(profile, hole)) if hole.row < 0 else hole.name
-        _, holes = groups.setdefault((story.id, "" if story.together else whose), (story, []))
+        blamed = str(_location(profile, hole)) if hole.row < 0 else hole.name
+        _, holes = groups.setdefault((story.id, "" if story.together else blamed), (story, []))
         holes.append(hole)
     for story, holes in groups.values():
-        yield _finding(profile, story, holes, every)
+        yield _finding(profile, story, holes, long_holes)
 
 
-def _finding(profile: Profile, story: Story, holes: list[Hole], every: Holes) -> Finding:
+def _finding(profile: Profile, story: Story, holes: list[Hole], long_holes: Holes) -> Finding:
     pieces = profile.attribution.pieces
-    holes = sorted(holes, key=lambda each: -each.lasts_ns)
+    holes = sorted(holes, key=lambda hole: -hole.lasts_ns)
     longest = holes[0]
-    cases = Cases(profile, holes, _where(profile, longest))
-    events = [row for each in holes for row in ([each.row] if each.row >= 0 else each.near)]
-    chosen = np.zeros(len(pieces.start), bool)
-    chosen[[each.piece for each in holes]] = True
+    cases = Cases(profile, holes, _location(profile, longest))
+    events = [row for hole in holes for row in ([hole.row] if hole.row >= 0 else hole.near)]
+    is_claimed = np.zeros(len(pieces.start), bool)
+    is_claimed[[hole.piece for hole in holes]] = True
     if longest.often:
-        chosen |= every.shorter(longest)
+        is_claimed |= long_holes.shorter(longest)
     return Finding(
         story.id,
         story.headline(cases),
         why=story.why(cases),
         do=story.advice(cases),
-        where=cases.where,
+        where=cases.location,
         evidence=evidence(profile, np.unique(np.array(events, np.int64))),
         link=story.link,
         confidence="measured" if longest.row >= 0 else "inferred",
-        claim=pieces.union(chosen).minus(profile.waits_in_collectives),
+        claim=pieces.union(is_claimed).minus(profile.waits_in_collectives),
     )
 
 
-def _where(profile: Profile, hole: Hole) -> Where:
+def _location(profile: Profile, hole: Hole) -> Where:
     if hole.fused:
         return where_of_event(profile, hole.row, "fallback_function")
     if hole.row >= 0:

@@ -38,11 +38,14 @@ def low_occupancy(profile: Profile) -> Iterator[Finding]:
         return
     rows = alike(profile, sample.kernels[empty])
     rows = rows[trace.dur_ns[rows] >= _LEAST_NS]
-    few, number = int((blocks[empty] < 1).sum()), int(empty.sum())
+    underfilled, number = int((blocks[empty] < 1).sum()), int(empty.sum())
     occupied = percent(float(np.average(occupancy[empty], weights=dur[empty])))
-    who = f"Of {count(number)} a step, {count(few) if few else 'none'} {'has' if few < 2 else 'have'}"
-    if few == number:
-        who = f"All of them ({count(number)} a step) have"
+    subject = (
+        f"Of {count(number)} a step, {count(underfilled) if underfilled else 'none'} "
+        f"{'has' if underfilled < 2 else 'have'}"
+    )
+    if underfilled == number:
+        subject = f"All of them ({count(number)} a step) have"
     compiler = "the compiler" if is_compiled(profile) else "torch.compile"
     yield blaming(
         profile,
@@ -51,8 +54,8 @@ def low_occupancy(profile: Profile) -> Iterator[Finding]:
             "low_occupancy",
             "Low occupancy",
             why=f"Kernels that fill {occupied} of the GPU are {percent(share_of_work(profile, rows))} of its work. "
-            f"{who} fewer blocks than the GPU has multiprocessors.",
-            do=_FEW_BLOCKS if few > number / 2 else _FEW_WARPS.format(compiler=compiler),
+            f"{subject} fewer blocks than the GPU has multiprocessors.",
+            do=_FEW_BLOCKS if underfilled > number / 2 else _FEW_WARPS.format(compiler=compiler),
             link=_LINK,
             confidence="inferred",
         ),

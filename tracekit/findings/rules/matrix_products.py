@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracekit.findings import Finding, rule
-from tracekit.findings.kernels import blaming, costliest, kernels, named, operator_names, share_of_work
+from tracekit.findings.kernels import blaming, costliest, kernels, operator_names, share_of_work, with_name
 from tracekit.intervals import Ints
 from tracekit.kernel_class import kernel_class, without_parameters
 from tracekit.profile import Profile
@@ -26,15 +26,15 @@ def sizes_of(profile: Profile, rows: Ints) -> str:
     """` (operands 5185×1024 and 1024×1024)`, to end a clause: those that take most time; empty without shapes."""
     trace, sample = profile.trace, profile.sample
     times: dict[str, int] = {}
-    asked = np.isin(sample.kernels, rows)
-    for row, operator in zip(sample.kernels[asked].tolist(), sample.operators[asked].tolist(), strict=True):
-        arguments = sample.known.get(operator)
+    in_rows = np.isin(sample.kernels, rows)
+    for row, operator in zip(sample.kernels[in_rows].tolist(), sample.operators[in_rows].tolist(), strict=True):
+        arguments = sample.arguments.get(operator)
         name = trace.names[trace.name_codes[operator]]
         if arguments is None or kernel_class("", name) not in _PRODUCT_CLASSES:
             continue
         if sizes := _operands(name, arguments):
             times[sizes] = times.get(sizes, 0) + int(trace.dur_ns[row])
-    return f" (operands {max(times, key=lambda each: times[each])})" if times else ""
+    return f" (operands {max(times, key=lambda operands: times[operands])})" if times else ""
 
 
 def _operands(name: str, arguments: Arguments) -> str:
@@ -76,13 +76,13 @@ def attention(profile: Profile) -> Attention:
     queue = np.stack((trace.track[rows].astype(np.int64), steps.astype(np.int64)))
     names = trace.names
     kinds = np.array([_kind(name) for name in names] + [_NO], np.int64)[operators]  # −1, for none, is the last
-    chosen, found = np.zeros(len(rows), bool), []
-    for at in np.flatnonzero(kinds == _IS_SOFTMAX).tolist():
-        before, after = (_reach(kinds, queue, at, direction) for direction in (-1, 1))
+    in_attention, softmaxes = np.zeros(len(rows), bool), []
+    for softmax in np.flatnonzero(kinds == _IS_SOFTMAX).tolist():
+        before, after = (_reach(kinds, queue, softmax, direction) for direction in (-1, 1))
         if before is not None and after is not None:
-            chosen[before : after + 1] = True
-            found.append(at)
-    return Attention(np.sort(rows[chosen]), np.sort(rows[found]))
+            in_attention[before : after + 1] = True
+            softmaxes.append(softmax)
+    return Attention(np.sort(rows[in_attention]), np.sort(rows[softmaxes]))
 
 
 def _kind(name: str) -> int:
@@ -90,12 +90,12 @@ def _kind(name: str) -> int:
     return next((kind for pattern, kind in patterns if pattern.fullmatch(name)), _NO)
 
 
-def _reach(kinds: Ints, queue: Ints, at: int, direction: int) -> int | None:
+def _reach(kinds: Ints, queue: Ints, softmax: int, direction: int) -> int | None:
     """The outermost product on that side of the softmax; None where none comes next to it."""
     products: list[int] = []
     for distance in range(1, _MOST + _PRODUCTS_BESIDE + 1):
-        index = at + direction * distance
-        if not 0 <= index < len(kinds) or (queue[:, index] != queue[:, at]).any() or kinds[index] == _NO:
+        index = softmax + direction * distance
+        if not 0 <= index < len(kinds) or (queue[:, index] != queue[:, softmax]).any() or kinds[index] == _NO:
             break
         if kinds[index] == _IS_PRODUCT:
             products.append(index)
@@ -119,7 +119,7 @@ def unaligned_products(profile: Profile) -> Iterator[Finding]:
 
     The products of attention are left to `unfused_attention`: fused attention needs no padding.
     """
-    rows = kernels(profile, named(profile, lambda name: _UNALIGNED.search(name) is not None))
+    rows = kernels(profile, with_name(profile, lambda name: _UNALIGNED.search(name) is not None))
     rows = np.setdiff1d(rows, attention(profile).rows)
     if len(rows):
         share = percent(share_of_work(profile, rows))
@@ -151,8 +151,8 @@ def unfused_attention(profile: Profile) -> Iterator[Finding]:
         return
     trace = profile.trace
     called = trace.labels.fits(_BY_TORCH)
-    inside = enclosing(trace, trace.links.launch(softmax), lambda part: part.roles.host & called[part.name_codes])
-    by_torch = (inside >= 0).mean() > _MOSTLY
+    callers = enclosing(trace, trace.links.launch(softmax), lambda part: part.roles.host & called[part.name_codes])
+    by_torch = (callers >= 0).mean() > _MOSTLY
     number = many(round(len(softmax) / profile.counted_steps, 1), "softmax", "softmaxes")
     fused = ", which scaled_dot_product_attention does not fuse here" if by_torch else ""
     advice = (
@@ -193,7 +193,7 @@ _FIRST, _FIRST_WITH_TF32 = 7, 8  # compute capability, major
 @rule("without_tensor_cores")
 def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
     """`without_tensor_cores`, which is not one of `VERDICTS`: products in fp32 on a GPU that has tensor cores."""
-    rows = kernels(profile, named(profile, _on_ordinary_cores))
+    rows = kernels(profile, with_name(profile, _on_ordinary_cores))
     if not len(rows):
         return
     major = _major(profile.trace, costliest(profile, rows)[0].kernel or "")
@@ -209,8 +209,8 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
             f"work{sizes_of(profile, rows)}.",
             do=_advice(
                 major,
-                others_are_half=bool(len(kernels(profile, named(profile, _in_half)))),
-                geforce=any("GeForce" in str(each.get("name")) for each in profile.trace.gpus),
+                others_are_half=bool(len(kernels(profile, with_name(profile, _in_half)))),
+                geforce=any("GeForce" in str(gpu.get("name")) for gpu in profile.trace.gpus),
             ),
             link=_TF32_PAGE,
         ),
@@ -228,7 +228,7 @@ def _in_half(name: str) -> bool:
 
 def _major(trace: Trace, kernel: str) -> int | None:
     """The GPU's major compute capability, from the trace or from the kernel's name; None where neither has it."""
-    listed = (each["computeMajor"] for each in trace.gpus if isinstance(each.get("computeMajor"), int))
+    listed = (gpu["computeMajor"] for gpu in trace.gpus if isinstance(gpu.get("computeMajor"), int))
     if (major := next(listed, None)) is not None:
         return int(major)
     return next((major for name, major in _ARCHITECTURES.items() if name in kernel), None)

@@ -77,8 +77,8 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     chains = _chains(profile, rows, _is_fusible(profile, rows))
     if not chains.number:
         return
-    steps, found = profile.counted_steps, optimizer_setting(profile)
-    of_optimizer = f"; {found} does so for the optimizer" if found else ""
+    steps, optimizer_arguments = profile.counted_steps, optimizer_setting(profile)
+    of_optimizer = f"; {optimizer_arguments} does so for the optimizer" if optimizer_arguments else ""
     yield blaming(
         profile,
         chains.shorter,
@@ -98,16 +98,17 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
 def _bytes_saved(profile: Profile, chains: _Chains) -> str:
     """What is written only for the next in the chain to read, where the shapes are known."""
     work = moved(profile)
-    between = np.isin(work.rows, chains.handing_on)
-    if not between.any():
+    is_intermediate = np.isin(work.rows, chains.handing_on)
+    if not is_intermediate.any():
         return ""
-    asked = np.isin(profile.sample.kernels, chains.handing_on).sum()
-    saved = 2 * int(work.written[between].sum())
+    expected = np.isin(profile.sample.kernels, chains.handing_on).sum()
+    saved = 2 * int(work.written[is_intermediate].sum())
     if saved < _WORTH_SAYING:
         return ""
-    least = "at least " if between.sum() < asked else ""
+    at_least = "at least " if is_intermediate.sum() < expected else ""
     return (
-        f", writing to memory and reading back {least}{size(saved)} a step that a fused kernel would keep in registers"
+        f", writing to memory and reading back {at_least}{size(saved)} a step that a fused kernel would keep in "
+        "registers"
     )
 
 

@@ -54,11 +54,11 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
         )
     elif trace.device == "gpu" and not _submits(trace):
         calls = "no call" if trace.threads.main is None else "no call of the training process"
-        others = _of_other_processes(trace)
-        submitted_by = f" Process {', '.join(others)} launched it." if others else ""
+        processes = _of_other_processes(trace)
+        submitted_by = f" Process {', '.join(processes)} launched it." if processes else ""
         yield Finding(
             "host_side_missing",
-            f"The host side is missing: {'another process' if others else 'nothing says who'} submitted GPU work",
+            f"The host side is missing: {'another process' if processes else 'nothing says who'} submitted GPU work",
             why=f"The trace holds GPU work, but {calls} that submitted it.{submitted_by}",
             do="Record the training process with ProfilerActivity.CPU, too, and write the traces of different "
             "processes to different files: without the calls of that process it cannot be known why the GPU idles.",
@@ -69,7 +69,7 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
         yield Finding(
             "gpu_side_missing",
             "The GPU side is missing: the device was not recorded",
-            why=f"{submitted.said}, but the trace shows nothing of what came of it.",
+            why=f"{submitted.description}, but the trace shows nothing of what came of it.",
             do="Record with ProfilerActivity.CUDA (or the activity of your device), and let the profiler warm up "
             "for a step. Until then it cannot be known what the device did, or whether it idled.",
             where=Where(function=submitted.function, operator=submitted.operator),

@@ -71,7 +71,7 @@ def _outlier(lasts: Ints, moved: Ints) -> str:
 
 def _pinned(trace: Trace, copies: Ints) -> Union:
     """The time that the copies take from pinned memory, too: as fast as the bus is."""
-    newest = max((int(each.get("computeMajor") or 0) for each in trace.gpus), default=0)
+    newest = max((int(gpu.get("computeMajor") or 0) for gpu in trace.gpus), default=0)
     rate = next((rate for major, rate in _BUS if newest >= major), _USUAL_BUS) if newest else _USUAL_BUS
     events = trace.events_at(copies)
     needed = (values(trace.events["bytes"])[copies] / rate).astype(np.int64)
@@ -87,7 +87,7 @@ def _pageable(trace: Trace) -> tuple[Ints, Ints]:
     """The copies from pageable memory, and their calls."""
     parts = [np.zeros((2, 0), np.int64)]
     for activities, launches in trace.links.some():
-        chosen = trace.events_at(activities).roles.named(_PAGEABLE)
-        parts.append(np.stack((activities[chosen], launches[chosen])).astype(np.int64))
+        is_pageable = trace.events_at(activities).roles.named(_PAGEABLE)
+        parts.append(np.stack((activities[is_pageable], launches[is_pageable])).astype(np.int64))
     copies, calls = np.concatenate(parts, axis=1)
     return copies, calls

@@ -32,86 +32,90 @@ def queued_not_started(profile: Profile) -> Iterator[Finding]:
     waits = queue_waits(profile)
     if not len(waits.start):
         return
-    where, named = _ended_by(profile, waits)
+    location, ended_by = _ended_by(profile, waits)
     longest = duration(int((waits.end - waits.start).max()))
-    told, excluded = _clues(profile, waits)
-    suspects = " ".join(told) or "Nothing in this recording explains it."
-    first = "Rule out what the recording names, then look" if told else "Look"
+    clues, excluded = _clues(profile, waits)
+    suspects = " ".join(clues) or "Nothing in this recording explains it."
+    first = "Rule out what the recording names, then look" if clues else "Look"
     yield Finding(
         "queued_not_started",
-        f"Queued work does not start{named}",
+        f"Queued work does not start{ended_by}",
         why=f"The GPU idles for {duration(waits.step_ns, like=mean.step_ns)} of {duration(mean.step_ns)} a step, in "
         f"{many(len(waits.start), 'wait')} of up to {longest}. "
         f"{suspects}{' Ruled out: ' if excluded else ''}{'; '.join(excluded)}{'.' if excluded else ''}",
         do=f"{first} for another process on the GPU (nvidia-smi), such as a display or another job.",
-        where=where,
+        where=location,
         evidence=evidence(profile, waits.after[waits.after >= 0]),
         link=_LINK,
-        claim=profile.attribution.pieces.union(waits.chosen),
+        claim=profile.attribution.pieces.union(waits.piece_mask),
     )
 
 
 def _ended_by(profile: Profile, waits: QueueWaits) -> tuple[Where, str]:
     """The kernel or copy that is waited for longest, and that in words."""
-    trace, known = profile.trace, waits.after >= 0
-    if not known.any():
+    trace, has_next = profile.trace, waits.after >= 0
+    if not has_next.any():
         return Where(), ""
-    rows, lasting = waits.after[known], (waits.end - waits.start)[known]
-    codes, which = np.unique(trace.name_codes[rows], return_inverse=True)
-    row = rows[which == np.bincount(which, lasting).argmax()][0]
+    rows, lasting = waits.after[has_next], (waits.end - waits.start)[has_next]
+    codes, inverse = np.unique(trace.name_codes[rows], return_inverse=True)
+    row = rows[inverse == np.bincount(inverse, lasting).argmax()][0]
     maker = int(operator_names(profile, np.array([row]))[0])
     name = trace.names[trace.name_codes[row]]
-    most = "before" if len(codes) == 1 else "longest before"
-    return Where(kernel=name, operator=trace.names[maker] if maker >= 0 else None), f", {most} {short_kernel(name)}"
+    preposition = "before" if len(codes) == 1 else "longest before"
+    return Where(
+        kernel=name, operator=trace.names[maker] if maker >= 0 else None
+    ), f", {preposition} {short_kernel(name)}"
 
 
 def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
     """What the trace says for each possible cause: sentences about what it shows, and what it rules out."""
-    shown, excluded = [], []
+    clues, excluded = [], []
     unrecorded = _calls_before(profile, waits, _without_work(profile))
     if unrecorded >= _OFTEN * len(waits.start):
-        shown.append(
+        clues.append(
             f"Before {count(unrecorded)}, launch calls have no recorded work: that may be what the GPU does meanwhile."
         )
     elif not unrecorded:
         excluded.append("unrecorded work of this process (every earlier launch has its kernel)")
     if (share := _of_the_profiler(profile, waits)) >= _OFTEN:
-        shown.append(f"The profiler's own work covers {percent(share)} of them: record fewer steps at a time.")
+        clues.append(f"The profiler's own work covers {percent(share)} of them: record fewer steps at a time.")
     if (first := _first_runs(profile, waits)) >= _OFTEN * len(waits.start):
-        shown.append(
+        clues.append(
             f"{count(first)} of {count(len(waits.start))} end with the first run of a kernel: its code may have "
             "been loaded then. That happens once; warm up before you measure."
         )
-    if (callbacks := _calls_before(profile, waits, _named(profile, _HOST_FUNCTION))) >= _OFTEN * len(waits.start):
-        shown.append(f"Before {count(callbacks)}, the stream was told to run a function on the host: make it shorter.")
-    if (awaited := _calls_before(profile, waits, _named(profile, _STREAM_WAIT))) >= _OFTEN * len(waits.start):
-        shown.append(f"Before {count(awaited)}, the stream was told to wait for another: record that event earlier.")
+    if (callbacks := _calls_before(profile, waits, _runtime_calls(profile, _HOST_FUNCTION))) >= _OFTEN * len(
+        waits.start
+    ):
+        clues.append(f"Before {count(callbacks)}, the stream was told to run a function on the host: make it shorter.")
+    if (awaited := _calls_before(profile, waits, _runtime_calls(profile, _STREAM_WAIT))) >= _OFTEN * len(waits.start):
+        clues.append(f"Before {count(awaited)}, the stream was told to wait for another: record that event earlier.")
     contexts = _contexts(profile, waits)
     if contexts > 0:
-        shown.append(f"{count(contexts)} of them lie between work of two contexts: keep to one process and context.")
+        clues.append(f"{count(contexts)} of them lie between work of two contexts: keep to one process and context.")
     elif contexts == 0:
         excluded.append("a switch between contexts of this process (all work is of one)")
     if (slower := _slower(profile, waits)) is None:
         pass
     elif slower >= _SLOWER:
-        shown.append(
+        clues.append(
             f"Kernels after a wait take {ratio(slower)} their usual time: the clock drops, or something else uses the "
             "GPU (nvidia-smi -q -d PERFORMANCE)."
         )
     else:
         excluded.append("a throttled clock (kernels after a wait are as fast as others)")
     excluded.append("priorities among its streams (none of them runs meanwhile)")
-    return shown, excluded
+    return clues, excluded
 
 
 def _without_work(profile: Profile) -> Ints:
     """The calls that submitted work of which the trace shows nothing."""
     calls = profile.trace.where(lambda part: part.roles.launch & part.process)
-    without: Ints = calls[profile.trace.links.submitted(calls)[1] == 0]
-    return without
+    workless: Ints = calls[profile.trace.links.submitted(calls)[1] == 0]
+    return workless
 
 
-def _named(profile: Profile, name: re.Pattern[str]) -> Ints:
+def _runtime_calls(profile: Profile, name: re.Pattern[str]) -> Ints:
     return profile.trace.where(lambda part: part.roles.runtime & part.roles.named(name, runtime=True))
 
 
@@ -139,24 +143,28 @@ def _calls_before(profile: Profile, waits: QueueWaits, calls: Ints) -> int:
 
 def _contexts(profile: Profile, waits: QueueWaits) -> int:
     """How many of the longest waits lie between work of different contexts; −1 where contexts are unknown."""
-    both = np.flatnonzero((waits.before >= 0) & (waits.after >= 0))
-    longest = both[np.argsort(waits.start[both] - waits.end[both], kind="stable")][:_LOOKED_AT]
+    bounded = np.flatnonzero((waits.before >= 0) & (waits.after >= 0))
+    longest = bounded[np.argsort(waits.start[bounded] - waits.end[bounded], kind="stable")][:_LOOKED_AT]
     pairs = waits.before[longest], waits.after[longest]
-    known = arguments(profile.trace, np.concatenate(pairs))
-    of = [[known[row].context if row in known else None for row in rows.tolist()] for rows in pairs]
-    told = [(one, other) for one, other in zip(*of, strict=True) if one is not None and other is not None]
-    return sum(one != other for one, other in told) if told else -1
+    call_arguments = arguments(profile.trace, np.concatenate(pairs))
+    contexts = [
+        [call_arguments[row].context if row in call_arguments else None for row in rows.tolist()] for rows in pairs
+    ]
+    context_pairs = [
+        (before, after) for before, after in zip(*contexts, strict=True) if before is not None and after is not None
+    ]
+    return sum(before != after for before, after in context_pairs) if context_pairs else -1
 
 
 def _slower(profile: Profile, waits: QueueWaits) -> float | None:
     """How many times as long as usual kernels after a wait take (median); None where no other has their names."""
     trace = profile.trace
     after = waits.after[waits.after >= 0]
-    every = trace.where(lambda part: part.roles.gpu & part.lasting)
+    activities = trace.where(lambda part: part.roles.gpu & part.lasting)
     ratios = []
     for code in np.unique(trace.name_codes[after]).tolist():
-        ours = after[trace.name_codes[after] == code]
-        others = np.setdiff1d(every[trace.name_codes[every] == code], ours)
-        if len(others):
-            ratios += (trace.dur_ns[ours] / np.median(trace.dur_ns[others])).tolist()
+        delayed = after[trace.name_codes[after] == code]
+        undelayed = np.setdiff1d(activities[trace.name_codes[activities] == code], delayed)
+        if len(undelayed):
+            ratios += (trace.dur_ns[delayed] / np.median(trace.dur_ns[undelayed])).tolist()
     return float(np.median(ratios)) if ratios else None

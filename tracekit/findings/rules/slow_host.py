@@ -88,20 +88,20 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     if mean is None or profile.trace.device != "gpu":
         return
     pieces = profile.attribution.pieces
-    chosen = pieces.of(*SUBMITTING) & ~is_hole(pieces) & ~_of_other_rules(profile)
-    chosen &= ~profile.unseen.covers(pieces.start)
-    times = {name: _per_step(profile, chosen & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
+    is_claimed = pieces.of(*SUBMITTING) & ~is_hole(pieces) & ~_of_other_rules(profile)
+    is_claimed &= ~profile.unseen.covers(pieces.start)
+    times = {name: _per_step(profile, is_claimed & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
     idle = sum(times.values())
     if idle < _LEAST * mean.step_ns:
         return
-    name = max(times, key=lambda each: times[each])
+    name = max(times, key=lambda verdict: times[verdict])
     line, share = where_of_buckets(profile, *(key for key in HOST_BOUND[name] if key in SUBMITTING))
-    culprits = [each for each in _operators(profile, chosen) if len(each.rows)]
+    culprits = [culprit for culprit in _operators(profile, is_claimed) if len(culprit.rows)]
     operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
-    culprit = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
-    line_at = f", most of all{culprit.at}" if culprit.file else ""
+    location = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
+    line_at = f", most of all{location.at}" if location.file else ""
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
-    wrapped, replays = _in_wrappers(profile, chosen), profile.trace.census.any(lambda roles: roles.graph_launch)
+    wrapped, replays = _in_wrappers(profile, is_claimed), profile.trace.census.any(lambda roles: roles.graph_launch)
     if name != "python_bound" and replays:
         advice = _ADVICE_GRAPHS
     elif wrapped >= _MOSTLY * idle and not replays:
@@ -119,14 +119,16 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         name,
         f"{_TERMS[name]}: the host is too slow{line_at}",
         why=f"The GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step{alone}: "
-        f"{_parts(profile, chosen, mean.step_ns)}{_under(profile, culprits)}{_of_wrappers(profile, wrapped, idle)}. "
-        f"{_launches(profile)}.",
+        f"{_parts(profile, is_claimed, mean.step_ns)}{_costliest_operators(profile, culprits)}"
+        f"{_of_wrappers(profile, wrapped, idle)}. {_launches(profile)}.",
         do=advice,
-        where=culprit,
-        evidence=evidence(profile, np.concatenate([each.rows for each in culprits[:3]] or [np.zeros(0, np.int64)])),
+        where=location,
+        evidence=evidence(
+            profile, np.concatenate([culprit.rows for culprit in culprits[:3]] or [np.zeros(0, np.int64)])
+        ),
         link=link,
         confidence="measured" if name != "python_bound" or profile.trace.has_stacks else "inferred",
-        claim=pieces.union(chosen),
+        claim=pieces.union(is_claimed),
         general=True,
     )
 
@@ -144,14 +146,14 @@ def _regions(profile: Profile) -> float:
     return float(profile.in_counted(trace.steps.of(trace.ts_ns[rows])).sum()) / profile.counted_steps
 
 
-def _in_wrappers(profile: Profile, chosen: Bools) -> float:
+def _in_wrappers(profile: Profile, piece_mask: Bools) -> float:
     """How much of these pieces passes in the wrappers of compiled graphs, per counted step."""
     trace, pieces = profile.trace, profile.attribution.pieces
     wrapper = trace.labels.fits(_WRAPPER)
     rows = trace.where(lambda part: part.roles.host & wrapper[part.name_codes])
-    inside = chosen & profile.counted[pieces.step]
+    is_counted = piece_mask & profile.counted[pieces.step]
     union = Union.of(trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows])
-    return float(union.within(pieces.start[inside], pieces.end[inside]).sum()) / profile.counted_steps
+    return float(union.within(pieces.start[is_counted], pieces.end[is_counted]).sum()) / profile.counted_steps
 
 
 def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
@@ -161,10 +163,10 @@ def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
     run = profile.variant
     if run is not None and run.measured is not None and run.profiled is not None:
         slower = run.profiled.step_ns / run.measured.step_ns
-        less = f", in steps that are {ratio(slower)} as long as unprofiled ones" if slower > _INFLATED else ""
+        caveat = f", in steps that are {ratio(slower)} as long as unprofiled ones" if slower > _INFLATED else ""
     else:
-        less = ", which recording stacks makes longer" if profile.trace.has_stacks else ""
-    return f"; {duration(wrapped, like=idle)} of it in wrappers that Inductor generated{less}"
+        caveat = ", which recording stacks makes longer" if profile.trace.has_stacks else ""
+    return f"; {duration(wrapped, like=idle)} of it in wrappers that Inductor generated{caveat}"
 
 
 def _of_other_rules(profile: Profile) -> Bools:
@@ -177,12 +179,12 @@ def _of_other_rules(profile: Profile) -> Bools:
     return apart
 
 
-def _under(profile: Profile, culprits: list[Culprit]) -> str:
-    names = [f"{plain(profile.trace.names[each.key])}, {duration(each.step_ns)}" for each in culprits[:2]]
+def _costliest_operators(profile: Profile, culprits: list[Culprit]) -> str:
+    names = [f"{plain(profile.trace.names[culprit.key])}, {duration(culprit.step_ns)}" for culprit in culprits[:2]]
     return f" (most under {', and '.join(names)})" if names else ""
 
 
-def _operators(profile: Profile, chosen: Bools) -> list[Culprit]:
+def _operators(profile: Profile, piece_mask: Bools) -> list[Culprit]:
     """The outermost operators that contain these pieces, the costliest first."""
     trace = profile.trace
 
@@ -190,17 +192,17 @@ def _operators(profile: Profile, chosen: Bools) -> list[Culprit]:
         outer = outermost_operators(profile, events)
         return np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], -1).astype(np.int64)
 
-    return [each for each in grouped(profile, chosen, name_of) if each.key >= 0]
+    return [culprit for culprit in grouped(profile, piece_mask, name_of) if culprit.key >= 0]
 
 
-def _per_step(profile: Profile, chosen: Bools) -> float:
+def _per_step(profile: Profile, piece_mask: Bools) -> float:
     pieces = profile.attribution.pieces
-    return float(pieces.dur[chosen & profile.counted[pieces.step]].sum()) / profile.counted_steps
+    return float(pieces.dur[piece_mask & profile.counted[pieces.step]].sum()) / profile.counted_steps
 
 
-def _parts(profile: Profile, chosen: Bools, like: float) -> str:
+def _parts(profile: Profile, piece_mask: Bools, like: float) -> str:
     pieces = profile.attribution.pieces
-    times = {key: _per_step(profile, chosen & pieces.of(key)) for key in SUBMITTING}
+    times = {key: _per_step(profile, piece_mask & pieces.of(key)) for key in SUBMITTING}
     largest = sorted((key for key in times if times[key] >= _TOLD * like), key=lambda key: -times[key])
     return ", ".join(f"{duration(times[key], like=like)} {BUCKETS[key].noun}" for key in largest)
 
@@ -223,7 +225,7 @@ def _of_counted_steps(profile: Profile) -> tuple[Ints, Ints]:
     trace = profile.trace
     work, calls = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for activities, launches in trace.links.some():
-        inside = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
-        work.append(trace.dur_ns[activities[inside]])
-        calls.append(launches[inside].astype(np.int64))
+        in_counted = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
+        work.append(trace.dur_ns[activities[in_counted]])
+        calls.append(launches[in_counted].astype(np.int64))
     return np.concatenate(work), trace.dur_ns[np.unique(np.concatenate(calls))]

@@ -20,8 +20,8 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
     if mean is None:
         return
     if mean.parts["module_load"]:
-        chosen = pieces.of("module_load")
-        culprits = [each for each in by_name(profile, chosen) if len(each.rows)]
+        is_lost = pieces.of("module_load")
+        culprits = [culprit for culprit in by_name(profile, is_lost) if len(culprit.rows)]
         yield Finding(
             "cold_start",
             f"GPU code is loaded at its first use{f' by {plain(culprits[0].name)}' if culprits else ''}",
@@ -30,19 +30,19 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
             where=Where(operator=culprits[0].name) if culprits else Where(),
             evidence=evidence(profile, culprits[0].rows) if culprits else (),
             link="https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading",
-            claim=pieces.union(chosen),
+            claim=pieces.union(is_lost),
         )
     if mean.parts["profiler"]:
-        chosen = pieces.of("profiler")
+        is_lost = pieces.of("profiler")
         yield Finding(
             "profiler_overhead",
             "The profiler itself delays the host",
             why=f"The GPU idles for {duration(mean.parts['profiler'])} a step because of it.",
             do="Record fewer steps, without stacks and shapes, and rely on the step time of a run that is not "
             "profiled.",
-            evidence=evidence(profile, blamed_events(profile, chosen)),
+            evidence=evidence(profile, blamed_events(profile, is_lost)),
             link="https://docs.pytorch.org/docs/stable/profiler.html",
-            claim=pieces.union(chosen),
+            claim=pieces.union(is_lost),
         )
 
 
@@ -57,9 +57,9 @@ def start_up(profile: Profile) -> Iterator[Finding]:
     if not cold:
         return
     steps = int(view.known.sum())
-    cost = sum(sum(each.parts.values()) for each in cold) / steps
-    most = max(cold, key=lambda each: sum(each.parts.values())).most
-    trace, of_cold = profile.trace, np.array([each.index for each in cold])
+    cost = sum(sum(step.parts.values()) for step in cold) / steps
+    largest_part = max(cold, key=lambda step: sum(step.parts.values())).largest_part
+    trace, of_cold = profile.trace, np.array([step.index for step in cold])
     calls = trace.where(lambda part: part.roles.host & ~part.roles.annotation & part.lasting)
     yield Finding(
         "cold_start",
@@ -69,7 +69,7 @@ def start_up(profile: Profile) -> Iterator[Finding]:
         f"Left out of the means: {cold_said(profile)}. The cost is spread over all {count(steps)} steps, and no other "
         "figure contains it.",
         share=cost / float(view.step_ns[view.known].mean()),
-        where=Where(operator=most.removeprefix(_FIRST)) if most.startswith(_FIRST) else Where(),
+        where=Where(operator=largest_part.removeprefix(_FIRST)) if largest_part.startswith(_FIRST) else Where(),
         evidence=evidence(profile, calls[np.isin(trace.steps.of(trace.ts_ns[calls]), of_cold)]),
         link=_LINK,
         once=True,

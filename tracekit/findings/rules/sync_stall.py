@@ -48,16 +48,16 @@ def made_of_what_is_read(profile: Profile, call: int) -> str | None:
     (read,) = outermost_operators(profile, np.array([call], np.int64)).tolist()
     if read < 0:
         return None
-    around = _neighbours(profile, read)
-    names = [trace.names[code] for code in trace.name_codes[around].tolist()]
-    at = around.tolist().index(read)
-    counts = [int(around[k]) for k in range(max(at - _NEAR, 0), at) if _COUNTING.fullmatch(names[k])]
-    made = next(filter(_ALLOCATES.fullmatch, names[at + 1 : at + 1 + _NEAR]), None)
-    if made is None or not counts:
+    operators = _neighbours(profile, read)
+    names = [trace.names[code] for code in trace.name_codes[operators].tolist()]
+    position = operators.tolist().index(read)
+    counts = [int(operators[k]) for k in range(max(position - _NEAR, 0), position) if _COUNTING.fullmatch(names[k])]
+    allocator = next(filter(_ALLOCATES.fullmatch, names[position + 1 : position + 1 + _NEAR]), None)
+    if allocator is None or not counts:
         return None
-    known = arguments(trace, np.array(counts, np.int64))
-    types = [each.types[0] for each in known.values() if each.types]
-    return made if any(kind in _WHOLE for kind in types) else None
+    call_arguments = arguments(trace, np.array(counts, np.int64))
+    types = [call_args.types[0] for call_args in call_arguments.values() if call_args.types]
+    return allocator if any(kind in _WHOLE for kind in types) else None
 
 
 def _neighbours(profile: Profile, operator: int) -> Ints:
@@ -68,8 +68,8 @@ def _neighbours(profile: Profile, operator: int) -> Ints:
     low, high = np.searchsorted(trace.ts_ns, [start - _LOOKED_NS, end + _LOOKED_NS]).tolist()
     rows = np.arange(low, high, dtype=np.int64)
     roles = trace.events_at(rows).roles
-    same = trace.track[rows] == trace.track[operator]
-    return outermost(trace, rows[same & (roles.kind == OPERATOR) & ~roles.annotation & (trace.dur_ns[rows] > 0)])
+    same_thread = trace.track[rows] == trace.track[operator]
+    return outermost(trace, rows[same_thread & (roles.kind == OPERATOR) & ~roles.annotation & (trace.dur_ns[rows] > 0)])
 
 
 _TO_HOST = re.compile(r"Memcpy DtoH.*|CopyDeviceToHost.*", re.DOTALL)
@@ -84,7 +84,7 @@ class _Reason:
     """Why something waits, recognised by an operator or a Python function around the call."""
 
     known_by: str  # matches the whole name of an operator, or of a function
-    said: str
+    clause: str
     advice: str
     sizes: bool = False  # what is read back becomes the size of a tensor
 
@@ -207,11 +207,11 @@ def sync_stall(profile: Profile) -> Iterator[Finding]:
     calls = np.unique(pieces.event[pieces.of("sync_stall")]).astype(np.int64)
     calls = calls[calls >= 0]
     calls = np.setdiff1d(np.setdiff1d(calls, own_waits(trace, calls)), pageable_calls(trace))
-    chosen = pieces.of("sync_stall") & np.isin(pieces.event, calls)
+    is_waiting = pieces.of("sync_stall") & np.isin(pieces.event, calls)
     places = _Places(profile)
     findings: list[Finding] = []
     sized: list[Finding] = []
-    for culprit in grouped(profile, chosen, places.of)[:_MOST]:
+    for culprit in grouped(profile, is_waiting, places.of)[:_MOST]:
         finding, reason = _finding(profile, culprit)
         (sized if reason.sizes else findings).append(finding)
     yield from findings
@@ -228,25 +228,25 @@ class _Places:
         """The number of each call's place."""
         trace = self._profile.trace
         maker = trace.operators.of(calls)
-        made = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
+        name_codes = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
         owner = self._profile.ownership.of_events(calls.astype(np.int64))
-        _, number = np.unique(np.stack((owner, made)), axis=1, return_inverse=True)
+        _, number = np.unique(np.stack((owner, name_codes)), axis=1, return_inverse=True)
         numbers: Ints = number.reshape(-1).astype(np.int64)
         return numbers
 
 
 def _for_sizes(profile: Profile, sized: list[Finding]) -> Finding:
     """One finding for all places that wait for the size of a tensor, from one for each, the costliest first."""
-    claims = [each.claim for each in sized if each.claim is not None]
-    claim = Union.of(*(np.concatenate([getattr(each, edge) for each in claims]) for edge in ("starts", "ends")))
-    events = [event for each in sized for event in each.evidence]
+    claims = [finding.claim for finding in sized if finding.claim is not None]
+    claim = Union.of(*(np.concatenate([getattr(union, edge) for union in claims]) for edge in ("starts", "ends")))
+    events = [event for finding in sized for event in finding.evidence]
     idle = duration(Steps.of(profile).mean(claim))
     return replace(
         sized[0],
         headline=f"{count(len(sized))} places wait for sizes, most of all {sized[0].headline}",
         why="They count on the GPU, read the count back, and only then allocate and launch; the GPU idles for "
         f"{idle} a step.",
-        do=" ".join(dict.fromkeys(each.do for each in sized)),
+        do=" ".join(dict.fromkeys(finding.do for finding in sized)),
         claim=claim,
         evidence=tuple(sorted(events, key=lambda event: -event.dur_ns)[:MOST]),
     )
@@ -264,21 +264,21 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
     steps = trace.steps.of(trace.ts_ns[culprit.rows])
     number = float(profile.in_counted(steps).sum()) / profile.counted_steps
     waited = trace.dur_ns[culprit.rows].sum() / profile.counted_steps
-    by = f" in {call}" if maker else ""
+    call_clause = f" in {call}" if maker else ""
     location = where_of_event(profile, row, maker)
     if location.file is None and maker is None:
         location = replace(location, function=call)
     pieces = profile.attribution.pieces
-    idle, copies, counts = pieces.union(culprit.chosen), *_only_for_the_host(profile, culprit.rows)
+    idle, copies, counts = pieces.union(culprit.piece_mask), *_only_for_the_host(profile, culprit.rows)
     undone = np.union1d(copies, counts)
     copied = time_of(profile, copies).common(pieces.union(pieces.of("gpu_copy")))
     copying = Steps.of(profile).mean(copied)
     also = f", after it has only copied for {duration(copying)}" if copying > culprit.step_ns else ""
     finding = Finding(
         "sync_stall",
-        f"{plain(maker or call)}{location.at} {reason.said}",
-        why=f"The host waits {times(round(number, 1))} a step{by}, {duration(waited)} together; the GPU then idles for "
-        f"{duration(culprit.step_ns)} a step{also}.",
+        f"{plain(maker or call)}{location.at} {reason.clause}",
+        why=f"The host waits {times(round(number, 1))} a step{call_clause}, {duration(waited)} together; the GPU then "
+        f"idles for {duration(culprit.step_ns)} a step{also}.",
         do=reason.advice,
         where=location,
         evidence=evidence(profile, culprit.rows),
@@ -295,8 +295,8 @@ def _submitting(profile: Profile, work: Ints) -> Union:
     trace = profile.trace
     launches = trace.links.launch(work)
     makers = trace.operators.of(launches)
-    only = (makers >= 0) & trace.labels.fits(_ONLY_COPIES)[trace.name_codes[np.maximum(makers, 0)]]
-    return time_of(profile, np.unique(np.where(only, makers, launches)))
+    only_copies = (makers >= 0) & trace.labels.fits(_ONLY_COPIES)[trace.name_codes[np.maximum(makers, 0)]]
+    return time_of(profile, np.unique(np.where(only_copies, makers, launches)))
 
 
 def _only_for_the_host(profile: Profile, calls: Ints) -> tuple[Ints, Ints]:
@@ -325,11 +325,13 @@ def _of_copy(reason: _Reason, trace: Trace, calls: Ints) -> _Reason:
         return reason
     copies = trace.labels.kinds[trace.cat_codes[trace.links.activities]] == COPY
     launches = trace.links.launches[copies]
-    chosen = np.isin(launches, calls)
-    if reason is _COPYING and not chosen.any():
+    is_awaited = np.isin(launches, calls)
+    if reason is _COPYING and not is_awaited.any():
         makers = trace.operators.of(calls)
-        chosen = np.isin(trace.operators.of(launches), makers[makers >= 0])
-    names = {trace.names[code] for code in np.unique(trace.name_codes[trace.links.activities[copies][chosen]]).tolist()}
+        is_awaited = np.isin(trace.operators.of(launches), makers[makers >= 0])
+    names = {
+        trace.names[code] for code in np.unique(trace.name_codes[trace.links.activities[copies][is_awaited]]).tolist()
+    }
     kinds = {next((kind for kind in _COPIES if re.fullmatch(kind.known_by, name)), reason) for name in names}
     if len(kinds) != 1:
         return reason

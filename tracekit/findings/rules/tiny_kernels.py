@@ -19,8 +19,8 @@ _LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     """`tiny_kernels`, which is not one of `VERDICTS`: the gaps between queued kernels, most of which take a few µs."""
     pieces, trace = profile.attribution.pieces, profile.trace
-    between = pieces.of("gpu_gap") & (pieces.dur < BETWEEN_NS)
-    if profile.means["wall"] is None or not (between & profile.counted[pieces.step]).any():
+    is_gap = pieces.of("gpu_gap") & (pieces.dur < BETWEEN_NS)
+    if profile.means["wall"] is None or not (is_gap & profile.counted[pieces.step]).any():
         return
     rows = kernels(profile, lambda events: ~events.roles.communication)
     steps = profile.counted_steps
@@ -28,7 +28,7 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     if usual >= TINY_NS or len(rows) < _MANY * steps:
         return
     cures = ["larger batches", *([] if is_compiled(profile) else ["torch.compile"])]
-    cures += [f"an optimizer with {found}"] if (found := optimizer_setting(profile)) else []
+    cures += [f"an optimizer with {optimizer_arguments}"] if (optimizer_arguments := optimizer_setting(profile)) else []
     yield blaming(
         profile,
         rows[trace.dur_ns[rows] < TINY_NS],
@@ -37,7 +37,7 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
             "Gaps between queued tiny kernels",
             why=f"{count(round(len(rows) / steps))} kernels a step take only {duration(usual)} each (median), and the "
             "GPU idles between them although the next is queued.",
-            claim=pieces.union(between),
+            claim=pieces.union(is_gap),
             do=f"Do more in each kernel: {', or '.join(cures)}.",
             link=_LINK,
         ),

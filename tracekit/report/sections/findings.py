@@ -16,7 +16,7 @@ from tracekit.units import duration, percent
 def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
     """The findings of these variants that are worth telling, those that are equal as one card; of a variant without
     any, the verdict."""
-    groups = [{name: finding for name, (_, finding) in group.of.items()} for group in alike(diagnoses)]
+    groups = [{name: finding for name, (_, finding) in group.by_variant.items()} for group in alike(diagnoses)]
     verdicts: dict[str, list[str]] = {}
     for name, diagnosis in diagnoses.items():
         if not diagnosis.findings:

@@ -33,7 +33,7 @@ def findings_sheet(opened: Opened, selection: Selection) -> Sheet:
         {
             "cost_ns": group.finding.cost_ns,
             "share": group.finding.share,
-            "variant": ", ".join(group.of) if several else None,
+            "variant": ", ".join(group.by_variant) if several else None,
             "finding": sanitize(group.finding.headline),
             "why": sanitize(group.finding.why) or None,
             "advice": sanitize(group.finding.advice) or None,
@@ -45,10 +45,10 @@ def findings_sheet(opened: Opened, selection: Selection) -> Sheet:
     ]
 
     def enter(row: int) -> Selection:
-        name, (index, finding) = next(iter(groups[row].of.items()))
+        name, (index, finding) = next(iter(groups[row].by_variant.items()))
         return selection.narrowed("finding", (name, index), finding.id.replace("_", " "), "finding")
 
-    cards = [_card({name: finding for name, (_, finding) in group.of.items()}, several) for group in groups]
+    cards = [_card({name: finding for name, (_, finding) in group.by_variant.items()}, several) for group in groups]
     return Sheet("findings", pa.Table.from_pylist(rows, schema=_FINDINGS), enter=enter, cards=(*cards,))
 
 

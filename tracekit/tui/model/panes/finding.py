@@ -44,9 +44,9 @@ def finding(opened: Opened, selection: Selection) -> Content:
     name, index = chosen
     shown = opened.report.diagnoses[name].findings[index]
     of = next(
-        {name: finding for name, (_, finding) in group.of.items()}
+        {name: finding for name, (_, finding) in group.by_variant.items()}
         for group in alike(opened.narrowed(selection).report.diagnoses)
-        if group.of.get(name, (None,))[0] == index
+        if group.by_variant.get(name, (None,))[0] == index
     )
     pieces: list[Piece] = [
         prose(shown.headline, tone="lead"),

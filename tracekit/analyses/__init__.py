@@ -148,10 +148,10 @@ def known_answer(profile: Profile, question: Analysis, work_out: Callable[[], An
     if entry is None or not question.ask.__module__.startswith("tracekit."):
         return work_out()
     name = name_of(profile, f"answer-{question.name}", __name__, question.ask.__module__)
-    known = recall_table(entry, name)
-    if known is not None:
-        shown, facts = known
-        return Answer(question.name, table=shown, rank=question.rank, **facts)
+    stored = recall_table(entry, name)
+    if stored is not None:
+        table, facts = stored
+        return Answer(question.name, table=table, rank=question.rank, **facts)
     answer = work_out()
     remember_table(entry, name, answer.table, {fact: getattr(answer, fact) for fact in _FACTS})
     return answer

@@ -41,7 +41,7 @@ def graph_breaks(profile: Profile) -> Answer:
     for entry in breaks:
         by_place.setdefault((entry.file, entry.line, entry.reason, _users_line(entry.stack)), []).append(entry)
     yours = [line for *_, line in by_place]
-    shown = table(
+    summary = table(
         BREAKS,
         {
             "yours": ["{}:{} {}".format(*line) if line else None for line in yours],
@@ -57,7 +57,7 @@ def graph_breaks(profile: Profile) -> Answer:
     )
     sentence = _breaks_sentence(profile, len(breaks), len({key[:3] for key in by_place}))
     worth = share_of_step(profile, "python", "dispatch", "guards") if breaks else 0.0
-    return Answer("graph_breaks", "Graph breaks", sentence, shown, worth=worth, status=of_ledger(profile))
+    return Answer("graph_breaks", "Graph breaks", sentence, summary, worth=worth, status=of_ledger(profile))
 
 
 def is_on_purpose(entry: Break) -> bool:
@@ -78,8 +78,8 @@ def _breaks_sentence(profile: Profile, breaks: int, places: int) -> str:
     if not breaks:
         return "No graph breaks: each compiled function is one graph."
     intended = sum(map(is_on_purpose, profile.variant.ledger.breaks))
-    which = "All" if intended == breaks else f"{count(intended)} of them"
-    on_purpose = f" {which} are made by torch on purpose: there is nothing to rewrite." if intended else ""
+    subject = "All" if intended == breaks else f"{count(intended)} of them"
+    on_purpose = f" {subject} are made by torch on purpose: there is nothing to rewrite." if intended else ""
     return (
         f"{count(breaks)} graph break{'s' if breaks > 1 else ''} in {count(places)} place{'s' if places > 1 else ''}: "
         f"each splits a graph in two, and Python runs in between.{on_purpose}"
@@ -109,7 +109,7 @@ def fallbacks(profile: Profile) -> Answer:
     """One row per place and reason; only a run's ledger knows them."""
     groups = _grouped(profile.variant.ledger) if profile.variant is not None else {}
     columns = [list(values) for values in zip(*groups, strict=True)] or [[], [], [], []]
-    shown = table(
+    summary = table(
         FALLBACKS,
         {
             **dict(zip(("to", "where", "code", "reason"), columns, strict=True)),
@@ -119,7 +119,7 @@ def fallbacks(profile: Profile) -> Answer:
     )
     worth = share_of_step(profile, "python", "dispatch", "kernel_launch") if groups else 0.0
     status = of_ledger(profile) if groups or profile.variant is None else "absent"
-    return Answer("fallbacks", "Fallbacks", _fallbacks_sentence(profile, groups), shown, worth=worth, status=status)
+    return Answer("fallbacks", "Fallbacks", _fallbacks_sentence(profile, groups), summary, worth=worth, status=status)
 
 
 def _grouped(ledger: Ledger) -> dict[_Key, list[str]]:

@@ -63,14 +63,18 @@ def answer(profile: Profile) -> Answer:
         traces.insert(0, ("cold", profile.cold.trace))
     ledger: Sequence[Compile] = profile.variant.ledger.compiles if profile.variant is not None else ()
     rows: list[dict[str, object]] = []
-    for which, trace in traces:
-        spans, ledger = _spans(which, trace, ledger)
+    for window, trace in traces:
+        spans, ledger = _spans(window, trace, ledger)
         rows += spans
     rows += [_unseen(entry) for entry in ledger]
-    shown = pa.Table.from_pylist(rows, schema=SPANS)
-    status: Status = "answered" if len(shown) else "unanswered" if profile.trace.threads.main is None else "absent"
-    worth = _share_of_capture(profile, shown)
-    return Answer("compiles", "Compilations", _sentence(profile, shown), shown, worth=worth, status=status)
+    compilations = pa.Table.from_pylist(rows, schema=SPANS)
+    status: Status = (
+        "answered" if len(compilations) else "unanswered" if profile.trace.threads.main is None else "absent"
+    )
+    worth = _share_of_capture(profile, compilations)
+    return Answer(
+        "compiles", "Compilations", _sentence(profile, compilations), compilations, worth=worth, status=status
+    )
 
 
 def spans_of(profile: Profile) -> list[dict[str, object]]:
@@ -85,7 +89,7 @@ def _share_of_capture(profile: Profile, spans: pa.Table) -> float:
     return compiling / max(compiling + int(profile.views["host"].step_ns.sum()), 1)
 
 
-def _spans(which: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[dict[str, object]], Sequence[Compile]]:
+def _spans(window: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[dict[str, object]], Sequence[Compile]]:
     """The rows of one trace with what the ledger knows about them, and the ledger's entries that are not in it."""
     rows: list[dict[str, object]] = []
     rest = list(ledger)
@@ -102,7 +106,7 @@ def _spans(which: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[di
             rest.remove(entry)
         rows.append(
             {
-                "trace": which,
+                "trace": window,
                 "step": trace.steps.number[step] if step >= 0 else None,
                 "id": compile_id,
                 "kind": kind if kind != "unknown" or entry is None else entry.kind,
@@ -120,8 +124,8 @@ def _spans(which: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[di
 def _matching(ledger: list[Compile], compile_id: str | None, kind: Kind, start: int, end: int) -> Compile | None:
     """The ledger's entry of a span: the same id, backward or not, at the same time on the same clock."""
     for entry in ledger:
-        same = entry.id == compile_id and (entry.kind == "backward") == (kind == "backward")
-        if same and entry.start_ns < end and start < entry.end_ns:
+        is_same = entry.id == compile_id and (entry.kind == "backward") == (kind == "backward")
+        if is_same and entry.start_ns < end and start < entry.end_ns:
             return entry
     return None
 
@@ -158,32 +162,34 @@ def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:
     if not len(spans):
         return []
     ids: dict[int, str] = {}
-    for _, around, (about, compile_id) in _named(trace, _DATA, spans):
-        name = trace.names[trace.name_codes[around]] if around >= 0 else ""
+    for _, enclosing_span, (about, compile_id) in _matches(trace, _DATA, spans):
+        name = trace.names[trace.name_codes[enclosing_span]] if enclosing_span >= 0 else ""
         if about == name and compile_id != "None":
-            ids.setdefault(around, compile_id)
+            ids.setdefault(enclosing_span, compile_id)
     regions = [
         (int(trace.track[row]), int(trace.ts_ns[row]), compile_id)
-        for row, _, (compile_id,) in _named(trace, _REGION, spans)
+        for row, _, (compile_id,) in _matches(trace, _REGION, spans)
     ]
     for span in spans.tolist():
         if span in ids or trace.names[trace.name_codes[span]] in _SPECIAL:
             continue
         track, end = int(trace.track[span]), int(trace.ts_ns[span] + trace.dur_ns[span])
-        following = next((its_id for where, start, its_id in regions if where == track and start >= end), None)
+        following = next(
+            (its_id for region_track, start, its_id in regions if region_track == track and start >= end), None
+        )
         if following is not None:
             ids[span] = following
     return [ids.get(span) for span in spans.tolist()]
 
 
-def _named(trace: Trace, pattern: re.Pattern[str], spans: Ints) -> list[tuple[int, int, tuple[str, ...]]]:
+def _matches(trace: Trace, pattern: re.Pattern[str], spans: Ints) -> list[tuple[int, int, tuple[str, ...]]]:
     """Events whose name fits, by time: row, the span around it, and what the pattern matched."""
     if not trace.census.any(lambda roles: roles.host & roles.named(pattern)):
         return []
     rows = trace.where(lambda part: part.roles.host & part.roles.named(pattern))
-    around = enclosing(trace, rows, lambda part: part.among(spans))
+    enclosing_spans = enclosing(trace, rows, lambda part: part.among(spans))
     result = []
-    for row, span, name in zip(rows.tolist(), around.tolist(), names_of_rows(trace, rows), strict=True):
+    for row, span, name in zip(rows.tolist(), enclosing_spans.tolist(), names_of_rows(trace, rows), strict=True):
         caught = pattern.fullmatch(name or "")
         if caught is not None:
             result.append((row, span, caught.groups()))
@@ -227,11 +233,11 @@ def _sentence(profile: Profile, spans: pa.Table) -> str:
     counted = ", ".join(_counted(kind, kinds.count(kind)) for kind in dict.fromkeys(kinds))
     total = sum(spans["dur_ns"].to_pylist())
     steps = [step for step in dict.fromkeys(spans["step"].to_pylist()) if step is not None]
-    where = f" in step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps[:8]))}" if steps else ""
-    more = " and others" if len(steps) > 8 else ""
-    one = len(spans) == 1
-    number = "1 compilation" if one else f"{count(len(spans))} compilations"
-    text = f"{number} ({counted}) take{'s' if one else ''} {duration(total)}{where}{more}."
+    steps_clause = f" in step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps[:8]))}" if steps else ""
+    others_clause = " and others" if len(steps) > 8 else ""
+    single = len(spans) == 1
+    number = "1 compilation" if single else f"{count(len(spans))} compilations"
+    text = f"{number} ({counted}) take{'s' if single else ''} {duration(total)}{steps_clause}{others_clause}."
     limits = profile.variant.ledger.limits if profile.variant is not None else []
     for limit in limits[:3]:
         function = f"{limit.file}:{limit.line}" if limit.file else "a function"

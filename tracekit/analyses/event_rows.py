@@ -48,8 +48,8 @@ def numbered(trace: Trace, step: Ints) -> pa.Array:
     return pa.array(numbers[step], mask=step < 0)
 
 
-def call_schema(origin: pa.Field, *more: pa.Field) -> pa.Schema:
-    """The columns that every table of calls has; `origin` and `more` are the additional columns of one table."""
+def call_schema(origin: pa.Field, *extra: pa.Field) -> pa.Schema:
+    """The columns that every table of calls has; `origin` and `extra` are the additional columns of one table."""
     return pa.schema(
         [
             column("event", pa.int64(), "row of the events table", role="plumbing"),
@@ -59,7 +59,7 @@ def call_schema(origin: pa.Field, *more: pa.Field) -> pa.Schema:
             origin,
             column("start_ns", pa.int64(), "start", "ns"),
             column("dur_ns", pa.int64(), "host time inside the call", "ns"),
-            *more,
+            *extra,
         ]
     )
 
@@ -86,11 +86,11 @@ class BareNames:
 
     def of(self, rows: Ints) -> Ints:
         """The number of each call's name."""
-        codes, which = np.unique(self._trace.name_codes[rows], return_inverse=True)
+        codes, inverse = np.unique(self._trace.name_codes[rows], return_inverse=True)
         for code in codes.tolist():
             if code not in self._of_code:
                 self._of_code[code] = self._numbers.setdefault(bare(self._trace.names[code]), len(self._numbers))
-        return np.array([self._of_code[code] for code in codes.tolist()], np.int64)[which]
+        return np.array([self._of_code[code] for code in codes.tolist()], np.int64)[inverse]
 
     @property
     def texts(self) -> list[str]:
@@ -128,23 +128,24 @@ class CostliestLines:
 
     def add(self, rows: Ints | Rows, group: Ints, ns: Ints) -> None:
         """More events: the group of each, and what it costs."""
-        which, lines = distinct_lines(line_table(self._profile, np.asarray(rows, np.int64)))
+        line_of, lines = distinct_lines(line_table(self._profile, np.asarray(rows, np.int64)))
         self._by_text |= {line["where"]: line for line in lines if line["where"] is not None}
-        keys, inverse = np.unique(group * len(lines) + which, return_inverse=True)
+        keys, inverse = np.unique(group * len(lines) + line_of, return_inverse=True)
         total = np.zeros(len(keys), np.int64)
         np.add.at(total, inverse.reshape(-1), ns)
         for key, cost in zip(keys.tolist(), total.tolist(), strict=True):
-            of_group, at = divmod(key, len(lines))
-            if (where := lines[at]["where"]) is not None:
-                self._ns[of_group][where] += cost
+            of_group, index = divmod(key, len(lines))
+            if (place := lines[index]["where"]) is not None:
+                self._ns[of_group][place] += cost
 
     def columns(self, groups: int) -> dict[str, list[Any]]:
         """The columns of `LINE_COLUMNS`, an entry for each group: nulls where no line of yours is known."""
         costliest = [
-            max(of, key=lambda where: (of[where], where)) if (of := self._ns.get(k)) else None for k in range(groups)
+            max(costs, key=lambda place: (costs[place], place)) if (costs := self._ns.get(k)) else None
+            for k in range(groups)
         ]
         nothing: dict[str, Any] = dict.fromkeys(LINE_COLUMNS.names)
-        lines = [self._by_text.get(where or "", nothing) for where in costliest]
+        lines = [self._by_text.get(place or "", nothing) for place in costliest]
         return {name: [line[name] for line in lines] for name in LINE_COLUMNS.names}
 
 

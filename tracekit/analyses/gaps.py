@@ -60,19 +60,19 @@ def answer(profile: Profile) -> Answer:
     longest = np.argsort(-length, kind="stable")[:_LISTED]
     if not total:
         return Answer("gaps", "Longest gaps", "The GPU never idles in a step.", GAPS.empty_table(), status="absent")
-    most = [_most(pieces, int(gaps.first[k]), int(gaps.last[k])) for k in longest]
-    blamed = np.array([event for _, _, event in most], np.int64)
+    largest = [_largest_part(pieces, int(gaps.first[k]), int(gaps.last[k])) for k in longest]
+    blamed = np.array([event for _, _, event in largest], np.int64)
     after, before = _neighbours(profile, gaps.start[longest], gaps.end[longest])
     names = profile.trace.names
-    shown = table(
+    summary = table(
         GAPS,
         {
             "step": [profile.trace.steps.number[step] for step in pieces.step[gaps.first[longest]].tolist()],
             "start_ns": gaps.start[longest],
             "gap_ns": length[longest],
             "share": length[longest] / total,
-            "mostly": [BUCKETS[KEYS[bucket]].label for bucket, _, _ in most],
-            "mostly_ns": [ns for _, ns, _ in most],
+            "mostly": [BUCKETS[KEYS[bucket]].label for bucket, _, _ in largest],
+            "mostly_ns": [ns for _, ns, _ in largest],
             "event": pa.array(blamed, mask=blamed < 0),
             "host": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in blamed.tolist()],
             "after": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in after],
@@ -83,7 +83,7 @@ def answer(profile: Profile) -> Answer:
     mean = profile.means["wall"].step_ns
     idle = total / max(int(profile.answered["wall"].sum()), 1)
     return Answer(
-        "gaps", "Longest gaps", _sentence(profile, length[longest], total, len(length)), shown, worth=idle / mean
+        "gaps", "Longest gaps", _sentence(profile, length[longest], total, len(length)), summary, worth=idle / mean
     )
 
 
@@ -98,14 +98,14 @@ def _gaps(profile: Profile, pieces: Pieces) -> _Gaps:
     return _Gaps(first, last, pieces.start[first], pieces.end[last - 1])
 
 
-def _most(pieces: Pieces, first: int, last: int) -> tuple[int, int, int]:
+def _largest_part(pieces: Pieces, first: int, last: int) -> tuple[int, int, int]:
     """The bucket that takes most of a gap, how much it takes, and the event to blame for most of that; −1 for none."""
     buckets, events, dur = pieces.bucket[first:last], pieces.event[first:last], pieces.dur[first:last]
     by_bucket = np.bincount(buckets, dur)
     bucket = int(by_bucket.argmax())
     of_it = buckets == bucket
-    rows, which = np.unique(events[of_it], return_inverse=True)
-    return bucket, int(by_bucket[bucket]), int(rows[np.bincount(which.reshape(-1), dur[of_it]).argmax()])
+    rows, inverse = np.unique(events[of_it], return_inverse=True)
+    return bucket, int(by_bucket[bucket]), int(rows[np.bincount(inverse.reshape(-1), dur[of_it]).argmax()])
 
 
 def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], list[int]]:
@@ -116,8 +116,8 @@ def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], 
     begins, finishes = events.ts_ns, events.end_ns
     after, before = [], []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        over = np.flatnonzero(finishes <= start)
-        after.append(int(rows[over[finishes[over].argmax()]]) if len(over) else -1)
+        ended = np.flatnonzero(finishes <= start)
+        after.append(int(rows[ended[finishes[ended].argmax()]]) if len(ended) else -1)
         later = int(np.searchsorted(begins, end))
         before.append(int(rows[later]) if later < len(rows) else -1)
     return after, before
@@ -125,10 +125,10 @@ def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], 
 
 def _sentence(profile: Profile, longest: Ints, total: int, number: int) -> str:
     steps = "the only step that the mean covers" if profile.counted_steps == 1 else "the steps that the means cover"
-    named = longest[:_NAMED]
-    which = "the only gap" if number == 1 else f"the {count(len(named))} longest of {count(number)} gaps"
+    listed = longest[:_NAMED]
+    subject = "the only gap" if number == 1 else f"the {count(len(listed))} longest of {count(number)} gaps"
     make_up = "is" if number == 1 else "make up"
     return (
-        f"The GPU idles for {duration(total)} in {steps}; {which} {make_up} "
-        f"{percent(int(named.sum()) / total)} of it, up to {duration(int(longest[0]))} each."
+        f"The GPU idles for {duration(total)} in {steps}; {subject} {make_up} "
+        f"{percent(int(listed.sum()) / total)} of it, up to {duration(int(longest[0]))} each."
     )

@@ -59,14 +59,14 @@ _KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for k
 @analysis("kernels", rank=20)
 def answer(profile: Profile) -> Answer:
     """One row per name; behind it one per activity."""
-    shown = _summary(profile)
+    summary = _summary(profile)
     launched = profile.trace.census.any(lambda roles: roles.launch)
-    status: Status = "answered" if len(shown) else "unanswered" if launched else "absent"
+    status: Status = "answered" if len(summary) else "unanswered" if launched else "absent"
     return Answer(
         "kernels",
         "Kernels and copies",
-        _sentence(profile, shown),
-        shown,
+        _sentence(profile, summary),
+        summary,
         EventRows(ROWS, lambda: _rows(profile)),
         worth=share_of_step(profile, *ON_THE_GPU),
         status=status,
@@ -116,15 +116,15 @@ def _grouped(profile: Profile) -> dict[str, Any]:
     for gpu, launch, step in _activities(trace):
         group = groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], (launch >= 0).astype(np.int64))
         lines.add(gpu, group, trace.dur_ns[gpu])
-    named: Names = {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
-    return groups.sorted(named, **lines.columns(len(groups.keys)))
+    columns: Names = {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
+    return groups.sorted(columns, **lines.columns(len(groups.keys)))
 
 
 def _summary(profile: Profile) -> pa.Table:
     grouped = _grouped(profile)
     unknown = grouped["tied"] == 0  # the step of what nothing in the trace launched is unknown
     total, per_step = grouped["dur_ns"], grouped["dur_ns_per_step"]
-    of = total if unknown.all() else np.where(unknown, 0.0, per_step)
+    weights = total if unknown.all() else np.where(unknown, 0.0, per_step)
     return table(
         SUMMARY,
         {
@@ -133,7 +133,7 @@ def _summary(profile: Profile) -> pa.Table:
             "per_step": pa.array(grouped["per_step"], mask=unknown),
             "step_ns": pa.array(per_step, mask=unknown),
             "mean_ns": grouped["dur_ns_mean"],
-            "share": of / (float(of.sum()) or 1.0),
+            "share": weights / (float(weights.sum()) or 1.0),
             "count": grouped["count"],
             "total_ns": total,
             **{name: grouped[name] for name in LINE_COLUMNS.names},
@@ -141,7 +141,7 @@ def _summary(profile: Profile) -> pa.Table:
     )
 
 
-def _sentence(profile: Profile, shown: pa.Table) -> str:
+def _sentence(profile: Profile, summary: pa.Table) -> str:
     trace = profile.trace
     if trace.device != "gpu":
         return (
@@ -149,22 +149,22 @@ def _sentence(profile: Profile, shown: pa.Table) -> str:
             if trace.census.any(lambda roles: roles.launch)
             else "The trace holds no GPU activity."
         )
-    first = shown.slice(0, 1).to_pylist()[0]
-    known = shown["per_step"].null_count < len(shown)
-    per_step = float(np.nansum(shown["per_step"].to_numpy()))
+    first = summary.slice(0, 1).to_pylist()[0]
+    steps_known = summary["per_step"].null_count < len(summary)
+    per_step = float(np.nansum(summary["per_step"].to_numpy()))
     number = (
         f"{'1 kernel or copy' if per_step == 1 else f'{count(per_step)} kernels and copies'} a step"
-        if known
+        if steps_known
         else _of_no_step(trace)
     )
-    names = many(len(shown), "distinct name")
+    names = many(len(summary), "distinct name")
     return (
         f"{number}, with {names}; {_idle_sentence(_idle(trace))}. The costliest is "
-        f"{short_kernel(first['name'])}: {_most(first)}."
+        f"{short_kernel(first['name'])}: {_cost_clause(first)}."
     )
 
 
-def _most(first: dict[str, Any]) -> str:
+def _cost_clause(first: dict[str, Any]) -> str:
     """What the first takes: of a step, or of the whole trace if steps are not known."""
     if first["step_ns"] is None:
         return f"{duration(first['total_ns'])}, {percent(first['share'])} of all GPU time"
@@ -174,12 +174,12 @@ def _most(first: dict[str, Any]) -> str:
 def _idle_sentence(idle: dict[str, tuple[int, int]]) -> str:
     """How idle each device is between its first and its last activity."""
     if len(idle) == 1:
-        ((span, none),) = idle.values()
+        ((span, idle_ns),) = idle.values()
         return (
-            f"in the {duration(span)} from the first to the last, the GPU is idle for {duration(none, like=span)} "
-            f"({percent(none / span if span else 0)})"
+            f"in the {duration(span)} from the first to the last, the GPU is idle for {duration(idle_ns, like=span)} "
+            f"({percent(idle_ns / span if span else 0)})"
         )
-    shares = sorted(none / span if span else 0.0 for span, none in idle.values())
+    shares = sorted(idle_ns / span if span else 0.0 for span, idle_ns in idle.values())
     return f"from the first to the last its {len(idle)} devices are idle {percent(shares[0])} to {percent(shares[-1])}"
 
 
@@ -198,7 +198,10 @@ def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
             reached = np.maximum.accumulate(np.concatenate(([max(reach.get(device, 0), begun[device])], ends)))
             busy[device] = busy.get(device, 0) + int(np.maximum(ends - np.maximum(starts, reached[:-1]), 0).sum())
             reach[device] = int(reached[-1])
-    return {each: (reach[each] - begun[each], reach[each] - begun[each] - busy[each]) for each in sorted(begun)}
+    return {
+        device: (reach[device] - begun[device], reach[device] - begun[device] - busy[device])
+        for device in sorted(begun)
+    }
 
 
 def _of_no_step(trace: Trace) -> str:

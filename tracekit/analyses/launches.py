@@ -52,11 +52,11 @@ ROWS = call_schema(
 @analysis("launches", rank=30)
 def answer(profile: Profile) -> Answer:
     """One row per call and operator; behind it one per call."""
-    shown = _summary(profile)
+    summary = _summary(profile)
     rows = EventRows(ROWS, lambda: _rows(profile))
-    status: Status = "answered" if len(shown) else "unanswered" if why_calls_unknown(profile.trace) else "absent"
+    status: Status = "answered" if len(summary) else "unanswered" if why_calls_unknown(profile.trace) else "absent"
     worth = share_of_step(profile, "kernel_launch")
-    return Answer("launches", "Launches", _sentence(profile, shown), shown, rows, worth=worth, status=status)
+    return Answer("launches", "Launches", _sentence(profile, summary), summary, rows, worth=worth, status=status)
 
 
 def _calls(trace: Trace) -> Iterator[tuple[Ints, Ints]]:
@@ -94,8 +94,8 @@ def _summary(profile: Profile) -> pa.Table:
         first, activities = trace.links.submitted(calls)
         group = groups.add(keys_of(trace, bare_names, calls), step, trace.dur_ns[calls], activities)
         lines.add(calls, group, trace.dur_ns[calls])
-        known = first >= 0
-        latencies.add(group[known], trace.ts_ns[first[known]] - trace.ts_ns[calls[known]])
+        has_work = first >= 0
+        latencies.add(group[has_work], trace.ts_ns[first[has_work]] - trace.ts_ns[calls[has_work]])
     number = len(groups.keys)
     grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(number), **lines.columns(number))
     return table(
@@ -134,13 +134,13 @@ def _without_work(profile: Profile) -> float:
     return number / profile.counted_steps if profile.counted_steps else 0.0
 
 
-def _sentence(profile: Profile, shown: pa.Table) -> str:
+def _sentence(profile: Profile, summary: pa.Table) -> str:
     if why_unknown := why_calls_unknown(profile.trace):
         return f"Cannot be answered: {why_unknown}."
-    if not len(shown):
+    if not len(summary):
         return "The host launches no GPU work in this trace."
-    per_step = float(shown["per_step"].to_numpy().sum())
-    cost = float(shown["step_ns"].to_numpy().sum())
+    per_step = float(summary["per_step"].to_numpy().sum())
+    cost = float(summary["step_ns"].to_numpy().sum())
     latencies, replayed = _latencies(profile.trace)
     calls = f"{count(per_step)} launch calls a step"
     if not len(latencies):

@@ -129,14 +129,14 @@ def answer(profile: Profile) -> Answer:
     missing = device_side_missing(recording.trace) is not None
     moved = [] if missing else [*_moved(recording)]
     steps = max(len(recording.trace.steps), 1)
-    shown = _summary(moved, steps, _work_ns(recording) / steps)
+    summary = _summary(moved, steps, _work_ns(recording) / steps)
     status: Status = "answered" if moved else "unanswered" if missing or _is_compiled(recording) else "absent"
     return Answer(
         "message_passing",
         "Gathering and scattering",
-        _sentence(profile, recording, shown),
-        shown,
-        worth=sum(shown["share"].to_pylist()),
+        _sentence(profile, recording, summary),
+        summary,
+        worth=sum(summary["share"].to_pylist()),
         status=status,
     )
 
@@ -154,13 +154,13 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
     if not len(rows):
         return
     owners, paths = recording.ownership.owners, recording.module_paths
-    owner = [owners.rows[each] for each in recording.ownership.of_events(rows).tolist()]
-    taken, known = _taken_ns(trace, rows), arguments(trace, rows)
-    for row, numbers, ns in zip(rows.tolist(), owner, taken.tolist(), strict=True):
+    owner = [owners.rows[owner_number] for owner_number in recording.ownership.of_events(rows).tolist()]
+    durations_ns, call_arguments = _taken_ns(trace, rows), arguments(trace, rows)
+    for row, numbers, ns in zip(rows.tolist(), owner, durations_ns.tolist(), strict=True):
         if ns and PHASES[numbers.phase] != "data":
             name = trace.names[trace.name_codes[row]]
-            least = least_bytes(name, known[row]) if row in known else None
-            yield _Moved((_layer(owners.modules[numbers.module], paths), name), ns, least)
+            bytes_moved = least_bytes(name, call_arguments[row]) if row in call_arguments else None
+            yield _Moved((_layer(owners.modules[numbers.module], paths), name), ns, bytes_moved)
 
 
 def _compiling(recording: Profile) -> Union:
@@ -178,13 +178,13 @@ def _taken_ns(trace: Trace, rows: Ints) -> Ints:
     """The time of each operator: of the kernels that it launches, or on a CPU its own."""
     if trace.device != "gpu":
         return trace.dur_ns[rows]
-    taken = np.zeros(len(rows), np.int64)
+    taken_ns = np.zeros(len(rows), np.int64)
     for activities, launches in trace.links.some():
         operator = trace.operators.of(launches)
         index = np.minimum(np.searchsorted(rows, operator), len(rows) - 1)
-        ours = rows[index] == operator
-        np.add.at(taken, index[ours], trace.dur_ns[activities[ours]])
-    return taken
+        in_rows = rows[index] == operator
+        np.add.at(taken_ns, index[in_rows], trace.dur_ns[activities[in_rows]])
+    return taken_ns
 
 
 def _work_ns(recording: Profile) -> float:
@@ -193,15 +193,15 @@ def _work_ns(recording: Profile) -> float:
     return float(pieces.dur[pieces.of("gpu_compute", "cpu_compute")].sum())
 
 
-def _summary(moved: list[_Moved], steps: int, whole: float) -> pa.Table:
+def _summary(moved: list[_Moved], steps: int, work_ns: float) -> pa.Table:
     groups: dict[tuple[str, str], list[_Moved]] = {}
-    for each in moved:
-        groups.setdefault(each.key, []).append(each)
+    for call in moved:
+        groups.setdefault(call.key, []).append(call)
     rows = []
-    for (layer, operator), group in sorted(groups.items(), key=lambda item: -sum(each.ns for each in item[1])):
-        ns = sum(each.ns for each in group)
-        least = [each.bytes for each in group if each.bytes is not None]
-        least_sum = sum(least) if len(least) == len(group) else None
+    for (layer, operator), group in sorted(groups.items(), key=lambda item: -sum(call.ns for call in item[1])):
+        ns = sum(call.ns for call in group)
+        known_bytes = [call.bytes for call in group if call.bytes is not None]
+        bytes_sum = sum(known_bytes) if len(known_bytes) == len(group) else None
         rows.append(
             {
                 "layer": layer or None,
@@ -209,31 +209,31 @@ def _summary(moved: list[_Moved], steps: int, whole: float) -> pa.Table:
                 "operator": operator,
                 "per_step": len(group) / steps,
                 "step_ns": ns / steps,
-                "share": ns / steps / whole if whole else 0.0,
-                "bytes": None if least_sum is None else least_sum / steps,
-                "bytes_per_s": None if least_sum is None else least_sum / ns * 1e9,
+                "share": ns / steps / work_ns if work_ns else 0.0,
+                "bytes": None if bytes_sum is None else bytes_sum / steps,
+                "bytes_per_s": None if bytes_sum is None else bytes_sum / ns * 1e9,
             }
         )
     return table(SUMMARY, {field.name: [row[field.name] for row in rows] for field in SUMMARY})
 
 
-def _sentence(profile: Profile, recording: Profile, shown: pa.Table) -> str:
+def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
     if device_side_missing(recording.trace) is not None:
         return "Cannot be answered: what the device did was not recorded, only how the host submitted it."
-    if not len(shown) and _is_compiled(recording):
+    if not len(summary) and _is_compiled(recording):
         return (
             "Cannot be answered: compiled kernels gather and scatter among other things, and the trace does not "
             "show how much."
         )
-    if not len(shown):
+    if not len(summary):
         return "No operator gathers or scatters rows."
-    rows = shown.to_pylist()
+    rows = summary.to_pylist()
     ns, share = sum(row["step_ns"] for row in rows), sum(row["share"] for row in rows)
-    what = "the GPU's work" if profile.trace.device == "gpu" else "the operators' work"
-    sentence = f"Gathering and scattering rows take {duration(ns)} a step, {percent(share)} of {what}"
-    known = [row for row in rows if row["bytes"] is not None]
-    if known:
-        rate = sum(row["bytes"] for row in known) / sum(row["step_ns"] for row in known) * 1e9
+    work = "the GPU's work" if profile.trace.device == "gpu" else "the operators' work"
+    sentence = f"Gathering and scattering rows take {duration(ns)} a step, {percent(share)} of {work}"
+    sized = [row for row in rows if row["bytes"] is not None]
+    if sized:
+        rate = sum(row["bytes"] for row in sized) / sum(row["step_ns"] for row in sized) * 1e9
         sentence += f", and move at least {size(rate)} a second{_against(profile, rate)}"
     return f"{sentence}.{_advice(rows, share)}"
 
@@ -243,8 +243,8 @@ def _against(profile: Profile, rate: float) -> str:
     measured = profile.run.environment.get(_MEASURED) if profile.run is not None else None
     if profile.trace.device == "gpu" and isinstance(measured, int | float) and measured > 0:
         return f": {percent(rate / measured)} of what was measured for gathering alone"
-    if profile.trace.device == "gpu" and (known := memory_bandwidth(profile.trace)) is not None:
-        return f": {percent(rate / known[1])} of the memory bandwidth of {known[0]} by its data sheet"
+    if profile.trace.device == "gpu" and (data_sheet := memory_bandwidth(profile.trace)) is not None:
+        return f": {percent(rate / data_sheet[1])} of the memory bandwidth of {data_sheet[0]} by its data sheet"
     return "; the memory bandwidth of this device is not known"
 
 

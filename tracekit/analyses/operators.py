@@ -28,29 +28,29 @@ SUMMARY = pa.schema(
 @analysis("operators", rank=25)
 def answer(profile: Profile) -> Answer:
     """One row per operator of a trace without a GPU; together they are the bucket `cpu_compute`."""
-    shown = _summary(profile) if profile.trace.device == "cpu" else SUMMARY.empty_table()
-    status: Status = "answered" if len(shown) else "absent"
+    summary = _summary(profile) if profile.trace.device == "cpu" else SUMMARY.empty_table()
+    status: Status = "answered" if len(summary) else "absent"
     worth = share_of_step(profile, "cpu_compute")
-    return Answer("operators", "Operators", _sentence(profile, shown), shown, worth=worth, status=status)
+    return Answer("operators", "Operators", _sentence(profile, summary), summary, worth=worth, status=status)
 
 
 def _summary(profile: Profile) -> pa.Table:
     trace, pieces = profile.trace, profile.attribution.pieces
-    chosen = pieces.of("cpu_compute") & (pieces.event >= 0)
+    is_computing = pieces.of("cpu_compute") & (pieces.event >= 0)
     spent_ns = np.zeros((len(trace.names), 2), np.int64)  # in all steps, and in counted ones
     names, dur, counted = (
-        trace.name_codes[pieces.event[chosen]],
-        pieces.dur[chosen],
-        profile.counted[pieces.step[chosen]],
+        trace.name_codes[pieces.event[is_computing]],
+        pieces.dur[is_computing],
+        profile.counted[pieces.step[is_computing]],
     )
     np.add.at(spent_ns[:, 0], names, dur)
     np.add.at(spent_ns[:, 1], names[counted], dur[counted])
     number = np.zeros((len(trace.names), 2), np.int64)
     for part in trace.parts():
-        taken = part.process & ~part.roles.annotation
-        codes = part.name_codes[taken]
+        is_work = part.process & ~part.roles.annotation
+        codes = part.name_codes[is_work]
         np.add.at(number[:, 0], codes, 1)
-        np.add.at(number[:, 1], codes[profile.in_counted(trace.steps.of(part.ts_ns[taken]))], 1)
+        np.add.at(number[:, 1], codes[profile.in_counted(trace.steps.of(part.ts_ns[is_work]))], 1)
     rows = np.flatnonzero(spent_ns[:, 0])
     rows = rows[np.lexsort((rows, -spent_ns[rows, 0], -spent_ns[rows, 1]))]
     steps = profile.counted_steps
@@ -72,14 +72,14 @@ def _summary(profile: Profile) -> pa.Table:
     )
 
 
-def _sentence(profile: Profile, shown: pa.Table) -> str:
+def _sentence(profile: Profile, summary: pa.Table) -> str:
     if profile.trace.device != "cpu":
         return "The work runs on a GPU: the kernels show what takes the time."
-    if not len(shown):
+    if not len(summary):
         return "No operator computes in this trace."
-    first = shown.slice(0, 1).to_pylist()[0]
-    per_step = float(shown["per_step"].to_numpy().sum())
-    names = many(len(shown), "distinct name")
+    first = summary.slice(0, 1).to_pylist()[0]
+    per_step = float(summary["per_step"].to_numpy().sum())
+    names = many(len(summary), "distinct name")
     missing = device_side_missing(profile.trace) is not None
     of_the_host = " These are times of the host: what the operators submitted to the device was not recorded."
     return (

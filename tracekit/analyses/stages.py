@@ -62,12 +62,12 @@ def answer(profile: Profile) -> Answer:
     stages = {making: loading - fetching, "fetching features": fetching, _COPYING: mean.parts.get("gpu_copy", 0.0)}
     rest = _TRAINING if profile.trace.census.any(lambda roles: roles.backward_node) else _COMPUTING
     stages[rest] = mean.step_ns - sum(stages.values())
-    spent = {stage: ns for stage, ns in stages.items() if ns}
-    shares = {stage: ns / mean.step_ns for stage, ns in spent.items()}
-    shown = table(SUMMARY, {"stage": [*spent], "step_ns": [*spent.values()], "share": [*shares.values()]})
+    stage_ns = {stage: ns for stage, ns in stages.items() if ns}
+    shares = {stage: ns / mean.step_ns for stage, ns in stage_ns.items()}
+    summary = table(SUMMARY, {"stage": [*stage_ns], "step_ns": [*stage_ns.values()], "share": [*shares.values()]})
     listed = ", ".join(f"{stage} {percent(share)}" for stage, share in shares.items())
     sentence = f"Shares of a step: {listed}."
-    return Answer("stages", "From sampling to training", sentence, shown, worth=1 - shares[rest])
+    return Answer("stages", "From sampling to training", sentence, summary, worth=1 - shares[rest])
 
 
 def _is_made_elsewhere(profile: Profile, rows: Ints, loading: float) -> bool:
@@ -92,9 +92,9 @@ def _loading_operators(profile: Profile) -> Ints:
 def _covered(profile: Profile, rows: Ints) -> float:
     """How long these operators run while a counted step waits for its batch, ns."""
     pieces, trace = profile.attribution.pieces, profile.trace
-    chosen = pieces.of("dataload") & profile.counted[pieces.step]
+    is_waiting = pieces.of("dataload") & profile.counted[pieces.step]
     operators = Union.of(trace.ts_ns[rows], trace.events_at(rows).end_ns)
-    filled = operators.within(pieces.start[chosen], pieces.end[chosen]).sum()
+    filled = operators.within(pieces.start[is_waiting], pieces.end[is_waiting]).sum()
     return float(filled) / profile.counted_steps
 
 
@@ -106,10 +106,10 @@ def _fetches(profile: Profile, rows: Ints) -> Ints:
     if recording is None or not len(gathering):
         return np.zeros(0, np.int64)
     matched = profile.ownership.rows_in_recording(rows[gathering])
-    known = arguments(recording.trace, matched[matched >= 0])
-    tables = [_table(known.get(row)) for row in matched.tolist()]
-    lengths = {each[0] for each in tables if each is not None and each[1]}
-    return gathering[[each is not None and each[0] in lengths for each in tables]]
+    call_arguments = arguments(recording.trace, matched[matched >= 0])
+    tables = [_table(call_arguments.get(row)) for row in matched.tolist()]
+    lengths = {shape[0] for shape in tables if shape is not None and shape[1]}
+    return gathering[[shape is not None and shape[0] in lengths for shape in tables]]
 
 
 def _table(operator: Arguments | None) -> tuple[int, bool] | None:

@@ -50,11 +50,11 @@ def answer(profile: Profile) -> Answer:
     attribution, steps = profile.attribution, profile.trace.steps
     answered = "wall" not in attribution.cannot_answer
     keys, parts = (WALL, attribution.wall) if answered else (HOST, attribution.host)
-    most = parts.argmax(axis=1) if len(steps) else np.zeros(0, np.int64)
+    largest = parts.argmax(axis=1) if len(steps) else np.zeros(0, np.int64)
     busy = attribution.wall[:, _BUSY].sum(axis=1) / np.maximum(attribution.wall_ns, 1)
     busy_known = attribution.wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
-    known = attribution.wall_known if answered else attribution.host_known
-    shown = table(
+    step_known = attribution.wall_known if answered else attribution.host_known
+    summary = table(
         STEPS,
         {
             "step": steps.number,
@@ -65,31 +65,36 @@ def answer(profile: Profile) -> Answer:
             "steady": ~attribution.compiles,
             "busy": [float(part) if real else None for part, real in zip(busy, busy_known, strict=True)],
             "most": [
-                BUCKETS[keys[bucket]].label if real else None for bucket, real in zip(most.tolist(), known, strict=True)
+                BUCKETS[keys[bucket]].label if real else None
+                for bucket, real in zip(largest.tolist(), step_known, strict=True)
             ],
-            "most_ns": [int(parts[row, bucket]) if known[row] else None for row, bucket in enumerate(most.tolist())],
+            "most_ns": [
+                int(parts[row, bucket]) if step_known[row] else None for row, bucket in enumerate(largest.tolist())
+            ],
         },
     )
     counted = profile.counted & busy_known
     sentence = _sentence(profile, float(busy[counted].mean()) if counted.any() else None)
-    return Answer("steps", "Steps", sentence, shown, worth=0.0)
+    return Answer("steps", "Steps", sentence, summary, worth=0.0)
 
 
 def _sentence(profile: Profile, busy: float | None) -> str:
-    attribution, chosen = profile.attribution, profile.counted
-    if not len(chosen):
+    attribution, counted = profile.attribution, profile.counted
+    if not len(counted):
         return "Every step in the trace has zero duration."
-    one = int(chosen.sum()) == 1
+    single = int(counted.sum()) == 1
     # A single step cannot be seen to be steady.
-    which = f"{'' if profile.all_compile or one else 'steady '}step{'' if one else 's'}"
-    issued = _issued(profile, "its work" if not has_steps(profile) else "it" if one else "one")
+    noun = f"{'' if profile.all_compile or single else 'steady '}step{'' if single else 's'}"
+    issued = _issued(profile, "its work" if not has_steps(profile) else "it" if single else "one")
     if not profile.answered["wall"].any():
-        what = f"{count(len(chosen))} step{'' if len(chosen) == 1 else 's'}" if has_steps(profile) else "the recording"
-        return f"How long {what} took is unknown{f'; {issued}' if issued else ''}."
-    walls = attribution.wall_ns[chosen]
-    subject = f"{count(len(walls))} {which} take{'s' if one else ''}" if has_steps(profile) else "The recording takes"
+        extent = (
+            f"{count(len(counted))} step{'' if len(counted) == 1 else 's'}" if has_steps(profile) else "the recording"
+        )
+        return f"How long {extent} took is unknown{f'; {issued}' if issued else ''}."
+    walls = attribution.wall_ns[counted]
+    subject = f"{count(len(walls))} {noun} take{'s' if single else ''}" if has_steps(profile) else "The recording takes"
     text = f"{subject} {duration(float(walls.mean()))}"
-    text += "" if one else " on average"
+    text += "" if single else " on average"
     if len(walls) > 1:
         typical = typical_step(walls.tolist())
         middle = f"median {duration(typical.step_ns)}, " if typical.alike else ""
@@ -108,8 +113,8 @@ def _issued(profile: Profile, it: str) -> str:
     if mean is None:
         return ""
     waits = mean.parts["sync"]
-    told = f" and waits {duration(waits)} in syncs" if waits >= _TOLD * mean.step_ns else ""
-    return f"the host takes {duration(mean.step_ns - waits)} to issue {it}{told}"
+    wait_clause = f" and waits {duration(waits)} in syncs" if waits >= _TOLD * mean.step_ns else ""
+    return f"the host takes {duration(mean.step_ns - waits)} to issue {it}{wait_clause}"
 
 
 def _idles(profile: Profile) -> str:

@@ -51,12 +51,12 @@ _FAR_LONGER, _LONG_NS = 10.0, 50_000  # launch calls that take so many times the
 def answer(profile: Profile) -> Answer:
     """One row per call and place; behind it one per call."""
     syncs = _Syncs(profile)
-    shown = syncs.summary()
-    sentence = _sentence(profile, shown) + _aside(profile.trace)
-    none = _no_gpu(profile.trace) and not len(shown)
-    status: Status = "unanswered" if why_calls_unknown(profile.trace) else "absent" if none else "answered"
+    summary = syncs.summary()
+    sentence = _sentence(profile, summary) + _aside(profile.trace)
+    is_absent = _no_gpu(profile.trace) and not len(summary)
+    status: Status = "unanswered" if why_calls_unknown(profile.trace) else "absent" if is_absent else "answered"
     worth = share_of_step(profile, "sync_stall")
-    return Answer("syncs", "Syncs", sentence, shown, EventRows(ROWS, syncs.rows), worth=worth, status=status)
+    return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, syncs.rows), worth=worth, status=status)
 
 
 def _aside(trace: Trace) -> str:
@@ -81,17 +81,17 @@ class _Syncs:
     def rows(self) -> Iterator[pa.Table]:
         """One row per event."""
         for start in range(0, len(self._calls), SOME):
-            yield self._some(slice(start, start + SOME))
+            yield self._rows_of(slice(start, start + SOME))
 
-    def _some(self, which: slice) -> pa.Table:
-        trace, calls = self._trace, self._calls[which]
-        tail, refill, counted = (column[which] for column in self._stalls)
+    def _rows_of(self, chunk: slice) -> pa.Table:
+        trace, calls = self._trace, self._calls[chunk]
+        tail, refill, counted = (column[chunk] for column in self._stalls)
         unknown = np.full(len(calls), self._unknown)
         return table(
             ROWS,
             {
                 **call_columns(trace, calls, self._makers(calls)),
-                **{name: self._lines[name].combine_chunks()[which] for name in LINE_COLUMNS.names},
+                **{name: self._lines[name].combine_chunks()[chunk] for name in LINE_COLUMNS.names},
                 "tail_ns": pa.array(tail, mask=unknown),
                 "refill_ns": pa.array(refill, mask=unknown),
                 "stall_ns": pa.array(tail + refill, mask=unknown),
@@ -108,11 +108,11 @@ class _Syncs:
         names, groups = BareNames(trace), Grouping(profile, ["counted_ns", "dur_ns"])
         line_of, lines = distinct_lines(self._lines)
         for start in range(0, len(self._calls), SOME):
-            which = slice(start, start + SOME)
-            calls = self._calls[which]
+            chunk = slice(start, start + SOME)
+            calls = self._calls[chunk]
             keys = keys_of(trace, names, calls) if not self._without_gpu else names.of(calls) * (len(trace.names) + 1)
             step = trace.steps.of(trace.ts_ns[calls])
-            groups.add(keys * len(lines) + line_of[which], step, self._stalls[2][which], trace.dur_ns[calls])
+            groups.add(keys * len(lines) + line_of[chunk], step, self._stalls[2][chunk], trace.dur_ns[calls])
         called = names_of(trace, names)
         grouped = groups.sorted(
             {
@@ -128,7 +128,7 @@ class _Syncs:
             {
                 "call": grouped["call"],
                 "operator": grouped["operator"],
-                **{name: [by_line[where][name] for where in grouped["where"]] for name in LINE_COLUMNS.names},
+                **{name: [by_line[place][name] for place in grouped["where"]] for name in LINE_COLUMNS.names},
                 "per_step": grouped["per_step"],
                 "wait_ns": grouped["dur_ns_per_step"],
                 "stall_ns": [None] * len(stall) if self._unknown else stall,
@@ -165,13 +165,13 @@ def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:
     if "wall" in profile.attribution.cannot_answer or not len(calls):
         return tail, refill, counted
     event, after, step, lengths = (
-        each.to_numpy(zero_copy_only=False) for each in profile.attribution.stalls.combine_chunks().itercolumns()
+        column.to_numpy(zero_copy_only=False) for column in profile.attribution.stalls.combine_chunks().itercolumns()
     )
     index = np.minimum(np.searchsorted(calls, event), len(calls) - 1)
     real = calls[index] == event
-    inside = np.append(profile.answered["wall"], False)[step]
-    for cost, chosen in ((tail, real & ~after), (refill, real & after), (counted, real & inside)):
-        np.add.at(cost, index[chosen], lengths[chosen])
+    in_counted = np.append(profile.answered["wall"], False)[step]
+    for cost, mask in ((tail, real & ~after), (refill, real & after), (counted, real & in_counted)):
+        np.add.at(cost, index[mask], lengths[mask])
     return tail, refill, counted
 
 
@@ -187,32 +187,32 @@ def _held_up(profile: Profile) -> float:
     return held_up if held_up >= LEAST_SHARE * sum(profile.parts.values()) else 0.0
 
 
-def _sentence(profile: Profile, shown: pa.Table) -> str:
+def _sentence(profile: Profile, summary: pa.Table) -> str:
     trace = profile.trace
     if why_unknown := why_calls_unknown(trace):
         return f"Cannot be answered: {why_unknown}."
     if _no_gpu(trace):
-        readers = float(shown["per_step"].to_numpy().sum())
+        readers = float(summary["per_step"].to_numpy().sum())
         return (
             f"There is no GPU here, but {many(readers, 'operator')} a step read{'s' if readers == 1 else ''} a value "
             "back; on a GPU each would wait."
             if readers
             else "There is no GPU here, and no operator would wait for one."
         )
-    if not len(shown):
+    if not len(summary):
         if not (held_up := _held_up(profile)):
             return "The host never waits for the GPU."
         return (
             f"No sync; but launch calls that take far longer than usual hold up the host for {duration(held_up)} a "
             "step: they may wait for room in a full queue."
         )
-    number, wait = (float(shown[name].to_numpy().sum()) for name in ("per_step", "wait_ns"))
+    number, wait = (float(summary[name].to_numpy().sum()) for name in ("per_step", "wait_ns"))
     if not number:
-        outside = int(shown["count"].to_numpy().sum())
+        outside = int(summary["count"].to_numpy().sum())
         return f"No sync falls in a counted step; {count(outside)} {'falls' if outside == 1 else 'fall'} outside."
-    those = "it" if number == 1 else "them"
-    sentence = f"{many(number, 'sync')} a step; the host waits {duration(wait)} in {those}"
-    if shown["stall_ns"].null_count == len(shown):
+    pronoun = "it" if number == 1 else "them"
+    sentence = f"{many(number, 'sync')} a step; the host waits {duration(wait)} in {pronoun}"
+    if summary["stall_ns"].null_count == len(summary):
         return f"{sentence}; what that cost the GPU is unknown."
-    stall = float(np.nansum(shown["stall_ns"].to_numpy(zero_copy_only=False)))
-    return f"{sentence}, and the GPU idles for {duration(stall)} because of {those}."
+    stall = float(np.nansum(summary["stall_ns"].to_numpy(zero_copy_only=False)))
+    return f"{sentence}, and the GPU idles for {duration(stall)} because of {pronoun}."

@@ -46,8 +46,8 @@ def known_parts(profile: Profile) -> dict[str, float]:
 def _parts(profile: Profile, parts: dict[str, float]) -> dict[str, float]:
     waits, pieces = profile.waits_in_collectives, profile.attribution.pieces
     for key in ("python", "cpu_compute") if len(waits.starts) else ():
-        chosen = pieces.of(key) & profile.counted[pieces.step]
-        waited = float(waits.within(pieces.start[chosen], pieces.end[chosen]).sum()) / profile.counted_steps
+        in_bucket = pieces.of(key) & profile.counted[pieces.step]
+        waited = float(waits.within(pieces.start[in_bucket], pieces.end[in_bucket]).sum()) / profile.counted_steps
         parts[key] -= waited
         parts["gpu_comm"] = parts.get("gpu_comm", 0.0) + waited
     return parts
@@ -60,19 +60,19 @@ def known_cold_steps(profile: Profile) -> list[ColdStep]:
         return []
     entry = profile.trace.entry
     name = result_name("cold-steps", __name__, "tracekit.profile.start_up") if entry is not None else ""
-    if (found := recall(entry, name, list[ColdStep])) is None:
-        found = cold_steps(profile.attribution)
-        remember(entry, name, found)
-    return found
+    if (steps := recall(entry, name, list[ColdStep])) is None:
+        steps = cold_steps(profile.attribution)
+        remember(entry, name, steps)
+    return steps
 
 
 def known_unseen(profile: Profile) -> Union:
     """The time at either end of the recording of which it is unknown what the GPU did."""
     entry = profile.trace.entry
     name = result_name("unseen", __name__, "tracekit.profile.unrecorded") if entry is not None else ""
-    if (found := recall(entry, name, list[tuple[int, int]])) is None:
+    if (spans := recall(entry, name, list[tuple[int, int]])) is None:
         union = unseen(profile)
-        found = [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)]
-        remember(entry, name, found)
-    bounds = np.array(found, np.int64).reshape(-1, 2)
+        spans = [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)]
+        remember(entry, name, spans)
+    bounds = np.array(spans, np.int64).reshape(-1, 2)
     return Union.of(bounds[:, 0], bounds[:, 1])

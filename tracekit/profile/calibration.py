@@ -49,11 +49,11 @@ def calibrations(profiles: Iterable[Profile]) -> dict[str, Calibration]:
     for profile in profiles:
         if _stretch(profile) is not None:
             runs.setdefault(profile.run_name, []).append(profile)
-    found: dict[str, Calibration] = {}
+    estimates: dict[str, Calibration] = {}
     for members in runs.values():
         if any((_stretch(member) or 0.0) > STRETCHED for member in members):
-            found |= _known(members)
-    return found
+            estimates |= _known_estimates(members)
+    return estimates
 
 
 def _stretch(profile: Profile) -> float | None:
@@ -72,27 +72,27 @@ def _on_a_gpu(profile: Profile) -> bool:
     )
 
 
-def _known(members: list[Profile]) -> dict[str, Calibration]:
+def _known_estimates(members: list[Profile]) -> dict[str, Calibration]:
     entry = members[0].trace.entry
-    causes = tuple((each.name, each.variant, file_state(each.trace.path)) for each in members)
+    causes = tuple((member.name, member.variant, file_state(member.trace.path)) for member in members)
     name = result_name("calibration", __name__, causes=causes)
-    if (found := recall(entry, name, dict[str, Calibration])) is None:
-        found = _calibrated(members)
-        remember(entry, name, found)
-    return found
+    if (estimates := recall(entry, name, dict[str, Calibration])) is None:
+        estimates = _calibrated(members)
+        remember(entry, name, estimates)
+    return estimates
 
 
 def _calibrated(members: list[Profile]) -> dict[str, Calibration]:
-    reasons = {each.name: _unfit(each) for each in members}
-    fit = [each for each in members if not reasons[each.name]]
+    reasons = {member.name: _unfit(member) for member in members}
+    fit = [member for member in members if not reasons[member.name]]
     if len(fit) == 1:
         reasons[fit[0].name] = "the estimate needs two variants with a trace and unprofiled passes"
-    found = {each.name: Calibration(_stretch(each) or 0.0, why_not=reasons[each.name]) for each in members}
+    estimates = {member.name: Calibration(_stretch(member) or 0.0, why_not=reasons[member.name]) for member in members}
     if len(fit) > 1:
-        windows = [_window(each) for each in fit]
+        windows = [_window(member) for member in fit]
         for profile, window, estimated in zip(fit, windows, estimate(windows), strict=True):
-            found[profile.name] = _calibration(profile, window, estimated, len(fit))
-    return found
+            estimates[profile.name] = _calibration(profile, window, estimated, len(fit))
+    return estimates
 
 
 def _unfit(profile: Profile) -> str:
@@ -120,6 +120,6 @@ def _calibration(profile: Profile, window: Window, estimated: Estimate, variants
     return Calibration(stretch, dict(estimated.overhead), estimated.error, variants, wall, host)
 
 
-def _mean(chosen: Bools, keys: tuple[str, ...], totals: Ints) -> dict[str, float]:
-    rows = totals[chosen]
+def _mean(in_mean: Bools, keys: tuple[str, ...], totals: Ints) -> dict[str, float]:
+    rows = totals[in_mean]
     return dict(zip(keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True)) if len(rows) else {}

@@ -36,29 +36,29 @@ class Grouping:
     def add(self, keys: Ints | Rows, step: Ints, *values: Ints) -> Ints:
         """Add events, given the numbers of their groups and the indices of their steps (−1: none); the group of
         each."""
-        distinct, which = np.unique(keys, return_inverse=True)
+        distinct, inverse = np.unique(keys, return_inverse=True)
         group = np.array([self._numbers.setdefault(key, len(self._numbers)) for key in distinct.tolist()], np.int64)
         missing = len(self._numbers) - len(self._totals)
         self._totals = np.concatenate((self._totals, np.zeros((missing, self._totals.shape[1]), np.int64)))
-        number, inside = group[which], self._profile.in_counted(step)
-        self._sum(0, number, inside, np.ones(len(keys), np.int64))
+        number, in_counted = group[inverse], self._profile.in_counted(step)
+        self._sum(0, number, in_counted, np.ones(len(keys), np.int64))
         for column, value in enumerate(values):
-            self._sum(2 + 2 * column, number, inside, value)
+            self._sum(2 + 2 * column, number, in_counted, value)
         return number
 
-    def _sum(self, column: int, number: Ints, inside: Bools, value: Ints) -> None:
+    def _sum(self, column: int, number: Ints, in_counted: Bools, value: Ints) -> None:
         np.add.at(self._totals[:, column], number, value)
-        np.add.at(self._totals[:, column + 1], number[inside], value[inside])
+        np.add.at(self._totals[:, column + 1], number[in_counted], value[in_counted])
 
     @property
     def keys(self) -> Ints:
         """The number of each group."""
         return np.array([*self._numbers], np.int64)
 
-    def sorted(self, names: Names, **more: list[Any]) -> dict[str, Any]:
+    def sorted(self, names: Names, **extra: list[Any]) -> dict[str, Any]:
         """One entry for each group, in columns.
 
-        `names` and `more`; `count` and each sum over the whole trace; `per_step` how many, and `<name>_per_step` how
+        `names` and `extra`; `count` and each sum over the whole trace; `per_step` how many, and `<name>_per_step` how
         much, in a counted step; `<name>_mean` how much one has.
         """
         keys = self.keys.tolist()
@@ -69,13 +69,13 @@ class Grouping:
             numbers[f"{name}_per_step"] = self._totals[:, 3 + 2 * index] / self._steps
             total, counted_total = self._totals[:, 2 + 2 * index], self._totals[:, 3 + 2 * index]
             numbers[f"{name}_mean"] = mean_of_one(total, self._totals[:, 0], counted_total, self._totals[:, 1])
-        by = [f"{name}_per_step" for name in self._sums] + self._sums + ["count"]
-        largest = zip(*((-numbers[name]).tolist() for name in by), strict=True)
+        sort_columns = [f"{name}_per_step" for name in self._sums] + self._sums + ["count"]
+        largest = zip(*((-numbers[name]).tolist() for name in sort_columns), strict=True)
         names_last = zip(
             *([(text is None, text or "") for text in texts] for texts in texts_by_name.values()), strict=True
         )
         order = [index for _, _, index in sorted(zip(largest, names_last, range(len(keys)), strict=True))]
-        listed = {name: [column[index] for index in order] for name, column in (texts_by_name | more).items()}
+        listed = {name: [column[index] for index in order] for name, column in (texts_by_name | extra).items()}
         return listed | {name: column[order] for name, column in numbers.items()}
 
 
@@ -128,8 +128,8 @@ def kernel_times(profile: Profile) -> list[KernelTime]:
         keys = trace.name_codes[activities].astype(np.int64) * width + made_by
         events = trace.events_at(activities)
         free = alone.within(events.ts_ns, events.end_ns)
-        taken = np.where(events.roles.kind == KERNEL, trace.dur_ns[activities], free)
-        groups.add(keys, trace.steps.of(trace.ts_ns[launches]), taken)
+        taken_ns = np.where(events.roles.kind == KERNEL, trace.dur_ns[activities], free)
+        groups.add(keys, trace.steps.of(trace.ts_ns[launches]), taken_ns)
     totals = groups.sorted({"key": str})
     times = zip(map(int, totals["key"]), totals["dur_ns_per_step"].tolist(), totals["per_step"].tolist(), strict=True)
     return [_kernel_time(trace.names, divmod(key, width), time, per_step) for key, time, per_step in times]
@@ -140,9 +140,9 @@ def _kernel_time(names: list[str], key: tuple[int, int], time: float, per_step: 
     return KernelTime(kernel_class(name, operator), name, operator, time, per_step)
 
 
-def summed(times: list[KernelTime], by: str) -> dict[str, float]:
+def summed(times: list[KernelTime], column: str) -> dict[str, float]:
     """The time per step by one of the columns, ns; the largest first."""
     sums: dict[str, float] = {}
-    for each in times:
-        sums[getattr(each, by)] = sums.get(getattr(each, by), 0.0) + each.step_ns
+    for kernel_time in times:
+        sums[getattr(kernel_time, column)] = sums.get(getattr(kernel_time, column), 0.0) + kernel_time.step_ns
     return dict(sorted(sums.items(), key=lambda item: -item[1]))

@@ -77,7 +77,7 @@ _NOT_THE_SAME = re.compile(r"\b(?:Laptop|Mobile|Max-Q|MIG)\b")  # variants that 
 
 def memory_bandwidth(trace: Trace) -> tuple[str, float] | None:
     """The GPU of a trace and its memory bandwidth, bytes a second; None if it is not known, or GPUs differ."""
-    names = {str(each["name"]) for each in trace.gpus if "name" in each}
+    names = {str(gpu["name"]) for gpu in trace.gpus if "name" in gpu}
     if len(names) != 1 or _NOT_THE_SAME.search(name := names.pop()):
         return None
     peak = next((peak for pattern, peak in _PEAKS if pattern.search(name)), None)

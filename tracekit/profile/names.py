@@ -30,18 +30,18 @@ def spelled(path: str | Path) -> str:
 
 def distinct(names: Sequence[str]) -> list[str]:
     """The names, with a number appended to those that occur already."""
-    given: list[str] = []
+    unique: list[str] = []
     for name in names:
-        others = (f"{name} ({number})" for number in count(2))
-        given.append(name if name not in given else next(n for n in others if n not in names and n not in given))
-    return given
+        numbered = (f"{name} ({number})" for number in count(2))
+        unique.append(name if name not in unique else next(n for n in numbered if n not in names and n not in unique))
+    return unique
 
 
 def run_names(paths: Sequence[Path], recipes: Sequence[str]) -> list[str]:
     """What runs are called: by their recipes, their files or their folders, whichever first distinguishes them."""
     ways = (list(recipes), [stem(path) for path in paths], [path.resolve().parent.name for path in paths])
-    chosen = next((way for way in ways if len(set(way)) == len(way)), list(recipes))
-    return distinct(chosen)
+    labels = next((way for way in ways if len(set(way)) == len(way)), list(recipes))
+    return distinct(labels)
 
 
 _NUMBER = re.compile(r"\d+")
@@ -69,9 +69,9 @@ def together(members: Sequence[Member]) -> list[Member]:
         if rank in job:  # of another job, or another recording of the rank
             alone.append(member)
         job.setdefault(rank, member)
-    whole: dict[int, Member] = {key: made for job in jobs.values() for key, made in _joined(job)}
-    whole |= {id(member): member for member in alone}
-    return [*{id(made): made for made in (whole[id(member)] for member in members)}.values()]
+    by_id: dict[int, Member] = {key: joined for job in jobs.values() for key, joined in _joined(job)}
+    by_id |= {id(member): member for member in alone}
+    return [*{id(result): result for result in (by_id[id(member)] for member in members)}.values()]
 
 
 def job_of(path: Path, world: int | None) -> tuple[Path, str, int | None]:
@@ -97,16 +97,16 @@ def rank_of(profile: Profile) -> tuple[int | None, int | None]:
     if isinstance(distributed, dict) and isinstance(rank := distributed.get("rank"), int) and rank >= 0:
         world = distributed.get("world_size")
         return rank, world if isinstance(world, int) else None
-    named = _IN_NAME.search(profile.trace.path.name)
-    return (int(named[1]) if named else None), None
+    match = _IN_NAME.search(profile.trace.path.name)
+    return (int(match[1]) if match else None), None
 
 
 def _joined(job: dict[int, Profile]) -> list[tuple[int, Profile]]:
     """For the id of each rank's profile, the profile of all ranks; a rank that is alone stays as it is."""
     if len(job) == 1:
-        return [(id(only), only) for only in job.values()]
+        return [(id(single), single) for single in job.values()]
     order = sorted(job, key=lambda rank: (not job[rank].attribution.answered_view.known.any(), rank))
     first = job[order[0]]
     captures = [replace(capture, rank=rank) for rank in order for capture in job[rank].captures]
-    made = replace(first, name=job_name(first.trace.path), captures=tuple(captures))
-    return [(id(profile), made) for profile in job.values()]
+    joined = replace(first, name=job_name(first.trace.path), captures=tuple(captures))
+    return [(id(profile), joined) for profile in job.values()]

@@ -64,11 +64,16 @@ def open_subject(
         )
 
     def subject(members: list[Member]) -> Subject:
-        return Subject([_with(member, tuple(mine)) for member in _named(together(members) if ranks else members)])
+        return Subject(
+            [
+                _with_own_files(member, tuple(mine))
+                for member in _uniquely_named(together(members) if ranks else members)
+            ]
+        )
 
     members: list[Member] = []
     failures: dict[Path, TracekitError] = {}
-    for member in _members(_each(paths), captures, failures):
+    for member in _members(_expanded(paths), captures, failures):
         if (failed := [path for path in failures if path in paths]) and not lenient:
             raise failures[failed[0]]  # a failed trace from a folder is only reported, and the others are read
         members.append(member)
@@ -84,10 +89,12 @@ def _members(
 ) -> Iterator[Member]:
     """Open the members one by one; for a trace that cannot be read, the reason is remembered."""
     runs = [read(path) if os.path.isfile(path) and is_run(path) else None for path in paths]
-    named = iter(run_names([p for p, run in zip(paths, runs, strict=True) if run], [run.recipe for run in runs if run]))
+    labels = iter(
+        run_names([p for p, run in zip(paths, runs, strict=True) if run], [run.recipe for run in runs if run])
+    )
     for path, run in zip(paths, runs, strict=True):
         if run is not None:
-            yield from _of_run(path, run, next(named), captures)
+            yield from _of_run(path, run, next(labels), captures)
             continue
         try:
             member: Member = Profile(stem(path), captures(path))
@@ -97,16 +104,16 @@ def _members(
         yield member
 
 
-def _with(member: Member, mine: tuple[str, ...]) -> Member:
+def _with_own_files(member: Member, mine: tuple[str, ...]) -> Member:
     return replace(member, mine=mine) if isinstance(member, Profile) and mine else member
 
 
-def _each(paths: list[Path]) -> list[Path]:
+def _expanded(paths: list[Path]) -> list[Path]:
     """The inputs, with a folder replaced by its traces, each of which is reported separately."""
-    each: list[Path] = []
+    traces: list[Path] = []
     for path in paths:
-        each += traces_in(path) if os.path.isdir(path) and not is_address(path) else [path]
-    return each
+        traces += traces_in(path) if os.path.isdir(path) and not is_address(path) else [path]
+    return traces
 
 
 def _of_run(path: Path, run: Run, name: str, captures: Callable[[Path], tuple[Capture, ...]]) -> Iterator[Member]:
@@ -126,10 +133,12 @@ def _of_variant(
         reason = variant.error or "no trace of it was taken"
         return Untraced(variant.name, variant.outcome, reason, variant, run, name)
     try:
-        taken = tuple(_capture(each, window, captures) for window, each in paths.items() if each is not None)
+        own_captures = tuple(
+            _capture(trace_path, window, captures) for window, trace_path in paths.items() if trace_path is not None
+        )
     except TracekitError as error:
         return Untraced(variant.name, "error", str(error), variant, run, name)
-    captured = (*taken, *_other_ranks(path, run, variant, captures))
+    captured = (*own_captures, *_other_ranks(path, run, variant, captures))
     return Profile(variant.name, captured, variant, run, name, turns=run.turn_paths(path, variant))
 
 
@@ -137,10 +146,10 @@ def _other_ranks(
     path: Path, run: Run, variant: Variant, captures: Callable[[Path], tuple[Capture, ...]]
 ) -> Iterator[Capture]:
     """The steady traces of the ranks after the first; one that cannot be read is missing among the ranks."""
-    for each in variant.ranks:
+    for rank_part in variant.ranks:
         with suppress(TracekitError):
-            if (steady := run.trace_path(path, variant, rank=each.rank)) is not None:
-                yield Capture(steady, captures(steady)[0].attribution, rank=each.rank)
+            if (steady := run.trace_path(path, variant, rank=rank_part.rank)) is not None:
+                yield Capture(steady, captures(steady)[0].attribution, rank=rank_part.rank)
 
 
 def _capture(path: Path, window: Window, captures: Callable[[Path], tuple[Capture, ...]]) -> Capture:
@@ -148,9 +157,9 @@ def _capture(path: Path, window: Window, captures: Callable[[Path], tuple[Captur
     return Capture(path, captures(path)[0].attribution if window != "detail" else None, window=window)
 
 
-def _named(members: Sequence[Member]) -> list[Member]:
+def _uniquely_named(members: Sequence[Member]) -> list[Member]:
     """Give each variant a unique name: if runs share names, they are preceded by the name of the run."""
-    given = [member.name for member in members]
-    collide = {member.run_name for member in members if given.count(member.name) > 1}
+    names = [member.name for member in members]
+    collide = {member.run_name for member in members if names.count(member.name) > 1}
     full = [f"{m.run_name}:{m.name}" if m.run is not None and m.run_name in collide else m.name for m in members]
     return [replace(member, name=name) for member, name in zip(members, distinct(full), strict=True)]

@@ -99,7 +99,7 @@ class Subject:
 
 def why_none(members: list[Member]) -> str:
     """The reason why none of these variants has anything to show."""
-    return next((": ".join(said) for said in Subject(members).problems), "no variant has one")
+    return next((": ".join(problem) for problem in Subject(members).problems), "no variant has one")
 
 
 def device_name(member: Member) -> str | None:
@@ -110,7 +110,7 @@ def device_name(member: Member) -> str | None:
 
 def _names(member: Member) -> Iterator[str]:
     if isinstance(member, Profile) and member.trace.device == "gpu":
-        yield from (each["name"] for each in member.trace.gpus if isinstance(each.get("name"), str))
+        yield from (gpu["name"] for gpu in member.trace.gpus if isinstance(gpu.get("name"), str))
         return
     if isinstance(member, Untraced) and (member.run is None or member.run.device != "cpu"):
         return

@@ -58,22 +58,22 @@ def line_table(profile: Profile, rows: Ints) -> pa.Table:
     is_bare = trace.has_stacks and not lines_path(trace.path).is_file()
     groups: list[Group]
     if is_bare and len(trace.ts_ns) > MOST_EVENTS:
-        groups, which, modules = [()], np.zeros(len(rows), np.int64), pa.nulls(len(rows), LABEL)
+        groups, group_of, modules = [()], np.zeros(len(rows), np.int64), pa.nulls(len(rows), LABEL)
     else:
-        groups, which, modules = _by_owner(profile.ownership, rows)
+        groups, group_of, modules = _by_owner(profile.ownership, rows)
     if is_bare:
-        unowned = np.array([not group for group in groups], bool)[which]
+        unowned = np.array([not group for group in groups], bool)[group_of]
         functions, which_function = _by_frame(trace, rows[unowned])
-        which[unowned] = len(groups) + which_function
+        group_of[unowned] = len(groups) + which_function
         groups = [*groups, *functions]
-    return _table([line_cells(group) for group in groups], which).append_column(MODULE, modules)
+    return _table([line_cells(group) for group in groups], group_of).append_column(MODULE, modules)
 
 
 def distinct_lines(table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
     """Each line of such a table once, as `LINE_COLUMNS`, and for every row of the table the number of its line."""
-    _, first, which = np.unique(codes(table["where"]), return_index=True, return_inverse=True)
+    _, first, line_of = np.unique(codes(table["where"]), return_index=True, return_inverse=True)
     lines = [{name: table[name][row].as_py() for name in LINE_COLUMNS.names} for row in first.tolist()]
-    return which.reshape(-1), lines
+    return line_of.reshape(-1), lines
 
 
 def lines_of_event(profile: Profile, row: int) -> tuple[Group, tuple[str, ...]]:
@@ -94,12 +94,12 @@ def lines_of_buckets(profile: Profile, *buckets: str) -> list[tuple[Group, float
 def lines_of_time(profile: Profile, view: str, start: int, end: int) -> Group:
     """The lines that own most of the time from `start` to `end`; empty without a recording with stacks."""
     ownership = profile.ownership
-    if ownership.recording is None or (known := ownership.blame.get(view)) is None:
+    if ownership.recording is None or (blame := ownership.blame.get(view)) is None:
         return ()
-    inside = slice(int(np.searchsorted(known.edges, start, side="right")) - 1, int(np.searchsorted(known.edges, end)))
-    lasts = np.diff(np.append(np.maximum(known.edges[inside], start), end))
-    owners, which = np.unique(known.owner[inside], return_inverse=True)
-    return ownership.owners.group_of(int(owners[np.bincount(which, lasts).argmax()]))
+    overlap = slice(int(np.searchsorted(blame.edges, start, side="right")) - 1, int(np.searchsorted(blame.edges, end)))
+    lasts = np.diff(np.append(np.maximum(blame.edges[overlap], start), end))
+    owners, inverse = np.unique(blame.owner[overlap], return_inverse=True)
+    return ownership.owners.group_of(int(owners[np.bincount(inverse, lasts).argmax()]))
 
 
 LineCells = tuple[str | None, str | None, int | None, str | None]  # in the order of LINE_COLUMNS
@@ -118,26 +118,26 @@ def line_cells(lines: Group) -> LineCells:
 
 def _by_owner(ownership: Ownership, rows: Ints) -> tuple[list[Group], Ints, pa.Array]:
     """The lines that own events, each once; which of them owns each event; the modules around it."""
-    owners, which = np.unique(ownership.of_events(rows), return_inverse=True)
+    owners, inverse = np.unique(ownership.of_events(rows), return_inverse=True)
     rows_of_owners = [ownership.owners.rows[owner] for owner in owners.tolist()]
-    groups = {group: number for number, group in enumerate(dict.fromkeys(each.group for each in rows_of_owners))}
-    chains = [" · ".join(ownership.owners.modules[each.module]) or None for each in rows_of_owners]
-    group_of = np.array([groups[each.group] for each in rows_of_owners], np.int64)[which.reshape(-1)]
-    return [ownership.owners.groups[group] for group in groups], group_of, _labels(chains, which.reshape(-1))
+    groups = {group: number for number, group in enumerate(dict.fromkeys(numbers.group for numbers in rows_of_owners))}
+    chains = [" · ".join(ownership.owners.modules[numbers.module]) or None for numbers in rows_of_owners]
+    group_of = np.array([groups[numbers.group] for numbers in rows_of_owners], np.int64)[inverse.reshape(-1)]
+    return [ownership.owners.groups[group] for group in groups], group_of, _labels(chains, inverse.reshape(-1))
 
 
 def _by_frame(trace: Trace, rows: Ints) -> tuple[list[Group], Ints]:
     """The innermost functions that may be the user's, each once, and which of them is around each event."""
     calls = rows.copy()
-    there = trace.events_at(np.maximum(rows, 0)).roles if len(rows) else None
-    on_gpu = (rows >= 0) & there.gpu if there is not None else rows < 0
+    roles = trace.events_at(np.maximum(rows, 0)).roles if len(rows) else None
+    on_gpu = (rows >= 0) & roles.gpu if roles is not None else rows < 0
     calls[on_gpu] = trace.links.launch(rows[on_gpu])
     frames = trace.frames.of(calls)
-    others = (rows >= 0) & ~on_gpu & ~there.runtime if there is not None else on_gpu
-    if others.any():
-        frames[others] = user_frames(trace, rows[others])
-    names, which = np.unique(np.where(frames >= 0, trace.name_codes[frames], -1), return_inverse=True)
-    return [_function(trace.names[name]) if name >= 0 else () for name in names.tolist()], which.reshape(-1)
+    on_host = (rows >= 0) & ~on_gpu & ~roles.runtime if roles is not None else on_gpu
+    if on_host.any():
+        frames[on_host] = user_frames(trace, rows[on_host])
+    names, inverse = np.unique(np.where(frames >= 0, trace.name_codes[frames], -1), return_inverse=True)
+    return [_function(trace.names[name]) if name >= 0 else () for name in names.tolist()], inverse.reshape(-1)
 
 
 def _function(name: str) -> Group:
@@ -145,20 +145,20 @@ def _function(name: str) -> Group:
     return (Line(frame.file, frame.line, plain_function(frame.function), whole=True),) if frame is not None else ()
 
 
-def _table(cells: list[LineCells], which: Ints) -> pa.Table:
-    where, file, line, function = zip(*cells, strict=True) if cells else ((), (), (), ())
-    known = np.array([each is not None for each in line], bool)
-    numbers = np.array([each or 0 for each in line], np.int64)
-    lines = pa.array(numbers[which], mask=~known[which])
-    columns = [_labels(where, which), _labels(file, which), lines, _labels(function, which)]
+def _table(cells: list[LineCells], indices: Ints) -> pa.Table:
+    places, file, line, function = zip(*cells, strict=True) if cells else ((), (), (), ())
+    has_line = np.array([number is not None for number in line], bool)
+    numbers = np.array([number or 0 for number in line], np.int64)
+    lines = pa.array(numbers[indices], mask=~has_line[indices])
+    columns = [_labels(places, indices), _labels(file, indices), lines, _labels(function, indices)]
     return pa.Table.from_arrays(columns, schema=LINE_COLUMNS)
 
 
-def _labels(texts: "list[str | None] | tuple[str | None, ...]", which: Ints) -> pa.Array:
+def _labels(texts: "list[str | None] | tuple[str | None, ...]", indices: Ints) -> pa.Array:
     """Texts as labels, each once; the label of each row."""
     numbers: dict[str | None, int] = {text: number for number, text in enumerate(dict.fromkeys(filter(None, texts)))}
     of_text = np.array([numbers.get(text, -1) for text in texts], np.int32)
-    numbers_of_rows = of_text[which] if len(of_text) else np.zeros(0, np.int32)
+    numbers_of_rows = of_text[indices] if len(of_text) else np.zeros(0, np.int32)
     return pa.DictionaryArray.from_arrays(
         pa.array(numbers_of_rows, mask=numbers_of_rows < 0), pa.array([*numbers], pa.string())
     )

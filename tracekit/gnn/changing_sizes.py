@@ -16,17 +16,17 @@ class Changed(NamedTuple):
 
     tensor: str
     dimension: int
-    what: str  # "nodes", "edges", "user nodes", "user__rates__movie edges"; empty if it is not a size of the graph
+    size: str  # "nodes", "edges", "user nodes", "user__rates__movie edges"; empty if it is not a size of the graph
     times: int
 
 
 def changed_sizes(variant: Variant) -> list[Changed]:
     """The changed sizes, the most frequent first; guards on anything else are left out."""
     counted: Counter[tuple[str, int, str]] = Counter()
-    for each in variant.ledger.compiles:
-        if each.kind == "recompile" and (size := _size(each)) is not None:
+    for compilation in variant.ledger.compiles:
+        if compilation.kind == "recompile" and (size := _size(compilation)) is not None:
             tensor, index, actual = size
-            counted[tensor, index, _what(actual, each.step, variant.graphs)] += 1
+            counted[tensor, index, _size_name(actual, compilation.step, variant.graphs)] += 1
     return [Changed(*key, times) for key, times in counted.most_common()]
 
 
@@ -39,16 +39,16 @@ def _size(compiled: Compile) -> tuple[str, int, int | None] | None:
     return (equal[1], int(equal[2]), None) if equal else None
 
 
-def _what(actual: int | None, step: int | None, graphs: GraphSizes | None) -> str:
+def _size_name(actual: int | None, step: int | None, graphs: GraphSizes | None) -> str:
     if actual is None or step is None or graphs is None:
         return ""
     return next((name for name, size in _sizes(graphs, step) if size == actual), "")
 
 
 def _sizes(graphs: GraphSizes, step: int) -> Iterator[tuple[str, int | None]]:
-    named = [("nodes", graphs.nodes), ("edges", graphs.edges)]
-    named += [(f"{kind} nodes", counts) for kind, counts in graphs.node_types.items()]
-    named += [(f"{kind} edges", counts) for kind, counts in graphs.edge_types.items()]
-    for name, counts in named:
+    named_sizes = [("nodes", graphs.nodes), ("edges", graphs.edges)]
+    named_sizes += [(f"{kind} nodes", counts) for kind, counts in graphs.node_types.items()]
+    named_sizes += [(f"{kind} edges", counts) for kind, counts in graphs.edge_types.items()]
+    for name, counts in named_sizes:
         if 0 <= step < len(counts):
             yield name, counts[step]

@@ -149,12 +149,14 @@ def _unprofiled(member: Member) -> SizedSteps | None:
     """The steps of the counted passes."""
     measured = member.variant.measured if member.variant is not None else None
     passes = measured.counted_passes if measured is not None else []
-    period = statistics.mode([each.period for each in passes] or [1])
+    period = statistics.mode([measured_pass.period for measured_pass in passes] or [1])
     rows = [
         row
-        for number, each in enumerate(passes)
-        if each.graphs is not None
-        for row in _rows(each.graphs, each.step_all_ns, range(len(each.step_all_ns)), number, period)
+        for number, measured_pass in enumerate(passes)
+        if measured_pass.graphs is not None
+        for row in _rows(
+            measured_pass.graphs, measured_pass.step_all_ns, range(len(measured_pass.step_all_ns)), number, period
+        )
     ]
     return _sized(rows, period, measured.step_ns, unprofiled=True) if measured is not None and rows else None
 
@@ -166,14 +168,14 @@ def _of_trace(profile: Profile) -> SizedSteps | None:
     if graphs is None:
         return None
     numbers = np.asarray(profile.trace.steps.number)
-    chosen = profile.counted & (numbers >= 0) & (numbers < len(graphs.edges))
-    at, step_ns = numbers[chosen].tolist(), view.step_ns[chosen].tolist()
-    if not at:
+    is_sized = profile.counted & (numbers >= 0) & (numbers < len(graphs.edges))
+    step_numbers, step_ns = numbers[is_sized].tolist(), view.step_ns[is_sized].tolist()
+    if not step_numbers:
         return None
-    nodes = [graphs.nodes[number] if number < len(graphs.nodes) else None for number in at]
-    picked = GraphSizes(nodes=nodes, edges=[graphs.edges[number] for number in at])
+    nodes = [graphs.nodes[number] if number < len(graphs.nodes) else None for number in step_numbers]
+    picked = GraphSizes(nodes=nodes, edges=[graphs.edges[number] for number in step_numbers])
     typical = typical_step(step_ns)
-    rows = [*_rows(picked, step_ns, at, 0, typical.period)]
+    rows = [*_rows(picked, step_ns, step_numbers, 0, typical.period)]
     return _sized(rows, typical.period, typical.step_ns, unprofiled=False) if rows else None
 
 
@@ -212,23 +214,23 @@ class Padding(NamedTuple):
     by_sibling: bool  # whether the sibling's cost of an edge had to be taken, because the variant's own is unknown
 
 
-def padding(ours: GraphCost, siblings: Sequence[tuple[str, GraphCost]]) -> Padding | None:
+def padding(padded: GraphCost, siblings: Sequence[tuple[str, GraphCost]]) -> Padding | None:
     """The padding of a variant, inferred if its graphs have few sizes, each of them several times, and those of a
     sibling have many, none larger."""
-    sizes = ours.steps.different("edges")
-    if not ours.steps.edges.max() or 2 * sizes > len(ours.steps.edges):
+    sizes = padded.steps.different("edges")
+    if not padded.steps.edges.max() or 2 * sizes > len(padded.steps.edges):
         return None
-    for name, other in siblings:
-        different = other.steps.different("edges")
-        if different < max(LEAST_SIZES, 2 * sizes) or other.steps.edges.max() > ours.steps.edges.max():
+    for name, sibling in siblings:
+        different = sibling.steps.different("edges")
+        if different < max(LEAST_SIZES, 2 * sizes) or sibling.steps.edges.max() > padded.steps.edges.max():
             continue
-        known = bool((other.steps.nodes >= 0).all()) and int(ours.steps.nodes.max()) > 0
-        cost_ns, interval, by_sibling = _cost(ours, other)
+        nodes_known = bool((sibling.steps.nodes >= 0).all()) and int(padded.steps.nodes.max()) > 0
+        cost_ns, interval, by_sibling = _cost(padded, sibling)
         return Padding(
             name,
             sizes,
-            _share(_filled(ours, other, "edges"), other.steps.edges),
-            _share(_filled(ours, other, "nodes"), other.steps.nodes) if known else None,
+            _share(_filled(padded, sibling, "edges"), sibling.steps.edges),
+            _share(_filled(padded, sibling, "nodes"), sibling.steps.nodes) if nodes_known else None,
             cost_ns,
             interval,
             by_sibling,
@@ -236,9 +238,9 @@ def padding(ours: GraphCost, siblings: Sequence[tuple[str, GraphCost]]) -> Paddi
     return None
 
 
-def _filled(ours: GraphCost, other: GraphCost, dimension: Dimension) -> Ints:
+def _filled(padded: GraphCost, sibling: GraphCost, dimension: Dimension) -> Ints:
     """The size to which each of the sibling's graphs is filled up: the smallest with room for it."""
-    rooms, sizes = np.unique(ours.steps.of(dimension)), other.steps.of(dimension)
+    rooms, sizes = np.unique(padded.steps.of(dimension)), sibling.steps.of(dimension)
     filled: Ints = rooms[np.minimum(np.searchsorted(rooms, sizes), len(rooms) - 1)]
     return filled
 
@@ -247,11 +249,11 @@ def _share(filled: Ints, sizes: Ints) -> float:
     return 1 - float(sizes.sum()) / float(filled.sum())
 
 
-def _cost(ours: GraphCost, other: GraphCost) -> tuple[float | None, Interval | None, bool]:
+def _cost(padded: GraphCost, sibling: GraphCost) -> tuple[float | None, Interval | None, bool]:
     """What the padding adds to a step, by the line of the variant itself or, if it has none, of its sibling."""
-    for by_sibling, cost in enumerate((ours, other)):
+    for by_sibling, cost in enumerate((padded, sibling)):
         if cost.line is not None and cost.growth == "grows":
-            added = float((_filled(ours, other, cost.dimension) - other.steps.of(cost.dimension)).mean())
+            added = float((_filled(padded, sibling, cost.dimension) - sibling.steps.of(cost.dimension)).mean())
             low, high = cost.line.slope_interval
             return cost.line.slope * added, (low * added, high * added), bool(by_sibling)
     return None, None, False

@@ -50,8 +50,8 @@ def known_use(profile: Profile) -> MemoryUse | None:
     if path is None and not (profile.trace.meta.get("profile_memory") and len(profile.trace.ts_ns) <= MOST_EVENTS):
         return None
     entry = entry_of(profile.ownership)
-    if entry is not None and (known := recall(entry, _name(profile), MemoryUse)) is not None:
-        return known
+    if entry is not None and (stored := recall(entry, _name(profile), MemoryUse)) is not None:
+        return stored
     try:
         recording = profile.recording
     except TracekitError:
@@ -66,7 +66,7 @@ def known_use(profile: Profile) -> MemoryUse | None:
 
 def _name(profile: Profile) -> str:
     """It holds everything that the result depends on, wherever it is stored."""
-    recordings = [each for each in (profile.trace.path, profile.detail_path) if each is not None]
-    states = [file_state(file) for each in recordings for file in (each, lines_path(each))]
+    recordings = [path for path in (profile.trace.path, profile.detail_path) if path is not None]
+    states = [file_state(file) for path in recordings for file in (path, lines_path(path))]
     causes = states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps
     return result_name("memory", __name__, causes=causes)

@@ -90,8 +90,8 @@ def memory_use(trace: Trace, ownership: Ownership) -> MemoryUse:
     """The memory use of each device; empty if the recording was made without `profile_memory`."""
     owned = ownership.recording is not None
     phase = _phase(ownership) if owned else StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), OTHER)
-    made = (_of_device(trace, ownership, phase, events) for events in memory_events(trace))
-    return MemoryUse([each for each in made if each is not None], owned)
+    uses = (_of_device(trace, ownership, phase, events) for events in memory_events(trace))
+    return MemoryUse([use for use in uses if use is not None], owned)
 
 
 def _phase(ownership: Ownership) -> StepFunction:
@@ -107,33 +107,33 @@ def _of_device(trace: Trace, ownership: Ownership, phase: StepFunction, events: 
     if not len(events):
         return None
     walk, steps = Walk(events), len(trace.steps)
-    at = max(int(trace.steps.of(events.ts_ns[walk.peak : walk.peak + 1])[0]), 0)
+    peak_step = max(int(trace.steps.of(events.ts_ns[walk.peak : walk.peak + 1])[0]), 0)
     allocated = np.maximum(events.bytes, 0)
     reserved, idle = _reserved(events)
-    known = int(events.allocated[0] - events.bytes[0]) if events.allocated[0] >= 0 else None
+    before_bytes = int(events.allocated[0] - events.bytes[0]) if events.allocated[0] >= 0 else None
     return DeviceUse(
         device=events.device,
         steps=steps,
-        step=trace.steps.number[at],
+        step=trace.steps.number[peak_step],
         peak_bytes=walk.peak_bytes,
-        before_bytes=known if not events.device.startswith("cpu") else None,
+        before_bytes=before_bytes if not events.device.startswith("cpu") else None,
         allocated_bytes=float(allocated.sum()) / steps,
         allocations=float((events.bytes > 0).sum()) / steps,
         reserved_bytes=reserved,
         idle_bytes=idle,
         phases=[*_phases(walk, phase, (low, high), steps)],
         holders=[*_holders(trace, ownership, walk, steps)],
-        curve=[*_curve(trace, walk, phase, at)],
+        curve=[*_curve(trace, walk, phase, peak_step)],
         addressed=events.addressed,
     )
 
 
 def _reserved(events: MemoryEvents) -> tuple[int | None, int | None]:
-    most = int(events.reserved.max())
-    if most <= 0:
+    reserved_bytes = int(events.reserved.max())
+    if reserved_bytes <= 0:
         return None, None
-    at = np.flatnonzero(events.reserved == most)
-    return most, int((events.reserved[at] - events.allocated[at]).min())
+    at_peak = np.flatnonzero(events.reserved == reserved_bytes)
+    return reserved_bytes, int((events.reserved[at_peak] - events.allocated[at_peak]).min())
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,8 @@ class Walk:
         order = np.lexsort((np.arange(len(events)), events.address))
         ends = np.full(len(events), len(events), np.int64)
         if len(order) > 1:
-            same = events.address[order[1:]] == events.address[order[:-1]]
-            ends[order[:-1][same]] = order[1:][same]
+            same_address = events.address[order[1:]] == events.address[order[:-1]]
+            ends[order[:-1][same_address]] = order[1:][same_address]
         return ends
 
     @property
@@ -188,12 +188,12 @@ class Walk:
         A stretch begins at the level before it, and each event counts in the stretch in which it happens.
         """
         ts = self.events.ts_ns
-        inside = (ts >= low) & (ts < high)
+        in_window = (ts >= low) & (ts < high)
         edges = kind.edges[(kind.edges > low) & (kind.edges < high)]
         moments = distinct(np.concatenate((np.array([low], np.int64), edges)))
-        kinds = np.concatenate((kind.at(moments), kind.at(ts[inside])))
-        levels = np.concatenate((self.entering(moments), self.level[inside]))
-        return {int(each): int(levels[kinds == each].max()) for each in np.unique(kinds).tolist()}
+        kinds = np.concatenate((kind.at(moments), kind.at(ts[in_window])))
+        levels = np.concatenate((self.entering(moments), self.level[in_window]))
+        return {int(number): int(levels[kinds == number].max()) for number in np.unique(kinds).tolist()}
 
 
 def _phases(walk: Walk, phase: StepFunction, window: tuple[int, int], steps: int) -> Iterator[PhaseUse]:
@@ -202,33 +202,33 @@ def _phases(walk: Walk, phase: StepFunction, window: tuple[int, int], steps: int
     peaks = walk.peaks_by(phase, *window)
     for number in sorted(peaks, key=lambda number: -peaks[number]):
         mask = of_events == number
-        made = int((walk.events.bytes[mask] > 0).sum())
-        yield PhaseUse(PHASES[number], peaks[number], float(allocated[mask].sum()) / steps, made / steps)
+        allocations = int((walk.events.bytes[mask] > 0).sum())
+        yield PhaseUse(PHASES[number], peaks[number], float(allocated[mask].sum()) / steps, allocations / steps)
 
 
 def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iterator[Holder]:
     """A row for each operator, line and phase that allocates, those that hold the most at the peak first."""
     events, owners = walk.events, ownership.owners
-    made = np.flatnonzero(events.bytes > 0)
-    sizes, live = events.bytes[made], walk.live[made] & events.addressed
+    allocations = np.flatnonzero(events.bytes > 0)
+    sizes, live = events.bytes[allocations], walk.live[allocations] & events.addressed
     rows: dict[tuple[int, int, int], list[int]] = {}
-    operators = _filling(trace, events, _operators(trace, events))[made]
-    asked = zip(ownership.of_buffers(events.track[made], events.ts_ns[made]), operators, strict=True)
-    for at, (owner, operator) in enumerate(asked):
+    operators = _filling(trace, events, _operators(trace, events))[allocations]
+    owned = zip(ownership.of_buffers(events.track[allocations], events.ts_ns[allocations]), operators, strict=True)
+    for index, (owner, operator) in enumerate(owned):
         numbers = owners.rows[owner]
-        rows.setdefault((numbers.group, numbers.phase, int(operator)), []).append(at)
-    held = {key: int((sizes[of] * live[of]).sum()) for key, of in rows.items()}
-    for key in sorted(rows, key=lambda key: (-held[key], -int(sizes[rows[key]].sum()))):
+        rows.setdefault((numbers.group, numbers.phase, int(operator)), []).append(index)
+    held_bytes = {key: int((sizes[indices] * live[indices]).sum()) for key, indices in rows.items()}
+    for key in sorted(rows, key=lambda key: (-held_bytes[key], -int(sizes[rows[key]].sum()))):
         group, phase, operator = key
-        where, file, line, function = line_cells(owners.groups[group])
+        place, file, line, function = line_cells(owners.groups[group])
         yield Holder(
-            where=where,
+            where=place,
             file=file,
             line=line,
             function=function,
             operator=trace.names[operator] if operator >= 0 else None,
             phase=PHASES[phase],
-            peak_bytes=held[key],
+            peak_bytes=held_bytes[key],
             tensors=int(live[rows[key]].sum()),
             allocated_bytes=float(sizes[rows[key]].sum()) / steps,
             allocations=len(rows[key]) / steps,
@@ -243,11 +243,11 @@ def _operators(trace: Trace, events: MemoryEvents) -> Ints:
     names = np.full(len(events), -1, np.int64)
     for track in np.unique(events.track[events.track >= 0]).tolist():
         rows = on_thread(trace, track, operators)
-        for chosen in (rows, rows[~fetches[trace.name_codes[rows]]]):  # the second, if there is one
-            spans, mask = Spans.of(trace, chosen), events.track == track
+        for candidates in (rows, rows[~fetches[trace.name_codes[rows]]]):  # the second, if there is one
+            spans, mask = Spans.of(trace, candidates), events.track == track
             inner = spans.innermost.at(events.ts_ns[mask]) if len(spans) else np.full(int(mask.sum()), -1)
-            around = np.where(inner >= 0, trace.name_codes[spans.rows[inner]], -1) if len(spans) else inner
-            names[mask] = np.where(around >= 0, around, names[mask])
+            codes = np.where(inner >= 0, trace.name_codes[spans.rows[inner]], -1) if len(spans) else inner
+            names[mask] = np.where(codes >= 0, codes, names[mask])
     return names
 
 
@@ -261,16 +261,16 @@ def _filling(trace: Trace, events: MemoryEvents, names: Ints) -> Ints:
     compiled = (names >= 0) & regions[names]
     for track in np.unique(events.track[compiled]).tolist():
         rows = on_thread(trace, track, operators)
-        around = Spans.of(trace, rows[regions[trace.name_codes[rows]]])
+        region_spans = Spans.of(trace, rows[regions[trace.name_codes[rows]]])
         kernels = rows[~(regions | fetches)[trace.name_codes[rows]]]
-        chosen = np.flatnonzero(compiled & (events.track == track))
-        region = around.innermost.at(events.ts_ns[chosen])
-        following = np.searchsorted(trace.ts_ns[kernels], events.ts_ns[chosen])
-        chosen, region, following = (
-            part[(region >= 0) & (following < len(kernels))] for part in (chosen, region, following)
+        buffers = np.flatnonzero(compiled & (events.track == track))
+        region = region_spans.innermost.at(events.ts_ns[buffers])
+        following = np.searchsorted(trace.ts_ns[kernels], events.ts_ns[buffers])
+        buffers, region, following = (
+            part[(region >= 0) & (following < len(kernels))] for part in (buffers, region, following)
         )
-        inside = trace.ts_ns[kernels[following]] < around.ends[region]
-        filling[chosen[inside]] = trace.name_codes[kernels[following[inside]]]
+        in_region = trace.ts_ns[kernels[following]] < region_spans.ends[region]
+        filling[buffers[in_region]] = trace.name_codes[kernels[following[in_region]]]
     return filling
 
 
@@ -279,5 +279,5 @@ def _curve(trace: Trace, walk: Walk, phase: StepFunction, step: int) -> Iterator
     mask = (events.ts_ns >= begin) & (events.ts_ns < int(trace.steps.until[step]))
     yield Point(0, int(walk.entering(np.array([begin]))[0]), PHASES[int(phase.at(np.array([begin]))[0])])
     moments, levels = events.ts_ns[mask], walk.level[mask]
-    for moment, level, of in zip(moments.tolist(), levels.tolist(), phase.at(moments).tolist(), strict=True):
-        yield Point(moment - begin, level, PHASES[of])
+    for moment, level, phase_number in zip(moments.tolist(), levels.tolist(), phase.at(moments).tolist(), strict=True):
+        yield Point(moment - begin, level, PHASES[phase_number])

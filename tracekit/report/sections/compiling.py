@@ -287,7 +287,7 @@ def _guard(effects: Effects) -> str:
     """The guard that failed most often, and which property of the graph it checks."""
     if effects.guard is None:
         return ""
-    sizes = [change.what for change in changed_sizes(effects.variant) if change.what]
+    sizes = [change.size for change in changed_sizes(effects.variant) if change.size]
     of_graph = f": the number of {sanitize(sizes[0])}" if sizes else ""
     return f" (guard {sanitize(effects.guard, 120)}{of_graph})"
 

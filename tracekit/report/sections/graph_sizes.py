@@ -171,7 +171,7 @@ def _recompilations(member: Member) -> Iterator[str]:
 
 
 def _dimension(changed: Changed) -> str:
-    size = f"a different number of {sanitize(changed.what)}" if changed.what else "a different size"
+    size = f"a different number of {sanitize(changed.size)}" if changed.size else "a different size"
     return f"{size} ({sanitize(changed.tensor, 60)}, dimension {changed.dimension})"
 
 

@@ -69,7 +69,7 @@ def lower_is_better(metric: str) -> bool:
 
 def reached(trainings: Sequence[Training]) -> Reached | None:
     """The first metric of the trainings that finished; None if they have none."""
-    ended = [each for each in trainings if each.outcome == "ok"]
+    ended = [training for training in trainings if training.outcome == "ok"]
     name = next((name for each in ended for name in each.metrics), None)
     if name is None:
         return None

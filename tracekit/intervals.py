@@ -70,7 +70,7 @@ class Union:
             return self._minus(other)
         blocks = [slice(first, first + _AT_A_TIME) for first in range(0, len(self.starts), _AT_A_TIME)]
         parts = [Union(self.starts[block], self.ends[block])._minus(other) for block in blocks]
-        return Union(np.concatenate([each.starts for each in parts]), np.concatenate([each.ends for each in parts]))
+        return Union(np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts]))
 
     def _minus(self, other: "Union") -> "Union":
         other = other.overlapping(self)

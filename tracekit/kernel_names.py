@@ -56,9 +56,9 @@ def _marked(short: str, group: list[str]) -> list[str]:
     if len(group) == 1:
         return [short]
     words = [re.findall(r"[A-Za-z]+|\d+", name) for name in group]
-    differing = [k for k in range(min(map(len, words))) if len({each[k] for each in words}) > 1]
+    differing = [k for k in range(min(map(len, words))) if len({word[k] for word in words}) > 1]
     for used in range(1, 4):
-        marks = [" ".join(each[k] for k in differing[:used]) for each in words]
+        marks = [" ".join(word[k] for k in differing[:used]) for word in words]
         if len(set(marks)) == len(group):
             return [f"{short} · {mark}" for mark in marks]
     return [f"{short} · {number}" for number in range(1, len(group) + 1)]

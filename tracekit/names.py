@@ -76,9 +76,9 @@ def _without_common_words(names: list[str]) -> list[str]:
     """Each name without the words that all begin and end with; at least one word remains."""
     words = [_WORDS.split(name) for name in names]
     head = _shared(words)
-    words = [each[head:] for each in words]
-    tail = _shared([each[::-1] for each in words])
-    left = ["".join(each[: len(each) - tail]) for each in words]
+    words = [word[head:] for word in words]
+    tail = _shared([word[::-1] for word in words])
+    left = ["".join(word[: len(word) - tail]) for word in words]
     return left if all(left) and len(set(left)) == len(set(names)) else names
 
 

@@ -98,7 +98,7 @@ class Attribution:
     @property
     def answered_view(self) -> StepView:
         """The first view that the trace can answer, wall before host; if it can answer neither, the wall view."""
-        return next((each for each in self.views.values() if each.known.any()), self.views["wall"])
+        return next((view for view in self.views.values() if view.known.any()), self.views["wall"])
 
     @property
     def views(self) -> dict[str, StepView]:
@@ -327,10 +327,10 @@ SEGMENTS = pa.schema(
 def segments(view: str, blocks: Iterable[HostView | WallView]) -> Iterator[pa.Table]:
     """The segments of successive blocks; a segment that continues in the next block stays whole."""
     starts, ends, codes, events = (np.zeros(0, np.int64) for _ in range(4))
-    for each in blocks:
-        edges = each.states.edges
-        codes = np.concatenate((codes, each.states.values))
-        events = np.concatenate((events, each.events.at(edges[:-1])))
+    for block in blocks:
+        edges = block.states.edges
+        codes = np.concatenate((codes, block.states.values))
+        events = np.concatenate((events, block.events.at(edges[:-1])))
         starts, ends = np.concatenate((starts, edges[:-1])), np.concatenate((ends, edges[1:]))
         first = runs(codes << 40 | (events + 1))
         starts, ends = starts[first[:-1]], ends[first[1:] - 1]

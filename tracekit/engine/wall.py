@@ -42,11 +42,11 @@ class Gaps:
 
     def last(self) -> "Gaps":
         """Only the last of these gaps."""
-        return Gaps(*(getattr(self, each.name)[-1:] for each in fields(self)))
+        return Gaps(*(getattr(self, field.name)[-1:] for field in fields(self)))
 
     def before(self, others: "Gaps") -> "Gaps":
         """These gaps, followed by the others."""
-        pairs = ((getattr(side, each.name) for side in (self, others)) for each in fields(self))
+        pairs = ((getattr(side, field.name) for side in (self, others)) for field in fields(self))
         return Gaps(*(np.concatenate(tuple(pair)) for pair in pairs))
 
 

@@ -32,7 +32,7 @@ class Cluster:
             raise ClusterError(address, "nothing answers there" if isinstance(error, OSError) else str(error)) from None
         self._address = address
         self._having: dict[Path, list[str]] = {}
-        self.width = 2 * sum(each["nthreads"] for each in self._workers().values())
+        self.width = 2 * sum(worker["nthreads"] for worker in self._workers().values())
         if not self.width:
             self._client.close()
             raise ClusterError(address, "it has no workers")

@@ -108,7 +108,7 @@ def _is_here(path: Path) -> bool:
 
 def named_after(profile: Profile, path: Path) -> Profile:
     """The members that were read from a copy, with the path of the original."""
-    return replace(profile, captures=tuple(_named_after(each, path) for each in profile.captures))
+    return replace(profile, captures=tuple(_named_after(capture, path) for capture in profile.captures))
 
 
 def _named_after(capture: Capture, path: Path) -> Capture:

@@ -116,9 +116,9 @@ def _critical_path(asked: _Asked, profile: Profile) -> Contents | None:
     if isinstance(frames, Contents):
         return frames
     parts: list[dict[Any, Any]] = frames["critical_path_summary"].to_dict("records")
-    parts = sorted((each for each in parts if each["duration"] > 0), key=lambda each: -float(each["duration"]))
-    whole = sum(float(each["duration"]) for each in parts) * _US
-    bounds = ", ".join(f"{str(each['bound_by']).replace('_', ' ')} {float(each['share']):.0%}" for each in parts)
+    parts = sorted((part for part in parts if part["duration"] > 0), key=lambda each: -float(each["duration"]))
+    whole = sum(float(part["duration"]) for part in parts) * _US
+    bounds = ", ".join(f"{str(part['bound_by']).replace('_', ' ')} {float(part['share']):.0%}" for part in parts)
     by_name: dict[str, list[float]] = {}
     for edge in frames["critical_path"].to_dict("records"):
         if edge["duration"] > 0:

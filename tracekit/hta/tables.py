@@ -40,4 +40,4 @@ def _column(values: pd.Series) -> pa.Array:
     try:
         return pa.Array.from_pandas(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):  # a mixture of numbers and text: processes, threads
-        return pa.array([None if each is None else str(each) for each in values], pa.string())
+        return pa.array([None if value is None else str(value) for value in values], pa.string())

@@ -79,7 +79,7 @@ class ColumnTrace(ParsedTrace):  # type: ignore[misc]  # HTA has no types
 
     def write_raw_trace(self, output_file: str, trace_contents: dict[str, Any]) -> None:
         """Write the trace as HTA does, but never over a trace that was read."""
-        if any(Path(output_file).resolve() == Path(each).resolve() for each in self.trace_files.values()):
+        if any(Path(output_file).resolve() == Path(trace_file).resolve() for trace_file in self.trace_files.values()):
             raise OutputError(Path(output_file), "the analysis is made from it")
         super().write_raw_trace(output_file, trace_contents)
 
@@ -96,7 +96,7 @@ def add_symbols(table: TraceSymbolTable, trace: Trace) -> None:
 
 def is_event_of_hta(trace: Trace) -> Bools:
     """Which events HTA counts: all but the profiler's own row."""
-    spans = [each == _SPAN for each in labels(trace.events["cat"])]
+    spans = [label == _SPAN for label in labels(trace.events["cat"])]
     return ~np.array(spans, bool)[codes(trace.events["cat"])]
 
 

@@ -49,7 +49,7 @@ def graph_calls(lines: LinesFile | None, more: Collection[Graph] = ()) -> dict[s
     if lines is None:
         return graphs
     files = {*lines.sources, *(file for file, _ in lines.callers)}
-    files |= {each.file for each in lines.functions if each.owner == USER}
+    files |= {function.file for function in lines.functions if function.owner == USER}
     return graphs | _by_name(lines.graphs, lambda file: file in files)
 
 
@@ -68,7 +68,7 @@ def _by_name(graphs: Collection[Graph], is_mine: Callable[[str], bool]) -> dict[
 
 def _calls(graph: Graph, is_mine: Callable[[str], bool]) -> tuple[GraphCall, ...]:
     calls = []
-    for label, stacks in sorted(graph.kernels, key=lambda each: _handle(each[0])):
+    for label, stacks in sorted(graph.kernels, key=lambda kernel: _handle(kernel[0])):
         name = label.rpartition(":")[0] or label
         lines = dict.fromkeys(line for stack in stacks if (line := _innermost(stack, is_mine)) is not None)
         calls.append(GraphCall(name, tuple(sorted(lines)), _operator(name)))

@@ -32,7 +32,7 @@ class Regions:
 def regions(trace: Trace, graphs: Collection[str]) -> dict[int, Regions]:
     """The regions of each driving thread; where only compilations are named, those of known graphs."""
     calls = {track: _named(trace, track, _CALL) for track in trace.threads.driving}
-    if any(each.names for each in calls.values()):
+    if any(call.names for call in calls.values()):
         return calls
     compiled = {track: _named(trace, track, _REGION) for track in trace.threads.driving}
     if not any(each.names for each in compiled.values()):

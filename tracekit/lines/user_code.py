@@ -27,7 +27,7 @@ class Frames:
 
     def __init__(self, lines: LinesFile | None, mine: Collection[str] = (), names: Iterable[str] = ()) -> None:
         """`names` are all names that occur: those of functions show where resumed ones begin."""
-        self._functions = {each.name: each for each in lines.functions} if lines is not None else None
+        self._functions = {function.name: function for function in lines.functions} if lines is not None else None
         self._mine = tuple(mine)
         self._defined = _defined(names) if lines is None else {}
         self.unproven: set[str] = set()  # packages that may be the user's: nothing in the trace says

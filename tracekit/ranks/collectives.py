@@ -74,7 +74,7 @@ class _Blame(NamedTuple):
 
 def _lasting(blames: Collection[_Blame]) -> int:
     """How long some rank waits for the late one: once, where several collectives are under way at the same time."""
-    times = np.array([(each.since_ns, each.until_ns) for each in blames], np.int64).reshape(-1, 2)
+    times = np.array([(blame.since_ns, blame.until_ns) for blame in blames], np.int64).reshape(-1, 2)
     return Union.of(times[:, 0], times[:, 1]).total()
 
 
@@ -162,8 +162,8 @@ class Collectives:
     def _blames_by_cause(self) -> dict[tuple[int, int], list[_Blame]]:
         """The blames by rank and step."""
         blames: dict[tuple[int, int], list[_Blame]] = {}
-        for each in self._blames:
-            blames.setdefault((each.cause_rank, each.step), []).append(each)
+        for blame in self._blames:
+            blames.setdefault((blame.cause_rank, blame.step), []).append(blame)
         return blames
 
     def _blamed(self, rank: int, steps: Sequence[int]) -> Iterator[_Blame]:
@@ -174,8 +174,8 @@ class Collectives:
         """How much lateness the rank is to blame for, in all collectives or in one step, by bucket ("" if
         unexplained)."""
         blames = [*self._blamed(rank, self.steps if step is None else [step])]
-        buckets = dict.fromkeys(each.bucket or "" for each in blames)
-        return {key: _lasting([each for each in blames if (each.bucket or "") == key]) for key in buckets}
+        buckets = dict.fromkeys(blame.bucket or "" for blame in blames)
+        return {key: _lasting([blame for blame in blames if (blame.bucket or "") == key]) for key in buckets}
 
     def delay_ns(self, rank: int, step: int | None = None) -> int:
         """How long others wait because of the rank, in all collectives or in one step."""
@@ -204,13 +204,13 @@ class Collectives:
     def late_for_ns(self) -> dict[int, dict[tuple[int, str], int]]:
         """For each rank, how much later than the first it arrived, in total, by the rank to blame and the bucket."""
         blames: dict[int, dict[tuple[int, str], list[_Blame]]] = {rank: {} for rank in self.ranks}
-        for each in self._blames:
-            blames[each.late_rank].setdefault((each.cause_rank, each.bucket or ""), []).append(each)
+        for blame in self._blames:
+            blames[blame.late_rank].setdefault((blame.cause_rank, blame.bucket or ""), []).append(blame)
         return {rank: {key: _lasting(some) for key, some in of_rank.items()} for rank, of_rank in blames.items()}
 
     def late_ns(self, rank: int) -> int:
         """How much later than the first the rank arrived, in all collectives; once, where some overlap."""
-        return _lasting([each for each in self._blames if each.late_rank == rank])
+        return _lasting([blame for blame in self._blames if blame.late_rank == rank])
 
     def wait_ns(self, rank: int) -> int:
         """How long that rank waited for others, in all collectives."""

@@ -132,18 +132,18 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
     index = np.maximum(_begun(begins, trace.device, start, end), 0)
     step = np.array(trace.steps.number, np.int64)[index]
     entries = collective_arguments(trace, rows, rank, world_size)
-    groups = [each.group for each in entries]
+    groups = [entry.group for entry in entries]
     numbers = _nth([(at, each.kind, each.group) for at, each in zip(step.tolist(), entries, strict=True)])
     spent = Spent(profile.attribution.pieces)
     at_start, at_end = spent.until(start), spent.until(end)
     columns = {
         "step": step,
-        "kind": [each.kind for each in entries],
+        "kind": [entry.kind for entry in entries],
         "group": [each.label if each is not None else None for each in groups],
         "seq": [nth if each.seq is None else each.seq for each, nth in zip(entries, numbers, strict=True)],
         "nth": _nth([(at, each.kind, each.group, each.seq) for at, each in zip(step.tolist(), entries, strict=True)]),
-        "ranks": [each.ranks for each in entries],
-        "bytes": [each.size_bytes for each in entries],
+        "ranks": [entry.ranks for entry in entries],
+        "bytes": [entry.size_bytes for entry in entries],
         "start_ns": start + trace.base_ns,
         "end_ns": end + trace.base_ns,
         "exposed_ns": _exposed(trace.device, end - start, at_end - at_start),

@@ -71,7 +71,9 @@ def with_waits(found: Diagnosis, profile: Profile, matched: Collectives | None) 
     if not waited + transferred:
         return found
     share = waited / (waited + transferred)
-    known = [as_all_ranks_show(each, share) if each.id == "exposed_comm" else each for each in found.all_findings]
+    known = [
+        as_all_ranks_show(finding, share) if finding.id == "exposed_comm" else finding for finding in found.all_findings
+    ]
     sentence = next((each.title for each in known if each.id == found.verdict.id), found.verdict.sentence)
     return Diagnosis(replace(found.verdict, sentence=sentence), known)
 
@@ -121,13 +123,19 @@ def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -
 def _explaining(about: Diagnosis, late: Straggler) -> Finding | None:
     """The finding about the late rank that is about the bucket and large enough to explain what is lost."""
     ids = _EXPLAINING.get(BUCKETS[late.bucket].bound, ()) if late.bucket else ()
-    enough = (each for each in about.findings if each.id in ids and (each.cost_ns or 0.0) >= _EXPLAINS * late.lost_ns)
+    enough = (
+        finding
+        for finding in about.findings
+        if finding.id in ids and (finding.cost_ns or 0.0) >= _EXPLAINS * late.lost_ns
+    )
     return next(enough, None)
 
 
 def _is_special(why: Finding, other: Diagnosis | None) -> bool:
     """Whether it costs another rank clearly less: what slows all of them alike makes none of them late."""
-    costs = [each.cost_ns or 0.0 for each in other.all_findings if each.id == why.id] if other is not None else []
+    costs = (
+        [finding.cost_ns or 0.0 for finding in other.all_findings if finding.id == why.id] if other is not None else []
+    )
     return sum(costs) <= _ALIKE * (why.cost_ns or 0.0)
 
 
@@ -146,13 +154,13 @@ def _line(theirs: Profile | None, late: Straggler) -> Where:
 def _without(findings: list[Finding], taken: Finding | None, cost: float, step: float) -> Iterator[Finding]:
     """The findings, without the cost in the one that counts the same time; all together never exceed the step."""
     left = step - cost
-    for each in findings:
-        if each.cost_ns is None:
-            yield each
+    for finding in findings:
+        if finding.cost_ns is None:
+            yield finding
             continue
-        own = max(each.cost_ns - cost, 0.0) if each is taken else each.cost_ns
+        own = max(finding.cost_ns - cost, 0.0) if finding is taken else finding.cost_ns
         own = min(own, left)
         left -= own
-        overlaps = tuple(dict.fromkeys((*each.overlaps, "late_rank"))) if own < each.cost_ns else each.overlaps
+        overlaps = tuple(dict.fromkeys((*finding.overlaps, "late_rank"))) if own < finding.cost_ns else finding.overlaps
         if own > 0:
-            yield replace(each, cost_ns=own, share=own / step, overlaps=overlaps)
+            yield replace(finding, cost_ns=own, share=own / step, overlaps=overlaps)

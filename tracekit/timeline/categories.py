@@ -25,7 +25,7 @@ class Category:
 
 
 CATEGORIES: tuple[Category, ...] = (
-    *(Category(each.key, each.label, each.colour, each.pattern) for each in BUCKETS.values()),
+    *(Category(bucket.key, bucket.label, bucket.colour, bucket.pattern) for bucket in BUCKETS.values()),
     Category("region", "annotation", "#7d8ca3", ":"),
     Category("idle", "GPU idle", "#6b7280", "_"),
 )

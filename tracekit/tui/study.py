@@ -138,5 +138,5 @@ def _run_of(pages: StudyPages, row: int) -> Path:
 
 def _counts(pages: StudyPages) -> str:
     results = pages.study.results
-    succeeded = sum(each.outcome == "ok" for each in results)
+    succeeded = sum(result.outcome == "ok" for result in results)
     return f"{succeeded} of {len(results)} cells succeeded"

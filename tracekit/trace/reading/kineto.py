@@ -150,8 +150,8 @@ def _stored(
         file = folder / EVENTS_FILE
         try:
             columns = ColumnFile(file, EVENTS, rows)
-            for each in pieces:
-                columns.add(each)
+            for piece in pieces:
+                columns.add(piece)
             return columns.close(dictionaries), file
         except OSError:  # a disk that is full
             pieces = _joined(converted)[2]

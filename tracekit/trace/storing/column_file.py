@@ -77,7 +77,10 @@ class ColumnFile:
         """Finish the file; returns the table, mapped into memory."""
         self._file.close()
         labelled = [field.name for field in self._schema if pa.types.is_dictionary(field.type)]
-        lists = [pa.ListArray.from_arrays(pa.array([0, len(each)], pa.int32()), each) for each in dictionaries]
+        lists = [
+            pa.ListArray.from_arrays(pa.array([0, len(dictionary)], pa.int32()), dictionary)
+            for dictionary in dictionaries
+        ]
         beside = pa.table(dict(zip(labelled, lists, strict=True)))
         with pa.ipc.new_file(str(labels_of(self._path)), beside.schema) as writer:
             writer.write_table(beside)

@@ -65,9 +65,9 @@ class Opened:
         chosen = []
         is_known = any(self.profile(each.name).means[selection.view] is not None for each in self.owners)
         view = selection.view if is_known else "host"
-        for each in self.owners:
-            profile = self.profile(each.name)
-            chosen.append(VariantOwners(each.name, self._owner_means(profile, selection.of("steps")), view))
+        for owner in self.owners:
+            profile = self.profile(owner.name)
+            chosen.append(VariantOwners(owner.name, self._owner_means(profile, selection.of("steps")), view))
         return chosen
 
     def _owner_means(self, profile: Profile, steps: tuple[int, int] | None) -> OwnerMeans:

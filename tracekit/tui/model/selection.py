@@ -72,7 +72,7 @@ class Selection:
 
     def without(self, *kinds: Kind) -> "Selection":
         """The same selection without facets of these kinds."""
-        return replace(self, facets=tuple(each for each in self.facets if each.kind not in kinds))
+        return replace(self, facets=tuple(facet for facet in self.facets if facet.kind not in kinds))
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,7 @@ class Sheet:
         columns = [self.table[each.name] for each, number in zip(self.fields, self.numbers, strict=True) if number]
         numeric = [column for column in columns if not pa.types.is_string(column.type) and len(column)]
         values = [column.to_numpy() for column in numeric if column.null_count < len(column)]
-        return np.array([end(each) for each in values for end in (np.nanargmin, np.nanargmax)], np.int64)
+        return np.array([end(value) for value in values for end in (np.nanargmin, np.nanargmax)], np.int64)
 
     @cached_property
     def _fitting(self) -> Bools:

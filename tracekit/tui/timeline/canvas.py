@@ -56,18 +56,18 @@ class Palette:
     @cached_property
     def solid(self) -> list[tuple[str, str]]:
         """For each category, two shades, between which adjacent events of one kind alternate."""
-        return [(each.colour, blend(each.colour, self.background, 0.18)) for each in CATEGORIES]
+        return [(category.colour, blend(category.colour, self.background, 0.18)) for category in CATEGORIES]
 
     @cached_property
     def lit(self) -> list[str]:
         """For each category, the shade of the selection."""
-        return [blend(each.colour, self.accent, 0.6) for each in CATEGORIES]
+        return [blend(category.colour, self.accent, 0.6) for category in CATEGORIES]
 
     @cached_property
     def shades(self) -> list[list[str]]:
         """For each category, its shades from barely covered to fully covered."""
         shares = [0.4 + 0.6 * shade / (SHADES - 1) for shade in range(SHADES)]
-        return [[blend(self.track, each.colour, share) for share in shares] for each in CATEGORIES]
+        return [[blend(self.track, category.colour, share) for share in shares] for category in CATEGORIES]
 
 
 class Inkwell:

@@ -248,7 +248,7 @@ def heights(wanted: Sequence[int], room: int) -> list[int]:
 
 
 _HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
-_PATTERNS = np.array([*(each.pattern for each in CATEGORIES), " "])  # the last is that of NONE
+_PATTERNS = np.array([*(category.pattern for category in CATEGORIES), " "])  # the last is that of NONE
 _LITTLE = "·"  # in place of a pattern, if less than an eighth is covered
 _STEP = "│"
 _ON, _BESIDE = 4, 5  # cells that a name needs, on an event or beside it

@@ -120,7 +120,7 @@ def around(code: Code, line: int, height: int) -> Text:
 
 def _text(code: Code) -> int:
     """The column that holds the source."""
-    return [role(each) for each in code.sheet.fields].index("code")
+    return [role(field) for field in code.sheet.fields].index("code")
 
 
 def _one_line(place: Place, code: Code | None) -> Text:

@@ -121,8 +121,8 @@ class Laid:
     def heading(self) -> str:
         """The titles of the figures and of the paragraphs, with an arrow at the one by which the cards are sorted."""
         arrows = [
-            {(each.name, True): "▼", (each.name, False): "▲"}.get(self.sheet.sort or ("", True), "")
-            for each in self.sheet.fields
+            {(field.name, True): "▼", (field.name, False): "▲"}.get(self.sheet.sort or ("", True), "")
+            for field in self.sheet.fields
         ]
         titles = [title + arrow for title, arrow in zip(self.sheet.titles, arrows, strict=True)]
         return self._row(titles[: len(self._widths)]) + titles[len(self._widths)]

@@ -61,8 +61,8 @@ class TableLines:
     def __init__(self, sheet: Sheet, width: int, styles: Styles) -> None:
         self.sheet, self.width, self.styles = sheet, width, styles
         self.rows = FittedRows(sheet, max(width - WIDTH, 1))
-        self._deltas = [each.name.startswith(DELTA) for each in sheet.fields]
-        self._roles = [role(each) for each in sheet.fields]
+        self._deltas = [field.name.startswith(DELTA) for field in sheet.fields]
+        self._roles = [role(field) for field in sheet.fields]
 
     def heading(self, left: int) -> Strip:
         """The titles, with a sign on each side that has more columns."""
@@ -323,7 +323,7 @@ class Grid(Scrolled, can_focus=True):
 
     def action_sort(self) -> None:
         """Sort by the next column, with the largest numbers first."""
-        names = [each.name for each in self.sheet.fields]
+        names = [field.name for field in self.sheet.fields]
         now = names.index(self.sheet.sort[0]) if self.sheet.sort and self.sheet.sort[0] in names else -1
         self.sort_by((now + 1) % len(names))
 

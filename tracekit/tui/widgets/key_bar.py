@@ -52,7 +52,7 @@ class KeyBar(Widget):
         """As many keys as fit, always including that of the help, which lists the others."""
         keys, width = self._shown, self.size.width
         fitting = _within(keys, width)
-        left_out = [each for each in keys[len(fitting) :] if each[2] == _HELP]
+        left_out = [key for key in keys[len(fitting) :] if key[2] == _HELP]
         return [*_within(keys, width - sum(map(_width, left_out))), *left_out]
 
     def render_line(self, y: int) -> Strip:
@@ -76,11 +76,11 @@ class KeyBar(Widget):
 
 def _within(keys: list[tuple[str, str, str]], room: int) -> list[tuple[str, str, str]]:
     shown = []
-    for each in keys:
-        room -= _width(each)
+    for key in keys:
+        room -= _width(key)
         if room < 0:
             break
-        shown.append(each)
+        shown.append(key)
     return shown
 
 

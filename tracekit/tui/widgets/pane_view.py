@@ -49,10 +49,10 @@ class SharedHeight(VerticalLayout):
         needed = max((each.region.bottom + each.margin.bottom for each in placements), default=0)
         shares = iter(shared(tables, size.height - (needed - sum(tables)), least))
         arranged, taken = [], 0
-        for each in placements:
-            x, y, width, height = each.region
-            share = next(shares) if isinstance(each.widget, Grid) else height
-            arranged.append(each._replace(region=Region(x, y - taken, width, share)))
+        for placement in placements:
+            x, y, width, height = placement.region
+            share = next(shares) if isinstance(placement.widget, Grid) else height
+            arranged.append(placement._replace(region=Region(x, y - taken, width, share)))
             taken += height - share
         return arranged
 

@@ -18,7 +18,7 @@ class Stage(Container):
     @property
     def pane(self) -> PaneView | None:
         """The pane on screen, unless it is a timeline."""
-        return next((each for each in self.children if isinstance(each, PaneView) and each.display), None)
+        return next((child for child in self.children if isinstance(child, PaneView) and child.display), None)
 
     async def show(self, content: Content, begin: tuple[int, int]) -> None:
         """Show an answer, unless the app is quitting: the screen then accepts no more widgets."""
@@ -33,7 +33,7 @@ class Stage(Container):
         if lanes is not None:
             await self._show_lanes(lanes)
             return
-        pane = next((each for each in self.children if isinstance(each, PaneView)), None) or PaneView()
+        pane = next((child for child in self.children if isinstance(child, PaneView)), None) or PaneView()
         await self.put(pane)
         await pane.show(content, begin)
 

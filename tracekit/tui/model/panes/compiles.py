@@ -45,7 +45,7 @@ def compiles(opened: Opened, selection: Selection) -> Content:
             title = f"{sanitize(profile.name)}: compiled regions, and where their graphs break"
             pieces.append(leading_on(Sheet("regions", tree, title, of=profile.name), selection))
     nothing = [prose("Nothing was compiled in the selection.")]
-    return Content(tuple(pieces if any(isinstance(each, Sheet) for each in pieces) else nothing))
+    return Content(tuple(pieces if any(isinstance(piece, Sheet) for piece in pieces) else nothing))
 
 
 def _tree(profile: Profile, compilations: pa.Table) -> pa.Table:

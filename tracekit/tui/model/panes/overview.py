@@ -28,7 +28,7 @@ def overview(opened: Opened, selection: Selection) -> Content:
     if len(findings):
         pieces.append(findings)
     else:
-        pieces.append(prose(*(each.verdict.sentence for each in narrowed.report.diagnoses.values())))
+        pieces.append(prose(*(diagnosis.verdict.sentence for diagnosis in narrowed.report.diagnoses.values())))
     pieces.append(numbers)
     if numbers.lines:
         pieces.append(bucket_sheet(numbers, lambda row: _of_bucket(numbers, row, selection)))

@@ -27,10 +27,12 @@ _WINDOW_ASIDE = "A range of time does not narrow this: the owners of time are kn
 def modules(opened: Opened, selection: Selection) -> Content:
     """A tree: below each module those that it calls, whose time its own includes."""
     variants = _chosen(opened, selection.without("module"))
-    if not any(each.share(lambda owner: bool(owner.module)) for each in variants):
+    if not any(variant.share(lambda owner: bool(owner.module)) for variant in variants):
         return Content((prose(_unknown(opened, "module")),))
-    inclusive = OwnerCosts([with_inner(each) for each in variants], lambda owner: owner.module, opened.report.baselines)
-    order = in_tree([each.by(inclusive.key) for each in inclusive.variants])
+    inclusive = OwnerCosts(
+        [with_inner(variant) for variant in variants], lambda owner: owner.module, opened.report.baselines
+    )
+    order = in_tree([variant.by(inclusive.key) for variant in inclusive.variants])
     names = [f"{'  ' * max(len(chain) - 1, 0)}{chain[-1]}" if chain else NO_MODULE for chain in order]
     table = inclusive.table([(_MODULE, names)], order)
 
@@ -51,7 +53,7 @@ def modules(opened: Opened, selection: Selection) -> Content:
 def lines(opened: Opened, selection: Selection) -> Content:
     """Lines, and groups of lines that were fused; they add up to the step."""
     variants = _chosen(opened, selection)
-    if not any(each.total_ns for each in variants):
+    if not any(variant.total_ns for variant in variants):
         return Content((prose(_unknown(opened, "line of yours")),))
     side_by_side = SideBySide(variants, opened.report.baselines)
     table = side_by_side.table()
@@ -113,14 +115,14 @@ def _with(variant: VariantOwners, means: list[OwnerMean]) -> VariantOwners:
 def _title(what: str, variants: list[VariantOwners], selection: Selection) -> str:
     bucket = selection.of("bucket")
     of = f" of {BUCKETS[bucket].label}" if bucket is not None else ""
-    names = short([each.name for each in variants], _NAMED)
-    totals = [duration(each.total_ns) for each in variants]
+    names = short([variant.name for variant in variants], _NAMED)
+    totals = [duration(variant.total_ns) for variant in variants]
     said = [f"{name} {total}" for name, total in zip(names, totals, strict=True)] if len(names) > 1 else totals
     return f"{what}{of}: {', '.join(said)}"
 
 
 def _names(variants: list[VariantOwners]) -> tuple[str, ...]:
-    return tuple(each.name for each in variants)
+    return tuple(variant.name for variant in variants)
 
 
 def _unknown(opened: Opened, what: str) -> str:

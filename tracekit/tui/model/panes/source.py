@@ -86,7 +86,7 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
     """A row for each line of the file."""
     lines = [line.expandtabs(4) for line in costs.text.splitlines()]
     numbers = [*range(1, len(lines) + 1)]
-    names = [each.name for each in opened.owners]
+    names = [owner.name for owner in opened.owners]
     fields = [
         column(f"{name}_ns", pa.float64(), "what the line alone costs per counted step", "ns", title=name)
         for name in names

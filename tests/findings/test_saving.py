@@ -162,7 +162,7 @@ def test_the_lead_with_which_a_recording_starts_is_not_saved_again(tmp_path, sta
     assert saved.bound == "host"
     finding = Finding("without_tensor_cores", "Slow kernels", 100 * US, "", "", claim=claim)
     (priced,) = ranked(profile, [finding])
-    assert ("it may save more" in priced.why) is stacks
+    assert ("may save more" in priced.why) is stacks
 
 
 def waiting(path, python=50, steps=3):

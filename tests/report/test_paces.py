@@ -43,13 +43,13 @@ def test_what_to_do_next_is_said_of_the_fastest(pair):
     slow, fast = pair.diagnoses
     pair.diagnoses[slow] = diagnosed(finding(9e9, do="Mend the slow one."))
     pair.diagnoses[fast] = diagnosed(finding(do=""), finding(do="Mend the fast one."))
-    assert (headline(pair).next_do, headline(pair).next_of) == ("Mend the fast one.", "graphs")
+    assert (headline(pair).next_do, headline(pair).next_of) == ("mend the fast one.", "graphs")
 
 
 def test_a_cause_says_more_than_that_the_gpu_sets_the_pace(pair):
     gpu = replace(finding(9e9, do="Make the host faster first."), id="gpu_bound_other")
     pair.diagnoses[[*pair.diagnoses][1]] = diagnosed(gpu, finding(do="Mend it."))
-    assert headline(pair).next_do == "Mend it."
+    assert headline(pair).next_do == "mend it."
 
 
 def test_where_nothing_is_left_to_do_it_says_so(pair):
@@ -69,7 +69,7 @@ def test_figures_and_the_next_thing_to_do_lead_the_text(pair):
     for draw in (as_text, as_markdown):
         first, second, third = draw([headline(pair)]).splitlines()[:3]
         assert "× faster than eager" in first
-        assert "Next, in graphs: Mend it" in second
+        assert "Next, in graphs: mend it" in second
         assert third.startswith(headline(pair).lines[0][:20].replace("_", "\\_" if draw is as_markdown else "_"))
 
 

@@ -2,6 +2,7 @@
 which findings of several variants are one and the same.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from tracekit.profile.cached import name_of
 from tracekit.profile.recording_words import has_steps, in_words
 from tracekit.trace.storing.results import recall, remember
 
+_FIGURE = re.compile(r"\d[\d.,]* (?:ns|µs|ms|s)\b")
 _CLEARLY = 0.05  # of a step: what costs so much more than the GPU's work bounds the step, and not the GPU
 
 
@@ -111,7 +113,8 @@ def alike(diagnoses: Mapping[str, Diagnosis]) -> list[Alike]:
     entries.sort(key=lambda entry: (entry[2].cost_ns is not None, -(entry[2].cost_ns or 0.0)))
     groups: dict[tuple[object, ...], dict[str, tuple[int, Finding]]] = {}
     for name, index, finding in entries:
-        key = finding.id, finding.headline, finding.do, finding.where.file, finding.where.line
+        advice = _FIGURE.sub("", finding.do)  # what it saves at most is each variant's own
+        key = finding.id, finding.headline, advice, finding.where.file, finding.where.line
         by_variant = groups.setdefault(key, {})
         if name in by_variant:  # of one variant, two findings are two
             by_variant = groups[*key, index] = {}

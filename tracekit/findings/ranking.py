@@ -86,7 +86,7 @@ def _busy(profile: Profile) -> Union:
 def _and_ahead(why: str, cost: float | None, claimed: float | None) -> str:
     """The evidence, and why a finding costs more than the time that is blamed on it."""
     ahead = (cost or 0.0) > _AHEAD * (claimed or 0.0)
-    return f"{why} The host would also be ahead later, where the GPU waits now: that is saved, too." if ahead else why
+    return f"{why} A host that is ahead here is ahead later, too, which saves more than this time." if ahead else why
 
 
 def _and_slowed(profile: Profile, finding: Finding, saving: Saving, claimed: float | None) -> str:
@@ -94,7 +94,7 @@ def _and_slowed(profile: Profile, finding: Finding, saving: Saving, claimed: flo
     bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _BEYOND < (claimed or 0.0)
     if not (bounded and profile.trace.has_stacks):
         return ""
-    return " Recorded without Python stacks, which slow the host down, it may save more."
+    return " Recording Python stacks slows the host: without them, this may save more."
 
 
 def order(finding: Finding) -> tuple[bool, bool, float]:

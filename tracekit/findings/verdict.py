@@ -24,7 +24,7 @@ VERDICTS = {
     "gpu_bound_gemm": "GPU-bound, mostly by matrix products and convolutions",
     "gpu_bound_memory_bound": "GPU-bound, mostly by moving data",
     "gpu_bound_other": "GPU-bound",
-    "cuda_graph_ok_gpu_bound": "GPU-bound; with CUDA graphs, launches cost nothing",
+    "cuda_graph_ok_gpu_bound": "GPU-bound; launches cost nothing, thanks to CUDA graphs",
     "queued_not_started": "Queued work does not start, although the GPU idles",
     "launch_bound": "Submitting work to the GPU takes most of the time",
     "dispatch_bound": "Dispatching operators takes most of the time",

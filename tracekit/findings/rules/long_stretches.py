@@ -205,9 +205,9 @@ STORIES = (
             f"{f'at most {cases.at_most} each' if len(cases.holes) > 1 else cases.at_most}."
         ),
         lambda cases: (
-            "Warm the scripted function up with every shape before you measure, or turn its fuser off "
-            "(torch._C._jit_set_texpr_fuser_enabled(False))"
-            + ("." if is_compiled(cases.profile) else "; or switch to torch.compile.")
+            "Turn its fuser off (torch._C._jit_set_texpr_fuser_enabled(False))"
+            + ("" if is_compiled(cases.profile) else ", or switch to torch.compile")
+            + ". Only where no new shapes come, it is enough to leave the first steps out."
         ),
         _COMPILE,
         together=True,

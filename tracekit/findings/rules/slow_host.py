@@ -114,11 +114,12 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     if (regions := round(_regions(profile))) >= _MANY_REGIONS:
         advice += _ADVICE_REGIONS.format(number=count(regions))
     # Other findings tell of the rest of the GPU's idle time, such as waits for copies.
-    alone = " for these reasons alone" if idle < _NEARLY * _idle(mean.parts) else ""
+    partial = idle < _NEARLY * _idle(mean.parts)
+    idles = "Apart from what other findings cover, the GPU idles for" if partial else "The GPU idles"
     yield Finding(
         name,
         f"{_TERMS[name]}: the host is too slow{line_at}",
-        why=f"The GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step{alone}: "
+        why=f"{idles} {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step: "
         f"{_parts(profile, is_claimed, mean.step_ns)}{_costliest_operators(profile, culprits)}"
         f"{_of_wrappers(profile, wrapped, idle)}. {_launches(profile)}.",
         do=advice,

@@ -30,14 +30,17 @@ def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
 
 def _card(findings: dict[str, Finding]) -> Card:
     name, finding = next(iter(findings.items()))
-    variant_prefix = f"{name}: " if len({finding.why for finding in findings.values()}) > 1 else ""
+    of_variant = {  # whose the figures in these sentences are
+        part: f"{name}: " if len({getattr(finding, part) for finding in findings.values()}) > 1 else ""
+        for part in ("why", "do")
+    }
     then_clause = f" {finding.then[:1].upper()}{finding.then[1:]}." if finding.then else ""
     return Card(
         finding.headline,
         tuple((name, cost(finding)) for name, finding in findings.items()),
         _place(finding),
-        f"{variant_prefix}{finding.why}{then_clause}".strip(),
-        finding.do,
+        f"{of_variant['why']}{finding.why}{then_clause}".strip(),
+        f"{of_variant['do']}{finding.do}",
         finding.also,
         None if finding.where.file is None or finding.where.line is None else (finding.where.file, finding.where.line),
     )

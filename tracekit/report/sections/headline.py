@@ -126,7 +126,8 @@ def _next_action(report: Report, names: dict[str, str], timed: list[Member], ste
     findings = sorted(diagnosis.findings, key=lambda finding: of_the_gpu(finding.id))
     gpu_bound = any(of_the_gpu(finding.id) for finding in findings) or of_the_gpu(diagnosis.verdict.id)
     otherwise = _ONLY_LESS_WORK if gpu_bound else "nothing worth changing was found."
-    return next((finding.do for finding in findings if finding.do), otherwise), names[best.name]
+    action = next((finding.do for finding in findings if finding.do), otherwise)
+    return action[0].lower() + action[1:], names[best.name]
 
 
 _MAX_CONTRIBUTIONS = 4  # contributions a sentence can carry
@@ -356,7 +357,9 @@ def _mean_of(profile: Profile, ranks: int) -> str:
     if not total:
         return "no steps"
     counted = int(profile.counted.sum())
-    steps = f"{'inferred ' if profile.trace.steps.inferred else ''}step{'' if total == 1 else 's'}"
+    timed_twice = profile.variant is not None and profile.variant.measured is not None  # without the profiler, too
+    kind = "inferred " if profile.trace.steps.inferred else "profiled " if timed_twice else ""
+    steps = f"{kind}step{'' if total == 1 else 's'}"
     if not any(steps.any() for steps in profile.answered.values()):
         return f"{total} {steps}, none of which could be timed"
     total_text = "" if counted == total else f" of {total}"

@@ -1,7 +1,7 @@
 """Ranks that train together under torchrun or `tracekit capture --nproc`, one of them slower if requested.
 
 `--late RANK --how python|dataload|cpu_compute|compile --ms M`; without --how, all are alike. With `--arrivals FOLDER`,
-each rank writes to FOLDER/RANK when it began each backward pass, in ns of the clock that all processes share.
+each rank writes to FOLDER/RANK when it began to reduce its gradients, in ns of the clock that all processes share.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.utils.data import DataLoader, Dataset
 
 
@@ -32,6 +33,12 @@ def compute(seconds):
         torch.mm(a, a)
 
 
+def reduce_and_note(path, bucket):
+    with open(path, "a") as file:
+        print(time.perf_counter_ns(), file=file)
+    return allreduce_hook(None, bucket)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--late", type=int, default=-1)
@@ -44,6 +51,8 @@ def main():
     seconds = args.ms / 1000 if dist.get_rank() == args.late else 0.0
     torch.manual_seed(0)
     model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1))
+    if args.arrivals:
+        model.register_comm_hook(f"{args.arrivals}/{dist.get_rank()}", reduce_and_note)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
     data = DataLoader(Slow(seconds if args.how == "dataload" else 0.0))
     for step, (x, y) in enumerate(data):
@@ -58,9 +67,6 @@ def main():
                 time.sleep(seconds)
         loss = nn.functional.mse_loss(model(x), y)
         optimizer.zero_grad()
-        if args.arrivals:
-            with open(f"{args.arrivals}/{dist.get_rank()}", "a") as file:
-                print(time.perf_counter_ns(), file=file)
         loss.backward()
         optimizer.step()
     dist.destroy_process_group()

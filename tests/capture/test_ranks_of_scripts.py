@@ -56,7 +56,7 @@ def test_a_planted_straggler_is_found_with_its_bucket_and_milliseconds(tmp_path)
     for step in matched.steps:
         caused = matched.caused_ns(1, step)
         total = sum(caused.values())
-        assert min(lateness, key=lambda ns: abs(ns - total)) == pytest.approx(total, rel=0.02)
+        assert min(lateness, key=lambda ns: abs(ns - total)) == pytest.approx(total, rel=0.05)
         assert caused["python"] > 0.9 * total
 
 

@@ -34,5 +34,5 @@ def test_a_planted_straggler_among_four_is_found(bucket, tmp_path):
     for step in matched.steps:
         caused = matched.caused_ns(2, step)
         total = sum(caused.values())
-        assert min(lateness, key=lambda ns: abs(ns - total)) == pytest.approx(total, rel=0.02)
+        assert min(lateness, key=lambda ns: abs(ns - total)) == pytest.approx(total, rel=0.05)
         assert caused[bucket] > 0.9 * total

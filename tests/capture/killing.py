@@ -102,11 +102,12 @@ def altered(
     lent = warm.lend()
     lent["env"] = {**lent["env"], **more}
     lent["env"].pop("TRACEKIT_VERIFY", None)  # forked passes reach more moments, and are killed like others
-    captures = [_Capture(folder / place, name, moment, lent) for place in ("here", "there")[: 1 + beside]]
+    captures = [_Capture(folder / "here", name, moment, lent, endless=beside)]
     if beside:
         second = _Capture(folder / "here", name, moment, lent)
         assert second.process.wait() == 1  # it was refused
         second.end()
+        captures.append(_Capture(folder / "there", name, moment, lent))
     ends_as: dict[str, str] = {}
     for capture in captures:
         capture.wait(moment)
@@ -134,12 +135,14 @@ def altered(
 class _Capture:
     """A capture of that script in that folder, which runs in a process of its own until it is ended."""
 
-    def __init__(self, here: Path, name: str, moment: random.Random, lent: dict[str, Any]) -> None:
+    def __init__(
+        self, here: Path, name: str, moment: random.Random, lent: dict[str, Any], *, endless: bool = False
+    ) -> None:
         if not here.exists():
             make_files(here)
         self.here, self._before = here, files(here)
         self.mark = Path("/dev/shm", f"tracekit-killed-{os.getpid()}-{moment.randrange(1 << 40)}")  # no view hides it
-        turns = moment.choice([3, 30, 1 << 30, 1 << 30])
+        turns = 1 << 30 if endless else moment.choice([3, 30, 1 << 30, 1 << 30])
         script = here.with_name(f"train-{self.mark.name}.py")
         script.write_text(HEAD.format(turns=turns, mark=str(self.mark)) + {**SEEN, **UNSEEN}[name])
         self.process = subprocess.Popen(

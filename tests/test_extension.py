@@ -4,6 +4,8 @@ import ast
 import json
 import pkgutil
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ from rich.console import Console
 from small import op, step, training, write
 
 from tests.faces.formats import TEXTS
-from tracekit import analyses, faces
+from tracekit import analyses, faces, registry
 from tracekit.analyses import Answer, analysis
 from tracekit.analyses import unregister as forget_analysis
 from tracekit.cli import main
@@ -234,6 +236,48 @@ def test_two_questions_of_one_name_are_refused(paths):
             _ = report(open_subject(paths)).sections
     finally:
         forget_producer("kernels")
+
+
+@pytest.fixture
+def with_example_package(tmp_path_factory, monkeypatch):
+    """Installed for this test only."""
+    folder, source = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("source") / "package"
+    shutil.copytree(Path(__file__).parent / "example_package", source)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "--target", str(folder), str(source)], check=True)
+    monkeypatch.syspath_prepend(str(folder))
+    forget_plug_ins()
+    yield
+    forget_plug_ins()
+    forget_producer("apes")
+    forget_rule("idle_apes")
+    forget_face("shout")
+    for name in [name for name in sys.modules if name.startswith("tracekit_apes")]:
+        del sys.modules[name]
+
+
+def forget_plug_ins() -> None:
+    registry.plug_ins.cache_clear()
+    registry.import_plug_ins.cache_clear()
+
+
+@pytest.mark.usefixtures("with_example_package")
+def test_an_installed_package_adds_to_every_face(paths, tmp_path, capsys):
+    for name, said in in_every_face(paths, tmp_path, capsys):
+        assert name == "parquet" or "There are 2 apes." in said, name
+        assert "apes are idle" in said, name
+    assert {"shout", "text"} <= set(faces.names())
+    assert main(["report", *map(str, paths), "--format", "shout"]) == 0
+    assert "\nAPES\n" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("with_example_package")
+def test_a_package_that_cannot_be_imported_is_named(paths, capsys, caplog):
+    assert main(["report", *map(str, paths), "--format", "broken"]) == 1
+    said = "tracekit_apes.broken of the package tracekit-apes cannot be imported (RuntimeError: no bananas): update it"
+    assert said in capsys.readouterr().err
+    registry.import_plug_ins("tracekit.faces")
+    assert said in caplog.text
 
 
 def test_a_file_in_which_no_format_of_its_name_is_registered(monkeypatch):

@@ -1,9 +1,21 @@
-"""Things that register themselves when their module is imported: questions, rules, sections, faces."""
+"""Things that register themselves when their module is imported: questions, rules, sections, faces; and the packages
+that bring more of them.
 
+An installed package names its modules as entry points: of the group `tracekit.questions`, `tracekit.findings` or
+`tracekit.faces`. They are imported where the entries of tracekit itself are.
+"""
+
+import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, TypeVar
+
+from tracekit.errors import PlugInError
 
 Entry = TypeVar("Entry")
+Group = Literal["tracekit.questions", "tracekit.findings", "tracekit.faces"]
+_LOG = logging.getLogger("tracekit")
 
 
 class Registry(Mapping[str, Entry]):
@@ -37,3 +49,28 @@ class Registry(Mapping[str, Entry]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+@lru_cache
+def plug_ins(group: Group) -> Mapping[str, EntryPoint]:
+    """What installed packages add to the group, by name, without importing it."""
+    return {entry_point.name: entry_point for entry_point in entry_points(group=group)}
+
+
+@lru_cache
+def import_plug_ins(group: Group) -> None:
+    """Import what installed packages add to the group, once. What cannot be imported is left out with a warning."""
+    for entry_point in plug_ins(group).values():
+        try:
+            import_plug_in(entry_point)
+        except PlugInError as error:
+            _LOG.warning("%s", error)
+
+
+def import_plug_in(entry_point: EntryPoint) -> None:
+    """Import it. Raises PlugInError whatever happens meanwhile: the code is not ours."""
+    try:
+        entry_point.load()
+    except Exception as error:
+        package = entry_point.dist.name if entry_point.dist is not None else entry_point.module
+        raise PlugInError(package, entry_point.value, f"{type(error).__name__}: {error}") from error

@@ -16,7 +16,7 @@ from tracekit.analyses.event_rows import EventRows
 from tracekit.profile import Profile
 from tracekit.profile.cached import name_of
 from tracekit.profile.recording_words import in_words
-from tracekit.registry import Registry
+from tracekit.registry import Registry, import_plug_ins
 from tracekit.trace.storing.results import recall_table, remember_table
 
 # `absent`: the question does not arise in this variant; `unanswered`: what was recorded cannot answer it.
@@ -77,6 +77,7 @@ def analyses() -> list[Analysis]:
     """All analyses by rank; faces show answers of greater worth first."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
+    import_plug_ins("tracekit.questions")
     return sorted(_registered.values(), key=lambda entry: (entry.rank, entry.name))
 
 

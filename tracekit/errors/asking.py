@@ -46,6 +46,15 @@ class FewTokensError(TracekitError):
         super().__init__(f"No fact fits into {budget} tokens. Give at least --budget-tokens {needed}.")
 
 
+class PlugInError(TracekitError):
+    """A package that adds to tracekit, and cannot be imported."""
+
+    def __init__(self, package: str, module: str, why: str) -> None:
+        super().__init__(
+            f"{named(module)} of the package {named(package)} cannot be imported ({why}): update it, or uninstall it."
+        )
+
+
 class QueryError(TracekitError):
     """A query that DuckDB cannot answer."""
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
-from tracekit.registry import Registry
+from tracekit.registry import Registry, import_plug_in, plug_ins
 
 if TYPE_CHECKING:
     from tracekit.profile import Profile
@@ -95,13 +95,19 @@ def unregister(name: str) -> None:
 def names() -> list[str]:
     """The names of all formats, without importing them."""
     module_names = {module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg}
-    return sorted(module_names | _registered.keys(), key=lambda name: (name != FIRST, name))
+    added = plug_ins("tracekit.faces").keys()
+    return sorted(module_names | _registered.keys() | added, key=lambda name: (name != FIRST, name))
 
 
 def find(name: str) -> Face:
-    """The face of that format. Raises ValueError where the file of that name registers another."""
-    if name not in _registered:
+    """The face of that format. Raises ValueError where the module of that name registers another, and PlugInError
+    where it is another package's and cannot be imported."""
+    entry_point = plug_ins("tracekit.faces").get(name)
+    if name not in _registered and entry_point is not None:
+        import_plug_in(entry_point)
+    elif name not in _registered:
         import_module(f"{__name__}.{name}")
     if name not in _registered:
-        raise ValueError(f"tracekit/faces/{name}.py registers no format {name!r}: give both the same name")
+        module = entry_point.value if entry_point is not None else f"tracekit/faces/{name}.py"
+        raise ValueError(f"{module} registers no format {name!r}: give both the same name")
     return _registered[name]

@@ -21,7 +21,7 @@ from tracekit.findings.diagnosis import Alike, Diagnosis, alike, diagnosis, know
 from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, blamed_events, evidence, table
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
-from tracekit.registry import Registry
+from tracekit.registry import Registry, import_plug_ins
 
 __all__ = [
     "FINDINGS",
@@ -65,6 +65,7 @@ def diagnose(profile: Profile) -> Diagnosis:
     """Apply every rule to a variant and rank the findings; from the cache, where it has them."""
     for module in pkgutil.iter_modules(rules.__path__):
         import_module(f"{rules.__name__}.{module.name}")
+    import_plug_ins("tracekit.findings")
     modules = {look.__module__ for look in _registered.values()}
     return known_diagnosis(profile, modules, lambda: _look(profile))
 

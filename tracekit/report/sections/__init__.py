@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from tracekit.profile.recording_words import has_steps, of_the_recording
+from tracekit.registry import import_plug_ins
 from tracekit.report.blocks import of_the_recording_in
 from tracekit.report.model import Report
 from tracekit.report.section import Section, producers
@@ -22,6 +23,7 @@ def all_sections(report: Report) -> list[Section]:
     for module in pkgutil.iter_modules(__path__):
         if of_study or not module.name.startswith("study_"):
             import_module(f"{__name__}.{module.name}")
+    import_plug_ins("tracekit.questions")
     makers = producers(of_study)
     sections = [_reworded(report, section) for make in makers for section in make(report)]
     worth: dict[str, float] = {}

@@ -1,0 +1,1 @@
+"""What a user's own package adds to tracekit."""

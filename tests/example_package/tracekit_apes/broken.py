@@ -1,0 +1,3 @@
+"""A module that fails."""
+
+raise RuntimeError("no bananas")

@@ -43,7 +43,7 @@ def holds_a_trace(path: Path) -> bool:
     head = bytearray(_LOOKED_AT)
     with Source(path) as source:
         begun = bytes(head[: source.readinto(memoryview(head))])
-    return is_run(begun) or _TRACES_BEGINNING.match(begun) is not None
+    return is_run(begun) or _TRACES_BEGINNING.match(begun) is not None or begun.startswith(b"SQLite format 3\0")
 
 
 def write_content(path: Path, content: str | bytes, overwriting: Overwriting) -> None:

@@ -10,7 +10,7 @@ from tracekit.fleet.one_rank import read_one
 from tracekit.profile import open_subject
 from tracekit.ranks import columns, rank_columns
 from tracekit.report import report
-from tracekit.trace.reading import kineto
+from tracekit.trace import load
 from tracekit.trace.storing import cache
 
 
@@ -34,7 +34,7 @@ def read_nothing(monkeypatch):
     """Fail from now on if a file or its columns are read."""
 
     def refuse():
-        for owner, name in ((kineto, "read"), (cache.Entry, "columns")):
+        for owner, name in ((load, "source_of"), (cache.Entry, "columns")):
             monkeypatch.setattr(owner, name, lambda *_, **__: pytest.fail("it was read again"))
 
     return refuse

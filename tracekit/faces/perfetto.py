@@ -223,6 +223,8 @@ _HEADER = 64 << 20  # bytes in which the list of events must begin
 def export(report: Report, profile: Profile, path: Path) -> None:
     """One variant's trace with our tracks. Raises OutputError if the original cannot be read again."""
     original = profile.trace.path
+    if not profile.trace.source.is_json:
+        raise OutputError(path, f"{original} is not JSON, to which tracks can be added")
     if not original.is_file():
         raise OutputError(path, f"{original} is not a file that can be read again")
     with Source(original) as source, igzip.open(path, "wb", compresslevel=1) as output:

@@ -10,7 +10,7 @@ from tracekit.profile.profile import Profile
 from tracekit.profile.subject import Member
 from tracekit.trace.reading.inputs import STDIN
 
-_ENDINGS = (".tmp", ".gz", ".zst", ".json", ".trace", ".pt")
+_ENDINGS = (".tmp", ".gz", ".zst", ".json", ".trace", ".pt", ".sqlite", ".nsys-rep")
 
 
 def stem(path: Path) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracekit.trace.roles import OPERATOR
 from tracekit.trace.steps import find_iterations
 from tracekit.units import count, duration, many
 
@@ -39,6 +40,11 @@ def why_calls_unknown(trace: "Trace") -> str | None:
     if not census.any(lambda roles: roles.launch | roles.sync_by_name | roles.alloc):
         return "the runtime calls in this trace are not named like those of CUDA or ROCm"
     return None
+
+
+def has_operators(trace: "Trace") -> bool:
+    """Whether operators were recorded, which tell dispatch from Python."""
+    return trace.census.any(lambda roles: (roles.kind == OPERATOR) & ~roles.annotation)
 
 
 def _examine(trace: "Trace") -> Iterator[Limitation]:
@@ -81,6 +87,12 @@ def _examine(trace: "Trace") -> Iterator[Limitation]:
     if why_unknown := why_calls_unknown(trace):
         yield Limitation(
             "calls_unknown", f"{why_unknown[:1].upper()}{why_unknown[1:]}, so launches and syncs cannot be identified."
+        )
+    elif gpu and not has_operators(trace):
+        yield Limitation(
+            "no_operators",
+            "No operators were recorded: what the host does between calls of the runtime counts as Python or dispatch, "
+            "whichever it is.",
         )
     if gpu and trace.threads.main is not None:
         linked = len(trace.links.activities)

@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.trace.model import Trace
-from tracekit.trace.reading import kineto
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.inputs import local
+from tracekit.trace.reading.tables import EVENTS_FILE
 from tracekit.trace.schema import EVENTS
+from tracekit.trace.sources import source_of
 from tracekit.trace.storing import cache
 from tracekit.workspace import workspace_anywhere
 
@@ -42,8 +43,9 @@ def load(
 def _read(path: Path, file: Path, content: str | None, workers: int, watch: ReadWatch | None) -> Trace:
     with workspace_anywhere(cache.home() / "work") as folder:
         tables = _made(folder / "tables") if folder is not None else None
-        reading = kineto.read(file, path, folder=folder, tables=tables, workers=workers, watch=watch)
-        facts = {name: getattr(reading, name) for name in _FACTS}
+        source = source_of(file)
+        reading = source.read(file, path, folder=folder, tables=tables, workers=workers, watch=watch)
+        facts = {**{name: getattr(reading, name) for name in _FACTS}, "source_name": source.name}
         entry = None
         if (
             content is not None
@@ -69,13 +71,13 @@ def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
 
     def events() -> pa.Table:
         try:
-            return entry.columns(kineto.EVENTS_FILE, EVENTS)
+            return entry.columns(EVENTS_FILE, EVENTS)
         except (OSError, pa.ArrowInvalid, KeyError):
             entry.drop()
             return load(path).events
 
     try:
-        facts: dict[str, Any] = {name: entry.facts[name] for name in _FACTS}
+        facts: dict[str, Any] = {name: entry.facts[name] for name in (*_FACTS, "source_name")}
         beside = {name: entry.table(f"{name}.arrow") for name in _TABLES}
         return Trace(path, events, entry=entry, **beside, **facts)
     except (OSError, pa.ArrowInvalid, KeyError, TypeError):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from tracekit.trace.rows import Events, Wanted, parts
 from tracekit.trace.steps import StepTable, find_steps
 from tracekit.trace.storing.cache import Entry
 from tracekit.trace.threads import Threads, find_threads
+
+if TYPE_CHECKING:
+    from tracekit.trace.sources import TraceSource
 
 _ANNOTATED = "annotated-"  # begins the names of what the cache has of a trace whose steps are not to be inferred
 
@@ -53,6 +56,7 @@ class Trace:
     header_lost: bool = False  # the keys before the events were too long to keep
     entry: Entry | None = None  # where the cache has the trace and what was computed from it
     summary: Summary | None = None  # as computed earlier from this very trace
+    source_name: str = "kineto"  # the format of the file; see sources.py
     process: str | None = None  # of a file that merges several, the one whose events these are; see split.py
     infers_steps: bool = False  # whether repeated iterations count as steps if none are annotated
 
@@ -73,6 +77,13 @@ class Trace:
         """The same trace with annotated steps only; without any, all of it is one."""
         entry = replace(self.entry, prefix=f"{self.entry.prefix}{_ANNOTATED}") if self.entry is not None else None
         return replace(self, infers_steps=False, summary=None, entry=entry)
+
+    @property
+    def source(self) -> "TraceSource":
+        """The format of the file, which knows how to look things up in it again."""
+        from tracekit.trace.sources import SOURCES
+
+        return SOURCES[self.source_name]
 
     @cached_property
     def events(self) -> pa.Table:

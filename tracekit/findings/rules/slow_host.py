@@ -16,6 +16,7 @@ from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.verdict import HOST_BOUND
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
+from tracekit.trace.health import has_operators
 from tracekit.units import count, duration, many, ratio
 
 _LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it
@@ -62,6 +63,10 @@ _ADVICE_COMPILED = {
         _COMPILE,
     ),
 }
+_ADVICE_UNKNOWN = (  # where no operators were recorded
+    "Record operators, too, to see what the host does (torch.profiler with ProfilerActivity.CPU, or nsys with "
+    "--pytorch=autograd-nvtx). CUDA graphs save at most {saving} a step, whatever it is."
+)
 # Where most of it passes in what Inductor generated to call its kernels.
 _REGION = re.compile(r"Torch-Compiled Region.*", re.DOTALL)
 _MANY_REGIONS = 3  # a step: forward and a loss may well be compiled apart
@@ -106,6 +111,9 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         advice = _ADVICE_GRAPHS
     elif wrapped >= _MOSTLY * idle and not replays:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
+    term = _TERMS[name]
+    if not has_operators(profile.trace):
+        term, advice = "Host-bound", _ADVICE_UNKNOWN
     outside = "graph breaks, losses, the optimizer" if one_by_one.optimizer_steps(profile) else "graph breaks, losses"
     advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
     gaps = mean.parts["gpu_gap"]
@@ -118,7 +126,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     idles = "Apart from what other findings cover, the GPU idles for" if partial else "The GPU idles"
     yield Finding(
         name,
-        f"{_TERMS[name]}: the host is too slow{line_at}",
+        f"{term}: the host is too slow{line_at}",
         why=f"{idles} {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step: "
         f"{_parts(profile, is_claimed, mean.step_ns)}{_costliest_operators(profile, culprits)}"
         f"{_of_wrappers(profile, wrapped, idle)}. {_launches(profile)}.",

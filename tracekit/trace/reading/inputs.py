@@ -14,7 +14,7 @@ from tracekit.workspace import workspace_anywhere
 
 STDIN = "-"
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}", re.IGNORECASE)  # Path makes one slash of two
-_TRACE = re.compile(r".*\.json(?:\.gz|\.zst|\.tmp)*", re.IGNORECASE)
+_TRACE = re.compile(r".*\.(?:json(?:\.gz|\.zst|\.tmp)*|sqlite)", re.IGNORECASE)
 
 
 def is_address(path: Path) -> bool:

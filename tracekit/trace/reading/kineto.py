@@ -9,7 +9,6 @@ in order here, once: time is cut so that about `ROWS` events start between two c
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,31 +20,9 @@ from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import valid, values
 from tracekit.trace.reading import event_details
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
-from tracekit.trace.schema import EVENTS, TRACKS, category
-from tracekit.trace.storing import cache
-from tracekit.trace.storing.column_file import ColumnFile, Piece, in_memory
-
-EVENTS_FILE = "events.columns"
-_SMALL = 1 << 14  # rows that are not worth a file: 1.5 MB
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a file held: its tables, its other top-level keys, and what could not be read."""
-
-    events: pa.Table
-    tracks: pa.Table
-    communications: pa.Table
-    notes: pa.Table
-    meta: dict[str, Any]
-    bytes_read: int
-    lost: int
-    mended: int
-    cut_short: str | None  # why the file ends before its events do
-    in_order: bool  # whether a file that was cut holds its events in order of time
-    header_lost: bool  # whether the keys before the events were too long
-    damage: str | None  # what is wrong with the archive it is packed in
-    file: Path | None  # the events as an Arrow file, if they are stored as one
+from tracekit.trace.reading.tables import Reading, joined, stored
+from tracekit.trace.schema import TRACKS, category
+from tracekit.trace.storing.column_file import Piece
 
 
 def read(
@@ -75,7 +52,8 @@ def read(
     if converted.rest is None:
         cut_short = converted.damage or "the text ends inside the list of events"
     tracks, dictionaries, pieces = _joined(converted)
-    events, file = _stored(pieces, dictionaries, converted, tables)
+    rows = sum(len(converted.batch(k)) for k in range(len(converted.order)))
+    events, file = stored(pieces, dictionaries, rows, converted.bytes_read, tables)
     return Reading(
         events=events,
         tracks=tracks,
@@ -111,8 +89,8 @@ class _Numbering:
         return np.array([self.rows.setdefault(key, len(self.rows)) for key in keys], np.int32)
 
 
-def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Iterator[list[Piece]]]:
-    """The tracks, the labels behind the numbers, and the events in order of time."""
+def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Callable[[], Iterator[list[Piece]]]]:
+    """The tracks, the labels behind the numbers, and what yields the events in order of time."""
     cats, names, tracks = _Numbering(), _Numbering(), _Numbering()
     maps = [
         (
@@ -132,30 +110,11 @@ def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Iterator[li
             pieces[where] = Piece(numbers[codes] if len(numbers) else codes)
         return pieces
 
-    return _tracks(converted, tracks), dictionaries, in_order(converted.batch, columns, len(converted.order))
+    return _tracks(converted, tracks), dictionaries, lambda: in_order(converted.batch, columns, len(converted.order))
 
 
 def _known(column: pa.Array) -> Bools | None:
     return valid(column) if column.null_count else None
-
-
-def _stored(
-    pieces: Iterator[list[Piece]], dictionaries: list[pa.Array], converted: Converted, folder: Path | None
-) -> tuple[pa.Table, Path | None]:
-    """The events; in a file, if they are many or worth keeping and there is a folder for it."""
-    rows = sum(len(converted.batch(k)) for k in range(len(converted.order)))
-    if not rows:  # only events of other kinds
-        return EVENTS.empty_table(), None
-    if folder is not None and (rows > _SMALL or converted.bytes_read >= cache.WORTH_BYTES):
-        file = folder / EVENTS_FILE
-        try:
-            columns = ColumnFile(file, EVENTS, rows)
-            for piece in pieces:
-                columns.add(piece)
-            return columns.close(dictionaries), file
-        except OSError:  # a disk that is full
-            pieces = _joined(converted)[2]
-    return in_memory(joined(list(pieces)), EVENTS, dictionaries), None
 
 
 def _in_order(converted: Converted) -> bool:
@@ -245,13 +204,6 @@ def in_order(batch: Batch, columns: Columns, count: int, rows: int = ROWS) -> It
             yield _sorted(joined(taken))
 
 
-def joined(parts: list[list[Piece]]) -> list[Piece]:
-    """Pieces of the same columns, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    return [_joined_pieces(list(column)) for column in zip(*parts, strict=True)]
-
-
 def _looked_at(batch: Batch, count: int, rows: int) -> tuple[Ints, Ints]:
     """The first start of every batch, and the moments at which to cut time."""
     lows, seen = np.zeros(count, np.int64), []
@@ -267,14 +219,6 @@ def _looked_at(batch: Batch, count: int, rows: int) -> tuple[Ints, Ints]:
 
 def _starts(batch: pa.RecordBatch) -> Ints:
     return values(batch.column(0))
-
-
-def _joined_pieces(pieces: list[Piece]) -> Piece:
-    values = np.concatenate([piece.values for piece in pieces])
-    if all(piece.valid is None for piece in pieces):
-        return Piece(values)
-    known = [np.ones(len(piece.values), bool) if piece.valid is None else piece.valid for piece in pieces]
-    return Piece(values, np.concatenate(known))
 
 
 def _sorted(pieces: list[Piece]) -> list[Piece]:

@@ -1,0 +1,182 @@
+"""Reads a Kineto file a second time: the arguments of some events, and allocations."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from tracekit.errors import TracekitError
+from tracekit.intervals import Ints
+from tracekit.trace.model import Trace
+from tracekit.trace.reading import exact
+from tracekit.trace.reading.chunks import Chunks, NoEventsError
+from tracekit.trace.reading.event import NOTHING, value_of
+from tracekit.trace.reading.source import Source
+from tracekit.trace.rereading import Arguments, MemoryEvents
+
+T = TypeVar("T")
+
+
+def events_again(path: Path, decoder: msgspec.json.Decoder[list[T]], wanted: Sequence[bytes]) -> Iterator[list[T]]:
+    """The events of the file, some at a time, without those of damaged chunks and of chunks that lack all these bytes.
+
+    A file that no longer exists, such as that of a trace read from a pipe, has no events.
+    """
+    with suppress(NoEventsError, TracekitError), Source(path) as source:
+        chunks = Chunks(source)
+        for chunk in chunks:
+            text = bytes(chunk)
+            yield _decoded(decoder, text) if any(each in text for each in wanted) else []
+        yield _decoded(decoder, _list_in(chunks.tail))
+
+
+def _decoded(decoder: msgspec.json.Decoder[list[T]], chunk: bytes) -> list[T]:
+    try:
+        return decoder.decode(chunk)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return []
+
+
+def _list_in(tail: bytes) -> bytes:
+    """The list of events at the beginning of a file's last bytes, after the bracket or the comma before them."""
+    text = "[" + tail.decode("utf-8", "replace")[1:]
+    try:
+        _, end = json.JSONDecoder(strict=False).raw_decode(text)
+    except (ValueError, RecursionError):
+        return b""
+    return text[:end].encode()
+
+
+class _EventWithArguments(msgspec.Struct, gc=False):
+    name: msgspec.Raw = NOTHING
+    ts: msgspec.Raw = NOTHING
+    args: Arguments | None = None
+
+
+_EVENTS_WITH_ARGUMENTS = msgspec.json.Decoder(list[_EventWithArguments])
+
+
+def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
+    """What was recorded about these events, by row, without events that have no record. Takes one pass over the file.
+
+    Nothing is known if the file no longer exists, such as that of a trace read from a pipe.
+    """
+    wanted = {(int(trace.ts_ns[row]), trace.names[trace.name_codes[row]]): row for row in np.unique(rows).tolist()}
+    times = np.unique(trace.ts_ns[rows])
+    known: dict[int, Arguments] = {}
+    left = len(wanted)
+    for events in events_again(trace.path, _EVENTS_WITH_ARGUMENTS, _beginnings(times)):
+        starts, is_time = exact.from_texts([each.ts for each in events])
+        for k in np.flatnonzero(is_time & np.isin(starts, times)).tolist():
+            row = wanted.pop((int(starts[k]), str(value_of(events[k].name))), None)
+            if row is not None and (args := events[k].args) is not None:
+                known[row] = args
+        if len(wanted) == 0 < left:
+            break
+    return known
+
+
+def _beginnings(times: Ints) -> list[bytes]:
+    """The possible first characters of a start, as text; a chunk that contains none of them need not be decoded."""
+    if not len(times) or times[0] < 1000:
+        return [b""]
+    first, last = int(times[0]) // 1000 - 1, int(times[-1]) // 1000 + 1  # whole µs, as they are written
+    dropped = len(str(last - first))
+    if len(str(first)) != len(str(last)) or len(str(first)) <= dropped:
+        return [b""]
+    return [str(each).encode() for each in range(first // 10**dropped, last // 10**dropped + 1)]
+
+
+_NAME = "[memory]"
+_DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps"}  # c10/core/DeviceType.h
+_MOST_BYTES = 1 << 60  # sums of as many events as a file holds fit an int64
+_UNKNOWN = -1
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    address: int | float | str | None = msgspec.field(default=None, name="Addr")
+    bytes: int | float | str | None = msgspec.field(default=None, name="Bytes")
+    allocated: int | float | str | None = msgspec.field(default=None, name="Total Allocated")
+    reserved: int | float | str | None = msgspec.field(default=None, name="Total Reserved")
+    kind: int | float | str | None = msgspec.field(default=None, name="Device Type")
+    device: int | float | str | None = msgspec.field(default=None, name="Device Id")
+
+
+class _MemoryInstant(msgspec.Struct, gc=False):
+    name: msgspec.Raw = NOTHING
+    ts: msgspec.Raw = NOTHING
+    pid: msgspec.Raw = NOTHING
+    tid: msgspec.Raw = NOTHING
+    args: msgspec.Raw = NOTHING
+
+
+_MEMORY_INSTANTS = msgspec.json.Decoder(list[_MemoryInstant])
+_ARGUMENTS = msgspec.json.Decoder(_Arguments)
+
+
+def memory_events(trace: Trace) -> list[MemoryEvents]:
+    """The allocations of each device that has any; none if the trace was recorded without `profile_memory`."""
+    tracks = {
+        (pid, tid): row
+        for row, (pid, tid) in enumerate(
+            zip(trace.tracks["pid"].to_pylist(), trace.tracks["tid"].to_pylist(), strict=True)
+        )
+    }
+    times: list[Ints] = []
+    rows: list[tuple[int, int, int, int, int, int, int]] = []
+    for events in events_again(trace.path, _MEMORY_INSTANTS, [_NAME.encode()]):
+        chosen = [event for event in events if bytes(event.name) == b'"[memory]"']
+        starts, known = exact.from_texts([event.ts for event in chosen])
+        read = [_row(event, tracks) for event in chosen]
+        whole = [at for at, row in enumerate(read) if row is not None and known[at]]
+        times.append(starts[whole])
+        rows += [row for at in whole if (row := read[at]) is not None]
+    if not rows:
+        return []
+    table = np.array(rows, np.int64)
+    ts = np.concatenate(times)
+    order = np.argsort(ts, kind="stable")  # those of one moment in the order of the file
+    ts, table = ts[order], table[order]
+    devices = np.unique(table[:, :2], axis=0)
+    return [_of_device(ts, table, int(kind), int(number)) for kind, number in devices.tolist()]
+
+
+def _of_device(ts: Ints, table: Ints, kind: int, number: int) -> MemoryEvents:
+    mask = (table[:, 0] == kind) & (table[:, 1] == number)
+    name = _DEVICES.get(kind, f"device type {kind}")
+    return MemoryEvents(name if number < 0 else f"{name}:{number}", ts[mask], *table[mask, 2:].T)
+
+
+def _row(event: _MemoryInstant, tracks: dict[tuple[str, str], int]) -> tuple[int, int, int, int, int, int, int] | None:
+    """Device type, its number, bytes, address, what is allocated and reserved in total, and the track."""
+    try:
+        given = _ARGUMENTS.decode(event.args)
+        thread = tuple(str(msgspec.json.decode(each)) for each in (event.pid, event.tid))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    size = _whole(given.bytes)
+    if size is None or not -_MOST_BYTES < size < _MOST_BYTES:
+        return None
+    return (
+        _bounded(given.kind),
+        _bounded(given.device),
+        size,
+        _bounded(given.address),
+        _bounded(given.allocated),
+        _bounded(given.reserved),
+        tracks.get((thread[0], thread[1]), _UNKNOWN),
+    )
+
+
+def _bounded(given: object) -> int:
+    """A number that fits a column; -1 if there is none."""
+    number = _whole(given)
+    return number if number is not None and 0 <= number < 1 << 62 else _UNKNOWN
+
+
+def _whole(given: object) -> int | None:
+    return given if isinstance(given, int) and not isinstance(given, bool) else None

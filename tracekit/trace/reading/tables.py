@@ -1,0 +1,75 @@
+"""What reading a file yields, whatever its format: tables, facts about the file, and where the events are stored."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tracekit.trace.schema import EVENTS
+from tracekit.trace.storing import cache
+from tracekit.trace.storing.column_file import ColumnFile, Piece, in_memory
+
+EVENTS_FILE = "events.columns"
+_SMALL = 1 << 14  # rows that are not worth a file: 1.5 MB
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a file held: its tables, its other top-level keys, and what could not be read."""
+
+    events: pa.Table
+    tracks: pa.Table
+    communications: pa.Table
+    notes: pa.Table
+    meta: dict[str, Any]
+    bytes_read: int
+    lost: int
+    mended: int
+    cut_short: str | None  # why the file ends before its events do
+    in_order: bool  # whether a file that was cut holds its events in order of time
+    header_lost: bool  # whether the keys before the events were too long
+    damage: str | None  # what is wrong with the archive it is packed in
+    file: Path | None  # the events as an Arrow file, if they are stored as one
+
+
+def stored(
+    pieces: Callable[[], Iterator[list[Piece]]],
+    dictionaries: list[pa.Array],
+    rows: int,
+    bytes_read: int,
+    folder: Path | None,
+) -> tuple[pa.Table, Path | None]:
+    """The events; in a file, if they are many or worth keeping and there is a folder for it.
+
+    `pieces` yields their columns some rows at a time, in order of time, and starts anew at each call.
+    """
+    if not rows:  # only events of other kinds
+        return EVENTS.empty_table(), None
+    if folder is not None and (rows > _SMALL or bytes_read >= cache.WORTH_BYTES):
+        file = folder / EVENTS_FILE
+        try:
+            columns = ColumnFile(file, EVENTS, rows)
+            for piece in pieces():
+                columns.add(piece)
+            return columns.close(dictionaries), file
+        except OSError:  # a disk that is full
+            pass
+    return in_memory(joined(list(pieces())), EVENTS, dictionaries), None
+
+
+def joined(parts: list[list[Piece]]) -> list[Piece]:
+    """Pieces of the same columns, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return [_joined_pieces(list(column)) for column in zip(*parts, strict=True)]
+
+
+def _joined_pieces(pieces: list[Piece]) -> Piece:
+    values = np.concatenate([piece.values for piece in pieces])
+    if all(piece.valid is None for piece in pieces):
+        return Piece(values)
+    known = [np.ones(len(piece.values), bool) if piece.valid is None else piece.valid for piece in pieces]
+    return Piece(values, np.concatenate(known))

@@ -8,11 +8,10 @@ Times are ns already.
 """
 
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,9 @@ from tracekit.trace.reading.event_details import table_of_communications, table_
 from tracekit.trace.reading.tables import Reading, stored
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS
 from tracekit.trace.storing.column_file import Piece
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _SQLITE = b"SQLite format 3\0"
 _REPORTS = (".nsys-rep", ".qdrep")
@@ -75,6 +77,8 @@ def read(
     if path.suffix in _REPORTS:
         command = f"nsys export --type sqlite {path.name}"
         raise NotATraceError(shown, f"it is a report of Nsight Systems, which `{command}` makes readable")
+    import sqlite3
+
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -148,7 +152,7 @@ def _columns(rows: list[_Row], numbers: dict[tuple[str, str], int]) -> tuple[lis
 class _Export:
     """The tables of an export; `lost` counts the events that make no sense, once all have been read."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: "sqlite3.Connection") -> None:
         self._connection = connection
         self.lost = 0
         names = [str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

@@ -36,8 +36,8 @@ class Held(Reading):
         super().opening(path)
         self.watch(Seen(done=1 << 20, size=1 << 22, events=12_000, packed=False))
 
-    def watch(self, seen: Seen) -> None:
-        super().watch(seen)
+    def watch(self, progress: Seen) -> None:
+        super().watch(progress)
         if len(self.files) == self._number:
             self.may_go_on.wait(60)
 

@@ -83,7 +83,7 @@ def bucket_table(report: Report, view: str) -> BucketTable:
     """The table of one view; it has no lines if no variant can answer."""
     numbers = of_view(report, view)
     if numbers is not None:
-        return shown(numbers)
+        return table_of(numbers)
     unanswered = {profile.name: sanitize(profile.why_unanswered(view)) for profile in report.profiles}
     return BucketTable(view, TITLES[view], "", [], report.baseline.name, [], unanswered)
 
@@ -93,15 +93,15 @@ def of_steps(report: Report, view: str, first: int, last: int) -> BucketTable:
     numbers = of_view(report, view)
     means: dict[str, dict[str, float]] = {}
     for profile in report.profiles:
-        of = profile.views[view]
-        inside = [first <= number <= last for number in profile.trace.steps.number]
-        rows = of.totals[of.known & np.array(inside, bool)]
+        profile_view = profile.views[view]
+        in_range = [first <= number <= last for number in profile.trace.steps.number]
+        rows = profile_view.totals[profile_view.known & np.array(in_range, bool)]
         if len(rows):
-            means[profile.name] = dict(zip(of.keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True))
-    chosen = breakdown(view, TITLES[view], every_part(view), means=means, baselines=report.baselines)
-    if numbers is None or chosen is None:
+            means[profile.name] = dict(zip(profile_view.keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True))
+    breakdown_of_steps = breakdown(view, TITLES[view], every_part(view), means=means, baselines=report.baselines)
+    if numbers is None or breakdown_of_steps is None:
         return BucketTable(view, TITLES[view], "", [], report.baseline.name, [], {})
-    return shown(chosen)
+    return table_of(breakdown_of_steps)
 
 
 def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
@@ -111,7 +111,7 @@ def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
     """
     columns: dict[pa.Field, list[str]] = {
         column("bucket", pa.string(), "where the time of a step goes", role="name"): [
-            each.label for each in numbers.lines
+            line.label for line in numbers.lines
         ]
     }
     keys: dict[pa.Field, list[int]] = {}
@@ -125,7 +125,7 @@ def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
         texts = [f"{share.value} {share.share:>7}" for share in shares]
         add(name, "mean per counted step, and its share of the step", texts, [share.thousandths for share in shares])
     compared = [*numbers.lines[-1].changes] if numbers.lines else []
-    around: Role = "figure" if len(compared) == 1 else "detail"  # of several, only for the row under the cursor
+    interval_role: Role = "figure" if len(compared) == 1 else "detail"  # of several, only for the row under the cursor
     for name in compared:
         changes = [line.changes[name] for line in numbers.lines]
         values = [change.thousandths for change in changes]
@@ -138,20 +138,20 @@ def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
         rests = numbers.rests_on[name]
         title = rests if len(compared) == 1 else f"{name}, {rests}"
         meaning = "its interval over the pairs, or what speaks against the difference"
-        add(title, meaning, [change.certainty for change in changes], values, around)
+        add(title, meaning, [change.certainty for change in changes], values, interval_role)
     fields = [*columns, *keys]
-    arrays = [pa.array(values, each.type) for each, values in (columns | keys).items()]
+    arrays = [pa.array(values, field.type) for field, values in (columns | keys).items()]
     return Sheet(
         "buckets",
         pa.Table.from_arrays(arrays, schema=pa.schema(fields)),
         enter=enter,
         marks={row: (line.mark, line.colour) for row, line in enumerate(numbers.lines) if line.mark},
-        sort_keys={each.name: f"{each.name} in thousandths" for each in fields[1 : len(columns)]},
+        sort_keys={field.name: f"{field.name} in thousandths" for field in fields[1 : len(columns)]},
         variants=tuple(numbers.names),
     )
 
 
-def shown(numbers: Breakdown) -> BucketTable:
+def table_of(numbers: Breakdown) -> BucketTable:
     """Convert a breakdown of the report to the form that screens show."""
     return BucketTable(
         view=numbers.name,
@@ -250,6 +250,6 @@ def _bar(numbers: BucketTable, total: BucketLine, name: str, width: int, longest
     return Bar(name, segments, f"{total.shares[name].value} {numbers.unit}")
 
 
-def apportion(parts: list[int], width: int, whole: int) -> list[int]:
+def apportion(parts: list[int], width: int, total: int) -> list[int]:
     """The cells of each part if `whole` takes `width` cells."""
-    return apportioned([Fraction(part * width, whole) for part in parts])
+    return apportioned([Fraction(part * width, total) for part in parts])

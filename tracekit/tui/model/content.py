@@ -14,7 +14,7 @@ from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Tab
 from tracekit.report.breakdown import Breakdown
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
-from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, shown
+from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, table_of
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
@@ -107,7 +107,7 @@ def words(opened: Opened, selection: Selection, chapter: str) -> tuple[Piece, ..
     if any(facet.kind != "variant" for facet in selection.facets):
         return ()
     opened = opened.narrowed(selection)
-    return tuple(prose(*block.lines, tone="quiet", title=of) for of, block in opened.sentences(chapter))
+    return tuple(prose(*block.lines, tone="quiet", title=subject) for subject, block in opened.sentences(chapter))
 
 
 def of_all_steps(selection: Selection) -> tuple[Piece, ...]:
@@ -121,8 +121,8 @@ def to_source(sheet: Sheet, selection: Selection) -> Sheet:
     """The same sheet, in which Enter on a row that names a line shows that line."""
 
     def enter(row: int) -> Selection | None:
-        at = sheet.index_of(row)
-        place = place_in(sheet, at) if at is not None else None
+        index = sheet.index_of(row)
+        place = place_in(sheet, index) if index is not None else None
         if place is None:
             return None
         label = f"{PurePath(place.file).name}:{place.line}"
@@ -149,7 +149,7 @@ def _(block: Notes, title: str = "") -> tuple[Piece, ...]:
 
 @pieces_of.register
 def _(block: Breakdown, title: str = "") -> tuple[Piece, ...]:
-    numbers = shown(block)
+    numbers = table_of(block)
     return (numbers, bucket_sheet(numbers))
 
 
@@ -183,8 +183,8 @@ def records(rows: pa.Table) -> pa.Table:
     names = texts(rows[first.name].to_pylist(), first, None)
     numbers = [names[:k].count(name) for k, name in enumerate(names)]
     names = [f"{name} ({number + 1})" if number else name for name, number in zip(names, numbers, strict=True)]
-    columns: Sequence[list[str]] = [[heading(each) for each in fields]]
-    values = [texts(rows[each.name].to_pylist(), each, None) for each in fields]
+    columns: Sequence[list[str]] = [[heading(field) for field in fields]]
+    values = [texts(rows[field.name].to_pylist(), field, None) for field in fields]
     columns = [*columns, *([row[k] for row in values] for k in range(len(names)))]
     kinds = [pa.field("of each", pa.string()), *(pa.field(name, pa.string()) for name in names)]
     return pa.Table.from_arrays([pa.array(values, pa.string()) for values in columns], schema=pa.schema(kinds))

@@ -52,16 +52,20 @@ def findings_sheet(opened: Opened, selection: Selection) -> Sheet:
     return Sheet("findings", pa.Table.from_pylist(rows, schema=_FINDINGS), enter=enter, cards=(*cards,))
 
 
-def _card(of: dict[str, Finding], several: bool) -> Card:
-    first = next(iter(of.values()))
+def _card(by_variant: dict[str, Finding], several: bool) -> Card:
+    first = next(iter(by_variant.values()))
     figures = tuple(
         (
             duration(finding.cost_ns) if finding.cost_ns is not None else "",
             percent(finding.share) if finding.share is not None else "",
             *([sanitize(name)] if several else []),
         )
-        for name, finding in of.items()
+        for name, finding in by_variant.items()
     )
-    whose = f"{next(iter(of))}: " if len(of) > 1 and len({finding.why for finding in of.values()}) > 1 else ""
-    parts = (f"→ {first.advice}" if first.advice else "", f"{whose}{first.why}" if first.why else "")
+    variant_prefix = (
+        f"{next(iter(by_variant))}: "
+        if len(by_variant) > 1 and len({finding.why for finding in by_variant.values()}) > 1
+        else ""
+    )
+    parts = (f"→ {first.advice}" if first.advice else "", f"{variant_prefix}{first.why}" if first.why else "")
     return Card(figures, sanitize(first.headline), tuple(sanitize(part, 2000) for part in parts if part))

@@ -27,7 +27,7 @@ def joined(
     first = next(iter(tables.values()))
     fields = [first.schema.field(key) for key in keys]
     columns: list[list[Any]] = [[key[k] for key in rows] for k in range(len(keys))]
-    values = {name: [_value(of, name, value) for of in rows.values()] for name in tables}
+    values = {name: [_value(by_variant, name, value) for by_variant in rows.values()] for name in tables}
     is_alone = len(tables) == 1  # its name is above the table
     for name in tables:
         meaning = metadata(first.schema.field(value), "comment")
@@ -37,16 +37,21 @@ def joined(
         base = baselines.get(name)
         if base is not None and base in tables and base != name:
             fields.append(column(f"{DELTA} {name}_ns", pa.float64(), f"against {base}", "ns", title=f"{DELTA} {name}"))
-            columns.append([_less(ours, theirs) for ours, theirs in zip(values[name], values[base], strict=True)])
+            columns.append(
+                [
+                    _difference(variant_ns, baseline_ns)
+                    for variant_ns, baseline_ns in zip(values[name], values[base], strict=True)
+                ]
+            )
     for name in tables:
         meaning = metadata(first.schema.field(number), "comment")
         fields.append(column(f"n {name}", pa.float64(), meaning, title="n" if is_alone else f"n {name}"))
-        columns.append([_value(of, name, number) for of in rows.values()])
+        columns.append([_value(by_variant, name, number) for by_variant in rows.values()])
     if all(place in first.schema.names for place in _LINE):
-        costliest = [max(of.values(), key=lambda row: row[value] or 0.0) for of in rows.values()]
+        costliest = [max(by_variant.values(), key=lambda row: row[value] or 0.0) for by_variant in rows.values()]
         fields += [first.schema.field(place) for place in _LINE]
         columns += [[row[place] for row in costliest] for place in _LINE]
-    arrays = [pa.array(values, each.type) for values, each in zip(columns, fields, strict=True)]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -55,13 +60,13 @@ def deltas(table: pa.Table) -> list[str]:
     return [name for name in table.column_names if name.startswith(DELTA)]
 
 
-def _value(of: Mapping[str, dict[str, Any]], name: str, column_name: str) -> float | None:
+def _value(by_variant: Mapping[str, dict[str, Any]], name: str, column_name: str) -> float | None:
     """The value of a variant: 0 if it has no such row, null if its row has no answer."""
-    if name not in of:
+    if name not in by_variant:
         return 0.0
-    value = of[name][column_name]
+    value = by_variant[name][column_name]
     return None if value is None else float(value)
 
 
-def _less(ours: float | None, theirs: float | None) -> float | None:
-    return None if ours is None or theirs is None else ours - theirs
+def _difference(variant_ns: float | None, baseline_ns: float | None) -> float | None:
+    return None if variant_ns is None or baseline_ns is None else variant_ns - baseline_ns

@@ -62,8 +62,8 @@ class Navigation:
     def beside(self, way: int) -> Selection:
         """The same selection in the next or the previous listed pane, wrapping around at the ends."""
         names = [pane.name for pane in self.listed]
-        at = names.index(self.now.pane) if self.now.pane in names else 0
-        return self.now.at(names[(at + way) % len(names)])
+        position = names.index(self.now.pane) if self.now.pane in names else 0
+        return self.now.at(names[(position + way) % len(names)])
 
     def open(self, opened: Opened) -> bool:
         """Show this from now on, with the same selection if it still exists; False if no pane needs to be queried."""
@@ -156,8 +156,8 @@ class Navigation:
     @property
     def path(self) -> list[str]:
         """The narrowings in words; without any, the title of a pane that only Enter leads to."""
-        chosen = [facet.label for facet in self.now.facets]
-        return [*chosen, self.pane.title] if not self.pane.is_listed and not chosen else chosen
+        labels = [facet.label for facet in self.now.facets]
+        return [*labels, self.pane.title] if not self.pane.is_listed and not labels else labels
 
     def whose_time(self, width: int) -> str:
         """Which view is shown, and compared with which variant, for a screen of that width."""

@@ -43,19 +43,21 @@ def on_timeline(opened: Opened, now: Selection, sheet: Sheet, index: int) -> Sel
     if isinstance(target, Selection) and target.pane == "timeline":
         return target
     values = {name: sheet.table[name][row].as_py() for name in sheet.table.column_names}
-    variant = values.get("variant") or sheet.of
-    profiles = _recordings(opened, [each for each in opened.chosen(now) if variant in ("", each.name)], values)
+    variant = values.get("variant") or sheet.variant
+    profiles = _recordings(
+        opened, [profile for profile in opened.profiles_of(now) if variant in ("", profile.name)], values
+    )
     try:
-        shown = _by_itself(opened, now, profiles, values)
+        destination = _by_itself(opened, now, profiles, values)
         for narrowed in (target, _narrower(now, values)):
-            if shown is None and isinstance(narrowed, Selection):
-                shown = _longest_of(opened, now, narrowed, profiles)
-        if shown is None and (place := place_in(sheet, index)) is not None:
+            if destination is None and isinstance(narrowed, Selection):
+                destination = _longest_of(opened, now, narrowed, profiles)
+        if destination is None and (place := place_in(sheet, index)) is not None:
             narrowed = now.narrowed("line", (place.file, place.line), f"{PurePath(place.file).name}:{place.line}")
-            shown = _longest_of(opened, now, narrowed, profiles)
+            destination = _longest_of(opened, now, narrowed, profiles)
     except TracekitError:  # the recording of the lines, for example, is gone
         return None
-    return shown
+    return destination
 
 
 def leading_on(sheet: Sheet, selection: Selection) -> Sheet:
@@ -63,25 +65,27 @@ def leading_on(sheet: Sheet, selection: Selection) -> Sheet:
     what it names on the timeline.
     """
     to_line, columns = to_source(sheet, selection).enter, {*sheet.table.column_names}
-    named = [name for name in ("gap_ns", "event", "step", "rank", "kind", "phase", *_NAMES) if name in columns]
+    naming_columns = [name for name in ("gap_ns", "event", "step", "rank", "kind", "phase", *_NAMES) if name in columns]
     is_of_owner = bool(sheet.fields) and sheet.fields[0].name in ("phase", "library", "stage")
 
     def enter(row: int) -> Destination:
         if is_of_owner:
             return _narrower(selection, {sheet.fields[0].name: sheet.table[sheet.fields[0].name][row].as_py()})
-        return to_line(row) or (ON_TIMELINE if any(sheet.table[name][row].is_valid for name in named) else None)
+        return to_line(row) or (
+            ON_TIMELINE if any(sheet.table[name][row].is_valid for name in naming_columns) else None
+        )
 
     return replace(sheet, enter=enter)
 
 
 def _recordings(opened: Opened, profiles: list[Profile], values: Mapping[str, Any]) -> list[Profile]:
     """The recordings that a row is of: those of the variants, of the rank that it names, or of the first steps."""
-    found: list[Profile | None] = [*profiles]
+    recordings: list[Profile | None] = [*profiles]
     if isinstance(rank := values.get("rank"), int):
-        found = [opened.of_rank(profile, rank) for profile in profiles]
+        recordings = [opened.of_rank(profile, rank) for profile in profiles]
     if values.get("trace") == "cold":
-        found = [opened.cold(profile) for profile in profiles]
-    return [each for each in found if each is not None]
+        recordings = [opened.cold(profile) for profile in profiles]
+    return [recording for recording in recordings if recording is not None]
 
 
 def _narrower(now: Selection, values: Mapping[str, Any]) -> Selection | None:
@@ -112,7 +116,7 @@ def _by_itself(opened: Opened, now: Selection, profiles: list[Profile], values: 
             now, ((profile, _collectives(profile, values)) for profile in profiles)
         )
     if any(values.get(name) for name in _NAMES):
-        return _longest(now, ((profile, _named(profile, now, values)) for profile in profiles))
+        return _longest(now, ((profile, _events_named(profile, now, values)) for profile in profiles))
     if isinstance(step := values.get("step"), int):
         return now.without("event", "moment").narrowed("steps", (step, step), f"step {step}", "timeline")
     return None
@@ -120,7 +124,9 @@ def _by_itself(opened: Opened, now: Selection, profiles: list[Profile], values: 
 
 def _late(opened: Opened, now: Selection, profiles: list[Profile], values: Mapping[str, Any]) -> Selection | None:
     """The timeline at the longest stretch of the bucket that makes a rank late."""
-    bucket = next((each for each in BUCKETS.values() if values.get("because") in (each.key, each.label)), None)
+    bucket = next(
+        (candidate for candidate in BUCKETS.values() if values.get("because") in (candidate.key, candidate.label)), None
+    )
     if bucket is None:
         return None
     narrowed = now.narrowed("bucket", bucket.key, bucket.label)
@@ -132,18 +138,18 @@ def _late(opened: Opened, now: Selection, profiles: list[Profile], values: Mappi
 def _collectives(profile: Profile, values: Mapping[str, Any]) -> Ints:
     """The collectives of a rank that a row means, as far as it says which."""
     calls = rank_columns(profile, profile.captures[0].rank).calls
-    chosen = np.ones(len(calls), bool)
+    is_meant = np.ones(len(calls), bool)
     for name in ("kind", "group", "ranks", "step", "seq", "bytes"):
         if values.get(name) is not None:
-            fits = chosen & np.array([each == values[name] for each in calls[name].to_pylist()], bool)
-            chosen = fits if fits.any() else chosen
+            fits = is_meant & np.array([cell == values[name] for cell in calls[name].to_pylist()], bool)
+            is_meant = fits if fits.any() else is_meant
     base, trace = profile.trace.base_ns, profile.trace
-    start, end = (calls[name].to_numpy()[chosen] - base for name in ("start_ns", "end_ns"))
+    start, end = (calls[name].to_numpy()[is_meant] - base for name in ("start_ns", "end_ns"))
     rows = np.flatnonzero(np.isin(trace.ts_ns, start))
     return rows[np.isin(trace.ts_ns[rows] + trace.dur_ns[rows], end)]
 
 
-def _named(profile: Profile, now: Selection, values: Mapping[str, Any]) -> Ints:
+def _events_named(profile: Profile, now: Selection, values: Mapping[str, Any]) -> Ints:
     """The events that the row's names mean, in its step if it has one, else in the steps that count."""
     trace, steps = profile.trace, steps_of(profile, now)
     if isinstance(step := values.get("step"), int):
@@ -154,26 +160,29 @@ def _named(profile: Profile, now: Selection, values: Mapping[str, Any]) -> Ints:
         rows = rows[trace.name_codes[trace.operators.of(rows)] == name_code(profile, values["operator"])]
     if values.get("file") and values.get("line"):
         line = now.narrowed("line", (values["file"], values["line"]), "")
-        rows = _some(rows, of_owner(profile, rows, line))
-    return _some(rows, in_steps(steps, trace.steps.of(trace.ts_ns[rows])))
+        rows = _subset_or_all(rows, of_owner(profile, rows, line))
+    return _subset_or_all(rows, in_steps(steps, trace.steps.of(trace.ts_ns[rows])))
 
 
-def _some(rows: Ints, chosen: Bools) -> Ints:
-    """The chosen rows, or all where that would leave none."""
-    return rows[chosen] if chosen.any() else rows
+def _subset_or_all(rows: Ints, mask: Bools) -> Ints:
+    """The rows of the mask, or all where that would leave none."""
+    return rows[mask] if mask.any() else rows
 
 
 def _longest_of(opened: Opened, now: Selection, narrowed: Selection, profiles: list[Profile]) -> Selection | None:
     """The timeline at the longest event of a narrower selection, or the longest stretch of a bucket of the host."""
-    if (finding := narrowed.of("finding")) is not None:
-        name, place = finding
-        shown, late = opened.report.diagnoses[name].findings[place], opened.report.straggler(name)
-        if shown.id == "late_rank" and late is not None:
-            theirs = opened.of_rank(opened.profile(name), late.rank)
-            if theirs is not None and (at := _late(opened, now, [theirs], {"because": late.bucket})) is not None:
-                return at
-        evidence = shown.evidence
-        return _longest(now, [(opened.profile(name), np.array([each.event for each in evidence], np.int64))])
+    if (finding_key := narrowed.of("finding")) is not None:
+        name, index = finding_key
+        finding, late = opened.report.diagnoses[name].findings[index], opened.report.straggler(name)
+        if finding.id == "late_rank" and late is not None:
+            late_profile = opened.of_rank(opened.profile(name), late.rank)
+            if (
+                late_profile is not None
+                and (destination := _late(opened, now, [late_profile], {"because": late.bucket})) is not None
+            ):
+                return destination
+        evidence = finding.evidence
+        return _longest(now, [(opened.profile(name), np.array([instance.event for instance in evidence], np.int64))])
     if all(narrowed.of(kind) is None for kind in _NARROWS):
         return None
     bucket = narrowed.of("bucket")
@@ -184,17 +193,17 @@ def _longest_of(opened: Opened, now: Selection, narrowed: Selection, profiles: l
 
 
 def _events_of(opened: Opened, profile: Profile, narrowed: Selection) -> Ints:
-    bucket, named = narrowed.of("bucket"), narrowed.of("kernel") or narrowed.of("operator")
+    bucket, name = narrowed.of("bucket"), narrowed.of("kernel") or narrowed.of("operator")
     behind = bucket is not None and bucket not in ON_THE_GPU
     work = opened.behind(profile, narrowed) if behind else opened.work(profile)
-    wanted = work.event >= 0
-    if narrowed.of("kernel") is not None or (named is not None and (behind or profile.trace.device != "gpu")):
-        wanted &= work.name == name_code(profile, named)
-    every = np.ones(len(profile.trace.steps), bool)
-    for steps in (steps_of(profile, narrowed), every):
-        chosen = wanted & work_chosen(profile, work, narrowed, steps)
-        if chosen.any():
-            return work.event[chosen].astype(np.int64)
+    is_candidate = work.event >= 0
+    if narrowed.of("kernel") is not None or (name is not None and (behind or profile.trace.device != "gpu")):
+        is_candidate &= work.name == name_code(profile, name)
+    all_steps = np.ones(len(profile.trace.steps), bool)
+    for steps in (steps_of(profile, narrowed), all_steps):
+        is_selected = is_candidate & work_chosen(profile, work, narrowed, steps)
+        if is_selected.any():
+            return work.event[is_selected].astype(np.int64)
     return np.zeros(0, np.int64)
 
 
@@ -231,15 +240,15 @@ def _stretches(opened: Opened, profile: Profile, narrowed: Selection) -> tuple[I
     bucket = narrowed.of("bucket")
     if all(narrowed.of(kind) is None for kind in OWNING):
         pieces = opened.pieces(profile, narrowed.view)
-        chosen = pieces.of(bucket)
-        return pieces.start[chosen], pieces.end[chosen]
+        in_bucket = pieces.of(bucket)
+        return pieces.start[in_bucket], pieces.end[in_bucket]
     blame = profile.ownership.blame.get(narrowed.view)
     if blame is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    wanted = blame.known & owned_by(profile.ownership.owners, narrowed)[blame.owner]
+    is_selected = blame.known & owned_by(profile.ownership.owners, narrowed)[blame.owner]
     if bucket is not None:
-        wanted &= blame.bucket == CODES[bucket]
-    bounds = np.flatnonzero(np.diff(wanted[: len(blame.edges) - 1].astype(np.int8), prepend=0, append=0))
+        is_selected &= blame.bucket == CODES[bucket]
+    bounds = np.flatnonzero(np.diff(is_selected[: len(blame.edges) - 1].astype(np.int8), prepend=0, append=0))
     return blame.edges[bounds[::2]], blame.edges[bounds[1::2]]
 
 

@@ -62,21 +62,21 @@ class Opened:
 
     def owners_over(self, selection: Selection) -> list[VariantOwners]:
         """The same for the selected steps and view, or for the other view if the selected one cannot be answered."""
-        chosen = []
-        is_known = any(self.profile(each.name).means[selection.view] is not None for each in self.owners)
+        variants = []
+        is_known = any(self.profile(owner.name).means[selection.view] is not None for owner in self.owners)
         view = selection.view if is_known else "host"
         for owner in self.owners:
             profile = self.profile(owner.name)
-            chosen.append(VariantOwners(owner.name, self._owner_means(profile, selection.of("steps")), view))
-        return chosen
+            variants.append(VariantOwners(owner.name, self._owner_means(profile, selection.of("steps")), view))
+        return variants
 
     def _owner_means(self, profile: Profile, steps: tuple[int, int] | None) -> OwnerMeans:
         if steps is None:
             return profile.owner_means
         key = profile.name, steps
         if key not in self._means_of_steps:
-            inside = steps_within(profile, steps)
-            answered = {name: inside & view.known for name, view in profile.views.items()}
+            in_range = steps_within(profile, steps)
+            answered = {name: in_range & view.known for name, view in profile.views.items()}
             self._means_of_steps[key] = owner_means(profile.ownership, answered)
         return self._means_of_steps[key]
 
@@ -107,8 +107,8 @@ class Opened:
         """What was recorded on a rank, as a variant of its own; None if its events are not here."""
         if rank == profile.captures[0].rank:
             return profile
-        theirs = profile.per_rank.get(rank)
-        return self._recordings.setdefault(theirs.name, theirs) if theirs is not None else None
+        recording = profile.per_rank.get(rank)
+        return self._recordings.setdefault(recording.name, recording) if recording is not None else None
 
     def cold(self, profile: Profile) -> Profile | None:
         """The recording of a variant's first steps, as a variant of its own."""
@@ -118,26 +118,26 @@ class Opened:
         first = replace(profile, name=f"{profile.name}, cold", captures=(replace(capture, window="steady"),))
         return self._recordings.setdefault(first.name, first)
 
-    def chosen(self, selection: Selection) -> list[Profile]:
+    def profiles_of(self, selection: Selection) -> list[Profile]:
         """The variants to show: all of them, or one and its baseline."""
         name = selection.of("variant")
         if name is None:
             return self.report.profiles
-        wanted = {name, self.report.baselines.get(name, name)}
-        return [profile for profile in self.report.profiles if profile.name in wanted]
+        names = {name, self.report.baselines.get(name, name)}
+        return [profile for profile in self.report.profiles if profile.name in names]
 
     def narrowed(self, selection: Selection) -> "Opened":
         """The same with only the variants of a selection."""
-        profiles = self.chosen(selection)
+        profiles = self.profiles_of(selection)
         if len(profiles) == len(self.report.profiles):
             return self
         return replace(self, report=self.report.narrowed([profile.name for profile in profiles]))
 
-    def sentences(self, chapter: str) -> Iterator[tuple[str, Sentences]]:
+    def sentences(self, chapter_id: str) -> Iterator[tuple[str, Sentences]]:
         """The sentences of the report about a chapter, each with the variants that it is about."""
-        for each in self.outline.chapters:
-            if each.id == chapter:
-                for entry in each.entries:
+        for chapter in self.outline.chapters:
+            if chapter.id == chapter_id:
+                for entry in chapter.entries:
                     yield from ((entry.subject, block) for block in entry.blocks if isinstance(block, Sentences))
 
     def tables(self, analysis: str, profiles: Sequence[Profile]) -> dict[str, pa.Table]:
@@ -162,16 +162,16 @@ def steps_of(profile: Profile, selection: Selection) -> Bools:
 
     For a bucket of the host, these are the steps that the selected view can answer.
     """
-    chosen, bucket = selection.of("steps"), selection.of("bucket")
+    step_range, bucket = selection.of("steps"), selection.of("bucket")
     is_behind = bucket is not None and bucket not in ON_THE_GPU
-    if chosen is None:
+    if step_range is None:
         return profile.answered[selection.view] if is_behind else profile.counted
-    inside = steps_within(profile, chosen)
-    return inside & profile.views[selection.view].known if is_behind else inside
+    in_range = steps_within(profile, step_range)
+    return in_range & profile.views[selection.view].known if is_behind else in_range
 
 
-def steps_within(profile: Profile, chosen: tuple[int, int]) -> Bools:
+def steps_within(profile: Profile, step_range: tuple[int, int]) -> Bools:
     """The steps with these numbers, including the first and the last."""
     numbers = np.array(profile.trace.steps.number, np.int64)
-    inside: Bools = (numbers >= chosen[0]) & (numbers <= chosen[1])
-    return inside
+    in_range: Bools = (numbers >= step_range[0]) & (numbers <= step_range[1])
+    return in_range

@@ -23,17 +23,17 @@ class Reading:
     began: float = field(default_factory=time.monotonic)
     files: list[str] = field(default_factory=list)
     file_began: float = 0.0
-    seen: Seen | None = None
+    progress: Seen | None = None
     asking: bool = False
 
     def opening(self, path: Path) -> None:
         """Begin with the next file."""
         self.files.append(sanitize(path.name, 60))
-        self.file_began, self.seen = time.monotonic(), None
+        self.file_began, self.progress = time.monotonic(), None
 
-    def watch(self, seen: Seen) -> None:
+    def watch(self, progress: Seen) -> None:
         """Note that more of the file has been read."""
-        self.seen = seen
+        self.progress = progress
 
     def lines(self) -> list[str]:
         """What has been done, and the progress of what is being done."""
@@ -44,7 +44,7 @@ class Reading:
     @property
     def brief(self) -> str:
         """What is being read now, in a few words."""
-        share = f", {100 * self.seen.done / max(self.seen.size, 1):.0f} %" if self.seen is not None else ""
+        share = f", {100 * self.progress.done / max(self.progress.size, 1):.0f} %" if self.progress is not None else ""
         return (
             "answering every question"
             if self.asking
@@ -54,15 +54,15 @@ class Reading:
         )
 
     def _now(self, name: str) -> str:
-        seen = self.seen
-        if seen is None:
+        progress = self.progress
+        if progress is None:
             return f"{name}: opening"
-        share = seen.done / max(seen.size, 1)
+        share = progress.done / max(progress.size, 1)
         if share >= 1:
-            return f"{name}: {count(seen.events)} events, attributing them"
+            return f"{name}: {count(progress.events)} events, attributing them"
         took = time.monotonic() - self.file_began
-        left = f", {took / share * (1 - share):.0f} s left" if took > 1 and share > 0.02 else ""
-        return f"{name}: {100 * share:.0f} % of {size(seen.size)}, {count(seen.events)} events{left}"
+        remaining = f", {took / share * (1 - share):.0f} s left" if took > 1 and share > 0.02 else ""
+        return f"{name}: {100 * share:.0f} % of {size(progress.size)}, {count(progress.events)} events{remaining}"
 
 
 def open_report(
@@ -78,16 +78,16 @@ def open_report(
     begins; in the end all of them, before the questions are answered that the first screen does not need.
     """
     so_far: list[Subject] = []
-    shown = time.monotonic()
+    shown_at_s = time.monotonic()
 
     def opening(path: Path) -> None:
-        nonlocal shown
+        nonlocal shown_at_s
         reading.opening(path)
-        if so_far and time.monotonic() - shown > _LONG_S:
+        if so_far and time.monotonic() - shown_at_s > _LONG_S:
             latest = so_far[-1]
             so_far.clear()
             arrived(_opened(latest, baseline, strict=False))
-            shown = time.monotonic()
+            shown_at_s = time.monotonic()
 
     lenient = len(paths) > 1
     subject = open_subject(

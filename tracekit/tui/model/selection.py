@@ -53,8 +53,8 @@ class Selection:
     def narrowed(self, kind: Kind, value: Any, label: str, pane: str | None = None) -> "Selection":
         """Narrowed to this as well, which replaces an earlier facet of the same kind, and shown in that pane."""
         facet = Facet(kind, value, label, self.pane)
-        others = tuple(each for each in self.facets if each.kind != kind)
-        return replace(self, facets=(*others, facet), pane=pane or self.pane)
+        other_facets = tuple(earlier for earlier in self.facets if earlier.kind != kind)
+        return replace(self, facets=(*other_facets, facet), pane=pane or self.pane)
 
     def widened(self) -> "Selection":
         """Without the last facet, in the pane where it was chosen; if there is no facet, the first pane."""

@@ -64,7 +64,7 @@ class Sheet:
     pattern: str = ""
     marks: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     sort_keys: Mapping[str, str] = field(default_factory=dict)  # columns of text → the columns by which they are sorted
-    of: str = ""  # the variant that every row is of, if they have one in common
+    variant: str = ""  # the variant that every row is of, if they have one in common
     cards: tuple[Card, ...] = ()
     variants: tuple[str, ...] = ()  # whose names occur in titles: if room is short, what they share is left out
 
@@ -81,55 +81,55 @@ class Sheet:
     @cached_property
     def details(self) -> list[pa.Field]:
         """The columns that are shown only for the row under the cursor."""
-        shown = {each.name for each in self.fields}
-        return [each for each in readable(self.table) if each.name not in shown]
+        shown_names = {field.name for field in self.fields}
+        return [field for field in readable(self.table) if field.name not in shown_names]
 
     @cached_property
     def titles(self) -> list[str]:
         """The titles of the columns, all different (a count and a duration can share one), with names of variants."""
-        titles = [heading(each) for each in self.fields]
+        titles = [heading(field) for field in self.fields]
         alike = {title for title in titles if titles.count(title) > 1}
         return [
-            each.name.replace("_", " ") if title in alike else title
-            for title, each in zip(titles, self.fields, strict=True)
+            field.name.replace("_", " ") if title in alike else title
+            for title, field in zip(titles, self.fields, strict=True)
         ]
 
     @cached_property
     def _detail_titles(self) -> list[str]:
         """The titles of the details, without the name of the variant if there is only one."""
         titles = map(heading, self.details)
-        only = f"{sanitize(self.variants[0])} " if len(self.variants) == 1 else ""
-        return [title.removeprefix(only) for title in titles]
+        variant_prefix = f"{sanitize(self.variants[0])} " if len(self.variants) == 1 else ""
+        return [title.removeprefix(variant_prefix) for title in titles]
 
     def titles_within(self, width: int) -> list[str]:
         """The titles; in those that are longer than `width`, names of variants are shortened as far as needed."""
         names = sorted(map(sanitize, self.variants), key=len, reverse=True)
-        shown = []
+        titles = []
         for title in self.titles:
-            name = next((each for each in names if each in title), "")
+            name = next((name for name in names if name in title), "")
             room = max(width - len(title) + len(name), 1)
             is_long = len(title) > width and name
-            shown.append(title.replace(name, short(names, room)[names.index(name)]) if is_long else title)
-        return shown
+            titles.append(title.replace(name, short(names, room)[names.index(name)]) if is_long else title)
+        return titles
 
     @cached_property
     def numbers(self) -> list[bool]:
         """Which columns are aligned to the right."""
-        return [is_number(each) for each in self.fields]
+        return [is_number(field) for field in self.fields]
 
     @cached_property
     def sentences(self) -> list[bool]:
         """Which columns hold sentences: these are cut at the end, whereas a name may be distinguished by its end."""
-        first = [self._texts(each, self.order[:_READ]) for each in self.fields]
+        first = [self._texts(field, self.order[:_READ]) for field in self.fields]
         return [
-            role(each) == "code" or (role(each) == "" and any(text.count(" ") >= _WORDS for text in texts))
-            for each, texts in zip(self.fields, first, strict=True)
+            role(field) == "code" or (role(field) == "" and any(text.count(" ") >= _WORDS for text in texts))
+            for field, texts in zip(self.fields, first, strict=True)
         ]
 
     @property
     def meanings(self) -> dict[str, str]:
         """The meanings of the columns, by title."""
-        return {title: meaning(each) for title, each in zip(self.titles, self.fields, strict=True) if meaning(each)}
+        return {title: meaning(field) for title, field in zip(self.titles, self.fields, strict=True) if meaning(field)}
 
     @cached_property
     def order(self) -> Ints:
@@ -155,105 +155,105 @@ class Sheet:
 
     def index_of(self, row: int) -> int | None:
         """The position at which a row is shown; None if it is filtered out."""
-        at = np.flatnonzero(self.order == row)
-        return int(at[0]) if len(at) else None
+        positions = np.flatnonzero(self.order == row)
+        return int(positions[0]) if len(positions) else None
 
     def cells(self, start: int, stop: int) -> list[list[str]]:
         """The rows shown from `start` to before `stop`, as text."""
         rows = self.order[start:stop]
-        columns = [self._texts(each, rows) for each in self.fields]
+        columns = [self._texts(field, rows) for field in self.fields]
         return [list(values) for values in zip(*columns, strict=True)] if columns else [[] for _ in rows]
 
     def row_in_full(self, index: int) -> list[tuple[str, str]]:
         """Title and value of everything that is known about a row, with nothing shortened."""
         rows = self.order[index : index + 1]
-        shown = []
+        titled_texts = []
         titles = [*self.titles, *self._detail_titles]
-        for title, each in zip(titles, [*self.fields, *self.details], strict=True):
-            (value,) = values_at(self.table[each.name], rows)
-            if role(each) == "bar":
+        for title, column_field in zip(titles, [*self.fields, *self.details], strict=True):
+            (value,) = values_at(self.table[column_field.name], rows)
+            if role(column_field) == "bar":
                 continue
-            if value is not None and role(each) in ("kernel", "place"):
-                shown.append((title, sanitize(str(value), _LONGEST)))
+            if value is not None and role(column_field) in ("kernel", "place"):
+                titled_texts.append((title, sanitize(str(value), _LONGEST)))
             elif value is not None:
-                shown.append((title, self._texts(each, rows)[0]))
-        return shown
+                titled_texts.append((title, self._texts(column_field, rows)[0]))
+        return titled_texts
 
     @cached_property
     def widths(self) -> list[int]:
         """How wide the values of each column are, judging by some of its rows and by its extreme numbers."""
         rows = self.table.num_rows
         spread = np.arange(0, rows, max(-(-rows // _MEASURED), 1))
-        shown = np.concatenate((spread, self._extremes))
-        return [max(map(len, self._texts(each, shown)), default=0) for each in self.fields]
+        sample_rows = np.concatenate((spread, self._extremes))
+        return [max(map(len, self._texts(field, sample_rows)), default=0) for field in self.fields]
 
     def sorted_by(self, column: str, descending: bool) -> "Sheet":
         """The same rows in another order."""
-        return self._with(sort=(column, descending))
+        return self._changed(sort=(column, descending))
 
     def filtered(self, pattern: str) -> "Sheet":
         """Only the rows whose texts contain every word of the pattern, ignoring case."""
-        return self._with(pattern=pattern)
+        return self._changed(pattern=pattern)
 
-    def _with(self, **changes: Any) -> "Sheet":
+    def _changed(self, **changes: Any) -> "Sheet":
         """A sheet with the same rows, which keeps everything that was computed from them."""
-        other = replace(self, **changes)
-        vars(other).update({name: value for name, value in vars(self).items() if name in _OF_ALL_ROWS})
-        return other
+        sheet = replace(self, **changes)
+        vars(sheet).update({name: value for name, value in vars(self).items() if name in _OF_ALL_ROWS})
+        return sheet
 
     @property
     def shown(self) -> pa.Table:
         """The rows on screen, for exports: in the same order, with every column."""
         return self.table.take(pa.array(self.order))
 
-    def _texts(self, of: pa.Field, rows: Ints) -> list[str]:
-        values = values_at(self.table[of.name], rows)
-        if unit(of) == "ns":
-            signed = of.name.startswith(DELTA)
+    def _texts(self, field: pa.Field, rows: Ints) -> list[str]:
+        values = values_at(self.table[field.name], rows)
+        if unit(field) == "ns":
+            signed = field.name.startswith(DELTA)
             return [NOTHING if value == 0 else duration(value, signed=signed) for value in values]
-        if role(of) == "kernel":
-            return [self._kernels.get(value, cell(value, of, _LONGEST)) for value in values]
-        if role(of) == "identity":
+        if role(field) == "kernel":
+            return [self._kernels.get(value, cell(value, field, _LONGEST)) for value in values]
+        if role(field) == "identity":
             return ["–" if value is None else str(value) for value in values]
-        if pa.types.is_nested(of.type):
-            return texts(values, of, _LONGEST)
+        if pa.types.is_nested(field.type):
+            return texts(values, field, _LONGEST)
         distinct = [*dict.fromkeys(values)]  # long tables have few distinct values
-        shown = dict(zip(distinct, texts(distinct, of, _LONGEST), strict=True))
-        return [shown[value] for value in values]
+        text_by_value = dict(zip(distinct, texts(distinct, field, _LONGEST), strict=True))
+        return [text_by_value[value] for value in values]
 
     @cached_property
     def _kernels(self) -> dict[str, str]:
         """Short names of the kernels, all of them different."""
-        columns = [self.table[each.name] for each in self.fields if role(each) == "kernel"]
+        columns = [self.table[field.name] for field in self.fields if role(field) == "kernel"]
         names = [name for column in columns for name in column.unique().to_pylist() if name is not None][:_LABELS]
         return {name: sanitize(short_name) for name, short_name in zip(names, distinct_short_names(names), strict=True)}
 
     @cached_property
     def _extremes(self) -> Ints:
-        columns = [self.table[each.name] for each, number in zip(self.fields, self.numbers, strict=True) if number]
+        columns = [self.table[field.name] for field, number in zip(self.fields, self.numbers, strict=True) if number]
         numeric = [column for column in columns if not pa.types.is_string(column.type) and len(column)]
         values = [column.to_numpy() for column in numeric if column.null_count < len(column)]
         return np.array([end(value) for value in values for end in (np.nanargmin, np.nanargmax)], np.int64)
 
     @cached_property
     def _fitting(self) -> Bools:
-        wanted = np.ones(self.table.num_rows, bool)
-        columns = [self._searched(each) for each in [*self.fields, *self.details] if is_text(each.type)]
+        matches = np.ones(self.table.num_rows, bool)
+        columns = [self._searched(field) for field in [*self.fields, *self.details] if is_text(field.type)]
         for word in self.pattern.split():
             holds = np.zeros(self.table.num_rows, bool)
             for column in columns:
                 holds |= holding(column, word)
-            wanted &= holds
-        return wanted
+            matches &= holds
+        return matches
 
-    def _searched(self, of: pa.Field) -> pa.Array:
+    def _searched(self, field: pa.Field) -> pa.Array:
         """The text of a column to search: the form shown beside the full one."""
-        column = in_one(self.table[of.name])
-        if role(of) != "kernel":
+        column = in_one(self.table[field.name])
+        if role(field) != "kernel":
             return column
         labels = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        both = [f"{name} {self._kernels.get(name, '')}" for name in labels.dictionary.to_pylist()]
-        return pa.DictionaryArray.from_arrays(labels.indices, pa.array(both, pa.string()))
+        searchable = [f"{name} {self._kernels.get(name, '')}" for name in labels.dictionary.to_pylist()]
+        return pa.DictionaryArray.from_arrays(labels.indices, pa.array(searchable, pa.string()))
 
 
 assert vars(Sheet).keys() >= _OF_ALL_ROWS  # a property that was renamed would be computed for every sheet anew
@@ -294,16 +294,16 @@ def _comparable(values: pa.Array) -> pa.Array:
 
 def values_at(column: pa.ChunkedArray, rows: Ints) -> list[Any]:
     """The values of a few rows. (`take` would import `pyarrow.compute`, for which the first screen need not wait.)"""
-    whole = in_one(column)
-    return [whole[row].as_py() for row in rows.tolist()]
+    array = in_one(column)
+    return [array[row].as_py() for row in rows.tolist()]
 
 
 def in_one(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
     if column.num_chunks == 1:
         return column.chunk(0)
-    whole = column.combine_chunks()
-    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks == 1 else whole
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) and combined.num_chunks == 1 else combined
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -48,27 +48,31 @@ class StepStrip:
         cells = min(len(line.steps), width)
         if number not in line.steps or not cells:
             return None
-        at = line.steps.index(number)
-        return next(k for k in range(cells) if (k + 1) * len(line.steps) // cells > at)
+        index = line.steps.index(number)
+        return next(k for k in range(cells) if (k + 1) * len(line.steps) // cells > index)
 
     def legend(self, line: Line) -> str:
         """Which steps these are, how long they take, and which are marked."""
         names = [str(n) for n, far in zip(line.steps, outliers(line), strict=True) if far]
-        few = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        far = f"; {OUTLIER} = step{'s' * (len(names) > 1)} {few} stand{'s' * (len(names) == 1)} out" if names else ""
+        first_names = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        far = (
+            f"; {OUTLIER} = step{'s' * (len(names) > 1)} {first_names} stand{'s' * (len(names) == 1)} out"
+            if names
+            else ""
+        )
         return f"{wording.legend(line)}{far}"
 
     def about(self, number: int) -> str:
         """How long the step with this number takes in each line."""
-        said = []
+        line_texts = []
         for line in self.lines:
             if number in line.steps:
-                at = line.steps.index(number)
-                mark = " (compiles)" if line.marks[at] == "compiles" else ""
-                value = line.values[at]
+                index = line.steps.index(number)
+                mark = " (compiles)" if line.marks[index] == "compiles" else ""
+                value = line.values[index]
                 took = "unknown" if value is None else duration(value)
-                said.append(f"{sanitize(line.name)} {took}{mark}")
-        return f"step {number}: {', '.join(said)}"
+                line_texts.append(f"{sanitize(line.name)} {took}{mark}")
+        return f"step {number}: {', '.join(line_texts)}"
 
 
 def strip_of(lines: Sequence[Line], selected: tuple[int, int] | None, selectable: bool = True) -> StepStrip:

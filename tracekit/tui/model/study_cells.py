@@ -65,7 +65,7 @@ def study_pages(folder: Path) -> StudyPages:
     study = read_study(folder)
     results = [result for setting in settings(study) for group in setting.groups for result in group.results]
     rows = [row for setting in settings(study) for row in _rows(setting)]
-    runs = [_run(each) for each in results]
+    runs = [_run(result) for result in results]
     cells = Page("cells", "Cells", Sheet("cells", pa.Table.from_pylist(rows, CELLS), enter=runs.__getitem__))
     sections = report(open_subject([folder])).sections
     pages = [page for section in sections if section.id != "variants" for page in _pages(section)]
@@ -107,7 +107,7 @@ def _pages(section: Section) -> Iterator[Page]:
     for table in tables:
         title = section.title if table is tables[0] else table.name.replace("_", " ")
         yield Page(table.name, sanitize(title), Sheet(table.name, table.rows))
-    said = [line for block in section.blocks if isinstance(block, Sentences) for line in block.lines]
-    if said and not tables:
-        rows = pa.table({"sentence": said}, schema=pa.schema([column("sentence", pa.string(), section.title)]))
+    sentences = [line for block in section.blocks if isinstance(block, Sentences) for line in block.lines]
+    if sentences and not tables:
+        rows = pa.table({"sentence": sentences}, schema=pa.schema([column("sentence", pa.string(), section.title)]))
         yield Page(section.id, sanitize(section.title), Sheet(section.id, rows))

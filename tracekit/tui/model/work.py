@@ -49,16 +49,16 @@ class Work:
 
     def kinds(self, bucket: str) -> Bools:
         """Which of the GPU's activities belong to a bucket."""
-        chosen: Bools = of_activities(self.profile.trace.events_at(self.event).roles) == CODES[bucket]
-        return chosen
+        in_bucket: Bools = of_activities(self.profile.trace.events_at(self.event).roles) == CODES[bucket]
+        return in_bucket
 
-    def by_name(self, names: Rows, chosen: Bools, steps: int, role: Role = "name") -> pa.Table:
+    def by_name(self, names: Rows, is_selected: Bools, steps: int, role: Role = "name") -> pa.Table:
         """The sums of the chosen rows per step, by the name given to each; the costliest first."""
         texts = self.profile.trace.names
-        codes = names[chosen].astype(np.int64) + 1
+        codes = names[is_selected].astype(np.int64) + 1
         total = np.zeros(len(texts) + 1, np.int64)
-        np.add.at(total, codes, self.dur[chosen])
-        number = np.bincount(codes[self.once[chosen]], minlength=len(texts) + 1)
+        np.add.at(total, codes, self.dur[is_selected])
+        number = np.bincount(codes[self.once[is_selected]], minlength=len(texts) + 1)
         present = np.flatnonzero((total > 0) | (number > 0))
         present = present[np.argsort(-total[present], kind="stable")]
         labels = [texts[code - 1] if code else NOTHING for code in present.tolist()]
@@ -84,7 +84,7 @@ def work_of(profile: Profile) -> Work:
         events.append(gpu)
         launches.append(launch)
         steps.append(np.where(launch >= 0, trace.steps.of(trace.ts_ns[np.maximum(launch, 0)]), -1))
-    event, launch, step = (np.concatenate(each) for each in (events, launches, steps))
+    event, launch, step = (np.concatenate(chunks) for chunks in (events, launches, steps))
     return Work(
         profile, event.astype(np.int32), step.astype(np.int32), trace.dur_ns[event], launch, np.ones(len(event), bool)
     )
@@ -92,11 +92,11 @@ def work_of(profile: Profile) -> Work:
 
 def blamed(profile: Profile, pieces: Pieces, bucket: str) -> Work:
     """The stretches of a bucket and the events to blame for them: they add up to exactly the bucket."""
-    chosen = pieces.of(bucket)
-    event = pieces.event[chosen]
+    in_bucket = pieces.of(bucket)
+    event = pieces.event[in_bucket]
     once = np.zeros(len(event), bool)
     once[np.unique(event, return_index=True)[1]] = True
-    return Work(profile, event, pieces.step[chosen], pieces.dur[chosen], np.full(len(event), -1), once)
+    return Work(profile, event, pieces.step[in_bucket], pieces.dur[in_bucket], np.full(len(event), -1), once)
 
 
 def _names(profile: Profile, events: Ints | Rows) -> Rows:

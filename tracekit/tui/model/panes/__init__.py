@@ -24,5 +24,5 @@ PASSED_THROUGH = (FINDING, INSTANCES, EVENT)  # only Enter leads to these
 def all_panes(opened: Opened) -> list[Pane]:
     """All panes; those with nothing to show are not listed, and chapters are added once every question is answered."""
     fixed = (pane if pane.applies(opened) else replace(pane, is_listed=False) for pane in FIXED)
-    shown = {chapter for pane in FIXED for chapter in pane.chapters}
-    return [*fixed, *(chapter_panes(opened, shown) if opened.is_whole else ()), *PASSED_THROUGH]
+    covered_chapters = {chapter for pane in FIXED for chapter in pane.chapters}
+    return [*fixed, *(chapter_panes(opened, covered_chapters) if opened.is_whole else ()), *PASSED_THROUGH]

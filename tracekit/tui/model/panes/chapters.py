@@ -16,20 +16,20 @@ _HELP = "The answer to one question of the report, for each variant; – marks w
 _CLOSING, _NOTES = "about", "notes"
 
 
-def chapter_panes(opened: Opened, shown: Collection[str]) -> list[Pane]:
+def chapter_panes(opened: Opened, covered_chapters: Collection[str]) -> list[Pane]:
     """A pane for each chapter that no other pane shows, and one for remarks about all of them."""
-    chapters = [chapter for chapter in opened.outline.chapters if chapter.id not in {*shown, _NOTES}]
-    panes = [Pane(chapter.id, sanitize(chapter.title), _HELP, _of(chapter.id)) for chapter in chapters]
+    chapters = [chapter for chapter in opened.outline.chapters if chapter.id not in {*covered_chapters, _NOTES}]
+    panes = [Pane(chapter.id, sanitize(chapter.title), _HELP, _query_of(chapter.id)) for chapter in chapters]
     about = Pane(
         _CLOSING, "What to know", "What the figures are based on, what was inferred, and what was left out.", _about
     )
     return [*panes, about]
 
 
-def _of(name: str) -> Callable[[Opened, Selection], Content]:
+def _query_of(name: str) -> Callable[[Opened, Selection], Content]:
     def query(opened: Opened, selection: Selection) -> Content:
         narrowed = opened.narrowed(selection)
-        chapter = next((each for each in narrowed.outline.chapters if each.id == name), None)
+        chapter = next((chapter for chapter in narrowed.outline.chapters if chapter.id == name), None)
         if chapter is None:
             return Content((prose("The selection contains none of it."),))
         return Content((*of_all_steps(selection), *_pieces(chapter, selection, tuple(opened.variants))))
@@ -43,7 +43,8 @@ def _pieces(chapter: Chapter, selection: Selection, variants: tuple[str, ...]) -
         for index, block in enumerate(entry.blocks):
             pieces += [
                 leading_on(
-                    replace(piece, variants=variants, of=entry.subject if entry.subject in variants else ""), selection
+                    replace(piece, variants=variants, variant=entry.subject if entry.subject in variants else ""),
+                    selection,
                 )
                 if isinstance(piece, Sheet)
                 else piece

@@ -32,18 +32,18 @@ _TREE = pa.schema(
 def compiles(opened: Opened, selection: Selection) -> Content:
     """The compilations of every variant, with reasons and guards, and a tree of regions with their graph breaks."""
     pieces: list[Piece] = [*of_all_steps(selection)]
-    profiles = opened.chosen(selection)
+    profiles = opened.profiles_of(selection)
     for name, answer in ((p.name, a) for p, a in opened.report.answers if a.analysis == "compiles" and p in profiles):
         if not answer.table.num_rows:
             continue
         pieces.append(prose(answer.sentence, title=name if len(profiles) > 1 else ""))
-        pieces.append(leading_on(Sheet("compiles", answer.table, sort=("dur_ns", True), of=name), selection))
+        pieces.append(leading_on(Sheet("compiles", answer.table, sort=("dur_ns", True), variant=name), selection))
     tables = {p.name: answer.table for p, answer in opened.report.answers if answer.analysis == "compiles"}
     for profile in profiles:
         tree = _tree(profile, tables[profile.name])
         if tree.num_rows:
             title = f"{sanitize(profile.name)}: compiled regions, and where their graphs break"
-            pieces.append(leading_on(Sheet("regions", tree, title, of=profile.name), selection))
+            pieces.append(leading_on(Sheet("regions", tree, title, variant=profile.name), selection))
     nothing = [prose("Nothing was compiled in the selection.")]
     return Content(tuple(pieces if any(isinstance(piece, Sheet) for piece in pieces) else nothing))
 
@@ -52,12 +52,16 @@ def _tree(profile: Profile, compilations: pa.Table) -> pa.Table:
     """A region for each first compilation, and below it the lines at which its graph breaks."""
     ledger = profile.variant.ledger if profile.variant is not None else None
     rows: list[dict[str, object]] = []
-    shown = {row["id"]: {"trace": row["trace"], "event": row["event"]} for row in compilations.to_pylist()}
+    event_by_id = {row["id"]: {"trace": row["trace"], "event": row["event"]} for row in compilations.to_pylist()}
     if ledger is not None and ledger.breaks:
-        first = [each for each in ledger.compiles if each.kind == "first"]
+        first = [compilation for compilation in ledger.compiles if compilation.kind == "first"]
         for region in first:
-            broken = [each for each in ledger.breaks if each.compile.split("_")[0] == region.id.split("_")[0]]
-            rows += [row | shown.get(region.id, {}) for row in _region(region, broken)]
+            broken = [
+                graph_break
+                for graph_break in ledger.breaks
+                if graph_break.compile.split("_")[0] == region.id.split("_")[0]
+            ]
+            rows += [row | event_by_id.get(region.id, {}) for row in _region(region, broken)]
     return pa.Table.from_pylist(rows, schema=_TREE)
 
 
@@ -72,15 +76,19 @@ def _region(region: Compile, broken: list[Break]) -> Iterator[dict[str, object]]
         "line": int(line) if line.isdecimal() else None,
     }
     places: dict[tuple[str | None, int | None, str], int] = {}
-    for each in broken:
-        places[each.file, each.line, each.reason] = places.get((each.file, each.line, each.reason), 0) + 1
-    for k, ((at, number, reason), times) in enumerate(places.items()):
+    for graph_break in broken:
+        places[graph_break.file, graph_break.line, graph_break.reason] = (
+            places.get((graph_break.file, graph_break.line, graph_break.reason), 0) + 1
+        )
+    for k, ((break_file, number, reason), times) in enumerate(places.items()):
         branch = "└─" if k == len(places) - 1 else "├─"
         yield {
-            "region": sanitize(f"{branch} {'/'.join(PurePath(at).parts[-2:])}:{number}" if at else f"{branch} unknown"),
+            "region": sanitize(
+                f"{branch} {'/'.join(PurePath(break_file).parts[-2:])}:{number}" if break_file else f"{branch} unknown"
+            ),
             "reason": sanitize(reason),
             "breaks": times,
-            "file": at,
+            "file": break_file,
             "line": number,
         }
 

@@ -38,67 +38,77 @@ _CULPRIT = pa.schema(
 
 def finding(opened: Opened, selection: Selection) -> Content:
     """What it costs each variant that has it, what to change, why, the culprit, and the longest of the events."""
-    chosen = selection.of("finding")
-    if chosen is None:
+    finding_key = selection.of("finding")
+    if finding_key is None:
         return Content((prose("No finding is selected: press Enter on one in the overview."),))
-    name, index = chosen
-    shown = opened.report.diagnoses[name].findings[index]
-    of = next(
+    name, index = finding_key
+    selected_finding = opened.report.diagnoses[name].findings[index]
+    by_variant = next(
         {name: finding for name, (_, finding) in group.by_variant.items()}
         for group in alike(opened.narrowed(selection).report.diagnoses)
         if group.by_variant.get(name, (None,))[0] == index
     )
     pieces: list[Piece] = [
-        prose(shown.headline, tone="lead"),
-        prose(*(_cost(finding, name) for name, finding in of.items())),
+        prose(selected_finding.headline, tone="lead"),
+        prose(*(_cost(finding, name) for name, finding in by_variant.items())),
         prose(
-            *filter(None, (shown.do, *shown.also, shown.link and f"Read more: {shown.link}")), title="What to change"
+            *filter(
+                None,
+                (
+                    selected_finding.do,
+                    *selected_finding.also,
+                    selected_finding.link and f"Read more: {selected_finding.link}",
+                ),
+            ),
+            title="What to change",
         ),
     ]
-    whys = {finding.why: name for name, finding in reversed(of.items()) if finding.why}
-    said = [f"{name}: {why}" if len(of) > 1 else why for why, name in reversed(whys.items())]
-    if shown.confidence == "inferred":
-        said.append("This is inferred: the recording does not prove it.")
-    if said:
-        pieces.append(prose(*said, title="Why"))
-    pieces += [_evidence(opened.profile(name), finding, selection, len(of) > 1) for name, finding in of.items()]
-    if str(shown.where):
-        pieces.append(_culprit(opened.profile(name), shown.where, selection))
+    whys = {finding.why: name for name, finding in reversed(by_variant.items()) if finding.why}
+    reasons = [f"{name}: {why}" if len(by_variant) > 1 else why for why, name in reversed(whys.items())]
+    if selected_finding.confidence == "inferred":
+        reasons.append("This is inferred: the recording does not prove it.")
+    if reasons:
+        pieces.append(prose(*reasons, title="Why"))
+    pieces += [
+        _evidence(opened.profile(name), finding, selection, len(by_variant) > 1) for name, finding in by_variant.items()
+    ]
+    if str(selected_finding.where):
+        pieces.append(_culprit(opened.profile(name), selected_finding.where, selection))
     return Content(tuple(pieces))
 
 
-def _cost(shown: Finding, name: str) -> str:
-    if shown.cost_ns is None:
+def _cost(finding: Finding, name: str) -> str:
+    if finding.cost_ns is None:
         return name
-    bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[shown.bound]
-    share = f" ({percent(shown.share)})" if shown.share is not None else ""
-    then = f"; {shown.then}" if shown.then else ""
-    return f"{name}: {bound}{duration(shown.cost_ns)} a step{share}{then}"
+    bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[finding.bound]
+    share = f" ({percent(finding.share)})" if finding.share is not None else ""
+    consequence = f"; {finding.then}" if finding.then else ""
+    return f"{name}: {bound}{duration(finding.cost_ns)} a step{share}{consequence}"
 
 
-def _culprit(profile: Profile, where: Where, selection: Selection) -> Sheet:
+def _culprit(profile: Profile, culprit: Where, selection: Selection) -> Sheet:
     """What is to blame: a row for each line, function, kernel, operator or module, which leads to the pane of it."""
     behind = "kernels" if profile.trace.device == "gpu" else "instances"
-    line = f"{where.file}:{where.line}" if where.line is not None else where.file
+    line = f"{culprit.file}:{culprit.line}" if culprit.line is not None else culprit.file
     targets: dict[str, tuple[str | None, Selection | None]] = {
         "line": (line, None),
-        "function": (where.function, None),
-        "kernel": (where.kernel, selection.narrowed("kernel", where.kernel, _crumb(where.kernel), "instances")),
+        "function": (culprit.function, None),
+        "kernel": (culprit.kernel, selection.narrowed("kernel", culprit.kernel, _crumb(culprit.kernel), "instances")),
         "operator": (
-            where.operator,
-            selection.narrowed("operator", where.operator, _crumb(where.operator), behind),
+            culprit.operator,
+            selection.narrowed("operator", culprit.operator, _crumb(culprit.operator), behind),
         ),
-        "module": (where.module, None),
+        "module": (culprit.module, None),
     }
-    if where.file is not None and where.line is not None:
-        to_line = selection.narrowed("line", (where.file, where.line), _crumb(line), "source")
+    if culprit.file is not None and culprit.line is not None:
+        to_line = selection.narrowed("line", (culprit.file, culprit.line), _crumb(line), "source")
         targets["line"] = (line, to_line)
-    rows = [(what, name, target) for what, (name, target) in targets.items() if name]
+    rows = [(kind, name, target) for kind, (name, target) in targets.items() if name]
     columns = {
-        "what": [what for what, _, _ in rows],
+        "what": [kind for kind, _, _ in rows],
         "culprit": [sanitize(name) for _, name, _ in rows],
-        "file": [where.file for _ in rows],
-        "line": [where.line for _ in rows],
+        "file": [culprit.file for _ in rows],
+        "line": [culprit.line for _ in rows],
     }
     table = pa.Table.from_pydict(columns, schema=_CULPRIT)
     return Sheet("culprit", table, "To blame", lambda row: rows[row][2])
@@ -108,28 +118,28 @@ def _crumb(name: str | None) -> str:
     return sanitize(short_kernel(name or ""), 32)
 
 
-def _evidence(profile: Profile, shown: Finding, selection: Selection, is_named: bool) -> Sheet | Piece:
-    of = f" in {sanitize(profile.name)}" if is_named else ""
-    if not shown.evidence:
-        return prose(f"No single event causes this{of}.", tone="quiet")
+def _evidence(profile: Profile, finding: Finding, selection: Selection, is_named: bool) -> Sheet | Piece:
+    variant_phrase = f" in {sanitize(profile.name)}" if is_named else ""
+    if not finding.evidence:
+        return prose(f"No single event causes this{variant_phrase}.", tone="quiet")
     rows = [
         {
-            "step": each.step,
-            "name": each.name,
-            "dur_ns": each.dur_ns,
-            "event": each.event,
-            "file": shown.where.file,
-            "line": shown.where.line,
+            "step": instance.step,
+            "name": instance.name,
+            "dur_ns": instance.dur_ns,
+            "event": instance.event,
+            "file": finding.where.file,
+            "line": finding.where.line,
         }
-        for each in shown.evidence
+        for instance in finding.evidence
     ]
 
     def enter(row: int) -> Selection:
-        each = shown.evidence[row]
-        label = event_label(profile, each.event)
-        return selection.narrowed("event", (profile.name, each.event), label, "timeline")
+        instance = finding.evidence[row]
+        label = event_label(profile, instance.event)
+        return selection.narrowed("event", (profile.name, instance.event), label, "timeline")
 
-    return Sheet("evidence", pa.Table.from_pylist(rows, schema=_EVIDENCE), f"Its longest events{of}", enter)
+    return Sheet("evidence", pa.Table.from_pylist(rows, schema=_EVIDENCE), f"Its longest events{variant_phrase}", enter)
 
 
 FINDING = Pane(

@@ -23,20 +23,22 @@ def about_gap(profile: Profile, start_ns: int, end_ns: int) -> About:
     pieces = profile.attribution.pieces
     piece = int(np.searchsorted(pieces.start, start_ns, side="right")) - 1  # the steps of the wall time, not the host's
     step = int(pieces.step[piece]) if piece >= 0 and start_ns < pieces.end[piece] else -1
-    when = (
+    timing = (
         f"step {trace.steps.number[step]}, {duration(start_ns - int(trace.steps.begin[step]))} after its work began"
         if step >= 0
         else "in no step"
     )
-    said, place = [f"GPU idle for {duration(length)}", f"{profile.name}: {when}"], None
+    lines, place = [f"GPU idle for {duration(length)}", f"{profile.name}: {timing}"], None
     for bucket, dur, event in _parts(profile, start_ns, end_ns)[:_PARTS]:
         name = f", most in {trace.names[trace.name_codes[event]]}" if event >= 0 else ""
         line = place_of(profile, event) if event >= 0 else None
-        at = f" at {line.file}:{line.line}" if line is not None else ""
-        said.append(f"{percent(dur / length)} {BUCKETS[bucket].label}{sanitize(name, _NAME)}{at}")
+        location = f" at {line.file}:{line.line}" if line is not None else ""
+        lines.append(f"{percent(dur / length)} {BUCKETS[bucket].label}{sanitize(name, _NAME)}{location}")
         place = place or line
-    said += [f"meanwhile on {thread}: {sanitize(name, _NAME)}" for thread, name in _others(profile, start_ns, end_ns)]
-    return About(tuple(map(sanitize, said)), place)
+    lines += [
+        f"meanwhile on {thread}: {sanitize(name, _NAME)}" for thread, name in _busy_threads(profile, start_ns, end_ns)
+    ]
+    return About(tuple(map(sanitize, lines)), place)
 
 
 def _parts(profile: Profile, start_ns: int, end_ns: int) -> list[tuple[str, int, int]]:
@@ -51,16 +53,16 @@ def _parts(profile: Profile, start_ns: int, end_ns: int) -> list[tuple[str, int,
     return sorted(parts, key=lambda part: -part[1])
 
 
-def _others(profile: Profile, start_ns: int, end_ns: int) -> Iterator[tuple[str, str]]:
+def _busy_threads(profile: Profile, start_ns: int, end_ns: int) -> Iterator[tuple[str, str]]:
     """For other threads than the main one, the event that takes most of the gap, the busiest threads first."""
     trace = profile.trace
     rows: Ints = np.flatnonzero((trace.ts_ns < end_ns) & (trace.ts_ns + trace.dur_ns > start_ns))
     rows = rows[(Kinds.of(trace).lanes[rows] == HOST) & (trace.track[rows] != trace.threads.main)]
-    inside = np.minimum(trace.ts_ns[rows] + trace.dur_ns[rows], end_ns) - np.maximum(trace.ts_ns[rows], start_ns)
-    names, seen = track_names(trace), set[int]()
-    for at in np.argsort(-inside, kind="stable").tolist():
-        track = int(trace.track[rows[at]])
-        if track not in seen and len(seen) < _THREADS:
-            seen.add(track)
-            name = trace.names[trace.name_codes[rows[at]]]
-            yield names[track].as_py(), f"{name}, {duration(int(inside[at]))}"
+    overlap_ns = np.minimum(trace.ts_ns[rows] + trace.dur_ns[rows], end_ns) - np.maximum(trace.ts_ns[rows], start_ns)
+    names, described_tracks = track_names(trace), set[int]()
+    for index in np.argsort(-overlap_ns, kind="stable").tolist():
+        track = int(trace.track[rows[index]])
+        if track not in described_tracks and len(described_tracks) < _THREADS:
+            described_tracks.add(track)
+            name = trace.names[trace.name_codes[rows[index]]]
+            yield names[track].as_py(), f"{name}, {duration(int(overlap_ns[index]))}"

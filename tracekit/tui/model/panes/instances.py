@@ -55,7 +55,7 @@ def instances(opened: Opened, selection: Selection) -> Content:
     if name is None:
         return Content((prose("No kernel and no operator is selected."),))
     shown_name = sanitize(name if selection.of("kernel") is None else short_kernel(name), 60)
-    tables = [_events(opened, profile, selection) for profile in opened.chosen(selection)]
+    tables = [_events(opened, profile, selection) for profile in opened.profiles_of(selection)]
     table = pa.concat_tables(tables).unify_dictionaries()
     variants, events = table["variant"], table["event"]
 
@@ -66,20 +66,20 @@ def instances(opened: Opened, selection: Selection) -> Content:
 
     total = int(table["dur_ns"].to_numpy().sum())
     title = f"{table.num_rows:,} of {shown_name}, {duration(total)} in all"
-    shown = table if len(opened.chosen(selection)) > 1 else table.drop_columns(["variant"])
-    return Content((Sheet("instances", shown, title, enter, ("dur_ns", True)),))
+    visible_table = table if len(opened.profiles_of(selection)) > 1 else table.drop_columns(["variant"])
+    return Content((Sheet("instances", visible_table, title, enter, ("dur_ns", True)),))
 
 
 def _events(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
     work = _work(opened, profile, selection)
-    every = np.ones(len(profile.trace.steps), bool) if selection.of("steps") is None else steps_of(profile, selection)
-    wanted = selection.of("kernel") or selection.of("operator")
-    rows = np.flatnonzero(work_chosen(profile, work, selection, every) & _named(profile, work, selection, wanted))
+    steps = np.ones(len(profile.trace.steps), bool) if selection.of("steps") is None else steps_of(profile, selection)
+    name = selection.of("kernel") or selection.of("operator")
+    rows = np.flatnonzero(work_chosen(profile, work, selection, steps) & _bears_name(profile, work, selection, name))
     events, first = np.unique(work.event[rows], return_index=True)
     step, launch, trace = work.step[rows][first].astype(np.int64), work.launch[rows][first], profile.trace
     begin = trace.steps.begin[step] if len(step) else np.zeros(0, np.int64)
     columns = [
-        _same(profile.name, len(events)),
+        _repeated(profile.name, len(events)),
         numbered(trace, step),
         pa.array(trace.ts_ns[events] - begin),
         pa.array(trace.dur_ns[events]),
@@ -96,12 +96,12 @@ def _work(opened: Opened, profile: Profile, selection: Selection) -> Work:
     return opened.work(profile) if bucket is None or bucket in ON_THE_GPU else opened.behind(profile, selection)
 
 
-def _named(profile: Profile, work: Work, selection: Selection, wanted: str) -> Ints:
-    named: Ints = work.name == name_code(profile, wanted)
-    return named
+def _bears_name(profile: Profile, work: Work, selection: Selection, name: str) -> Ints:
+    has_name: Ints = work.name == name_code(profile, name)
+    return has_name
 
 
-def _same(name: str, length: int) -> pa.Array:
+def _repeated(name: str, length: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), pa.array([name], pa.string()))
 
 
@@ -113,15 +113,15 @@ def track_names(trace: Trace) -> pa.Array:
 
 def event(opened: Opened, selection: Selection) -> Content:
     """One event in full, and the spans that enclose it, or the call that launched it."""
-    chosen = selection.of("event")
-    if chosen is None:
+    event_key = selection.of("event")
+    if event_key is None:
         return Content((prose("No event is selected."),))
-    name, row = chosen
+    name, row = event_key
     profile = opened.profile(name)
     pieces: list[Piece] = [
         prose(profile.trace.names[profile.trace.name_codes[row]], tone="lead"),
         prose(*facts(profile, row)),
-        _around(profile, row, selection),
+        _enclosing_spans(profile, row, selection),
     ]
     return Content(tuple(pieces), (0, len(pieces[-1]) - 1 if isinstance(pieces[-1], Sheet) else 0))
 
@@ -144,8 +144,8 @@ def event_label(profile: Profile, row: int) -> str:
     """What the breadcrumb says about an event."""
     trace = profile.trace
     name = trace.names[trace.name_codes[row]]
-    shown = short_kernel(name) if trace.events_at(np.array([row])).roles.gpu[0] else name
-    return f"{sanitize(shown, 24)} {duration(int(trace.dur_ns[row]))}"
+    short_name = short_kernel(name) if trace.events_at(np.array([row])).roles.gpu[0] else name
+    return f"{sanitize(short_name, 24)} {duration(int(trace.dur_ns[row]))}"
 
 
 def launch_of(profile: Profile, row: int) -> int:
@@ -156,10 +156,10 @@ def launch_of(profile: Profile, row: int) -> int:
 def place_of(profile: Profile, row: int) -> Place | None:
     """The user's line behind an event, where it is known."""
     try:
-        where = line_table(profile, np.array([row], np.int64))
+        lines = line_table(profile, np.array([row], np.int64))
     except TracekitError:
         return None
-    text, file, line = (where[name][0].as_py() for name in ("where", "file", "line"))
+    text, file, line = (lines[name][0].as_py() for name in ("where", "file", "line"))
     if file is None:
         return None
     if line is None and (start := re.match(rf"{re.escape(file)}:(\d+)", text)):  # the first line of a function
@@ -171,44 +171,44 @@ def facts(profile: Profile, row: int) -> Iterator[str]:
     """When the event ran and for how long, what launched it, how many bytes it moved, and the user's line."""
     trace = profile.trace
     start, launch = int(trace.ts_ns[row]), launch_of(profile, row)
-    on = track_names(trace)[int(trace.track[row])].as_py()
+    track_name = track_names(trace)[int(trace.track[row])].as_py()
     step = int(trace.steps.of(trace.ts_ns[np.array([launch if launch >= 0 else row])])[0])
-    when = (
+    timing = (
         f"step {trace.steps.number[step]}, {duration(start - int(trace.steps.begin[step]))} after its work began"
         if step >= 0
         else "in no step"
     )
-    yield f"{profile.name}: {when}; lasts {duration(int(trace.dur_ns[row]))}; on {on}"
+    yield f"{profile.name}: {timing}; lasts {duration(int(trace.dur_ns[row]))}; on {track_name}"
     if launch >= 0:
         call, latency = trace.names[trace.name_codes[launch]], start - int(trace.ts_ns[launch])
         operator = int(trace.operators.of(np.array([launch]))[0])
-        made = f", made by {trace.names[trace.name_codes[operator]]}" if operator >= 0 else ""
-        yield f"launched by {call}{made}, {duration(latency)} before it starts"
+        maker = f", made by {trace.names[trace.name_codes[operator]]}" if operator >= 0 else ""
+        yield f"launched by {call}{maker}, {duration(latency)} before it starts"
     moved = trace.events["bytes"][row].as_py()
     if moved:
         yield f"moves {moved:,} bytes"
-    where = line_table(profile, np.array([row], np.int64))["where"][0].as_py()
-    if where is not None:
-        yield f"your line: {where}"
+    user_line = line_table(profile, np.array([row], np.int64))["where"][0].as_py()
+    if user_line is not None:
+        yield f"your line: {user_line}"
 
 
-def _around(profile: Profile, row: int, selection: Selection) -> Piece:
+def _enclosing_spans(profile: Profile, row: int, selection: Selection) -> Piece:
     """The spans of its thread that cover its start; for an activity of the GPU, those around its launch."""
     trace, launch = profile.trace, launch_of(profile, row)
     inner = launch if launch >= 0 else row
-    at = int(trace.ts_ns[inner])
-    before = slice(0, int(np.searchsorted(trace.ts_ns, at, side="right")))
+    start_ns = int(trace.ts_ns[inner])
+    before = slice(0, int(np.searchsorted(trace.ts_ns, start_ns, side="right")))
     covering = np.flatnonzero(
-        (trace.track[before] == trace.track[inner]) & (trace.ts_ns[before] + trace.dur_ns[before] > at)
+        (trace.track[before] == trace.track[inner]) & (trace.ts_ns[before] + trace.dur_ns[before] > start_ns)
     )
     spans = nested(trace, np.union1d(covering, [inner]))
     rows = [*spans.tolist(), *([row] if launch >= 0 else [])]
-    names = [sanitize(trace.names[trace.name_codes[each]], 300) for each in rows]
+    names = [sanitize(trace.names[trace.name_codes[event_row]], 300) for event_row in rows]
     table = pa.table(
         [
             pa.array([f"{'  ' * depth}{name}" for depth, name in enumerate(names)]),
             pa.array(trace.dur_ns[rows]),
-            pa.array([trace.events["cat"][each].as_py() for each in rows]).dictionary_encode(),
+            pa.array([trace.events["cat"][event_row].as_py() for event_row in rows]).dictionary_encode(),
             pa.array(rows, pa.int64()),
         ],
         schema=_STACK,

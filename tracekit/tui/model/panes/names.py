@@ -32,56 +32,60 @@ _NAMED = 12  # characters of a variant's name in a title
 
 def kernels(opened: Opened, selection: Selection) -> Content:
     """Kernels and copies by name."""
-    profiles = [profile for profile in opened.chosen(selection) if profile.trace.device == "gpu"]
+    profiles = [profile for profile in opened.profiles_of(selection) if profile.trace.device == "gpu"]
     if not profiles:
         return Content((prose("No variant has GPU activity: the operators show what takes the time."),))
     if any(selection.of(kind) is not None for kind in _NARROWING):
-        tables = {each.name: _by_kernel(opened, each, selection) for each in profiles}
+        tables = {profile.name: _by_kernel(opened, profile, selection) for profile in profiles}
     else:
         tables = opened.tables("kernels", profiles)
-    sheet = _sheet("kernels", "GPU time", tables, opened, _to(selection, "kernel", "instances"))
+    sheet = _sheet("kernels", "GPU time", tables, opened, _narrowing_to(selection, "kernel", "instances"))
     return Content((sheet, *words(opened, selection, "joined_kernels"), *words(opened, selection, "kernels")))
 
 
 def operators(opened: Opened, selection: Selection) -> Content:
     """Operators by the GPU time that they launch, or by their own computing; for a host bucket, what is to blame."""
-    profiles, bucket = opened.chosen(selection), selection.of("bucket")
+    profiles, bucket = opened.profiles_of(selection), selection.of("bucket")
     if bucket is not None and bucket not in ON_THE_GPU:
-        tables = {each.name: _by_event(each, opened.behind(each, selection), selection) for each in profiles}
-        what = f"{BUCKETS[bucket].label}, by what is to blame for it,"
-        return Content((_sheet("operators", what, tables, opened, _to(selection, "operator", "instances")),))
+        tables = {
+            profile.name: _by_event(profile, opened.behind(profile, selection), selection) for profile in profiles
+        }
+        subject = f"{BUCKETS[bucket].label}, by what is to blame for it,"
+        return Content(
+            (_sheet("operators", subject, tables, opened, _narrowing_to(selection, "operator", "instances")),)
+        )
     if any(profile.trace.device == "gpu" for profile in profiles):
-        of_gpu = [profile for profile in profiles if profile.trace.device == "gpu"]
-        tables = {each.name: _by_operator(opened, each, selection) for each in of_gpu}
-        what = "GPU time, by the operator that launched it,"
-        return Content((_sheet("operators", what, tables, opened, _to(selection, "operator", "kernels")),))
+        on_gpu = [profile for profile in profiles if profile.trace.device == "gpu"]
+        tables = {profile.name: _by_operator(opened, profile, selection) for profile in on_gpu}
+        subject = "GPU time, by the operator that launched it,"
+        return Content((_sheet("operators", subject, tables, opened, _narrowing_to(selection, "operator", "kernels")),))
     if any(selection.of(kind) is not None for kind in _NARROWING if kind != "operator"):
-        tables = {each.name: _by_event(each, opened.work(each), selection) for each in profiles}
+        tables = {profile.name: _by_event(profile, opened.work(profile), selection) for profile in profiles}
     else:
         tables = opened.tables("operators", profiles)
-    sheet = _sheet("operators", "CPU compute", tables, opened, _to(selection, "operator", "instances"))
+    sheet = _sheet("operators", "CPU compute", tables, opened, _narrowing_to(selection, "operator", "instances"))
     return Content((sheet, *words(opened, selection, "operators")))
 
 
 def work_chosen(profile: Profile, work: Work, selection: Selection, steps: Bools) -> Bools:
     """The rows of the work that are in these steps and belong to the selected bucket, operator and line."""
-    chosen = in_steps(steps, work.step)
+    is_selected = in_steps(steps, work.step)
     if (window := selection.of("window")) is not None:
-        chosen = _within(profile, work, window)
+        is_selected = _in_window(profile, work, window)
     bucket, operator = selection.of("bucket"), selection.of("operator")
     if bucket in ON_THE_GPU:
-        chosen = chosen & work.kinds(bucket)
+        is_selected = is_selected & work.kinds(bucket)
     if operator is not None and profile.trace.device == "gpu" and (bucket is None or bucket in ON_THE_GPU):
-        chosen = chosen & (work.operator == name_code(profile, operator))
-    return chosen & of_owner(profile, work.event, selection)
+        is_selected = is_selected & (work.operator == name_code(profile, operator))
+    return is_selected & of_owner(profile, work.event, selection)
 
 
-def _within(profile: Profile, work: Work, window: tuple[str, int, int]) -> Bools:
+def _in_window(profile: Profile, work: Work, window: tuple[str, int, int]) -> Bools:
     """The rows that start in the selected stretch of time of one variant."""
     name, start, end = window
-    at = profile.trace.ts_ns[np.maximum(work.event, 0)] if len(profile.trace.ts_ns) else work.event
-    inside: Bools = (at >= start) & (at < end) & (work.event >= 0) & (profile.name == name)
-    return inside
+    event_ns = profile.trace.ts_ns[np.maximum(work.event, 0)] if len(profile.trace.ts_ns) else work.event
+    in_window: Bools = (event_ns >= start) & (event_ns < end) & (work.event >= 0) & (profile.name == name)
+    return in_window
 
 
 def _spread(selection: Selection, steps: Bools) -> int:
@@ -113,7 +117,14 @@ def owned_by(owners: Owners, selection: Selection) -> Bools:
     def fits(row: OwnerNumbers) -> bool:
         group, module = owners.groups[row.group], owners.modules[row.module]
         return (
-            (line is None or (any((each.file, each.line) == line for each in group) if line != NO_LINE else not group))
+            (
+                line is None
+                or (
+                    any((user_line.file, user_line.line) == line for user_line in group)
+                    if line != NO_LINE
+                    else not group
+                )
+            )
             and (chain is None or (module[: len(chain)] == chain if chain else not module))
             and (phase is None or PHASES[row.phase] == phase)
             and (library is None or owners.libraries[row.library] == library)
@@ -129,18 +140,18 @@ def _by_kernel(opened: Opened, profile: Profile, selection: Selection) -> pa.Tab
 
 def _by_operator(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
     work, steps = opened.work(profile), steps_of(profile, selection)
-    chosen = work_chosen(profile, work, selection.without("operator"), steps)
-    return work.by_name(work.operator, chosen, _spread(selection, steps))
+    is_selected = work_chosen(profile, work, selection.without("operator"), steps)
+    return work.by_name(work.operator, is_selected, _spread(selection, steps))
 
 
 def _by_event(profile: Profile, work: Work, selection: Selection) -> pa.Table:
     steps = steps_of(profile, selection)
-    chosen = work_chosen(profile, work, selection.without("operator"), steps)
-    return work.by_name(work.name, chosen, _spread(selection, steps))
+    is_selected = work_chosen(profile, work, selection.without("operator"), steps)
+    return work.by_name(work.name, is_selected, _spread(selection, steps))
 
 
 def _sheet(
-    name: str, what: str, tables: Mapping[str, pa.Table], opened: Opened, to: Callable[[str], Selection]
+    name: str, subject: str, tables: Mapping[str, pa.Table], opened: Opened, to: Callable[[str], Selection]
 ) -> Sheet | Prose:
     if not tables:
         return prose("The selection contains none of it.")
@@ -153,30 +164,30 @@ def _sheet(
     return Sheet(
         name,
         table,
-        _total(what, table, [*tables]),
+        _total(subject, table, [*tables]),
         lambda row: None if names[row] == NOTHING else to(names[row]),
         sort,
         variants=(*tables,),
     )
 
 
-def _total(what: str, table: pa.Table, variants: list[str]) -> str:
+def _total(subject: str, table: pa.Table, variants: list[str]) -> str:
     """`GPU time of 174 names: eager 46.9 ms, compiled 85.7 ms (Δ +38.8 ms)`."""
-    said = []
-    for name, shown in zip(variants, short(variants, _NAMED), strict=True):
+    totals = []
+    for name, short_name in zip(variants, short(variants, _NAMED), strict=True):
         total = float(np.nansum(table[f"{name}_ns"].to_numpy()))
         change, delta = f"{DELTA} {name}_ns", ""
         if change in table.column_names:
             difference = float(np.nansum(table[change].to_numpy()))
             delta = f" ({DELTA} {duration(difference, signed=True, like=total)})"
-        said.append(f"{shown} {duration(total)}{delta}" if len(variants) > 1 else duration(total))
+        totals.append(f"{short_name} {duration(total)}{delta}" if len(variants) > 1 else duration(total))
     names = "1 name" if table.num_rows == 1 else f"{table.num_rows:,} names"
-    return f"{what} of {names}: {', '.join(said)}"
+    return f"{subject} of {names}: {', '.join(totals)}"
 
 
-def _to(selection: Selection, kind: Kind, pane: str) -> Callable[[str], Selection]:
-    shown = short_kernel if kind == "kernel" else str
-    return lambda name: selection.narrowed(kind, name, sanitize(shown(name), _CRUMB), pane)
+def _narrowing_to(selection: Selection, kind: Kind, pane: str) -> Callable[[str], Selection]:
+    shorten = short_kernel if kind == "kernel" else str
+    return lambda name: selection.narrowed(kind, name, sanitize(shorten(name), _CRUMB), pane)
 
 
 KERNELS = Pane(

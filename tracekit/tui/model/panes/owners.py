@@ -26,9 +26,9 @@ _WINDOW_ASIDE = "A range of time does not narrow this: the owners of time are kn
 
 def modules(opened: Opened, selection: Selection) -> Content:
     """A tree: below each module those that it calls, whose time its own includes."""
-    variants = _chosen(opened, selection.without("module"))
+    variants = _selected_owners(opened, selection.without("module"))
     if not any(variant.share(lambda owner: bool(owner.module)) for variant in variants):
-        return Content((prose(_unknown(opened, "module")),))
+        return Content((prose(_nothing_known(opened, "module")),))
     inclusive = OwnerCosts(
         [with_inner(variant) for variant in variants], lambda owner: owner.module, opened.report.baselines
     )
@@ -52,13 +52,15 @@ def modules(opened: Opened, selection: Selection) -> Content:
 
 def lines(opened: Opened, selection: Selection) -> Content:
     """Lines, and groups of lines that were fused; they add up to the step."""
-    variants = _chosen(opened, selection)
+    variants = _selected_owners(opened, selection)
     if not any(variant.total_ns for variant in variants):
-        return Content((prose(_unknown(opened, "line of yours")),))
+        return Content((prose(_nothing_known(opened, "line of yours")),))
     side_by_side = SideBySide(variants, opened.report.baselines)
     table = side_by_side.table()
 
-    behind = "kernels" if any(profile.trace.device == "gpu" for profile in opened.chosen(selection)) else "operators"
+    behind = (
+        "kernels" if any(profile.trace.device == "gpu" for profile in opened.profiles_of(selection)) else "operators"
+    )
 
     def enter(row: int) -> Selection:
         if not side_by_side.order[row]:
@@ -80,20 +82,20 @@ def lines(opened: Opened, selection: Selection) -> Content:
     return _content(sheet, selection, words(opened, selection, "lines"))
 
 
-def _content(sheet: Sheet, selection: Selection, said: tuple[Piece, ...]) -> Content:
+def _content(sheet: Sheet, selection: Selection, sentences: tuple[Piece, ...]) -> Content:
     aside = () if selection.of("window") is None else (prose(_WINDOW_ASIDE, tone="quiet"),)
-    return Content((*aside, sheet, *said))
+    return Content((*aside, sheet, *sentences))
 
 
-def _chosen(opened: Opened, selection: Selection) -> list[VariantOwners]:
+def _selected_owners(opened: Opened, selection: Selection) -> list[VariantOwners]:
     """The owners of the shown variants in the selected steps, restricted to the selected bucket, module, phase and
     library.
     """
-    names = {profile.name for profile in opened.chosen(selection)}
+    names = {profile.name for profile in opened.profiles_of(selection)}
     bucket, chain = selection.of("bucket"), selection.of("module")
     phase, library = selection.of("phase"), selection.of("library")
 
-    def wanted(means: OwnerMeans, mean: OwnerMean) -> bool:
+    def matches(means: OwnerMeans, mean: OwnerMean) -> bool:
         owner = means.owners[mean.owner]
         return (
             (chain is None or (owner.module[: len(chain)] == chain if chain else not owner.module))
@@ -102,37 +104,42 @@ def _chosen(opened: Opened, selection: Selection) -> list[VariantOwners]:
             and (library is None or owner.library == library)
         )
 
-    chosen = [each for each in opened.owners_over(selection) if each.name in names]
-    if all(each is None for each in (bucket, chain, phase, library)):
-        return chosen
-    return [_with(each, [mean for mean in each.means.means if wanted(each.means, mean)]) for each in chosen]
+    variants = [variant for variant in opened.owners_over(selection) if variant.name in names]
+    if all(narrowing is None for narrowing in (bucket, chain, phase, library)):
+        return variants
+    return [
+        _with_means(variant, [mean for mean in variant.means.means if matches(variant.means, mean)])
+        for variant in variants
+    ]
 
 
-def _with(variant: VariantOwners, means: list[OwnerMean]) -> VariantOwners:
+def _with_means(variant: VariantOwners, means: list[OwnerMean]) -> VariantOwners:
     return replace(variant, means=OwnerMeans(owners=variant.means.owners, means=means, sources=variant.means.sources))
 
 
-def _title(what: str, variants: list[VariantOwners], selection: Selection) -> str:
+def _title(subject: str, variants: list[VariantOwners], selection: Selection) -> str:
     bucket = selection.of("bucket")
-    of = f" of {BUCKETS[bucket].label}" if bucket is not None else ""
+    bucket_phrase = f" of {BUCKETS[bucket].label}" if bucket is not None else ""
     names = short([variant.name for variant in variants], _NAMED)
     totals = [duration(variant.total_ns) for variant in variants]
-    said = [f"{name} {total}" for name, total in zip(names, totals, strict=True)] if len(names) > 1 else totals
-    return f"{what}{of}: {', '.join(said)}"
+    variant_totals = (
+        [f"{name} {total}" for name, total in zip(names, totals, strict=True)] if len(names) > 1 else totals
+    )
+    return f"{subject}{bucket_phrase}: {', '.join(variant_totals)}"
 
 
 def _names(variants: list[VariantOwners]) -> tuple[str, ...]:
     return tuple(variant.name for variant in variants)
 
 
-def _unknown(opened: Opened, what: str) -> str:
-    reasons = [each.means.reason for each in opened.owners if each.means.reason]
-    return f"No {what} is known for the selection{f': {reasons[0]}' if reasons else ''}."
+def _nothing_known(opened: Opened, owner_kind: str) -> str:
+    reasons = [variant.means.reason for variant in opened.owners if variant.means.reason]
+    return f"No {owner_kind} is known for the selection{f': {reasons[0]}' if reasons else ''}."
 
 
 def are_known(opened: Opened) -> bool:
     """Whether the time of any variant could be assigned to lines or modules."""
-    return any(each.total_ns for each in opened.owners)
+    return any(variant.total_ns for variant in opened.owners)
 
 
 MODULES = Pane(
@@ -140,7 +147,7 @@ MODULES = Pane(
     "Modules",
     "How much of a step each module takes, including the modules that it calls. Enter shows its lines.",
     modules,
-    lambda opened: any(each.share(lambda owner: bool(owner.module)) for each in opened.owners),
+    lambda opened: any(variant.share(lambda owner: bool(owner.module)) for variant in opened.owners),
     chapters=frozenset({"modules"}),
     key="M",
 )

@@ -24,8 +24,8 @@ _NO_FILE = "{} is neither in the recording nor found on this machine. Start trac
 
 def source(opened: Opened, selection: Selection) -> Content:
     """The file of the selected line, or else that of the costliest line; without the file, what the line runs."""
-    chosen = selection.of("line")
-    place = Place(*chosen) if chosen not in (None, NO_LINE) else _costliest(opened)
+    line_key = selection.of("line")
+    place = Place(*line_key) if line_key not in (None, NO_LINE) else _costliest(opened)
     if place is None:
         return Content((prose("No line is selected, and no recording shows which lines cost most."),))
     code = code_at(opened, place, selection)
@@ -43,11 +43,11 @@ def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:
     if file is not None:
         return Code(_sheet(source_costs(opened.owners_over(selection), file), opened, selection), file, place.line)
     path = on_this_machine(opened, place.file)
-    text = _text(path) if path is not None else None
+    text = _text_of(path) if path is not None else None
     if text is None:
         return None
-    known = {line.file for each in opened.owners for owner in each.means.owners for line in owner.lines}
-    costs = source_costs(opened.owners_over(selection), matching(known, place.file) or place.file, text)
+    known_files = {line.file for variant in opened.owners for owner in variant.means.owners for line in owner.lines}
+    costs = source_costs(opened.owners_over(selection), matching(known_files, place.file) or place.file, text)
     return Code(
         _sheet(costs, opened, selection, " as it is now: the recording does not contain it"), place.file, place.line
     )
@@ -55,16 +55,16 @@ def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:
 
 def matching(files: Iterable[str], name: str) -> str | None:
     """The file with that path, or else the only one whose path ends with the name, or that the name ends with."""
-    every = [*files]
-    if name in every:
+    paths = [*files]
+    if name in paths:
         return name
-    fitting = [file for file in every if _ends_like(PurePath(file).parts, PurePath(name).parts)]
+    fitting = [file for file in paths if _ends_like(PurePath(file).parts, PurePath(name).parts)]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _ends_like(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    shared = min(len(one), len(other))
-    return shared > 0 and one[-shared:] == other[-shared:]
+def _ends_like(parts: tuple[str, ...], other_parts: tuple[str, ...]) -> bool:
+    shared = min(len(parts), len(other_parts))
+    return shared > 0 and parts[-shared:] == other_parts[-shared:]
 
 
 def on_this_machine(opened: Opened, file: str) -> Path | None:
@@ -75,7 +75,7 @@ def on_this_machine(opened: Opened, file: str) -> Path | None:
     return next((path for path in tries if path.is_file()), None)
 
 
-def _text(path: Path) -> str | None:
+def _text_of(path: Path) -> str | None:
     try:
         return None if os.path.getsize(path) > _MOST_BYTES else path.read_text("utf-8", "replace")
     except OSError:
@@ -96,17 +96,17 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
     shares = [
         max((costs.alone[n].get(number, 0.0) / steps[n] for n in names if steps[n]), default=0.0) for number in numbers
     ]
-    most = max(shares, default=0.0) or 1.0
-    whose = "" if len(names) == 1 else ", in the variant in which it is largest"
+    largest_share = max(shares, default=0.0) or 1.0
+    variant_phrase = "" if len(names) == 1 else ", in the variant in which it is largest"
     fields += [
-        column("share", pa.float64(), f"share of a step that the line alone costs{whose}", "share"),
+        column("share", pa.float64(), f"share of a step that the line alone costs{variant_phrase}", "share"),
         column("heat", pa.string(), "the same as a bar, scaled to the costliest line", role="bar"),
         column("line", pa.int64(), "number of the line", role="identity"),
         column("text", pa.string(), "", role="code"),
     ]
-    columns += [[*shares], [heat(share / most) for share in shares], [*numbers], [*lines]]
+    columns += [[*shares], [heat(share / largest_share) for share in shares], [*numbers], [*lines]]
     for name in names:
-        together = _together(costs, name)
+        together = _fused_costs(costs, name)
         meaning = f"cost in {name} of kernels that were fused from this line and others; never split between them"
         fields.append(
             column(f"{name} with others_ns", pa.float64(), meaning, "ns", role="detail", title=f"{name} with others")
@@ -114,8 +114,8 @@ def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str
         columns.append([together.get(number) for number in numbers])
     fields.append(column("file", pa.string(), "", role="source"))
     columns.append([costs.file] * len(lines))
-    arrays = [pa.array(values, each.type) for values, each in zip(columns, fields, strict=True)]
-    fused = {number for name in names for number in _together(costs, name)}
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+    fused = {number for name in names for number in _fused_costs(costs, name)}
     on_gpu = any(profile.trace.device == "gpu" for profile in opened.report.profiles)
 
     def enter(row: int) -> Selection:
@@ -140,10 +140,10 @@ def heat(part: float) -> str:
     return f"{'█' * (eighths // 8)}{_EIGHTHS[eighths % 8]}"
 
 
-def _together(costs: SourceCosts, variant: str) -> Mapping[int, float]:
+def _fused_costs(costs: SourceCosts, variant: str) -> Mapping[int, float]:
     total: dict[int, float] = {}
     for group in costs.fused:
-        for line in {each.line for each in group.lines if each.file == costs.file}:
+        for line in {source_line.line for source_line in group.lines if source_line.file == costs.file}:
             if group.variant == variant:
                 total[line] = total.get(line, 0.0) + group.step_ns
     return total
@@ -152,8 +152,8 @@ def _together(costs: SourceCosts, variant: str) -> Mapping[int, float]:
 def _costliest(opened: Opened) -> Place | None:
     """The costliest of the lines whose file was captured."""
     files, total = sources(opened.owners), dict[tuple[str, int], float]()
-    for each in opened.owners:
-        for lines, ns in each.by(lambda owner: owner.lines).items():
+    for variant in opened.owners:
+        for lines, ns in variant.by(lambda owner: owner.lines).items():
             for line in lines:
                 if line.file in files:
                     total[line.file, line.line] = total.get((line.file, line.line), 0.0) + ns

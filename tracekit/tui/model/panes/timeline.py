@@ -11,11 +11,18 @@ from tracekit.tui.timeline import Event, Moment, Step, Stretch, Target
 
 def timeline(opened: Opened, selection: Selection) -> Content:
     """The lanes of the variants, and which part of them to show."""
-    shown = opened.chosen(selection)
+    selected_profiles = opened.profiles_of(selection)
     facets = (facet for facet in selection.facets if facet.kind in ("event", "moment", "window"))
-    named = [opened.profile(facet.value[0]) for facet in facets]
-    shown = [*shown, *(each for each in named if each.name not in {profile.name for profile in shown})]
-    profiles = tuple(profile for profile in shown if len(profile.trace.steps))
+    facet_profiles = [opened.profile(facet.value[0]) for facet in facets]
+    selected_profiles = [
+        *selected_profiles,
+        *(
+            profile
+            for profile in facet_profiles
+            if profile.name not in {selected.name for selected in selected_profiles}
+        ),
+    ]
+    profiles = tuple(profile for profile in selected_profiles if len(profile.trace.steps))
     if not profiles:
         return Content((prose("No event has a duration: there is nothing to draw."),))
     return Content((Lanes(profiles, _target(opened, selection)),))
@@ -33,9 +40,9 @@ def _target(opened: Opened, selection: Selection) -> Target | None:
         evidence = opened.report.diagnoses[name].findings[index].evidence
         return Event(name, evidence[0].event) if evidence else None
     if (steps := selection.of("steps")) is not None:
-        numbers = np.array(opened.chosen(selection)[0].trace.steps.number)
-        at = np.flatnonzero(numbers >= steps[0])
-        return Step(int(at[0])) if len(at) else None
+        numbers = np.array(opened.profiles_of(selection)[0].trace.steps.number)
+        later_steps = np.flatnonzero(numbers >= steps[0])
+        return Step(int(later_steps[0])) if len(later_steps) else None
     return None
 
 

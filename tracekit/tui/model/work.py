@@ -53,7 +53,7 @@ class Work:
         return in_bucket
 
     def by_name(self, names: Rows, is_selected: Bools, steps: int, role: Role = "name") -> pa.Table:
-        """The sums of the chosen rows per step, by the name given to each; the costliest first."""
+        """The sums of the selected rows per step, by the name given to each; the costliest first."""
         texts = self.profile.trace.names
         codes = names[is_selected].astype(np.int64) + 1
         total = np.zeros(len(texts) + 1, np.int64)

@@ -182,8 +182,8 @@ def facts(profile: Profile, row: int) -> Iterator[str]:
     if launch >= 0:
         call, latency = trace.names[trace.name_codes[launch]], start - int(trace.ts_ns[launch])
         operator = int(trace.operators.of(np.array([launch]))[0])
-        maker = f", made by {trace.names[trace.name_codes[operator]]}" if operator >= 0 else ""
-        yield f"launched by {call}{maker}, {duration(latency)} before it starts"
+        operator_phrase = f", made by {trace.names[trace.name_codes[operator]]}" if operator >= 0 else ""
+        yield f"launched by {call}{operator_phrase}, {duration(latency)} before it starts"
     moved = trace.events["bytes"][row].as_py()
     if moved:
         yield f"moves {moved:,} bytes"

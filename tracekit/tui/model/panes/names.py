@@ -55,8 +55,8 @@ def operators(opened: Opened, selection: Selection) -> Content:
             (_sheet("operators", subject, tables, opened, _narrowing_to(selection, "operator", "instances")),)
         )
     if any(profile.trace.device == "gpu" for profile in profiles):
-        on_gpu = [profile for profile in profiles if profile.trace.device == "gpu"]
-        tables = {profile.name: _by_operator(opened, profile, selection) for profile in on_gpu}
+        gpu_profiles = [profile for profile in profiles if profile.trace.device == "gpu"]
+        tables = {profile.name: _by_operator(opened, profile, selection) for profile in gpu_profiles}
         subject = "GPU time, by the operator that launched it,"
         return Content((_sheet("operators", subject, tables, opened, _narrowing_to(selection, "operator", "kernels")),))
     if any(selection.of(kind) is not None for kind in _NARROWING if kind != "operator"):

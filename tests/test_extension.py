@@ -257,6 +257,7 @@ def with_example_package(tmp_path_factory, monkeypatch):
 
 
 def forget_plug_ins() -> None:
+    registry.entry_points_of_packages.cache_clear()
     registry.plug_ins.cache_clear()
     registry.import_plug_ins.cache_clear()
 

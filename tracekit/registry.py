@@ -6,12 +6,16 @@ An installed package names its modules as entry points: of the group `tracekit.q
 """
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tracekit.errors import PlugInError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Entry = TypeVar("Entry")
 Group = Literal["tracekit.questions", "tracekit.findings", "tracekit.faces"]
@@ -52,9 +56,20 @@ class Registry(Mapping[str, Entry]):
 
 
 @lru_cache
-def plug_ins(group: Group) -> Mapping[str, EntryPoint]:
+def plug_ins(group: Group) -> Mapping[str, "EntryPoint"]:
     """What installed packages add to the group, by name, without importing it."""
+    if not any(f"[{group}]" in declared for declared in entry_points_of_packages()):
+        return {}
+    from importlib.metadata import entry_points  # slow to import: only where there is something to find
+
     return {entry_point.name: entry_point for entry_point in entry_points(group=group)}
+
+
+@lru_cache
+def entry_points_of_packages() -> list[str]:
+    """Texts of the files in which installed packages declare their entry points."""
+    files = [path for folder in sys.path for path in Path(folder).glob("*-info/entry_points.txt")]
+    return [path.read_text(encoding="utf-8", errors="replace") for path in files]
 
 
 @lru_cache
@@ -67,7 +82,7 @@ def import_plug_ins(group: Group) -> None:
             _LOG.warning("%s", error)
 
 
-def import_plug_in(entry_point: EntryPoint) -> None:
+def import_plug_in(entry_point: "EntryPoint") -> None:
     """Import it. Raises PlugInError whatever happens meanwhile: the code is not ours."""
     try:
         entry_point.load()

@@ -40,7 +40,7 @@ def test_a_planted_straggler_is_found_with_its_bucket_and_milliseconds(tmp_path)
     arrivals.mkdir()
     arguments = ["--late", "1", "--how", "python", "--ms", "200", "--steps", "10", "--arrivals", str(arrivals)]
     capture(
-        Options(STRAGGLER, ["eager"], steps=6, warmup=3, passes=1, nproc=2, arguments=arguments, out=out, in_place=True)
+        Options(STRAGGLER, ["eager"], steps=6, warmup=3, passes=1, ranks=2, arguments=arguments, out=out, in_place=True)
     )
     made = report(open_subject([out]))
     (variant,) = as_document(made)["variants"]
@@ -106,4 +106,4 @@ def test_the_first_failure_is_told_by_how_and_when_each_rank_ended(failures, fir
 def test_a_recipe_has_one_process(tmp_path):
     recipe = Path(__file__).parents[2] / "recipes" / "gcn_cora.py"
     with pytest.raises(OnlyScriptsHaveRanksError, match="--nproc is for scripts"):
-        capture(Options(recipe, nproc=2, out=tmp_path / "run.json"))
+        capture(Options(recipe, ranks=2, out=tmp_path / "run.json"))

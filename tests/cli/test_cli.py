@@ -1,15 +1,20 @@
 """The verbs from the shell's point of view: exit codes, one sentence for a failure, data on stdout."""
 
+import argparse
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
+import msgspec
 import pytest
 from small import training, write
 
+from tracekit.capture.options import Options
 from tracekit.cli import main, program
+from tracekit.cli.capture import CaptureVerb
 
 
 @pytest.mark.parametrize(
@@ -187,3 +192,18 @@ def test_nothing_lasts(tmp_path, capsys):
     assert "neither wall nor host time is known" in capsys.readouterr().out
     assert main(["report", str(path), "--format", "json"]) == 0
     assert set(json.loads(capsys.readouterr().out)["variants"][0]["cannot_answer"]) == {"wall", "host"}
+
+
+def test_the_defaults_that_help_tells_are_those_of_the_settings():
+    parser = argparse.ArgumentParser()
+    CaptureVerb.arguments(parser)
+    defaults = {field.name: field.default for field in msgspec.structs.fields(Options)}
+    told = {
+        action.dest: match[1]
+        for action in parser._actions
+        if action.help and (match := re.search(r"\(default: ([\w.]+)\)$", action.help))
+    }
+    assert {"steps", "warmup", "seed", "timeout", "passes", "seeds", "device", "backend", "out", "ranks"} <= told.keys()
+    for name, text in told.items():
+        assert text == f"{defaults[name]:g}" if isinstance(defaults[name], float) else str(defaults[name]), name
+    assert all(action.default in (argparse.SUPPRESS, False, {}) for action in parser._actions if action.option_strings)

@@ -22,7 +22,7 @@ def test_a_planted_straggler_among_four_is_found(bucket, tmp_path):
     arrivals.mkdir()
     arguments = ["--late", "2", "--how", bucket, "--ms", str(LATE_MS), "--steps", "14", "--arrivals", str(arrivals)]
     capture(
-        Options(STRAGGLER, ["eager"], steps=6, warmup=3, passes=1, nproc=4, arguments=arguments, out=out, in_place=True)
+        Options(STRAGGLER, ["eager"], steps=6, warmup=3, passes=1, ranks=4, arguments=arguments, out=out, in_place=True)
     )
     made = report(open_subject([out]))
     matched = collectives(made.ranks["eager"])

@@ -20,8 +20,8 @@ from tracekit.run import (
     Training,
     Turn,
     Window,
-    Workload,
 )
+from tracekit.run.settings import Settings
 
 RESULT = "result.json"  # in the scratch folder: what a pass returns
 SO_FAR = "so_far.json"  # in the scratch folder: a preliminary result
@@ -41,39 +41,24 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     no_view: str = ""  # why there was none; empty if there was one, or if the pass wrote in place
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass of one variant."""
+class Job(Settings, frozen=True, kw_only=True):
+    """One pass of one variant: the settings, and what this pass is about."""
 
     stage: Stage
     round: int = 0  # of the unprofiled passes: the first has empty caches, later ones are shorter
     program: str  # the path of a recipe or a script, or the name of a module
     label: str = ""  # "gcn_cora compiled", for the trace's header
-    params: dict[str, Any] = {}
     requested: Requested = Requested(compile=False)
     device: str = "cpu"
-    seed: int = 0
-    steps: int = 20
-    warmup: int = 10
-    epochs: int = 0  # to train
-    workload: Workload = "training"  # of a recipe: a step trains, or calls infer()
-    python: str = ""  # the interpreter to run in; "" is the parent's
-    threads: int = 0  # of PyTorch's operators; 0: as many as it chooses
-    is_script: bool = False  # it trains by itself, and its optimizer shows where steps end
-    arguments: list[str] = []  # the script's own
-    module: bool = False  # `program` is the name of a module, as for python -m
-    step_every: int = 1  # how many such ends make a step
-    step_at: str = ""  # where a step ends: a Boundary's name, "call", or FILE:LINE; "" means that the script shows it
     windows: tuple[Window, ...] = WINDOWS  # to trace
     available: int | None = None  # the number of steps that the script has, if it ended early in an earlier pass
     folder: str = ""  # where the traces go
     scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits
     journal: str = ""  # the folder of the journal of what a program does to files
     forks: bool = False  # once set up, the process may be forked for every pass
-    in_place: bool = False  # what the program writes goes to the user's files
     temporary: str = ""  # the folder for temporary files; "" is the scratch folder
     viewed: bool = False  # the pass runs in a view of the file system, so no file needs a backup
-    rank: int = 0
-    ranks: int = 1  # of a job of several processes
+    rank: int = 0  # of several
     port: int = 0  # on which the first rank listens
     meeting: str = ""  # the folder in which ranks agree
     rounded: bool = False  # round sums differently, to see how far losses move

@@ -24,6 +24,7 @@ from tracekit.capture.undo import with_files
 from tracekit.capture.variants import PlannedVariant
 from tracekit.errors import ArgumentsRefusedError, NoStepsError
 from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window, divergence
+from tracekit.run.settings import Settings, values_of
 from tracekit.typical_step import typical_step
 
 # Two of them compile: the measured pass, because compiling is timed where nothing observes it, and the profiled one,
@@ -134,28 +135,22 @@ def _job(
     before: PassResult | None,
 ) -> Job:
     run = prepared.run
+    settings = {
+        **values_of(options, Settings),
+        "params": {**prepared.overrides, **planned.params},
+        "is_script": prepared.is_script,
+        "epochs": 0,  # only trainings have epochs
+        "step_at": options.step_at if ":" in options.step_at or not before else before.boundary,
+    }
     return Job(
+        **settings,
         stage=stage,
         program=run.script,
         label=f"{run.recipe} {planned.name}",
-        params={**prepared.overrides, **planned.params},
         requested=planned.requested,
         device=run.device,
-        seed=run.seed,
-        steps=run.steps,
-        warmup=run.warmup,
         folder=str(traces_folder),
-        workload=options.workload,
-        python=options.python,
-        is_script=prepared.is_script,
-        arguments=[*options.arguments],
-        module=options.module,
-        in_place=options.in_place,
-        step_every=options.step_every,
-        step_at=options.step_at if ":" in options.step_at or not before else before.boundary,
         available=before.ended if before else None,
-        ranks=options.nproc,
-        threads=options.threads,
     )
 
 

@@ -135,7 +135,7 @@ def check_kind(options: Options, is_script: bool, verb: str = "capture") -> None
         raise OnlyScriptsTakeThisError(options.program)
     if options.epochs and (is_script or options.workload == "inference"):
         raise OnlyRecipesHaveEpochsError(options.program)
-    if options.nproc > 1 and not is_script:
+    if options.ranks > 1 and not is_script:
         raise OnlyScriptsHaveRanksError(options.program)
     if is_script:
         for name, value in options.params.items():
@@ -146,7 +146,7 @@ def _script_params(options: Options) -> dict[str, Any]:
     """The arguments of the script, as parameters; empty if it has none."""
     arguments = {"arguments": shlex.join(options.arguments)} if options.arguments else {}
     steps = {"step_every": options.step_every} if options.step_every > 1 else {}
-    ranks = {"nproc": options.nproc} if options.nproc > 1 else {}
+    ranks = {"nproc": options.ranks} if options.ranks > 1 else {}
     return {**arguments, **steps, **ranks, **({"step_at": options.step_at} if options.step_at else {})}
 
 

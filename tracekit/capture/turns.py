@@ -162,7 +162,7 @@ def _suffice(logs: list[list[float]]) -> bool:
 
 def why_not(run: Run, prepared: Prepared, options: Options) -> str:
     """Why the variants cannot take turns step by step, given what their first passes needed; empty if they may."""
-    if options.nproc > 1:
+    if options.ranks > 1:
         return "ranks wait for each other"
     if prepared.is_script and not options.module:
         line = line_that_reads_it(statements(prepared.run.script))

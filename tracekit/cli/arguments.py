@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -82,12 +83,25 @@ def add_parameters(parser: argparse.ArgumentParser) -> None:
     """The option that only a recipe takes."""
     parser.add_argument(
         "--param",
-        action="append",
+        dest="params",
+        action=_Pairs,
         type=pair,
-        default=[],
+        default={},
         metavar="KEY=VALUE",
         help="a parameter of the recipe, repeatable (default: those in its PARAMS)",
     )
+
+
+class _Pairs(argparse.Action):
+    """Collects what `pair` returns; of one key, the last value counts."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), values[0]: values[1]})
+
+
+def given(options: argparse.Namespace, kind: Any) -> dict[str, Any]:
+    """What was given of the settings that a struct declares, whose defaults hold for the others."""
+    return {name: value for name, value in vars(options).items() if name in kind.__struct_fields__}
 
 
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,6 +109,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module, as in python -m")
     parser.add_argument(
         "--script",
+        dest="is_script",
         action="store_true",
         help="treat the file as a training script, even if it defines setup(ctx) like a recipe",
     )
@@ -103,7 +118,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--step-at",
-        default="",
+        default=argparse.SUPPRESS,
         metavar="WHERE",
         help="where a step of a script ends: optimizer, call (of the outermost module), or FILE:LINE; by default where "
         "it calls tracekit.step(), or else where an optimizer steps, or else at a call",
@@ -111,7 +126,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step-every",
         type=positive,
-        default=1,
+        default=argparse.SUPPRESS,
         metavar="N",
         help="how many of these ends make a step: 4 means 4 optimizer steps with all their micro-batches (default: 1)",
     )

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_parameters, add_script_arguments, names, positive
+from tracekit.cli.arguments import add_parameters, add_script_arguments, given, names, positive
 from tracekit.cli.streams import write_out
 from tracekit.cli.verb import Verb
 
@@ -19,7 +19,7 @@ class AuditVerb(Verb):
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         parser.add_argument(
-            "file",
+            "program",
             type=Path,
             metavar="FILE",
             help="a training script, unchanged: train.py -- ITS ARGUMENTS, or a recipe",
@@ -54,24 +54,9 @@ class AuditVerb(Verb):
         """Run the steps, and print the result; 1 if they failed, or if --fail-on says so."""
         from tracekit.capture.audit.auditing import Options, as_json, as_text, audit, exit_code
 
-        findings = audit(
-            Options(
-                program=options.file,
-                variants=[options.variant],
-                params=dict(options.param),
-                arguments=options.script_arguments,
-                steps=options.steps,
-                step_every=options.step_every,
-                step_at=options.step_at,
-                is_script=options.script,
-                module=options.module,
-                in_place=options.in_place,
-                seed=options.seed,
-                timeout=options.timeout,
-            )
-        )
+        findings = audit(Options(**given(options, Options), variants=[options.variant]))
         draw = as_json if options.format == "json" else as_text
-        write_out(draw(findings, options.file))
+        write_out(draw(findings, options.program))
         return exit_code(findings, options.fail_on)
 
 

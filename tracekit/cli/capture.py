@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_parameters, add_script_arguments, names, percentage, positive
+from tracekit.cli.arguments import add_parameters, add_script_arguments, given, names, percentage, positive
 from tracekit.cli.verb import Verb
 
 
@@ -16,8 +16,9 @@ class CaptureVerb(Verb):
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
+        parser.argument_default = argparse.SUPPRESS  # a default is declared with the setting, in Options
         parser.add_argument(
-            "recipe",
+            "program",
             type=Path,
             metavar="RECIPE",
             help="a recipe (a file that defines setup(ctx)), or any training script, unchanged: "
@@ -27,31 +28,24 @@ class CaptureVerb(Verb):
         parser.add_argument(
             "--variants",
             type=names,
-            default=(),
             metavar="A,B,…",
             help="eager, compiled, a mode (max-autotune:dynamic=true), or the recipe's own; by default eager, compiled "
             "and the recipe's own",
         )
         add_parameters(parser)
-        parser.add_argument(
-            "--device", default="auto", help="cpu, cuda, cuda:1, …; auto: a GPU if there is one (default: auto)"
-        )
-        parser.add_argument("--backend", default="inductor", help="inductor or aot_eager (default: inductor)")
-        parser.add_argument("--steps", type=positive, default=20, help="number of profiled steps (default: 20)")
+        parser.add_argument("--device", help="cpu, cuda, cuda:1, …; auto: a GPU if there is one (default: auto)")
+        parser.add_argument("--backend", help="inductor or aot_eager (default: inductor)")
+        parser.add_argument("--steps", type=positive, help="number of profiled steps (default: 20)")
         parser.add_argument(
             "--warmup",
             type=positive,
-            default=10,
             help="minimum number of warm-up steps before the profiled ones (default: 10)",
         )
-        parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
-        parser.add_argument(
-            "--timeout", type=float, default=1800, metavar="S", help="seconds that a pass may take (default: 1800)"
-        )
+        parser.add_argument("--seed", type=int, help="seed of every random number generator (default: 0)")
+        parser.add_argument("--timeout", type=float, metavar="S", help="seconds that a pass may take (default: 1800)")
         parser.add_argument(
             "--passes",
             type=positive,
-            default=100,
             metavar="N",
             help="maximum number of unprofiled passes per variant; fewer if the intervals are narrow before that, or "
             "--budget is spent (default: 100)",
@@ -81,49 +75,44 @@ class CaptureVerb(Verb):
         parser.add_argument(
             "--epochs",
             type=positive,
-            default=0,
             metavar="N",
             help="also train a recipe for N epochs, and compare the metric that it reaches (default: do not)",
         )
         parser.add_argument(
             "--seeds",
             type=positive,
-            default=3,
             metavar="K",
             help="with --epochs: train each variant with K seeds, --seed and those after it (default: 3)",
         )
         parser.add_argument(
             "--workload",
             choices=("training", "inference"),
-            default="training",
             help="what a step of a recipe is: one of training, or a call of its infer() (default: training)",
         )
         parser.add_argument(
             "--threads",
             type=positive,
-            default=0,
             metavar="N",
             help="threads of PyTorch's operators; with one fewer than cores, other work on the machine disturbs steps "
             "far less (default: PyTorch's choice, usually one per core; with --min-detectable, one fewer than cores)",
         )
         parser.add_argument(
             "--nproc",
+            dest="ranks",
             type=positive,
-            default=1,
             metavar="N",
             help="run a script in N processes, one per rank, which connect as under torchrun (default: 1)",
         )
         parser.add_argument(
             "--python",
-            default="",
             metavar="PATH",
             help="another interpreter in which to run the passes; it needs torch and msgspec",
         )
         parser.add_argument(
             "-o",
             "--output",
+            dest="out",
             type=Path,
-            default=Path("run.json"),
             metavar="FILE",
             help="the run file; its traces go to a folder beside it; an earlier run is renamed (default: run.json)",
         )
@@ -135,36 +124,7 @@ class CaptureVerb(Verb):
         from tracekit.capture.harness import Options, capture, exit_code
         from tracekit.capture.passes import usable_cores
 
-        spare = max((usable_cores() or 1) - 1, 1) if options.min_detectable is not None else 0
-        return exit_code(
-            capture(
-                Options(
-                    program=options.recipe,
-                    variants=options.variants,
-                    params=dict(options.param),
-                    device=options.device,
-                    backend=options.backend,
-                    steps=options.steps,
-                    warmup=options.warmup,
-                    seed=options.seed,
-                    timeout=options.timeout,
-                    passes=options.passes,
-                    budget=options.budget,
-                    precision=options.precision,
-                    min_detectable=options.min_detectable,
-                    epochs=options.epochs,
-                    seeds=options.seeds,
-                    out=options.output,
-                    arguments=options.script_arguments,
-                    step_every=options.step_every,
-                    step_at=options.step_at,
-                    is_script=options.script,
-                    module=options.module,
-                    in_place=options.in_place,
-                    workload=options.workload,
-                    python=options.python,
-                    threads=options.threads or spare,
-                    nproc=options.nproc,
-                )
-            )
-        )
+        settings = given(options, Options)
+        if "min_detectable" in settings:
+            settings.setdefault("threads", max((usable_cores() or 1) - 1, 1))
+        return exit_code(capture(Options(**settings)))

@@ -122,7 +122,7 @@ def _run(arguments: list[str]) -> int:
         option_names = [name for action in verbs.choices[options.verb.name]._actions for name in action.option_strings]
         hint = getattr(options, "unknown", "") or _suggestion(unknown[0].partition("=")[0], option_names)
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint and f'. {hint}'}")
-    options.script_arguments = script_arguments
+    options.arguments = script_arguments
     if options.verb.needs_pandas:
         admit_pandas()
     if options.verb.reads_traces:

@@ -17,6 +17,7 @@ from tracekit import run as runs
 from tracekit.atomic import replacing
 from tracekit.errors import BadStudyError, TracekitError
 from tracekit.run import Measured, Outcome, Run, Variant
+from tracekit.run.settings import BACKEND, TIMEOUT_S, Count, Seconds, StepSettings
 from tracekit.study.cell import Cell
 
 MANIFEST, CELLS, RUNNING = "study.json", "cells", "running"
@@ -24,22 +25,14 @@ RECORD, RUN, MEMORY = "cell.json", "run.json", "memory.json"  # of a cell
 SCHEMA = "tracekit.study/1"
 CELL_SCHEMA = "tracekit.cell/1"
 
-_Count = Annotated[int, msgspec.Meta(ge=1)]
 
+class Thoroughness(StepSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How thoroughly each cell is captured; what is not given is as in `tracekit capture`, but for the passes."""
 
-class Thoroughness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How thoroughly each cell is captured; what is not given is as in `tracekit capture`."""
-
-    steps: _Count = 20
-    warmup: Annotated[int, msgspec.Meta(ge=0)] = 10
-    passes: _Count = 8
-    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # that each cell of training is trained, with its own seed
+    passes: Count = 8
     budget: Annotated[float, msgspec.Meta(ge=0)] | None = None
-    timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800
-    backend: str = "inductor"
-    threads: Annotated[int, msgspec.Meta(ge=0)] = 0  # of PyTorch's operators; 0: as many as it chooses
-    step_at: str = ""
-    step_every: _Count = 1
+    timeout: Seconds = TIMEOUT_S
+    backend: str = BACKEND
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,9 +29,10 @@ from tracekit.errors import (
     TracekitError,
 )
 from tracekit.run import Outcome
+from tracekit.run.settings import values_of
 from tracekit.study import Cell, CellResult, Record, Study, read_study
 from tracekit.study.cell import text_of
-from tracekit.study.store import CELLS, MANIFEST, MEMORY, RECORD, RUN, RUNNING, write_json
+from tracekit.study.store import CELLS, MANIFEST, MEMORY, RECORD, RUN, RUNNING, Thoroughness, write_json
 from tracekit.sweep import messages
 from tracekit.sweep.plan import changed, is_due, planned, selected
 from tracekit.sweep.sweep_file import Sweep, read_sweep
@@ -150,25 +151,21 @@ def _capture(options: Options) -> tuple[Outcome, str | None]:
 def _options_of_cell(
     cell: Cell, swept: Sweep, options: SweepOptions, device: str, run_file: Path = Path(RUN)
 ) -> Options:
-    base, settings = options.file.resolve().parent, swept.options
+    base, settings = options.file.resolve().parent, values_of(swept.options, Thoroughness)
+    if cell.script or cell.workload != "training":
+        del settings["epochs"]
+    if cell.script:
+        settings["arguments"] = cell.script_arguments
+    else:
+        settings["params"] = {name: text_of(value) for name, value in cell.params.items()}
+        del settings["step_at"], settings["step_every"]
     return Options(
+        **settings,
         program=base / cell.program,
         variants=[cell.variant],
-        params={} if cell.script else {name: text_of(value) for name, value in cell.params.items()},
         device=device,
-        backend=settings.backend,
-        steps=settings.steps,
-        warmup=settings.warmup,
         seed=cell.seed,
-        timeout=settings.timeout,
-        passes=settings.passes,
-        epochs=settings.epochs if cell.workload == "training" and not cell.script else 0,
         seeds=1,
-        budget=settings.budget,
-        threads=settings.threads,
-        arguments=cell.script_arguments if cell.script else (),
-        step_at=settings.step_at if cell.script else "",
-        step_every=settings.step_every if cell.script else 1,
         is_script=cell.script,
         workload=cell.workload,
         python=str(base / cell.python) if cell.python else "",

@@ -19,6 +19,7 @@ from tracekit.capture.preparation import check_kind, check_options, trains_by_it
 from tracekit.capture.undo import with_files
 from tracekit.errors import AuditFailedError, NoStepsError
 from tracekit.run import Effective
+from tracekit.run.settings import Settings, values_of
 from tracekit.sanitize import sanitize
 from tracekit.units import many
 
@@ -58,18 +59,10 @@ def _of_a_failure(result: PassResult, options: Options) -> Audit:
 
 def _job(options: Options) -> Job:
     return Job(
+        **{**values_of(options, Settings), "is_script": trains_by_itself(options)},
         stage="audit",
         program=str(options.program),
         label=next(iter(options.variants), "eager"),
-        params=dict(options.params),
-        seed=options.seed,
-        steps=options.steps,
-        is_script=trains_by_itself(options),
-        arguments=[*options.arguments],
-        module=options.module,
-        in_place=options.in_place,
-        step_every=options.step_every,
-        step_at=options.step_at,
     )
 
 

@@ -56,9 +56,9 @@ def _run_program(job: Job) -> None:
     if file:
         program.mark_line(file, int(line))
     if job.module:
-        program.run_module(job.program, job.arguments)
+        program.run_module(job.program, [*job.arguments])
     else:
-        program.run_file(job.program, job.arguments)
+        program.run_file(job.program, [*job.arguments])
 
 
 def _result(steps: ScriptSteps, failed: PassResult | None) -> PassResult:

@@ -13,7 +13,7 @@ from tracekit.cli import progress
 from tracekit.cli.progress import Progress
 from tracekit.trace.reading.convert import Seen
 
-HALF = Seen(done=50_000_000, size=100_000_000, events=300_000, packed=True)
+HALF = Seen(bytes_read=50_000_000, size=100_000_000, events=300_000, packed=True)
 
 
 class Terminal(io.StringIO):
@@ -40,7 +40,7 @@ def test_bytes_events_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> Non
         later(monkeypatch, 3)
         shown(HALF)
         time.sleep(0.01)
-        shown(replace(HALF, done=75_000_000))
+        shown(replace(HALF, bytes_read=75_000_000))
     said = terminal.getvalue()
     assert re.search(r"71\.5 MiB of 95\.4 MiB, 300,000 events, (99,\d\d\d|100,000) a second", said)
     assert "0:00:0" in said  # what is left
@@ -67,5 +67,5 @@ def test_each_file_is_counted_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
         later(monkeypatch, 3)
         shown(HALF)
         before = len(terminal.getvalue())
-        shown(Seen(done=10, size=100, events=1, packed=True))  # a second file, just begun
+        shown(Seen(bytes_read=10, size=100, events=1, packed=True))  # a second file, just begun
         assert len(terminal.getvalue()) == before

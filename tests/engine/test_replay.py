@@ -31,7 +31,7 @@ def whole(trace: Trace) -> Replay:
 
 def assert_is_the_recording(run: Replay) -> None:
     times = run.without(Removal())
-    assert times.at == run.nodes.at.tolist()
+    assert times.start == run.nodes.start.tolist()
     assert times.end == run.nodes.end.tolist()
     assert run.end(times) == int(run.nodes.end[run._last].max())
 
@@ -150,7 +150,7 @@ def assert_like_the_twin(
         removed = Removed(*([*zip(union.starts.tolist(), union.ends.tolist(), strict=True)] for union in unions))
         nodes, gpu = run.nodes, run.activities
         shorter = np.array(
-            [rng.choice([0, 0, int(dur), int(dur) // 2]) for dur in (nodes.end - nodes.at)[gpu]], np.int64
+            [rng.choice([0, 0, int(dur), int(dur) // 2]) for dur in (nodes.end - nodes.start)[gpu]], np.int64
         )
         removed.device = dict(zip(nodes.row[gpu].tolist(), shorter.tolist(), strict=True))
         waiting = nodes.row[np.isin(nodes.kind, (RETURN, DRAINED, FULL))].tolist()
@@ -160,14 +160,14 @@ def assert_like_the_twin(
         taken = Removal(*unions, shorter, returning, undone=undone)
         times = run.without(taken)
         expected = twin(trace, low, high, int(trace.steps.returned[-1]), removed, depth)
-        rows, at, end = nodes.row.tolist(), times.at, times.end
+        rows, at, end = nodes.row.tolist(), times.start, times.end
         assert {rows[node]: at[node] for node in np.flatnonzero(gpu)} == expected["start"]
         assert {rows[node]: end[node] for node in np.flatnonzero(gpu)} == expected["end"]
         returns = {rows[node]: at[node] for node in range(len(rows)) if nodes.kind[node] in (RETURN, DRAINED, FULL)}
         assert returns == expected["return"]
         assert run.end(times) == expected["done"][-1]
         assert all(
-            now <= then for now, then in zip((*at, *end), (*nodes.at.tolist(), *nodes.end.tolist()), strict=True)
+            now <= then for now, then in zip((*at, *end), (*nodes.start.tolist(), *nodes.end.tolist()), strict=True)
         )
 
 

@@ -39,7 +39,7 @@ def pair(folder: Path, name: str = "gemm") -> list[Profile]:
 
 def stretches(lane: StillLane) -> list[tuple[int, int, str, int]]:
     keys = [CATEGORIES[code].key for code in lane.category]
-    return list(zip(lane.first.tolist(), lane.beyond.tolist(), keys, lane.level.tolist(), strict=True))
+    return list(zip(lane.first.tolist(), lane.stop.tolist(), keys, lane.level.tolist(), strict=True))
 
 
 def test_steps_begin_together_and_are_equally_near(tmp_path: Path) -> None:
@@ -53,8 +53,8 @@ def test_steps_begin_together_and_are_equally_near(tmp_path: Path) -> None:
     assert stretches(long["stream 7"]) == [(40, 160, "gpu_compute", 8)]  # and nothing that follows the step
     assert stretches(short["main thread"]) == [(10, 30, "dispatch", 8)]
     assert stretches(short["host"]) == [(15, 20, "kernel_launch", 8)]
-    (named,) = short["stream 7"].named
-    assert (named.first, named.beyond, named.category, named.names, named.dur_ns) == (
+    (named,) = short["stream 7"].named_events
+    assert (named.first, named.stop, named.category, named.names, named.dur_ns) == (
         20,
         60,
         CATEGORY["gpu_compute"],

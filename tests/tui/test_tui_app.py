@@ -106,7 +106,7 @@ async def test_leaving_while_reading_and_help_without_anything_open(
     app = build_app(pair)
     async with app.run_test() as pilot:
         app.arrivals.reading.opening(pair[0])
-        app.arrivals.reading.watch(Seen(done=1 << 20, size=1 << 30, events=12_000, packed=True))
+        app.arrivals.reading.watch(Seen(bytes_read=1 << 20, size=1 << 30, events=12_000, packed=True))
         await pilot.pause(0.5)
         assert "eager.json: 0 % of 1.00 GiB, 12,000 events" in said(app, "#reading")
         assert {key for key, each in app.active_bindings.items() if each.binding.show} == {

@@ -34,7 +34,7 @@ class Held(Reading):
 
     def opening(self, path: Path) -> None:
         super().opening(path)
-        self.watch(Seen(done=1 << 20, size=1 << 22, events=12_000, packed=False))
+        self.watch(Seen(bytes_read=1 << 20, size=1 << 22, events=12_000, packed=False))
 
     def watch(self, progress: Seen) -> None:
         super().watch(progress)

@@ -23,16 +23,16 @@ class Progress:
 
     def __call__(self, reading: Seen) -> None:
         """Show how far reading has come."""
-        if reading.done < self._last:  # the next file
+        if reading.bytes_read < self._last:  # the next file
             self._began = time.monotonic()
-        self._last = reading.done
+        self._last = reading.bytes_read
         if not self._wanted or time.monotonic() - self._began < _PATIENCE:
             return
         if self._bar is None:
             self._open()
         rate = count(round(reading.events / max(time.monotonic() - self._began, 1e-3)))
-        text = f"{size(reading.done)} of {size(reading.size)}, {count(reading.events)} events, {rate} a second"
-        self._bar.update(self._task, completed=reading.done, total=max(reading.size, 1), description=text)
+        text = f"{size(reading.bytes_read)} of {size(reading.size)}, {count(reading.events)} events, {rate} a second"
+        self._bar.update(self._task, completed=reading.bytes_read, total=max(reading.size, 1), description=text)
 
     def ranks(self, ranks_read: int, total: int) -> None:
         """Show how many of the ranks have been read."""

@@ -88,7 +88,7 @@ class Attribution:
         if view in self.cannot_answer:
             return
         views = (block.host if view == "host" else block.wall for block in self.block_views(size))
-        yield from segments(view, (each for each in views if each is not None))
+        yield from segments(view, (block_view for block_view in views if block_view is not None))
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -127,14 +127,14 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
             if block.wall is not None:
                 wall.add(block.wall.states)
                 stalls.add(block.wall)
-    whole = _before_loss(trace)
+    is_complete = _before_loss(trace)
     return Attribution(
         trace=trace,
         cannot_answer=cannot,
         host=host.totals(),
         wall=wall.totals(),
-        host_known=np.full(len(steps), not no_host) & whole,
-        wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace, linked) & whole,
+        host_known=np.full(len(steps), not no_host) & is_complete,
+        wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace, linked) & is_complete,
         compiles=_compiling(trace),
         summed_stalls=stalls.table(),
     )
@@ -145,10 +145,10 @@ def _before_loss(trace: Trace) -> Bools:
     steps, lost_from = trace.steps, trace.lost_from_ns
     if lost_from is None:
         return np.ones(len(steps), bool)
-    whole = (np.maximum(steps.done, steps.returned) <= lost_from) & (steps.until <= lost_from)
+    is_complete = (np.maximum(steps.done, steps.returned) <= lost_from) & (steps.until <= lost_from)
     if trace.device == "gpu":
-        whole[_steps_with_unlinked_launches(trace)] = False  # what they submitted may be what is missing
-    return np.logical_and.accumulate(whole)
+        is_complete[_steps_with_unlinked_launches(trace)] = False  # what they submitted may be what is missing
+    return np.logical_and.accumulate(is_complete)
 
 
 def _steps_with_unlinked_launches(trace: Trace) -> Ints:
@@ -250,31 +250,31 @@ class Totals:
         reached = int(np.searchsorted(self._bounds, edges[-1], side="right"))
         bounds = self._bounds[self._passed : reached]
         starts, lengths = edges[:-1], np.diff(edges)
-        spent = np.zeros((len(bounds) + 1) * width, np.int64)
-        np.add.at(spent, below(bounds, starts).astype(np.int64) * width + values, lengths)
-        so_far = self._spent + np.cumsum(spent.reshape(-1, width), axis=0)
+        spent_ns = np.zeros((len(bounds) + 1) * width, np.int64)
+        np.add.at(spent_ns, below(bounds, starts).astype(np.int64) * width + values, lengths)
+        so_far = self._spent + np.cumsum(spent_ns.reshape(-1, width), axis=0)
         if len(bounds):
             before = so_far[:-1]
             last = np.searchsorted(starts, bounds, side="left") - 1  # begins before the bound, and may end after it
-            over = np.where(last >= 0, np.maximum(edges[last + 1] - bounds, 0), 0)
-            before[np.arange(len(bounds)), values[last]] -= over
+            overhang_ns = np.where(last >= 0, np.maximum(edges[last + 1] - bounds, 0), 0)
+            before[np.arange(len(bounds)), values[last]] -= overhang_ns
             self._before[self._passed : reached] = before
         self._spent, self._passed = so_far[-1], reached
 
     def totals(self) -> Ints:
         """One row for each `[low, high)`, one column for each bucket."""
         self._before[self._passed :] = self._spent
-        whole = self._before[:, [CODES[key] for key in self._keys]]
-        low, high = (np.searchsorted(self._bounds, each) for each in (self._lows, self._highs))
-        spent: Ints = whole[high] - whole[low]
-        return spent
+        cumulative_ns = self._before[:, [CODES[key] for key in self._keys]]
+        low, high = (np.searchsorted(self._bounds, bounds) for bounds in (self._lows, self._highs))
+        spent_ns: Ints = cumulative_ns[high] - cumulative_ns[low]
+        return spent_ns
 
 
 class Stalls:
     """What each sync cost the GPU in each step."""
 
-    def __init__(self, begin: Ints, done: Ints) -> None:
-        self._begin, self._done = begin, done
+    def __init__(self, begin: Ints, end: Ints) -> None:
+        self._begin, self._end = begin, end
         self._sums: list[tuple[Ints, Ints]] = []  # keys and lengths
         self._steps = len(begin) + 1
 
@@ -285,7 +285,7 @@ class Stalls:
             return
         starts, ends = view.states.edges[stalled], view.states.edges[stalled + 1]
         events, refill = view.events.values[stalled].astype(np.int64), view.refill[stalled]
-        starts, ends, piece = split(starts, ends, np.concatenate((self._begin, self._done)))
+        starts, ends, piece = split(starts, ends, np.concatenate((self._begin, self._end)))
         step = self._step(starts)
         self._sums.append(_summed((events[piece] * 2 + refill[piece]) * self._steps + step, ends - starts))
         if len(self._sums) == 64:
@@ -303,7 +303,7 @@ class Stalls:
     def _step(self, moments: Ints) -> Ints:
         """One more than the index of the step whose wall time holds each moment; 0 if none does."""
         index = np.searchsorted(self._begin, moments, side="right") - 1
-        return np.where((index >= 0) & (moments < self._done[np.maximum(index, 0)]), index + 1, 0)
+        return np.where((index >= 0) & (moments < self._end[np.maximum(index, 0)]), index + 1, 0)
 
 
 def _summed(keys: Ints, lengths: Ints) -> tuple[Ints, Ints]:

@@ -69,8 +69,8 @@ class _Walk:
     def _takes_part(self, part: Events) -> Bools:
         kind = part.roles.kind
         driving = part.roles.host & self._driving[part.track]
-        wanted: Bools = part.lasting & ((kind <= SET) | (kind == OVERHEAD) | driving)
-        return wanted
+        takes_part: Bools = part.lasting & ((kind <= SET) | (kind == OVERHEAD) | driving)
+        return takes_part
 
     def _views(self, block: Block, low: int, high: int) -> BlockViews:
         kind = self._kinds(block)
@@ -79,7 +79,7 @@ class _Walk:
             return BlockViews(host, None)
         if not self._gpu:
             return BlockViews(host, without_gpu(host))
-        return BlockViews(host, self._wall(block.rows[kind <= SET], host, (low, high), block.next))
+        return BlockViews(host, self._wall(block.rows[kind <= SET], host, (low, high), block.stop))
 
     def _kinds(self, block: Block) -> NDArray[np.int8]:
         return self._trace.labels.kinds[self._trace.cat_codes[block.rows]]
@@ -92,9 +92,9 @@ class _Walk:
         threads = driving_states(self._trace, self._rules, rows, low, high, *(union.edges for union in tools))
         helped = self._helped_at_end(threads)
         after = helped and not threads.working[-1] and self._helper_comes_back(block, high)
-        between = first_to_last(threads.idle, threads.working, self._helped, after)
+        is_backward = first_to_last(threads.idle, threads.working, self._helped, after)
         self._helped = helped
-        return host_view(threads, between, self._rules, tools)
+        return host_view(threads, is_backward, self._rules, tools)
 
     def _helped_at_end(self, threads: DrivingStates) -> bool:
         """Whether the main thread is idle at the end, and a helper has been at work since it became idle."""

@@ -111,7 +111,7 @@ def of_activities(roles: Roles) -> NDArray[np.int8]:
 def among(states: Ints | NDArray[np.int8], codes: Sequence[int]) -> Bools:
     """Which states are among these. (This uses a table of all codes, because numpy's `isin` first looks for the
     range.)"""
-    wanted = np.zeros(256, bool)
-    wanted[list(codes)] = True
-    chosen: Bools = wanted[states]
-    return chosen
+    has_code = np.zeros(256, bool)
+    has_code[list(codes)] = True
+    is_among: Bools = has_code[states]
+    return is_among

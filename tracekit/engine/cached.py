@@ -23,9 +23,9 @@ def known_attribution(trace: Trace) -> Attribution:
     if trace.entry is None:
         return attribute(trace)
     name = result_name("attribution", __name__)
-    known = recall_table(trace.entry, name)
-    if known is not None:
-        return _restored(trace, *known)
+    cached = recall_table(trace.entry, name)
+    if cached is not None:
+        return _restored(trace, *cached)
     attribution = attribute(trace)
     remember_table(trace.entry, name, _columns(attribution), _facts(attribution))
     return attribution

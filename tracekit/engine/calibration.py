@@ -64,20 +64,20 @@ def estimate(windows: Sequence[Window]) -> list[Estimate]:
     """What recording costs in each of these windows, at least two, of one machine."""
     kinds = sorted({kind for window in windows for kind in window.retiming.kinds})
     fit = _Fit(windows, kinds)
-    found = []
+    estimates = []
     for number, window in enumerate(windows):
-        others = fit.without(number)
-        error = window.step_ns(others) / window.unprofiled_ns - 1
+        foretold = fit.without(number)
+        error = window.step_ns(foretold) / window.unprofiled_ns - 1
         stretch = window.traced_ns / window.unprofiled_ns - 1
         overhead = _scaled(window, fit.overhead)
-        left = abs(window.step_ns(overhead) / window.unprofiled_ns - 1) if stretch > 0 else 0.0
+        residual = abs(window.step_ns(overhead) / window.unprofiled_ns - 1) if stretch > 0 else 0.0
         why = ""
         if max(overhead.values(), default=0.0) > _MOST_NS:
             why = "an event would have to cost more than it can"
-        elif abs(error) > max(_EXPLAINED * stretch, _NEAR) or left > _NEAR:
+        elif abs(error) > max(_EXPLAINED * stretch, _NEAR) or residual > _NEAR:
             why = "recorded events, at the cost that other variants tell, do not explain it"
-        found.append(Estimate(overhead, error, why))
-    return found
+        estimates.append(Estimate(overhead, error, why))
+    return estimates
 
 
 class _Fit:
@@ -92,59 +92,59 @@ class _Fit:
         self._like = _LIKE[-1]
         costs = np.full(len(kinds), self._usual)
         for _ in range(_ROUNDS):
-            now = np.array([window.step_ns(self._named(costs)) for window in windows])
+            now = np.array([window.step_ns(self._by_kind(costs)) for window in windows])
             slopes = np.empty((len(windows), len(kinds)))
             for number in range(len(kinds)):
-                more = costs.copy()
-                more[number] += max(costs[number] / 10, _LEAST_NS)
-                longer = np.array([window.step_ns(self._named(more)) for window in windows])
-                slopes[:, number] = (longer - now) / (more[number] - costs[number])
+                varied = costs.copy()
+                varied[number] += max(costs[number] / 10, _LEAST_NS)
+                longer = np.array([window.step_ns(self._by_kind(varied)) for window in windows])
+                slopes[:, number] = (longer - now) / (varied[number] - costs[number])
             self._slopes, self._level = slopes, now - slopes @ costs
             self._like = min(_LIKE, key=self._missed)
             costs = self._solve(np.ones(len(windows), bool), self._like)
-        self.overhead = self._named(costs)
+        self.overhead = self._by_kind(costs)
 
     def without(self, number: int) -> Overhead:
         """The costs that the other windows tell."""
-        return self._named(self._solve(self._but(number), self._like))
+        return self._by_kind(self._solve(self._all_but(number), self._like))
 
-    def _but(self, number: int) -> Bools:
+    def _all_but(self, number: int) -> Bools:
         rows: Bools = np.arange(len(self._unprofiled)) != number
         return rows
 
     def _missed(self, like: float) -> float:
         """How far the others are from foretelling each window, with a ridge of that strength."""
-        told = np.array([self._solve(self._but(number), like) for number in range(len(self._unprofiled))])
-        missed = ((self._slopes * told).sum(axis=1) + self._level) / self._unprofiled - 1
+        costs = np.array([self._solve(self._all_but(number), like) for number in range(len(self._unprofiled))])
+        missed = ((self._slopes * costs).sum(axis=1) + self._level) / self._unprofiled - 1
         return float(missed @ missed)
 
     def _solve(self, rows: Bools, like: float) -> Floats:
         """Least squares with costs of at least 0: where the best one is below, it is 0."""
         count = len(self._kinds)
-        by = self._unprofiled[rows]
+        unprofiled_ns = self._unprofiled[rows]
         alike = like / self._usual * (np.eye(count) - 1 / count)
-        left = np.concatenate((self._slopes[rows] / by[:, None], alike))
-        right = np.concatenate(((by - self._level[rows]) / by, np.zeros(count)))
+        matrix = np.concatenate((self._slopes[rows] / unprofiled_ns[:, None], alike))
+        targets = np.concatenate(((unprofiled_ns - self._level[rows]) / unprofiled_ns, np.zeros(count)))
         costs, free = np.zeros(count), np.ones(count, bool)
         while free.any():
-            costs[free] = np.linalg.lstsq(left[:, free], right, rcond=None)[0]
+            costs[free] = np.linalg.lstsq(matrix[:, free], targets, rcond=None)[0]
             if (costs >= 0).all():
                 break
             free &= costs > 0
             costs = np.zeros(count)
         return costs
 
-    def _named(self, costs: Floats) -> dict[EventKind, float]:
+    def _by_kind(self, costs: Floats) -> dict[EventKind, float]:
         return dict(zip(self._kinds, costs.tolist(), strict=True))
 
 
 def _scaled(window: Window, overhead: Overhead) -> dict[EventKind, float]:
     """The costs times a factor, with which a step is as long as the unprofiled one; no cost if it is not longer."""
     mine = {kind: ns for kind, ns in overhead.items() if kind in window.retiming.kinds}
-    wanted, factor = window.traced_ns - window.unprofiled_ns, 1.0
+    excess_ns, factor = window.traced_ns - window.unprofiled_ns, 1.0
     for _ in range(_ROUNDS):
         removed = window.traced_ns - window.step_ns({kind: factor * ns for kind, ns in mine.items()})
-        if wanted <= 0 or removed <= 0:
+        if excess_ns <= 0 or removed <= 0:
             return dict.fromkeys(mine, 0.0)
-        factor *= wanted / removed
+        factor *= excess_ns / removed
     return {kind: factor * ns for kind, ns in mine.items()}

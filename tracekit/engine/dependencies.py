@@ -41,22 +41,22 @@ _SKEW_NS = 3_000  # by which the clocks of host and GPU differ at most
 class Dependencies:
     """One entry per node, in the order of a replay; dependencies are indices of nodes before it, −1 for none.
 
-    A host node happens `at`; an activity takes `[at, end)`. `launch` is the call that submitted an activity; `before`
-    the activity before it on its stream or, for a return, what the call waited for; `other` an activity of another
-    stream or, for a hand-over, the thread that hands over. An activity starts `delay` after the latest of: its launch
-    and `after_launch`, the end of the one before and `after_before`, the end of `other`. A call that blocks goes
+    A host node happens at `start`; an activity takes `[start, end)`. `launch` is the call that submitted an activity;
+    `before` the activity before it on its stream or, for a return, what the call waited for; `source` an activity of
+    another stream or, for a hand-over, the thread that hands over. An activity starts `delay` after the latest of: its launch
+    and `after_launch`, the end of the one before and `after_before`, the end of `source`. A call that blocks goes
     through its own work from `since` on, where it was called or the thread's last node.
     """
 
     row: Ints  # of the event; −1 where no single event makes the node
     kind: NDArray[np.int8]
     thread: Ints  # of host nodes, counted from 0, the main thread; −1 for activities
-    at: Ints
+    start: Ints
     end: Ints
     since: Ints
     launch: Ints
     before: Ints
-    other: Ints
+    source: Ints
     after_launch: Ints
     after_before: Ints
     delay: Ints
@@ -116,31 +116,38 @@ class _Builder:
             "row": [activities],
             "kind": [np.full(len(activities), ACTIVITY, np.int64)],
             "thread": [nothing],
-            "at": [self._start],
+            "start": [self._start],
             "end": [self._end],
             "since": [self._start],
             "before": [],
             "launch": [],
-            "other": [],
+            "source": [],
         }
         self._lags: tuple[Ints, Ints, Ints] = (nothing, nothing, nothing)
-        self._made = len(activities)
+        self._node_count = len(activities)
 
-    def mark(self, kind: int, thread: Ints, at: Ints, **more: Ints) -> Ints:
+    def mark(self, kind: int, thread: Ints, start: Ints, **columns: Ints) -> Ints:
         """Host nodes; their numbers."""
-        count = len(at)
+        count = len(start)
         nothing = np.full(count, NONE, np.int64)
-        given = {"row": nothing, "thread": thread, "at": at, "end": at, "since": at, "kind": np.full(count, kind)}
-        given |= {"before": nothing, "launch": nothing, "other": nothing} | more
+        nodes = {
+            "row": nothing,
+            "thread": thread,
+            "start": start,
+            "end": start,
+            "since": start,
+            "kind": np.full(count, kind),
+        }
+        nodes |= {"before": nothing, "launch": nothing, "source": nothing} | columns
         for name, column in self._columns.items():
-            column.append(np.asarray(given[name], np.int64))
-        self._made += count
-        return np.arange(self._made - count, self._made)
+            column.append(np.asarray(nodes[name], np.int64))
+        self._node_count += count
+        return np.arange(self._node_count - count, self._node_count)
 
     def calls(self, calls: Ints, of_activity: Ints) -> None:
         """The launches, and what each activity depends on."""
         trace, start, end, activities = self._trace, self._start, self._end, self._activities
-        launched = np.where(of_activity >= 0, of_activity + self._made, NONE)
+        launched = np.where(of_activity >= 0, of_activity + self._node_count, NONE)
         launched_at = np.where(of_activity >= 0, trace.ts_ns[calls[of_activity]] if len(calls) else 0, NEVER)
         by_stream = np.argsort(trace.track[activities], kind="stable")
         before = np.full(len(activities), NONE, np.int64)
@@ -155,17 +162,17 @@ class _Builder:
         explained = np.maximum(
             np.where(linked, launched_at + after_launch, NEVER), np.where(followed, ended + after_before, NEVER)
         )
-        other = np.full(len(activities), NONE, np.int64)
+        source = np.full(len(activities), NONE, np.int64)
         late = np.flatnonzero((linked | followed) & (start - explained > UNEXPLAINED_NS))
         last = self._by_end[np.searchsorted(end[self._by_end], start[late], side="right") - 1]
         waits = (end[last] <= start[late]) & (end[last] > explained[late])
-        other[late[waits]] = last[waits]
+        source[late[waits]] = last[waits]
         explained[late[waits]] = end[last[waits]]
         self._columns["before"].append(before)
         self._columns["launch"].append(launched)
-        self._columns["other"].append(other)
-        held = ~linked & ~followed  # nothing that was recorded released it
-        self._lags = after_launch, after_before, np.where(held, start, start - explained)
+        self._columns["source"].append(source)
+        is_held = ~linked & ~followed  # nothing that was recorded released it
+        self._lags = after_launch, after_before, np.where(is_held, start, start - explained)
         self.mark(LAUNCH, self._numbers[trace.track[calls]], trace.ts_ns[calls], row=calls)
 
     def syncs(self, syncs: Ints, launches: Ints) -> None:
@@ -174,24 +181,24 @@ class _Builder:
         called, returned = trace.ts_ns[syncs], trace.events_at(syncs).end_ns
         submitted = np.where(launches >= 0, trace.ts_ns[launches], NEVER)
         awaited = self._awaited(called, returned, submitted, 0)
-        none = awaited < 0
-        none[~none] = end[awaited[~none]] <= called[~none]
-        skewed = self._awaited(called[none], returned[none], submitted, _SKEW_NS)
-        awaited[np.flatnonzero(none)[skewed >= 0]] = skewed[skewed >= 0]
+        unexplained = awaited < 0
+        unexplained[~unexplained] = end[awaited[~unexplained]] <= called[~unexplained]
+        skewed = self._awaited(called[unexplained], returned[unexplained], submitted, _SKEW_NS)
+        awaited[np.flatnonzero(unexplained)[skewed >= 0]] = skewed[skewed >= 0]
         # A call that waits for the whole device; but not where work that it did not wait for was recorded, too.
         reach = np.append(np.maximum.accumulate(np.concatenate(([NEVER], end))), NEVER)
         latest = reach[np.searchsorted(start, returned, side="left")]
         names = np.fromiter(("Device" in name or "Ctx" in name for name in trace.names), bool, len(trace.names))
-        whole = (names[trace.name_codes[syncs]] | trace.events_at(syncs).roles.frees) & (awaited >= 0)
-        whole[whole] = latest[whole] == end[awaited[whole]]
-        for kind, chosen in ((RETURN, ~whole), (DRAINED, whole)):
+        drains_device = (names[trace.name_codes[syncs]] | trace.events_at(syncs).roles.frees) & (awaited >= 0)
+        drains_device[drains_device] = latest[drains_device] == end[awaited[drains_device]]
+        for kind, mask in ((RETURN, ~drains_device), (DRAINED, drains_device)):
             self.mark(
                 kind,
-                self._numbers[trace.track[syncs[chosen]]],
-                returned[chosen],
-                row=syncs[chosen],
-                since=called[chosen],
-                before=awaited[chosen],
+                self._numbers[trace.track[syncs[mask]]],
+                returned[mask],
+                row=syncs[mask],
+                since=called[mask],
+                before=awaited[mask],
             )
 
     def _awaited(self, called: Ints, returned: Ints, submitted: Ints, skew: int) -> Ints:
@@ -205,9 +212,9 @@ class _Builder:
             if len(ends):
                 fits |= (submitted[candidate] <= called) & (self._start[candidate] < returned)
             position = np.where(fits, position, position - 1)
-        found = position >= 0
-        found[found] &= fits[found]
-        return np.where(found, self._by_end[np.maximum(position, 0)] if len(ends) else NONE, NONE)
+        is_found = position >= 0
+        is_found[is_found] &= fits[is_found]
+        return np.where(is_found, self._by_end[np.maximum(position, 0)] if len(ends) else NONE, NONE)
 
     def full_queues(self, calls: Ints, of_activity: Ints, high: int) -> None:
         """The returns of launch calls that a full queue may block."""
@@ -220,8 +227,8 @@ class _Builder:
             mine = np.flatnonzero(trace.track[self._activities[first]] == stream)
             starts = np.sort(self._start[first[mine]])
             outstanding = np.arange(1, len(mine) + 1) - np.searchsorted(starts, returned[mine], side="right")
-            most = int(outstanding.max(initial=0))
-            depth = most if most >= _NEARLY_FULL else QUEUE_DEPTH
+            most_queued = int(outstanding.max(initial=0))
+            depth = most_queued if most_queued >= _NEARLY_FULL else QUEUE_DEPTH
             waiting, earlier = mine[depth:], first[mine[: max(len(mine) - depth, 0)]]
             blocks = (self._start[earlier] < returned[waiting]) & (returned[waiting] <= high)
             waiting, earlier = waiting[blocks], earlier[blocks]
@@ -244,35 +251,37 @@ class _Builder:
             mine = works & (part.track == track)
             starts, ends = part.ts_ns[mine], part.end_ns[mine]
             stretch = np.searchsorted(edges, starts, side="right")
-            inside = (stretch == np.searchsorted(edges, ends, side="left")) & (stretch > 0) & (stretch < len(edges))
-            chosen = np.flatnonzero(inside & ~busy.covers(starts))
-            chosen = chosen[np.argsort(stretch[chosen], kind="stable")]
-            bounds = runs(stretch[chosen])
-            if len(chosen):
-                begin = np.minimum.reduceat(starts[chosen], bounds[:-1])
-                done = np.maximum.reduceat(ends[chosen], bounds[:-1])
-                numbers = stretch[chosen][bounds[:-1]]
+            in_one_stretch = (
+                (stretch == np.searchsorted(edges, ends, side="left")) & (stretch > 0) & (stretch < len(edges))
+            )
+            handed = np.flatnonzero(in_one_stretch & ~busy.covers(starts))
+            handed = handed[np.argsort(stretch[handed], kind="stable")]
+            bounds = runs(stretch[handed])
+            if len(handed):
+                begin = np.minimum.reduceat(starts[handed], bounds[:-1])
+                end = np.maximum.reduceat(ends[handed], bounds[:-1])
+                numbers = stretch[handed][bounds[:-1]]
                 forks.append(np.stack((np.full(len(begin), thread), begin), axis=1))
-                joins.append(np.stack((numbers, done, np.full(len(begin), thread)), axis=1))
+                joins.append(np.stack((numbers, end, np.full(len(begin), thread)), axis=1))
         if joins:
             latest = np.concatenate(joins)
             latest = latest[np.lexsort((latest[:, 1], latest[:, 0]))]
             latest = latest[runs(latest[:, 0])[1:] - 1]  # in each stretch, the main thread waits for the last of them
-            self.mark(HANDOVER, np.zeros(len(latest), np.int64), latest[:, 1], other=latest[:, 2])
+            self.mark(HANDOVER, np.zeros(len(latest), np.int64), latest[:, 1], source=latest[:, 2])
             begun = np.concatenate(forks)
-            self.mark(HANDOVER, begun[:, 0], begun[:, 1], other=np.zeros(len(begun), np.int64))
+            self.mark(HANDOVER, begun[:, 0], begun[:, 1], source=np.zeros(len(begun), np.int64))
 
     def ordered(self) -> Dependencies:
         """All nodes, in order of time."""
         columns = {name: np.concatenate(parts) for name, parts in self._columns.items()}
-        order = np.lexsort((columns["kind"], columns["at"]))
+        order = np.lexsort((columns["kind"], columns["start"]))
         position = np.empty(len(order) + 1, np.int64)
         position[order], position[-1] = np.arange(len(order)), NONE
         handover = columns["kind"] == HANDOVER
-        threads = columns["other"][handover]
-        for name in ("launch", "before", "other"):
+        threads = columns["source"][handover]
+        for name in ("launch", "before", "source"):
             columns[name] = position[columns[name]]
-        columns["other"][handover] = threads
+        columns["source"][handover] = threads
         columns = {name: column[order] for name, column in columns.items()}
         _after_last_node(columns)
         lags = np.zeros((3, len(order)), np.int64)
@@ -293,6 +302,6 @@ def _after_last_node(columns: dict[str, Ints]) -> None:
     """A blocked call that encloses another node of its thread goes on from there."""
     host = np.flatnonzero(columns["thread"] >= 0)
     by_thread = host[np.argsort(columns["thread"][host], kind="stable")]
-    same = np.flatnonzero(np.diff(columns["thread"][by_thread]) == 0)
-    follows, precedes = by_thread[same + 1], by_thread[same]
-    columns["since"][follows] = np.maximum(columns["since"][follows], columns["at"][precedes])
+    pairs = np.flatnonzero(np.diff(columns["thread"][by_thread]) == 0)
+    follows, precedes = by_thread[pairs + 1], by_thread[pairs]
+    columns["since"][follows] = np.maximum(columns["since"][follows], columns["start"][precedes])

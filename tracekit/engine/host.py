@@ -38,14 +38,16 @@ class DrivingStates:
     idle: Bools  # the main thread is in Python or in the autograd engine
     working: Bools  # a helper is at work
 
-    def first(self, chosen: Bools) -> int | None:
+    def first(self, mask: Bools) -> int | None:
         """When the first of the chosen moments begins; None if none is chosen."""
-        chosen_rows = np.flatnonzero(chosen)
-        return int(self.edges[chosen_rows[0]]) if len(chosen_rows) else None
+        positions = np.flatnonzero(mask)
+        return int(self.edges[positions[0]]) if len(positions) else None
 
 
-def driving_states(trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *more: Ints) -> DrivingStates:
-    """What the driving threads do in `[low, high)`; `more` are further points at which to cut."""
+def driving_states(
+    trace: "Trace", rules: HostRules, rows: Ints, low: int, high: int, *cut_points: Ints
+) -> DrivingStates:
+    """What the driving threads do in `[low, high)`; `cut_points` are further points at which to cut."""
     track = trace.track[rows]
     main, *helpers = (
         thread_states(trace, rules, rows[track == thread], (low, high), main=thread == trace.threads.main)
@@ -54,7 +56,7 @@ def driving_states(trace: "Trace", rules: HostRules, rows: Ints, low: int, high:
     edges = cuts(
         main.states.edges,
         *(edges for helper in helpers for edges in (helper.states.edges, helper.work.edges)),
-        *more,
+        *cut_points,
         low=low,
         high=high,
     )
@@ -70,22 +72,22 @@ def driving_states(trace: "Trace", rules: HostRules, rows: Ints, low: int, high:
 
 def host_between(trace: "Trace", low: int, high: int) -> HostView:
     """What the host does in `[low, high)`, as if nothing were known of the time before and after."""
-    until = int(np.searchsorted(trace.ts_ns, high))
+    stop = int(np.searchsorted(trace.ts_ns, high))
     driving = np.zeros(len(trace.tracks), bool)
     driving[list(trace.threads.driving)] = True
-    overlapping = np.flatnonzero(trace.ts_ns[:until] + trace.dur_ns[:until] > low)
+    overlapping = np.flatnonzero(trace.ts_ns[:stop] + trace.dur_ns[:stop] > low)
     part = trace.events_at(overlapping)
     kind = part.roles.kind
     rows = overlapping[part.lasting & (kind >= RUNTIME) & (kind <= PYTHON_FRAME) & driving[part.track]]
     rules = HostRules.of(trace, blame=True)
     tools = overhead(trace, overlapping[part.lasting & (kind == OVERHEAD)], low, high)
     threads = driving_states(trace, rules, rows, low, high, *(union.edges for union in tools))
-    between = first_to_last(threads.idle, threads.working, before=False, after=False)
-    return host_view(threads, between, rules, tools)
+    is_backward = first_to_last(threads.idle, threads.working, before=False, after=False)
+    return host_view(threads, is_backward, rules, tools)
 
 
-def host_view(threads: DrivingStates, between: Bools, rules: HostRules, overhead: tuple[Union, Union]) -> HostView:
-    """The host's state; `between` says when the autograd engine is at work, or waits for its threads."""
+def host_view(threads: DrivingStates, is_backward: Bools, rules: HostRules, overhead: tuple[Union, Union]) -> HostView:
+    """The host's state; `is_backward` says when the autograd engine is at work, or waits for its threads."""
     points = threads.edges[:-1]
     state, event = threads.main.states.of(threads.main_at), threads.main.events.of(threads.main_at)
     spoken = ~threads.idle
@@ -93,11 +95,11 @@ def host_view(threads: DrivingStates, between: Bools, rules: HostRules, overhead
         if not len(helper.work.starts):
             continue
         positions = below(helper.states.edges, points)
-        theirs = helper.states.of(positions)
-        speaks = ~spoken & helper.work.covers(points) & (theirs != PYTHON) & (theirs != ENGINE)
-        state[speaks], event[speaks] = theirs[speaks], helper.events.of(positions)[speaks]
+        helper_state = helper.states.of(positions)
+        speaks = ~spoken & helper.work.covers(points) & (helper_state != PYTHON) & (helper_state != ENGINE)
+        state[speaks], event[speaks] = helper_state[speaks], helper.events.of(positions)[speaks]
         spoken |= speaks
-    state[~spoken & (between | (state == ENGINE))] = rules.compute
+    state[~spoken & (is_backward | (state == ENGINE))] = rules.compute
     return HostView(
         StepFunction(threads.edges, _delayed(state, points, *overhead), PYTHON), StepFunction(threads.edges, event)
     )
@@ -110,11 +112,11 @@ def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Boo
     """
     idle = np.concatenate(([before], idle, [after]))
     working = np.concatenate(([before], working, [after]))
-    at = np.flatnonzero(working & idle)
-    if not len(at):
+    positions = np.flatnonzero(working & idle)
+    if not len(positions):
         return np.zeros(len(idle) - 2, bool)
-    opens = runs(below(runs(idle.astype(np.int8)), at))
-    first, last = at[opens[:-1]], at[opens[1:] - 1]
+    opens = runs(below(runs(idle.astype(np.int8)), positions))
+    first, last = positions[opens[:-1]], positions[opens[1:] - 1]
     change = np.zeros(len(idle) + 1, np.int8)
     change[first] += 1
     change[last + 1] -= 1
@@ -124,10 +126,10 @@ def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Boo
 def overhead(trace: "Trace", tool: Ints, low: int, high: int) -> tuple[Union, Union]:
     """The profiler's own work, and the part of it in which CUDA loads code. It has a row of its own in traces."""
     loading = tool[trace.events_at(tool).roles.named(MODULE_LOAD)]
-    every, code = (
-        Union.of(trace.ts_ns[each], trace.events_at(each).end_ns).clip(low, high) for each in (tool, loading)
+    profiling, code_loading = (
+        Union.of(trace.ts_ns[rows], trace.events_at(rows).end_ns).clip(low, high) for rows in (tool, loading)
     )
-    return every, code
+    return profiling, code_loading
 
 
 def _delayed(state: Ints, points: Ints, tool: Union, loading: Union) -> NDArray[np.int8]:

@@ -40,9 +40,9 @@ class Pieces:
         """The pieces in one of these buckets."""
         return among(self.bucket, [CODES[key] for key in buckets])
 
-    def union(self, chosen: Bools) -> Union:
+    def union(self, mask: Bools) -> Union:
         """The time of some of them."""
-        return Union.of(self.start[chosen], self.end[chosen])
+        return Union.of(self.start[mask], self.end[mask])
 
 
 def pieces(attribution: "Attribution", name: str = "") -> Pieces:
@@ -55,14 +55,16 @@ def pieces(attribution: "Attribution", name: str = "") -> Pieces:
 
 def _pieces_of(attribution: "Attribution", name: str) -> Iterator[tuple[Ints | Rows, ...]]:
     view = attribution.views[name]
-    known = np.flatnonzero(view.known & (view.step_ns > 0))
-    lows, highs = view.starts_ns[known], view.starts_ns[known] + view.step_ns[known]
+    answered_steps = np.flatnonzero(view.known & (view.step_ns > 0))
+    lows, highs = view.starts_ns[answered_steps], view.starts_ns[answered_steps] + view.step_ns[answered_steps]
     for part in attribution.segments_of(name):
         starts = part["start_ns"].to_numpy()
         ends = starts + part["dur_ns"].to_numpy()
-        low, high, of = split(starts, ends, np.concatenate((lows, highs)))
+        low, high, segment = split(starts, ends, np.concatenate((lows, highs)))
         index = np.searchsorted(lows, low, side="right") - 1
-        inside = (index >= 0) & (low < highs[np.maximum(index, 0)]) if len(known) else np.zeros(len(low), bool)
+        in_step = (
+            (index >= 0) & (low < highs[np.maximum(index, 0)]) if len(answered_steps) else np.zeros(len(low), bool)
+        )
         bucket, event = codes(part["bucket"]), values(part["event"], null=-1)
-        chosen = of[inside]
-        yield low[inside], high[inside], bucket[chosen], event[chosen], known[index[inside]]
+        kept_segments = segment[in_step]
+        yield low[in_step], high[in_step], bucket[kept_segments], event[kept_segments], answered_steps[index[in_step]]

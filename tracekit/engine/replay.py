@@ -48,7 +48,7 @@ class Removal:
 class Times:
     """When each node happens and, of activities, ends, ns; and the node that it waited for last, −1 for none."""
 
-    at: list[int]
+    start: list[int]
     end: list[int]
     after: list[int]
 
@@ -59,7 +59,7 @@ class Replay:
 
     trace: Trace
     nodes: Dependencies
-    until: int  # the end of the stretch, ns
+    end_ns: int  # the end of the stretch, ns
 
     @cached_property
     def activities(self) -> Bools:
@@ -74,7 +74,7 @@ class Replay:
 
     @cached_property
     def _last(self) -> list[int]:
-        last = (self.activities & (self.nodes.end <= self.until)) | (self.nodes.kind == END)
+        last = (self.activities & (self.nodes.end <= self.end_ns)) | (self.nodes.kind == END)
         return np.flatnonzero(last).tolist()
 
     @cached_property
@@ -86,18 +86,18 @@ class Replay:
         """The times of all nodes without what is removed; whatever ran at the start of the stretch stays."""
         nodes, before, host = self.nodes, self.nodes.before, removal.host
         # The driving threads' own clock stands still in the time that is removed from them.
-        at, since = remaining(host, nodes.at), remaining(host, nodes.since)
-        awaited = np.where(nodes.kind == FULL, nodes.at[before], nodes.end[before])
+        clock_start, clock_since = remaining(host, nodes.start), remaining(host, nodes.since)
+        awaited = np.where(nodes.kind == FULL, nodes.start[before], nodes.end[before])
         resumed = np.where(before >= 0, np.maximum(nodes.since, awaited), nodes.since)
-        own = np.where(resumed <= nodes.at, at - remaining(host, resumed), nodes.at - resumed)
+        own_ns = np.where(resumed <= nodes.start, clock_start - remaining(host, resumed), nodes.start - resumed)
         dropped = np.isin(nodes.row, removal.returns) & np.isin(nodes.kind, (RETURN, DRAINED, FULL))
-        before, own = np.where(dropped, NONE, before), np.where(dropped, 0, own)
-        dur = nodes.end - nodes.at
+        before, own_ns = np.where(dropped, NONE, before), np.where(dropped, 0, own_ns)
+        dur = nodes.end - nodes.start
         if removal.device is not None:
             dur[self.activities] -= removal.device
         sooner = self._hurried(removal.delays)
         delay = nodes.delay - sooner - self._hurried(removal.latencies)
-        least = np.where(sooner > 0, np.minimum(nodes.after_before, 0), nodes.after_before)
+        stream_gap = np.where(sooner > 0, np.minimum(nodes.after_before, 0), nodes.after_before)
         latency = np.maximum(nodes.after_launch - removal.latency_ns, np.minimum(nodes.after_launch, 0))
         fixed = self._fixed
         if len(removal.undone):
@@ -106,29 +106,31 @@ class Replay:
             undone = self.activities & (nodes.before >= 0) & np.isin(nodes.row, removal.undone)
             dur = np.where(undone, 0, dur)
             delay = np.where(undone, np.where(nodes.delay > UNEXPLAINED_NS, nodes.delay, 0), delay)
-            unlinked = [np.where(undone, NONE, column).tolist() for column in (nodes.launch, nodes.other)]
+            unlinked = [np.where(undone, NONE, column).tolist() for column in (nodes.launch, nodes.source)]
             fixed = [
                 *fixed[:2],
                 *unlinked,
                 np.where(undone, np.minimum(nodes.after_before, 0), nodes.after_before).tolist(),
             ]
-        changing = [column.tolist() for column in (at, since, own, dur, before, delay, latency, least)]
+        changing = [
+            column.tolist() for column in (clock_start, clock_since, own_ns, dur, before, delay, latency, stream_gap)
+        ]
         return _sweep(int(nodes.thread.max(initial=0)) + 1, *fixed, *changing)
 
     @cached_property
     def _fixed(self) -> list[list[int]]:
         nodes = self.nodes
-        columns = (nodes.kind, nodes.thread, nodes.launch, nodes.other, nodes.after_before)
+        columns = (nodes.kind, nodes.thread, nodes.launch, nodes.source, nodes.after_before)
         return [column.tolist() for column in columns]
 
     def _hurried(self, delays: Union) -> Ints:
         """By how much each activity starts sooner after all that it depends on, without these delays."""
         nodes, sooner = self.nodes, np.zeros(len(self.nodes), np.int64)
         if len(delays.starts):
-            times = ((nodes.launch, nodes.at), (nodes.before, nodes.end), (nodes.other, nodes.end))
+            times = ((nodes.launch, nodes.start), (nodes.before, nodes.end), (nodes.source, nodes.end))
             released = np.max([np.where(node >= 0, time[node], NEVER) for node, time in times], axis=0)
             waits = self.activities & (released > NEVER)
-            sooner[waits] = delays.within(released[waits], nodes.at[waits])
+            sooner[waits] = delays.within(released[waits], nodes.start[waits])
         return sooner
 
     def end(self, times: Times) -> int:
@@ -146,20 +148,22 @@ class Replay:
         kinds = self.nodes.kind.tolist()
         codes = np.zeros(len(kinds), np.int8)
         codes[self.activities] = self.buckets
-        spent: dict[Bound, int] = {}
+        spent_ns: dict[Bound, int] = {}
         node, ran = max(self._last, key=lambda last: times.end[last]), True
         while node >= 0:
             bound: Bound = "host"
             if kinds[node] == ACTIVITY:
                 work = BUCKETS[KEYS[codes[node]]].bound
-                spent[work] = spent.get(work, 0) + (times.end[node] - times.at[node] if ran else 0)
+                spent_ns[work] = spent_ns.get(work, 0) + (times.end[node] - times.start[node] if ran else 0)
                 bound = "gaps"
             ran, previous = kinds[node] != FULL, times.after[node]
             if previous >= 0:
                 bound = "host" if kinds[previous] == LAUNCH else bound
-                spent[bound] = spent.get(bound, 0) + times.at[node] - (times.end if ran else times.at)[previous]
+                spent_ns[bound] = (
+                    spent_ns.get(bound, 0) + times.start[node] - (times.end if ran else times.start)[previous]
+                )
             node = previous
-        return max(spent, key=lambda bound: spent[bound], default="host")
+        return max(spent_ns, key=lambda bound: spent_ns[bound], default="host")
 
 
 def replay(trace: Trace, low: int, high: int, returned: int) -> Replay:
@@ -177,41 +181,42 @@ def _sweep(threads: int, *columns: list[int]) -> Times:
     the thread waits."""
     count = len(columns[0])
     # −1 stands for the additional last entry, which never holds anything up.
-    at, end, after = [NEVER] * (count + 1), [NEVER] * (count + 1), [NONE] * count
+    starts, ends, after = [NEVER] * (count + 1), [NEVER] * (count + 1), [NONE] * count
     offset, moved = [0] * threads, [NONE] * threads
     reach = NEVER
     rows = enumerate(zip(*columns, strict=True))
-    for node, (kind, thread, launch, other, gap, when, since, own, dur, before, delay, latency, least) in rows:
+    for node, row in rows:
+        kind, thread, launch, source, gap, clock_start, since, own_ns, dur, before, delay, latency, stream_gap = row
         if kind == ACTIVITY:
-            start, last = at[launch] + latency, launch
-            if (queued := end[before] + gap) > start:
+            start, last = starts[launch] + latency, launch
+            if (queued := ends[before] + gap) > start:
                 start, last = queued, before
-            if end[other] > start:
-                start, last = end[other], other
-            if at[before] > start:  # kernels of a stream may overlap, but begin in order
-                start, last = at[before], before
+            if ends[source] > start:
+                start, last = ends[source], source
+            if starts[before] > start:  # kernels of a stream may overlap, but begin in order
+                start, last = starts[before], before
             if delay < 0:  # a removed delay lets nothing start before what it waits for
-                start = max(start + delay, at[launch] + min(latency, 0), end[before] + least, end[other])
+                start = max(start + delay, starts[launch] + min(latency, 0), ends[before] + stream_gap, ends[source])
             else:
                 start = start + delay if last >= 0 else delay
-            at[node], end[node], after[node] = start, start + dur, last
+            starts[node], ends[node], after[node] = start, start + dur, last
             reach = max(reach, start + dur)
             continue
         if kind == HANDOVER:
-            after[node], offset[thread] = moved[other], offset[other]
+            after[node], offset[thread] = moved[source], offset[source]
         elif kind < HANDOVER:  # a call that may have to wait returns
-            awaited = at[before] if kind == FULL else end[before]
+            awaited = starts[before] if kind == FULL else ends[before]
             if kind == DRAINED and before >= 0 and reach > awaited:
                 awaited = reach
             begun = offset[thread] + since
             after[node] = before if awaited > begun else moved[thread]
-            offset[thread] = max(begun, awaited) + own - when
+            offset[thread] = max(begun, awaited) + own_ns - clock_start
         else:
             after[node] = moved[thread]
-        at[node] = end[node] = offset[thread] + when
+        starts[node] = ends[node] = offset[thread] + clock_start
         if kind <= HANDOVER:
             moved[thread] = node
-    return Times(at[:-1], end[:-1], after)
+    return Times(starts[:-1], ends[:-1], after)
 
 
 EventKind = Literal["operator", "frame", "call"]
@@ -231,15 +236,15 @@ class Retiming:
         trace = self.trace
         driving = np.zeros(len(trace.tracks), bool)
         driving[list(trace.threads.driving)] = True
-        found: dict[EventKind, tuple[Ints, Ints]] = {}
+        events: dict[EventKind, tuple[Ints, Ints]] = {}
         kinds = np.full(len(trace.ts_ns), -1, np.int8)
         for part in trace.parts():
             kind = np.where(part.roles.kind == PYTHON, 1, np.where(part.roles.kind == RUNTIME, 2, 0))
-            kinds[part.which] = np.where(part.process & driving[part.track], kind, -1)
+            kinds[part.selection] = np.where(part.process & driving[part.track], kind, -1)
         for number, name in enumerate(EVENT_KINDS):
             rows = np.flatnonzero(kinds == number)
-            found[name] = trace.ts_ns[rows], trace.events_at(rows).end_ns
-        return found
+            events[name] = trace.ts_ns[rows], trace.events_at(rows).end_ns
+        return events
 
     @property
     def kinds(self) -> list[EventKind]:
@@ -257,9 +262,9 @@ class Retiming:
         starts, ends = [], []
         for kind, ns in overhead.items():
             half, (begun, ended) = round(ns / 2), self._events[kind]
-            entered, left = (begun, ended - half) if kind == "call" else (begun - half, ended)
-            starts += [entered, left]
-            ends += [entered + half, left + half]
+            entered, exited = (begun, ended - half) if kind == "call" else (begun - half, ended)
+            starts += [entered, exited]
+            ends += [entered + half, exited + half]
         nothing = np.zeros(0, np.int64)
         return Union.of(np.concatenate((nothing, *starts)), np.concatenate((nothing, *ends)))
 
@@ -279,14 +284,14 @@ class Retiming:
         steps, clock = self.trace.steps, _Clock(self._replay, self.removal(overhead))
         main = self.trace.threads.main
         assert main is not None
-        issued, done = clock.host(main, steps.issued), clock.host(main, steps.returned)
+        issued, step_ends = clock.host(main, steps.issued), clock.host(main, steps.returned)
         nodes = self._replay.nodes
         mine = np.flatnonzero(self._replay.activities & (nodes.launch >= 0))
         owner = steps.of(self.trace.ts_ns[nodes.row[nodes.launch[mine]]])
         ends = np.array(clock.times.end, np.int64)[mine]
-        np.maximum.at(done, owner[owner >= 0], ends[owner >= 0])
+        np.maximum.at(step_ends, owner[owner >= 0], ends[owner >= 0])
         first = steps.begin[0] if steps.begin[0] > steps.issued[0] else BEFORE
-        reach = np.maximum.accumulate(np.append(first, done))
+        reach = np.maximum.accumulate(np.append(first, step_ends))
         lengths: Ints = reach[1:] - np.maximum(issued, reach[:-1])
         return lengths
 
@@ -302,13 +307,13 @@ class Retiming:
             start[rows] = clock.host(track, trace.ts_ns[rows])
             end[rows] = clock.host(track, trace.ts_ns[rows] + trace.dur_ns[rows])
         active = np.flatnonzero(self._replay.activities)
-        start[nodes.row[active]] = np.array(clock.times.at, np.int64)[active]
+        start[nodes.row[active]] = np.array(clock.times.start, np.int64)[active]
         end[nodes.row[active]] = np.array(clock.times.end, np.int64)[active]
         order = np.argsort(start, kind="stable")
         table = trace.events.take(order).combine_chunks()
         for name, column in (("ts_ns", start[order]), ("dur_ns", np.maximum(end - start, 0)[order])):
-            at = table.schema.get_field_index(name)
-            table = table.set_column(at, table.schema.field(at), [column])
+            index = table.schema.get_field_index(name)
+            table = table.set_column(index, table.schema.field(index), [column])
         return replace(trace, read_events=lambda: table, entry=None, summary=None)
 
 
@@ -318,7 +323,7 @@ class _Clock:
     def __init__(self, recorded: Replay, removal: Removal) -> None:
         self._removed, self._nodes = removal.host, recorded.nodes
         self.times: Times = recorded.without(removal)
-        self._at = np.array(self.times.at, np.int64)[: len(recorded.nodes)]
+        self._start = np.array(self.times.start, np.int64)[: len(recorded.nodes)]
         trace, nodes = recorded.trace, recorded.nodes
         self._threads = dict(zip(trace.threads.driving, range(len(trace.threads.driving)), strict=True))
         for thread in range(len(self._threads), int(nodes.thread.max(initial=NONE)) + 1):
@@ -333,7 +338,7 @@ class _Clock:
     def host(self, track: int, moments: Ints) -> Ints:
         """Moments of that thread: its clock stands still in the removed time, and is ahead after a shorter wait."""
         mine = np.flatnonzero(self._nodes.thread == self._threads[track])
-        recorded = self._nodes.at[mine]
-        shifts = np.append(self._at[mine] - remaining(self._removed, recorded), 0)
+        recorded = self._nodes.start[mine]
+        shifts = np.append(self._start[mine] - remaining(self._removed, recorded), 0)
         moved: Ints = remaining(self._removed, moments) + shifts[np.searchsorted(recorded, moments, side="right") - 1]
         return moved

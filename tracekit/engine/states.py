@@ -82,36 +82,38 @@ def thread_states(trace: "Trace", rules: HostRules, rows: Ints, window: tuple[in
     label = rules.label(trace, rows)
     bits = rules.bits[label]
     occurring = int(np.bitwise_or.reduce(bits)) if len(bits) else 0
-    within = rows
+    candidates = rows
     if occurring & ANNOTATION:
         plain = (bits & ANNOTATION) == 0
-        within, label = rows[plain], label[plain]
-    inner = nested(trace, within)
+        candidates, label = rows[plain], label[plain]
+    inner = nested(trace, candidates)
     starts, ends = _clipped(trace, inner, low, high)
-    given = rules.state[label if inner is within else rules.label(trace, inner)]
-    copies = np.flatnonzero(given == CODES["kernel_launch"])
-    given[copies[trace.links.is_blocking(inner[copies])]] = SYNC
-    leaves = given != rules.compute
+    inner_states = rules.state[label if inner is candidates else rules.label(trace, inner)]
+    copies = np.flatnonzero(inner_states == CODES["kernel_launch"])
+    inner_states[copies[trace.links.is_blocking(inner[copies])]] = SYNC
+    leaves = inner_states != rules.compute
     if not rules.blame and not (starts[1:] < ends[:-1])[leaves[:-1]].any():
         top = _leaves_on_others(starts, ends, leaves)
     else:
         top = topmost(starts, ends)
-    around = {
+    surroundings = {
         bit: _union(trace, rows[(bits & bit) != 0], low, high)
         for bit in (COMPILE, DATALOAD, COMPILED)
         if occurring & bit
     }
     # Annotations are never innermost, yet they change the state where they begin and end.
-    more = [union.edges for union in around.values() if len(union.starts)]
-    edges = distinct(np.concatenate([top.edges, *more])) if more else top.edges
+    surrounding_edges = [union.edges for union in surroundings.values() if len(union.starts)]
+    edges = distinct(np.concatenate([top.edges, *surrounding_edges])) if surrounding_edges else top.edges
     points = edges[:-1]
-    which = top.at(points) if more else top.values
-    known = which >= 0
+    top_index = top.at(points) if surrounding_edges else top.values
+    has_event = top_index >= 0
     event = np.full(len(points), -1, np.int32)
-    event[known] = inner[which[known]]
+    event[has_event] = inner[top_index[has_event]]
     state = np.full(len(points), PYTHON, np.int8)
-    state[known] = given[which[known]]
-    _surround(state, known, rules, {bit: union.covers(points) for bit, union in around.items() if len(union.starts)})
+    state[has_event] = inner_states[top_index[has_event]]
+    _surround(
+        state, has_event, rules, {bit: union.covers(points) for bit, union in surroundings.items() if len(union.starts)}
+    )
     if not rules.blame:
         event[state != SYNC] = -1
         first = runs(state.astype(np.int64) << 32 | (event + 1))
@@ -126,26 +128,26 @@ def _leaves_on_others(starts: Ints, ends: Ints, leaves: Bools) -> StepFunction:
     This saves sorting and painting those others, which are the majority: any one of them represents all.
     """
     leaf = np.flatnonzero(leaves & (ends > starts))
-    others = Union.of(starts[~leaves], ends[~leaves])
-    edges = distinct(np.concatenate((starts[leaf], ends[leaf], others.edges)))
+    non_leaves = Union.of(starts[~leaves], ends[~leaves])
+    edges = distinct(np.concatenate((starts[leaf], ends[leaf], non_leaves.edges)))
     points = edges[:-1]
     value = np.full(len(points), -1, np.int32)
-    if len(others.starts):
-        value[others.covers(points)] = np.argmin(leaves)
-    at = below(starts[leaf], points) - 1
-    on_top = (at >= 0) & (points < ends[leaf[at]]) if len(leaf) else np.zeros(len(points), bool)
-    value[on_top] = leaf[at[on_top]]
+    if len(non_leaves.starts):
+        value[non_leaves.covers(points)] = np.argmin(leaves)
+    leaf_index = below(starts[leaf], points) - 1
+    on_top = (leaf_index >= 0) & (points < ends[leaf[leaf_index]]) if len(leaf) else np.zeros(len(points), bool)
+    value[on_top] = leaf[leaf_index[on_top]]
     return StepFunction(edges, value)
 
 
-def _surround(state: NDArray[np.int8], known: Bools, rules: HostRules, around: dict[int, Bools]) -> None:
+def _surround(state: NDArray[np.int8], has_event: Bools, rules: HostRules, surroundings: dict[int, Bools]) -> None:
     """The rules about what surrounds the innermost event, each overriding those before it."""
-    if COMPILED in around:
-        state[known & (state == PYTHON) & around[COMPILED]] = rules.compute
-    if DATALOAD in around:
-        state[around[DATALOAD] & ~among(state, _CALLS)] = CODES["dataload"]
-    if COMPILE in around:
-        state[around[COMPILE]] = CODES["compile"]
+    if COMPILED in surroundings:
+        state[has_event & (state == PYTHON) & surroundings[COMPILED]] = rules.compute
+    if DATALOAD in surroundings:
+        state[surroundings[DATALOAD] & ~among(state, _CALLS)] = CODES["dataload"]
+    if COMPILE in surroundings:
+        state[surroundings[COMPILE]] = CODES["compile"]
 
 
 def _union(trace: "Trace", rows: Ints, low: int, high: int) -> Union:

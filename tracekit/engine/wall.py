@@ -44,9 +44,9 @@ class Gaps:
         """Only the last of these gaps."""
         return Gaps(*(getattr(self, field.name)[-1:] for field in fields(self)))
 
-    def before(self, others: "Gaps") -> "Gaps":
+    def before(self, later: "Gaps") -> "Gaps":
         """These gaps, followed by the others."""
-        pairs = ((getattr(side, field.name) for side in (self, others)) for field in fields(self))
+        pairs = ((getattr(side, field.name) for side in (self, later)) for field in fields(self))
         return Gaps(*(np.concatenate(tuple(pair)) for pair in pairs))
 
 
@@ -102,17 +102,17 @@ def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_
     # Nothing ends a gap that is still open at the end of the window.
     ended = (idle.ends < window_end) | bool((starts == window_end).any())
     calls = _first_launches(trace, enders, starts, idle.ends)
-    known = calls >= 0
-    of_call = trace.events_at(calls[known])
+    has_launch = calls >= 0
+    of_call = trace.events_at(calls[has_launch])
     launch_start, launch_end = (np.full(len(calls), _NEVER, np.int64) for _ in range(2))
-    launch_start[known], launch_end[known] = of_call.ts_ns, of_call.end_ns
+    launch_start[has_launch], launch_end[has_launch] = of_call.ts_ns, of_call.end_ns
     syncs = np.zeros(len(calls), bool)
-    syncs[known] = is_sync(trace, calls[known])
+    syncs[has_launch] = is_sync(trace, calls[has_launch])
     drained = ended & (host.states.at(idle.starts) == _SYNC)
     sync = np.where(drained, host.events.at(idle.starts), -1)
     # A sync that had waited w before the queue ran dry is to blame until w after its return, and no longer.
-    until = np.where(drained, trace.events_at(sync).end_ns + idle.starts - trace.ts_ns[sync], idle.starts)
-    return Gaps(idle.starts, idle.ends, calls, launch_start, launch_end, syncs, until, sync)
+    stalled_until = np.where(drained, trace.events_at(sync).end_ns + idle.starts - trace.ts_ns[sync], idle.starts)
+    return Gaps(idle.starts, idle.ends, calls, launch_start, launch_end, syncs, stalled_until, sync)
 
 
 def _first_launches(trace: "Trace", enders: Ints, starts: Ints, ends: Ints) -> Ints:
@@ -146,13 +146,13 @@ def _idle(points: Ints, gaps: Gaps, host: HostView) -> tuple[NDArray[np.int8], I
     refill = among(state, REFILLS) & (points < gaps.stalled_until[gap])
     bucket = np.where((state == _SYNC) | refill, _STALL, state)
     launch_end = gaps.launch_end[gap]
-    within = (points >= gaps.launch_start[gap]) & (points < launch_end) & ~gaps.launch_syncs[gap]
+    in_launch = (points >= gaps.launch_start[gap]) & (points < launch_end) & ~gaps.launch_syncs[gap]
     after = points >= launch_end
     queued = after & ((launch_end <= gaps.start[gap]) | (points >= launch_end + SUBMISSION_NS))
-    submitting = (within & ~loading_or_profiling) | (after & ~queued)
-    bucket = np.where(submitting, CODES["kernel_launch"], np.where(within, state, bucket))
+    submitting = (in_launch & ~loading_or_profiling) | (after & ~queued)
+    bucket = np.where(submitting, CODES["kernel_launch"], np.where(in_launch, state, bucket))
     bucket = np.where(queued, CODES["gpu_gap"], bucket)
-    refill = refill & ~within & ~after
+    refill = refill & ~in_launch & ~after
     event = np.where(refill, gaps.drained_by[gap], np.where(submitting, gaps.launch[gap], event))
     event = np.where(queued, -1, event)
     return bucket.astype(np.int8), event, refill

@@ -65,7 +65,7 @@ class Savings:
         if host is not None:
             # Calls that block within it are gone, too, and with them their waits.
             nodes = run.nodes
-            in_host = np.isin(nodes.kind, (RETURN, DRAINED)) & host.covers(nodes.since) & host.covers(nodes.at - 1)
+            in_host = np.isin(nodes.kind, (RETURN, DRAINED)) & host.covers(nodes.since) & host.covers(nodes.start - 1)
             removal = replace(
                 removal,
                 host=removal.host.plus(host.clip(low, high)),
@@ -167,7 +167,7 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
     latencies = in_buckets("kernel_launch")
     stalled = in_buckets("sync_stall", "alloc")  # a call that frees memory waits for the GPU, too
     stalled[stalled] = claim.within(start[stalled], end[stalled]) > 0
-    activities, begins, ends = run.activities, nodes.at[run.activities], nodes.end[run.activities]
+    activities, begins, ends = run.activities, nodes.start[run.activities], nodes.end[run.activities]
     if work is not None:
         shorter = np.where(np.isin(nodes.row[activities], work), claim.within(begins, ends), 0)
     else:

@@ -29,7 +29,7 @@ CATEGORIES: tuple[Category, ...] = (
     Category("region", "annotation", "#7d8ca3", ":"),
     Category("idle", "GPU idle", "#6b7280", "_"),
 )
-CATEGORY = {each.key: number for number, each in enumerate(CATEGORIES)}
+CATEGORY = {category.key: number for number, category in enumerate(CATEGORIES)}
 assert all(CATEGORY[key] == code for key, code in CODES.items())  # a bucket's code is its category
 GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have lanes of their own
 
@@ -51,8 +51,8 @@ class Kinds:
         category_of, lane_of = _of_pairs(trace, rules)
         kinds = Kinds(np.empty(len(trace.ts_ns), np.int8), np.empty(len(trace.ts_ns), np.int8))
         for part in trace.parts():
-            pair = trace.cat_codes[part.which] * np.int64(rules.names) + part.name_codes
-            kinds.category[part.which], kinds.lanes[part.which] = category_of[pair], lane_of[pair]
+            pair = trace.cat_codes[part.selection] * np.int64(rules.names) + part.name_codes
+            kinds.category[part.selection], kinds.lanes[part.selection] = category_of[pair], lane_of[pair]
         kinds.category[trace.links.blocking] = CATEGORY["sync"]
         return kinds
 
@@ -74,14 +74,14 @@ def _of_pairs(trace: Trace, rules: states.HostRules) -> tuple[Codes, Codes]:
 
 
 @lru_cache(1 << 12)
-def blend(one: str, other: str, share: float) -> str:
+def blend(start: str, end: str, share: float) -> str:
     """The colour at a given share of the way from one colour to another."""
-    pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
+    pairs = ((int(start[digit : digit + 2], 16), int(end[digit : digit + 2], 16)) for digit in (1, 3, 5))
     return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in pairs)
 
 
 @lru_cache(1 << 12)
 def readable_on(colour: str) -> str:
     """Black or white, whichever is easier to read on it."""
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    red, green, blue = (int(colour[digit : digit + 2], 16) for digit in (1, 3, 5))
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 128 else "#ffffff"

@@ -80,7 +80,7 @@ class Index:
 def _groups(profile: Profile, kinds: Kinds) -> Iterator[Group]:
     trace = profile.trace
     pieces = profile.attribution.pieces
-    yield Group("wall", pieces.view, _one(pieces.start, pieces.end, pieces.event, pieces.bucket))
+    yield Group("wall", pieces.view, _single_lane(pieces.start, pieces.end, pieces.event, pieces.bucket))
     tracks = trace.tracks
     streams = _by_track(trace, kinds.lanes == GPU)
     devices = {tracks["pid"][track].as_py() for track in streams}
@@ -99,13 +99,13 @@ def _groups(profile: Profile, kinds: Kinds) -> Iterator[Group]:
         yield Group("frames", f"{_thread(trace, track)} Python", _lanes(trace, kinds, frames[track]), track)
 
 
-def _one(start: Ints, end: Ints, row: Rows, category: Codes) -> tuple[Lane, ...]:
+def _single_lane(start: Ints, end: Ints, row: Rows, category: Codes) -> tuple[Lane, ...]:
     return (Lane.of(start, end, row, category).index(),) if len(start) else ()
 
 
-def _by_track(trace: Trace, chosen: Bools) -> dict[int, Ints]:
+def _by_track(trace: Trace, mask: Bools) -> dict[int, Ints]:
     """The rows of these events by their tracks."""
-    rows = np.flatnonzero(chosen)
+    rows = np.flatnonzero(mask)
     track = trace.track[rows]
     order = np.argsort(track, kind="stable")
     bounds = np.cumsum(np.bincount(track, minlength=len(trace.tracks)))
@@ -122,7 +122,7 @@ def _lanes(trace: Trace, kinds: Kinds, rows: Ints) -> tuple[Lane, ...]:
     category = kinds.category[rows]
     end, small = start + dur, rows.astype(np.int32)
     levels = sublanes(start, end, MOST)
-    return tuple(Lane.of(start[on], np.array(end[on]), small[on], category[on]).index() for on in levels)
+    return tuple(Lane.of(start[level], np.array(end[level]), small[level], category[level]).index() for level in levels)
 
 
 def _idle(trace: Trace, streams: list[Ints]) -> tuple[Lane, ...]:
@@ -130,7 +130,7 @@ def _idle(trace: Trace, streams: list[Ints]) -> tuple[Lane, ...]:
     rows = trace.events_at(np.sort(np.concatenate(streams)))
     gaps = Union.of(rows.ts_ns, rows.end_ns).gaps(*trace.steps.window)
     nothing = np.full(len(gaps.starts), -1, np.int32)
-    return _one(gaps.starts, gaps.ends, nothing, np.full(len(nothing), CATEGORY["idle"], np.int8))
+    return _single_lane(gaps.starts, gaps.ends, nothing, np.full(len(nothing), CATEGORY["idle"], np.int8))
 
 
 def _compiling(trace: Trace, kinds: Kinds) -> tuple[Lane, ...]:
@@ -144,8 +144,8 @@ def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
     first."""
     driving = [track for track in trace.threads.driving if track in tracks]
     process = trace.threads.process
-    others = [track for track in tracks if track not in driving]
-    return driving + sorted(others, key=lambda track: (not process[track], -len(tracks[track]), track))
+    other_tracks = [track for track in tracks if track not in driving]
+    return driving + sorted(other_tracks, key=lambda track: (not process[track], -len(tracks[track]), track))
 
 
 def _thread(trace: Trace, track: int) -> str:

@@ -13,20 +13,20 @@ _FRAME = re.compile(r".*\.py\(\d+\): (.*)", re.DOTALL)
 _BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+).*>", re.DOTALL)
 
 
-def labels(index: Index, group: Group, lane: int, position: int) -> tuple[str, ...]:
+def labels(index: Index, group: Group, depth: int, position: int) -> tuple[str, ...]:
     """The short name of an event, the bucket and culprit of a stretch of wall time, the length of a gap.
 
     Returns the possible labels, the longest first. They are text of the trace, which a face has to sanitize.
     """
-    on = group.lanes[lane]
+    lane = group.lanes[depth]
     if group.family == "idle":
-        return (duration(int(on.end[position] - on.start[position])),)
+        return (duration(int(lane.end[position] - lane.start[position])),)
     if group.family == "wall":
-        bucket = CATEGORIES[int(on.category[position])].label
-        if on.row[position] < 0:
+        bucket = CATEGORIES[int(lane.category[position])].label
+        if lane.row[position] < 0:
             return (bucket,)
-        return f"{bucket}: {short_name(index.name(int(on.row[position])), on_gpu=False)}", bucket
-    return (short_name(index.name(int(on.row[position])), group.family == "gpu"),)
+        return f"{bucket}: {short_name(index.name(int(lane.row[position])), on_gpu=False)}", bucket
+    return (short_name(index.name(int(lane.row[position])), group.family == "gpu"),)
 
 
 def short_name(name: str, on_gpu: bool) -> str:

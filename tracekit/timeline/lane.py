@@ -94,8 +94,10 @@ class Lane:
         count = np.searchsorted(
             positions, last.astype(np.int32), side="right"
         )  # of one type, otherwise all positions would be copied
-        over = np.where(last >= 0, np.maximum(self.end[last] - moments, 0) * (self.category[last] == category), 0)
-        busy: Ints = sums[count] - over
+        overhang_ns = np.where(
+            last >= 0, np.maximum(self.end[last] - moments, 0) * (self.category[last] == category), 0
+        )
+        busy: Ints = sums[count] - overhang_ns
         return busy
 
     def columns(self, edges: Ints) -> "Columns":
@@ -104,43 +106,43 @@ class Lane:
         last = self._last(edges)
         if not len(self):
             return Columns(self, edges, last, np.full(width, NONE, np.int8), np.zeros(width, np.int64))
-        covered = np.stack([np.diff(self._before(edges, last, each)) for each in self.categories])
-        most = np.array(self.categories, np.int8)[covered.argmax(axis=0)]
+        covered = np.stack([np.diff(self._before(edges, last, category)) for category in self.categories])
+        dominant = np.array(self.categories, np.int8)[covered.argmax(axis=0)]
         total: Ints = covered.sum(axis=0)
         instant = np.where(last[1:] > last[:-1], self.category[last[1:]], NONE)  # has no duration
-        return Columns(self, edges, last, np.where(total > 0, most, instant).astype(np.int8), total)
+        return Columns(self, edges, last, np.where(total > 0, dominant, instant).astype(np.int8), total)
 
-    def longest(self, first: Ints, beyond: Ints) -> Ints:
-        """For each range `[first, beyond)` of events, the longest; NONE for an empty one."""
-        best, most = np.full(len(first), NONE, np.int64), np.full(len(first), -1, np.int64)
-        low, high = first.astype(np.int64), beyond.astype(np.int64)
+    def longest(self, first: Ints, stop: Ints) -> Ints:
+        """For each range `[first, stop)` of events, the longest; NONE for an empty one."""
+        best, longest_ns = np.full(len(first), NONE, np.int64), np.full(len(first), -1, np.int64)
+        low, high = first.astype(np.int64), stop.astype(np.int64)
         for level in (None, *self._pyramid):
             inner_low, inner_high = -(-low // _BASE), high // _BASE
             for begins, ends in (
                 (low, np.minimum(inner_low * _BASE, high)),
                 (np.maximum(inner_high * _BASE, low), high),
             ):
-                self._compare(level, begins, ends, best, most)
+                self._compare(level, begins, ends, best, longest_ns)
             low, high = inner_low, np.maximum(inner_high, inner_low)
             if not (low < high).any():
                 break
         return best
 
-    def _compare(self, level: Rows | None, begins: Ints, ends: Ints, best: Ints, most: Ints) -> None:
+    def _compare(self, level: Rows | None, begins: Ints, ends: Ints, best: Ints, longest_ns: Ints) -> None:
         """Replace the best event of each range by a longer one among fewer than `_BASE` entries of a level."""
-        asked = np.flatnonzero(ends > begins)
-        if not len(asked):
+        ranges = np.flatnonzero(ends > begins)
+        if not len(ranges):
             return
-        entries = begins[asked, None] + np.arange(_BASE)
-        inside = entries < ends[asked, None]
-        entries = np.where(inside, entries, begins[asked, None])
+        entries = begins[ranges, None] + np.arange(_BASE)
+        in_range = entries < ends[ranges, None]
+        entries = np.where(in_range, entries, begins[ranges, None])
         positions = entries if level is None else level[entries]
         dur = self.end[positions] - self.start[positions]
         choice = dur.argmax(axis=1)
-        line = np.arange(len(asked))
-        longer = dur[line, choice] > most[asked]
-        best[asked[longer]] = positions[line, choice][longer]
-        most[asked[longer]] = dur[line, choice][longer]
+        line = np.arange(len(ranges))
+        longer = dur[line, choice] > longest_ns[ranges]
+        best[ranges[longer]] = positions[line, choice][longer]
+        longest_ns[ranges[longer]] = dur[line, choice][longer]
 
     def at(self, moment: int) -> int:
         """The position of the event that covers a moment; NONE if none does."""
@@ -179,10 +181,10 @@ class Columns:
         )
         return np.where((position >= 0) & (2 * overlap > np.diff(self.edges)), position, NONE)
 
-    def event(self, first: Ints, beyond: Ints) -> Ints:
-        """For each range `[first, beyond)` of columns, the event to name: the longest that starts in it, else one that
+    def event(self, first: Ints, stop: Ints) -> Ints:
+        """For each range `[first, stop)` of columns, the event to name: the longest that starts in it, else one that
         ends in it; NONE if there is none."""
-        longest = self.lane.longest(self.last[first] + 1, self.last[beyond] + 1)
+        longest = self.lane.longest(self.last[first] + 1, self.last[stop] + 1)
         before = np.maximum(self.last[first], 0)
         reaches = (
             (self.last[first] >= 0) & (self.lane.end[before] > self.edges[first]) if len(self.lane) else longest > 0
@@ -190,20 +192,20 @@ class Columns:
         return np.where((longest == NONE) & reaches, self.last[first], longest)
 
 
-def sublanes(start: Ints, end: Ints, most: int) -> list[Ints]:
+def sublanes(start: Ints, end: Ints, max_rows: int) -> list[Ints]:
     """The positions of events, divided into at most that many rows without overlaps; nested events by their depth.
 
     Events are in order of their starts; of those that start together, the longest comes first. Each goes to the first
     free row; if none is free, to the last row.
     """
     rows: list[Ints] = []
-    left = np.arange(len(start))
-    while len(left):
-        if len(rows) == most - 1:
-            return [*rows, left]
-        fits = _free(start[left], end[left])
-        rows.append(left[fits])
-        left = left[~fits]
+    unplaced = np.arange(len(start))
+    while len(unplaced):
+        if len(rows) == max_rows - 1:
+            return [*rows, unplaced]
+        fits = _free(start[unplaced], end[unplaced])
+        rows.append(unplaced[fits])
+        unplaced = unplaced[~fits]
     return rows
 
 

@@ -30,7 +30,7 @@ class Named:
     sanitized."""
 
     first: int
-    beyond: int
+    stop: int
     category: int
     names: tuple[str, ...]
     dur_ns: int
@@ -58,7 +58,7 @@ class StepEvents:
 
 @dataclass(frozen=True)
 class StillLane:
-    """A lane: stretches of columns `[first, beyond)` of one category, `level` eighths of which are covered.
+    """A lane: stretches of columns `[first, stop)` of one category, `level` eighths of which are covered.
 
     `title` is on the first lane of a stream or a thread; it is text of the trace, not sanitized.
     """
@@ -66,10 +66,10 @@ class StillLane:
     title: str
     family: Family
     first: Ints
-    beyond: Ints
+    stop: Ints
     category: Ints
     level: Ints
-    named: tuple[Named, ...]
+    named_events: tuple[Named, ...]
     events: StepEvents
 
 
@@ -107,7 +107,7 @@ def typical_steps(indexes: Sequence[Index], columns: int = COLUMNS) -> TypicalSt
 
 def _lanes(index: Index, edges: Ints) -> Iterator[StillLane]:
     """The lanes on which something happens in the step; what follows its end is not shown."""
-    inside = edges[: int(np.searchsorted(edges, edges[-1])) + 1]
+    step_edges = edges[: int(np.searchsorted(edges, edges[-1])) + 1]
     threads = 0
     for group in index.groups:
         threads += group.family == "host"
@@ -115,7 +115,7 @@ def _lanes(index: Index, edges: Ints) -> Iterator[StillLane]:
             continue
         title = group.title
         for depth in range(min(len(group.lanes), _DEPTH)):
-            columns = group.lanes[depth].columns(inside)
+            columns = group.lanes[depth].columns(step_edges)
             if (columns.category != NONE).any():
                 yield _lane(index, group, depth, columns, title)
                 title = ""
@@ -129,36 +129,38 @@ def _lane(index: Index, group: Group, depth: int, columns: Columns, title: str) 
     bounds = runs(category * (_LEVELS + 1) + level)
     busy = np.flatnonzero(category[bounds[:-1]] != NONE)
     first = bounds[:-1][busy].astype(np.int64)
-    named = tuple(_named(index, group, depth, columns, level))
-    beyond = bounds[1:][busy].astype(np.int64)
+    named_events = tuple(_wide_events(index, group, depth, columns, level))
+    stop = bounds[1:][busy].astype(np.int64)
     events = step_events(index, group, depth, int(columns.edges[0]), int(columns.edges[-1]))
-    return StillLane(title, group.family, first, beyond, category[first], level[first], named, events)
+    return StillLane(title, group.family, first, stop, category[first], level[first], named_events, events)
 
 
-def _named(index: Index, group: Group, depth: int, columns: Columns, level: Ints) -> Iterator[Named]:
+def _wide_events(index: Index, group: Group, depth: int, columns: Columns, level: Ints) -> Iterator[Named]:
     events = np.where(level == _LEVELS, columns.filling, NONE)
     bounds = runs(events)
-    on = group.lanes[depth]
+    lane = group.lanes[depth]
     for run in np.flatnonzero(np.diff(bounds) >= _WIDE).tolist():
-        first, beyond, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
+        first, stop, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
         if event != NONE:
-            dur = int(on.end[event] - on.start[event])
-            yield Named(first, beyond, int(columns.category[first]), labels(index, group, depth, event), dur)
+            dur = int(lane.end[event] - lane.start[event])
+            yield Named(first, stop, int(columns.category[first]), labels(index, group, depth, event), dur)
 
 
 def step_events(index: Index, group: Group, depth: int, begin: int, end: int) -> StepEvents:
     """The events of a lane that lie in `[begin, end)`, at least in part; those without a duration are left out."""
     lane = group.lanes[depth]
-    inside = np.flatnonzero((lane.start < end) & (lane.end > begin) & (lane.end > lane.start))
-    start, beyond = np.maximum(lane.start[inside], begin), np.minimum(lane.end[inside], end)
-    trace, row = index.profile.trace, lane.row[inside].astype(np.int64)
+    positions = np.flatnonzero((lane.start < end) & (lane.end > begin) & (lane.end > lane.start))
+    start, stop = np.maximum(lane.start[positions], begin), np.minimum(lane.end[positions], end)
+    trace, row = index.profile.trace, lane.row[positions].astype(np.int64)
     name = np.where(row >= 0, trace.name_codes[np.maximum(row, 0)], NONE) if len(trace.name_codes) else row
-    pair = (name.astype(np.int64) + 1) * len(CATEGORIES) + lane.category[inside]
+    pair = (name.astype(np.int64) + 1) * len(CATEGORIES) + lane.category[positions]
     _, first, kind = np.unique(pair, return_index=True, return_inverse=True)
     kinds = []
-    for event in inside[first].tolist():
+    for event in positions[first].tolist():
         category = int(lane.category[event])
-        known = CATEGORIES[category].label
-        label = known if group.family == "idle" else labels(index, group, depth, event)[0]
-        kinds.append(EventKind(label, index.name(int(lane.row[event])) if lane.row[event] >= 0 else known, category))
-    return StepEvents(start - begin, beyond - start, kind.astype(np.int64), tuple(kinds))
+        category_label = CATEGORIES[category].label
+        label = category_label if group.family == "idle" else labels(index, group, depth, event)[0]
+        kinds.append(
+            EventKind(label, index.name(int(lane.row[event])) if lane.row[event] >= 0 else category_label, category)
+        )
+    return StepEvents(start - begin, stop - start, kind.astype(np.int64), tuple(kinds))

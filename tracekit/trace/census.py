@@ -36,8 +36,8 @@ class Census:
     def by_track(self, ask: Ask, tracks: int) -> Ints:
         """How many events of each track have the role."""
         totals = np.zeros(tracks, np.int64)
-        chosen = ask(self.roles)
-        np.add.at(totals, self.track[chosen], self.counts[chosen])
+        has_role = ask(self.roles)
+        np.add.at(totals, self.track[has_role], self.counts[has_role])
         return totals
 
 
@@ -46,7 +46,7 @@ def take_census(trace: "Trace") -> Census:
     names, cats = max(len(trace.names), 1), max(len(trace.labels.kinds), 1)
     total = _Counts(names * cats * max(len(trace.tracks), 1))
     for part in parts(trace):
-        categories = trace.cat_codes[part.which].astype(np.int64)
+        categories = trace.cat_codes[part.selection].astype(np.int64)
         total.add((part.track * np.int64(cats) + categories) * names + part.name_codes)
     keys, counts = total.occurring()
     rest, name = np.divmod(keys, names)
@@ -57,8 +57,8 @@ def take_census(trace: "Trace") -> Census:
 class _Counts:
     """How often each of many numbers occurs: a counter for each, or sorting if there would be too many counters."""
 
-    def __init__(self, most: int) -> None:
-        self._cells = np.zeros(most, np.int64) if most <= _CELLS else None
+    def __init__(self, size: int) -> None:
+        self._cells = np.zeros(size, np.int64) if size <= _CELLS else None
         self._sorted: dict[int, int] = {}
 
     def add(self, keys: Ints) -> None:
@@ -66,7 +66,7 @@ class _Counts:
         if self._cells is not None:
             self._cells += np.bincount(keys, minlength=len(self._cells))
             return
-        for key, count in zip(*(each.tolist() for each in np.unique(keys, return_counts=True)), strict=True):
+        for key, count in zip(*(column.tolist() for column in np.unique(keys, return_counts=True)), strict=True):
             self._sorted[key] = self._sorted.get(key, 0) + count
 
     def occurring(self) -> tuple[Ints, Ints]:

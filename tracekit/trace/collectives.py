@@ -79,11 +79,15 @@ def collective_arguments(trace: Trace, rows: Ints, rank: int, world_size: int | 
     lines: list[dict[str, Any]] = trace.communications.to_pylist()
     described_rows = rows_of(trace, trace.communications)
     line_of = {row: line for row, line in zip(described_rows.tolist(), lines, strict=True) if row >= 0}
-    around = _around(trace, rows, described_rows) if trace.device == "gpu" else [np.full(len(rows), -1)]
+    enclosing_rows = (
+        _enclosing_records(trace, rows, described_rows) if trace.device == "gpu" else [np.full(len(rows), -1)]
+    )
     entries = []
     for index, row in enumerate(rows.tolist()):
-        known = (line_of.get(each) for each in (row, *(int(outer[index]) for outer in around)))
-        line: Mapping[str, Any] = next((each for each in known if each is not None and _says(each)), {})
+        candidates = (line_of.get(event) for event in (row, *(int(outer[index]) for outer in enclosing_rows)))
+        line: Mapping[str, Any] = next(
+            (recorded for recorded in candidates if recorded is not None and _says(recorded)), {}
+        )
         entries.append(_arguments_of(line, trace.names[trace.name_codes[row]], groups, rank, world_size))
     return entries
 
@@ -92,7 +96,7 @@ def _says(line: Mapping[str, Any]) -> bool:
     return line["collective"] is not None or line["input_bytes"] is not None
 
 
-def _around(trace: Trace, rows: Ints, described_rows: Ints) -> list[Ints]:
+def _enclosing_records(trace: Trace, rows: Ints, described_rows: Ints) -> list[Ints]:
     """For each kernel the call that records a collective around its launch, and the span of the backend there."""
     says = np.zeros(len(trace.names), bool)
     says[trace.name_codes[described_rows[described_rows >= 0]]] = True
@@ -101,8 +105,8 @@ def _around(trace: Trace, rows: Ints, described_rows: Ints) -> list[Ints]:
 
     def among(names: Bools) -> Ints:
         def asked(part: Events) -> Bools:
-            chosen: Bools = part.roles.host & names[part.name_codes]
-            return chosen
+            mask: Bools = part.roles.host & names[part.name_codes]
+            return mask
 
         return enclosing(trace, launches, asked)
 
@@ -112,10 +116,10 @@ def _around(trace: Trace, rows: Ints, described_rows: Ints) -> list[Ints]:
 def _arguments_of(
     line: Mapping[str, Any], name: str, groups: Mapping[str, Group], rank: int, world_size: int | None
 ) -> CollectiveArguments:
-    said = line.get("collective")
-    kind = kind_of(said or line.get("name") or name)
-    group = _group(line, groups) if said is not None else None
-    if said is not None and kind == "send_recv":
+    collective = line.get("collective")
+    kind = kind_of(collective or line.get("name") or name)
+    group = _group(line, groups) if collective is not None else None
+    if collective is not None and kind == "send_recv":
         group = _pair(group, line, rank)
     ranks = group.count if group is not None and group.count else world_size
     return CollectiveArguments(kind, group, _size_bytes(line, kind, ranks), line.get("seq"), ranks)
@@ -141,21 +145,23 @@ def _pair(group: Group | None, line: Mapping[str, Any], rank: int) -> Group | No
 
 
 def _size_bytes(line: Mapping[str, Any], kind: str, ranks: int | None) -> int | None:
-    element, inside, outside = (line.get(key) for key in ("element_bytes", "in_elements", "out_elements"))
-    if element is None or (inside is None and outside is None):
-        given = line.get("input_bytes")
-        if kind not in ("all_gather", "gather") or given is None:
-            return given
-        return given * ranks if ranks else None
+    element, input_elements, output_elements = (
+        line.get(key) for key in ("element_bytes", "in_elements", "out_elements")
+    )
+    if element is None or (input_elements is None and output_elements is None):
+        input_bytes = line.get("input_bytes")
+        if kind not in ("all_gather", "gather") or input_bytes is None:
+            return input_bytes
+        return input_bytes * ranks if ranks else None
     match kind:
         case "barrier":
             elements = 0
         case "gather":
-            elements = (inside or 0) * (ranks or 1)
+            elements = (input_elements or 0) * (ranks or 1)
         case "scatter":
-            elements = (outside or 0) * (ranks or 1)
+            elements = (output_elements or 0) * (ranks or 1)
         case _:
-            elements = max(inside or 0, outside or 0)
+            elements = max(input_elements or 0, output_elements or 0)
     return int(element * elements)
 
 
@@ -176,14 +182,14 @@ def groups_of(meta: Mapping[str, Any]) -> dict[str, Group]:
     distributed = meta.get("distributedInfo")
     listed = distributed.get("pg_config") if isinstance(distributed, dict) else None
     groups = {}
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, dict) and isinstance(name := each.get("pg_name"), str):
-            ranks, size, called = each.get("ranks"), each.get("pg_size"), each.get("pg_desc")
-            whole = isinstance(ranks, list) and ranks and all(isinstance(rank, int) for rank in ranks)
+    for config in listed if isinstance(listed, list) else ():
+        if isinstance(config, dict) and isinstance(name := config.get("pg_name"), str):
+            ranks, size, called = config.get("ranks"), config.get("pg_size"), config.get("pg_desc")
+            has_all_ranks = isinstance(ranks, list) and ranks and all(isinstance(rank, int) for rank in ranks)
             groups[name] = Group(
                 name,
                 called if isinstance(called, str) else None,
-                tuple(sorted(ranks)) if whole and isinstance(ranks, list) else None,
+                tuple(sorted(ranks)) if has_all_ranks and isinstance(ranks, list) else None,
                 size if isinstance(size, int) else None,
             )
     return groups
@@ -205,12 +211,12 @@ def rows_of(trace: "Trace", table: pa.Table) -> Ints:
     low, high = np.searchsorted(trace.ts_ns, starts, side="left"), np.searchsorted(trace.ts_ns, starts, side="right")
     threads = zip(trace.tracks["pid"].to_pylist(), trace.tracks["tid"].to_pylist(), strict=True)
     tracks = {thread: row for row, thread in enumerate(threads)}
-    wanted = zip(*(table[name].to_pylist() for name in ("pid", "tid", "name")), strict=True)
+    described = zip(*(table[name].to_pylist() for name in ("pid", "tid", "name")), strict=True)
     rows = []
-    for first, end, (pid, tid, name) in zip(low.tolist(), high.tolist(), wanted, strict=True):
+    for first, end, (pid, tid, name) in zip(low.tolist(), high.tolist(), described, strict=True):
         track = tracks.get((pid, tid), -1)
-        here = (
+        matches = (
             row for row in range(first, end) if trace.track[row] == track and trace.names[trace.name_codes[row]] == name
         )
-        rows.append(next(here, -1))
+        rows.append(next(matches, -1))
     return np.array(rows, np.int64)

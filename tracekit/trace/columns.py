@@ -37,8 +37,8 @@ def valid(array: pa.Array) -> Bools:
     if bitmap is None or not array.null_count:
         return np.ones(len(array), bool)
     bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), count=array.offset + len(array), bitorder="little")
-    known: Bools = bits[array.offset :].astype(bool)
-    return known
+    is_valid: Bools = bits[array.offset :].astype(bool)
+    return is_valid
 
 
 def _values(array: pa.Array, null: int) -> Ints:

@@ -32,17 +32,17 @@ def nested(trace: "Trace", rows: Ints) -> Ints:
         return rows
     tied = np.zeros(len(rows), bool)
     tied[ties] = tied[ties + 1] = True
-    chosen = rows[tied]
-    events = trace.events_at(chosen)
+    tied_rows = rows[tied]
+    events = trace.events_at(tied_rows)
     order = np.lexsort((-events.end_ns, ts[tied]))
-    chosen, ts, end = chosen[order], ts[tied][order], events.end_ns[order]
+    tied_rows, ts, end = tied_rows[order], ts[tied][order], events.end_ns[order]
     equal = np.flatnonzero((ts[1:] == ts[:-1]) & (end[1:] == end[:-1]))
     if len(equal):
-        alike = np.zeros(len(chosen), bool)
+        alike = np.zeros(len(tied_rows), bool)
         alike[equal] = alike[equal + 1] = True
-        chosen[alike] = chosen[alike][_of_equals(trace, chosen[alike], ts[alike], end[alike])]
+        tied_rows[alike] = tied_rows[alike][_of_equals(trace, tied_rows[alike], ts[alike], end[alike])]
     rows = rows.copy()
-    rows[tied] = chosen
+    rows[tied] = tied_rows
     return rows
 
 
@@ -64,17 +64,17 @@ def outermost(trace: "Trace", rows: Ints) -> Ints:
     return np.sort(np.concatenate(outer))
 
 
-def enclosing(trace: "Trace", rows: Ints | Rows, wanted: Wanted) -> Ints:
+def enclosing(trace: "Trace", rows: Ints | Rows, predicate: Wanted) -> Ints:
     """For each row, the innermost wanted event of its thread that covers its start; −1 if none does."""
     order = np.argsort(rows, kind="stable")
     rows_in_order = np.asarray(rows, np.int64)[order]
     spans = np.full(len(rows_in_order), -1, np.int64)
     start = int(np.searchsorted(rows_in_order, 0))  # −1 stands for none
-    on = np.bincount(trace.track[rows_in_order[start:]], minlength=len(trace.tracks)) > 0
-    for block in Blocks(trace, lambda part: wanted(part) & part.lasting & on[part.track]):
-        end = int(np.searchsorted(rows_in_order, block.next))
+    has_rows = np.bincount(trace.track[rows_in_order[start:]], minlength=len(trace.tracks)) > 0
+    for block in Blocks(trace, lambda part: predicate(part) & part.lasting & has_rows[part.track]):
+        end = int(np.searchsorted(rows_in_order, block.stop))
         if start < end:
-            spans[start:end] = _around(trace, rows_in_order[start:end], block.rows)
+            spans[start:end] = _enclosing_in_block(trace, rows_in_order[start:end], block.rows)
             start = end
         if end == len(rows_in_order):
             break
@@ -83,16 +83,16 @@ def enclosing(trace: "Trace", rows: Ints | Rows, wanted: Wanted) -> Ints:
     return result
 
 
-def _around(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
+def _enclosing_in_block(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
     """`enclosing` within one block, given all spans that overlap it."""
-    around_each = np.full(len(rows), -1, np.int64)
+    enclosing_rows = np.full(len(rows), -1, np.int64)
     tracks, of_spans = trace.track[rows], trace.track[spans]
     for track in np.flatnonzero(np.bincount(tracks)).tolist():
-        around = nested(trace, spans[of_spans == track])
+        nested_spans = nested(trace, spans[of_spans == track])
         on_track = tracks == track
-        index = topmost(trace.ts_ns[around], trace.events_at(around).end_ns).at(trace.ts_ns[rows[on_track]])
-        around_each[on_track] = np.where(index >= 0, around[index], -1) if len(around) else -1
-    return around_each
+        index = topmost(trace.ts_ns[nested_spans], trace.events_at(nested_spans).end_ns).at(trace.ts_ns[rows[on_track]])
+        enclosing_rows[on_track] = np.where(index >= 0, nested_spans[index], -1) if len(nested_spans) else -1
+    return enclosing_rows
 
 
 @dataclass(frozen=True)
@@ -100,35 +100,35 @@ class AroundCalls:
     """What encloses every runtime call of the process: the operator that made it, or the user's frame."""
 
     calls: Rows  # in ascending order
-    around: Rows  # −1 for none
+    enclosing_rows: Rows  # −1 for none
 
     def of(self, rows: Ints | Rows) -> Ints:
         """What encloses each of some calls; −1 for none, and for rows that are not calls."""
-        return looked_up(self.calls, self.around, rows)
+        return looked_up(self.calls, self.enclosing_rows, rows)
 
 
 def find_operators(trace: "Trace") -> AroundCalls:
     """The innermost operator around each call."""
-    return _around_calls(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
+    return _enclosing_calls(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
 
 
 def find_frames(trace: "Trace") -> AroundCalls:
     """The innermost Python frame of the user's own code around each call."""
-    return _around_calls(trace, _users(trace))
+    return _enclosing_calls(trace, _users(trace))
 
 
-def _around_calls(trace: "Trace", wanted: Wanted) -> AroundCalls:
+def _enclosing_calls(trace: "Trace", predicate: Wanted) -> AroundCalls:
     """What encloses each call, found in one pass over the trace."""
-    most = trace.census.count(lambda roles: roles.runtime)
-    calls, around = scratch_array(most, np.int32), scratch_array(most, np.int32)
+    call_count = trace.census.count(lambda roles: roles.runtime)
+    calls, enclosing_rows = scratch_array(call_count, np.int32), scratch_array(call_count, np.int32)
     filled = 0
-    for block in Blocks(trace, wanted):
-        part = trace.events_at(slice(block.first, block.next))
+    for block in Blocks(trace, predicate):
+        part = trace.events_at(slice(block.first, block.stop))
         called = part.rows(part.roles.runtime & part.process)
         end = filled + len(called)
-        calls[filled:end], around[filled:end] = called, _around(trace, called, block.rows)
+        calls[filled:end], enclosing_rows[filled:end] = called, _enclosing_in_block(trace, called, block.rows)
         filled = end
-    return AroundCalls(calls[:filled], around[:filled])
+    return AroundCalls(calls[:filled], enclosing_rows[:filled])
 
 
 def user_frames(trace: "Trace", rows: Ints) -> Ints:

@@ -122,21 +122,21 @@ def _examine(trace: "Trace") -> Iterator[Limitation]:
 def _submitted(trace: "Trace") -> str:
     """Where there is no call, and which activities were launched before or after the host was recorded, judged by the
     ascending ids of calls."""
-    least, most, ids = _NO_ID, -_NO_ID, [np.zeros(0, np.int64)]
+    first_id, last_id, ids = _NO_ID, -_NO_ID, [np.zeros(0, np.int64)]
     for part in trace.parts():
         tied = part.correlation != 0
         if (part.roles.runtime & ~part.process).any():
             return "of the training process"  # another one may have submitted them
         calls = part.correlation[tied & part.roles.runtime]
-        least, most = int(calls.min(initial=least)), int(calls.max(initial=most))
+        first_id, last_id = int(calls.min(initial=first_id)), int(calls.max(initial=last_id))
         rows = part.rows(tied & part.roles.gpu)
         ids.append(trace.correlation[rows[trace.links.launch(rows) < 0]])
     unlinked = np.concatenate(ids)
-    before, after = int((unlinked < least).sum()), int((unlinked > most).sum())
-    if least > most:
+    before, after = int((unlinked < first_id).sum()), int((unlinked > last_id).sum())
+    if first_id > last_id:
         return "in the trace"
     ends = {"before the recording": before, "after the recording of the host ended": after}
-    parts = [f"{count(n)} {'was' if n == 1 else 'were'} submitted {when}" for when, n in ends.items() if n]
+    parts = [f"{count(n)} {'was' if n == 1 else 'were'} submitted {phase}" for phase, n in ends.items() if n]
     return f"in the trace: {', '.join(parts)}" if parts else "in the trace"
 
 
@@ -163,7 +163,7 @@ def _without_steps(trace: "Trace") -> Limitation:
         return Limitation("inferred_steps", f"{sentence} Their boundaries are not exact{_outside(trace)}.")
     iterations = find_iterations(trace)
     offered = (
-        f"--steps infer finds {len(iterations.starts)} steps, by {iterations.by}."
+        f"--steps infer finds {len(iterations.starts)} steps, by {iterations.basis}."
         if iterations is not None
         else "Nothing in the trace repeats as iterations do."
     )
@@ -175,8 +175,8 @@ def _outside(trace: "Trace") -> str:
     """What is recorded before the first inferred step and after the last, which no figure per step covers."""
     (low, high), (first, last) = trace.as_annotated().steps.window, trace.steps.window
     parts = [
-        f"{duration(time)} {which}"
-        for time, which in ((first - low, "before the first"), (high - last, "after the last"))
+        f"{duration(time)} {side}"
+        for time, side in ((first - low, "before the first"), (high - last, "after the last"))
         if time >= _TOLD * (high - low)
     ]
     return f", and {' and '.join(parts)} {'belongs' if len(parts) == 1 else 'belong'} to none" if parts else ""

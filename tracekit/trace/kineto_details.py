@@ -21,7 +21,7 @@ from tracekit.trace.rereading import Arguments, MemoryEvents
 T = TypeVar("T")
 
 
-def events_again(path: Path, decoder: msgspec.json.Decoder[list[T]], wanted: Sequence[bytes]) -> Iterator[list[T]]:
+def events_again(path: Path, decoder: msgspec.json.Decoder[list[T]], markers: Sequence[bytes]) -> Iterator[list[T]]:
     """The events of the file, some at a time, without those of damaged chunks and of chunks that lack all these bytes.
 
     A file that no longer exists, such as that of a trace read from a pipe, has no events.
@@ -30,7 +30,7 @@ def events_again(path: Path, decoder: msgspec.json.Decoder[list[T]], wanted: Seq
         chunks = Chunks(source)
         for chunk in chunks:
             text = bytes(chunk)
-            yield _decoded(decoder, text) if any(each in text for each in wanted) else []
+            yield _decoded(decoder, text) if any(marker in text for marker in markers) else []
         yield _decoded(decoder, _list_in(chunks.tail))
 
 
@@ -65,19 +65,19 @@ def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
 
     Nothing is known if the file no longer exists, such as that of a trace read from a pipe.
     """
-    wanted = {(int(trace.ts_ns[row]), trace.names[trace.name_codes[row]]): row for row in np.unique(rows).tolist()}
+    row_of = {(int(trace.ts_ns[row]), trace.names[trace.name_codes[row]]): row for row in np.unique(rows).tolist()}
     times = np.unique(trace.ts_ns[rows])
-    known: dict[int, Arguments] = {}
-    left = len(wanted)
+    arguments_of: dict[int, Arguments] = {}
+    requested = len(row_of)
     for events in events_again(trace.path, _EVENTS_WITH_ARGUMENTS, _beginnings(times)):
-        starts, is_time = exact.from_texts([each.ts for each in events])
+        starts, is_time = exact.from_texts([event.ts for event in events])
         for k in np.flatnonzero(is_time & np.isin(starts, times)).tolist():
-            row = wanted.pop((int(starts[k]), str(value_of(events[k].name))), None)
+            row = row_of.pop((int(starts[k]), str(value_of(events[k].name))), None)
             if row is not None and (args := events[k].args) is not None:
-                known[row] = args
-        if len(wanted) == 0 < left:
+                arguments_of[row] = args
+        if len(row_of) == 0 < requested:
             break
-    return known
+    return arguments_of
 
 
 def _beginnings(times: Ints) -> list[bytes]:
@@ -88,7 +88,7 @@ def _beginnings(times: Ints) -> list[bytes]:
     dropped = len(str(last - first))
     if len(str(first)) != len(str(last)) or len(str(first)) <= dropped:
         return [b""]
-    return [str(each).encode() for each in range(first // 10**dropped, last // 10**dropped + 1)]
+    return [str(prefix).encode() for prefix in range(first // 10**dropped, last // 10**dropped + 1)]
 
 
 _NAME = "[memory]"
@@ -129,12 +129,12 @@ def memory_events(trace: Trace) -> list[MemoryEvents]:
     times: list[Ints] = []
     rows: list[tuple[int, int, int, int, int, int, int]] = []
     for events in events_again(trace.path, _MEMORY_INSTANTS, [_NAME.encode()]):
-        chosen = [event for event in events if bytes(event.name) == b'"[memory]"']
-        starts, known = exact.from_texts([event.ts for event in chosen])
-        read = [_row(event, tracks) for event in chosen]
-        whole = [at for at, row in enumerate(read) if row is not None and known[at]]
-        times.append(starts[whole])
-        rows += [row for at in whole if (row := read[at]) is not None]
+        instants = [event for event in events if bytes(event.name) == b'"[memory]"']
+        starts, has_time = exact.from_texts([event.ts for event in instants])
+        read = [_row(event, tracks) for event in instants]
+        valid = [index for index, row in enumerate(read) if row is not None and has_time[index]]
+        times.append(starts[valid])
+        rows += [row for index in valid if (row := read[index]) is not None]
     if not rows:
         return []
     table = np.array(rows, np.int64)
@@ -154,29 +154,29 @@ def _of_device(ts: Ints, table: Ints, kind: int, number: int) -> MemoryEvents:
 def _row(event: _MemoryInstant, tracks: dict[tuple[str, str], int]) -> tuple[int, int, int, int, int, int, int] | None:
     """Device type, its number, bytes, address, what is allocated and reserved in total, and the track."""
     try:
-        given = _ARGUMENTS.decode(event.args)
-        thread = tuple(str(msgspec.json.decode(each)) for each in (event.pid, event.tid))
+        decoded = _ARGUMENTS.decode(event.args)
+        thread = tuple(str(msgspec.json.decode(identifier)) for identifier in (event.pid, event.tid))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    size = _whole(given.bytes)
+    size = _whole_number(decoded.bytes)
     if size is None or not -_MOST_BYTES < size < _MOST_BYTES:
         return None
     return (
-        _bounded(given.kind),
-        _bounded(given.device),
+        _bounded(decoded.kind),
+        _bounded(decoded.device),
         size,
-        _bounded(given.address),
-        _bounded(given.allocated),
-        _bounded(given.reserved),
+        _bounded(decoded.address),
+        _bounded(decoded.allocated),
+        _bounded(decoded.reserved),
         tracks.get((thread[0], thread[1]), _UNKNOWN),
     )
 
 
-def _bounded(given: object) -> int:
+def _bounded(decoded: object) -> int:
     """A number that fits a column; -1 if there is none."""
-    number = _whole(given)
+    number = _whole_number(decoded)
     return number if number is not None and 0 <= number < 1 << 62 else _UNKNOWN
 
 
-def _whole(given: object) -> int | None:
-    return given if isinstance(given, int) and not isinstance(given, bool) else None
+def _whole_number(decoded: object) -> int | None:
+    return decoded if isinstance(decoded, int) and not isinstance(decoded, bool) else None

@@ -67,9 +67,9 @@ def link(trace: "Trace") -> Links:
     if not matched:
         nothing = np.zeros(0, np.int32)
         return Links(nothing, nothing, np.zeros(0, np.int64), gpu)
-    activities = np.concatenate([each[0] for each in matched])
-    launches = np.concatenate([each[1] for each in matched])
-    blocking = np.sort(np.concatenate([each[2] for each in matched]))
+    activities = np.concatenate([group[0] for group in matched])
+    launches = np.concatenate([group[1] for group in matched])
+    blocking = np.sort(np.concatenate([group[2] for group in matched]))
     if len(matched) > 1:
         order = np.argsort(activities)
         activities, launches = activities[order], launches[order]
@@ -78,21 +78,22 @@ def link(trace: "Trace") -> Links:
 
 def _groups(trace: "Trace") -> Iterator[tuple[Rows, Ints]]:
     """Calls and activities that carry an id, by groups of ids, in order of their starts: rows and ids."""
-    most = trace.census.count(lambda roles: roles.runtime | roles.gpu)
-    if not most:
+    event_count = trace.census.count(lambda roles: roles.runtime | roles.gpu)
+    if not event_count:
         return
-    groups = min(-(-most // GROUP), 255)
-    rows, ids = scratch_array(most, np.int32), scratch_array(most, np.int64)
+    groups = min(-(-event_count // GROUP), 255)
+    rows, ids = scratch_array(event_count, np.int32), scratch_array(event_count, np.int64)
     bounds = []  # for each part, where each group's events are
     filled = 0
     for part in trace.parts():
         tied = _tied(part)
-        chosen, part_ids = part.rows(tied), part.correlation[tied]
+        part_rows, part_ids = part.rows(tied), part.correlation[tied]
         group = (part_ids % groups).astype(np.uint8)
         order = np.argsort(group, kind="stable") if groups > 1 else slice(None)
-        rows[filled : filled + len(chosen)], ids[filled : filled + len(chosen)] = chosen[order], part_ids[order]
+        rows[filled : filled + len(part_rows)] = part_rows[order]
+        ids[filled : filled + len(part_rows)] = part_ids[order]
         bounds.append(filled + np.concatenate(([0], np.cumsum(np.bincount(group, minlength=groups)))))
-        filled += len(chosen)
+        filled += len(part_rows)
     for number in range(groups):
         pieces = [slice(ends[number], ends[number + 1]) for ends in bounds]
         yield np.concatenate([rows[piece] for piece in pieces]), np.concatenate([ids[piece] for piece in pieces])
@@ -136,12 +137,12 @@ def _blocking(trace: "Trace", calls: Rows, call_ids: Ints, copies: Rows, copy_id
     ends = trace.events_at(copies).end_ns
     order = np.lexsort((ends, copy_ids))
     ends, ids = ends[order], copy_ids[order]
-    named = trace.events_at(calls).roles.named(ASYNC_COPY, runtime=True)
-    calls, call_ids = calls[named], call_ids[named]
+    is_async_copy = trace.events_at(calls).roles.named(ASYNC_COPY, runtime=True)
+    calls, call_ids = calls[is_async_copy], call_ids[is_async_copy]
     last = np.searchsorted(ids, call_ids, side="right") - 1
-    known = last >= 0
-    known[known] = ids[last[known]] == call_ids[known]
-    calls, last = calls[known], last[known]
+    has_copy = last >= 0
+    has_copy[has_copy] = ids[last[has_copy]] == call_ids[has_copy]
+    calls, last = calls[has_copy], last[has_copy]
     blocking: Ints = np.sort(calls[ends[last] <= trace.events_at(calls).end_ns]).astype(np.int64)
     return blocking
 
@@ -156,6 +157,6 @@ def _position(keys: Ints | Rows, rows: Ints | Rows) -> Ints:
     """The position of each row among the keys; −1 if it is not among them."""
     if not len(keys):
         return np.full(len(rows), -1, np.int64)
-    wanted = rows.astype(keys.dtype, copy=False)
-    position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[position] == wanted, position, -1)
+    typed_rows = rows.astype(keys.dtype, copy=False)
+    position = np.minimum(np.searchsorted(keys, typed_rows), len(keys) - 1)
+    return np.where(keys[position] == typed_rows, position, -1)

@@ -93,8 +93,8 @@ class Trace:
     @property
     def base_ns(self) -> int:
         """What to add to the trace's times to get unix ns; 0 if the file does not say."""
-        given = self.meta.get("baseTimeNanoseconds")
-        return given if isinstance(given, int) and 0 <= given < 1 << 62 else 0
+        recorded_ns = self.meta.get("baseTimeNanoseconds")
+        return recorded_ns if isinstance(recorded_ns, int) and 0 <= recorded_ns < 1 << 62 else 0
 
     @cached_property
     def ts_ns(self) -> Ints:
@@ -157,13 +157,13 @@ class Trace:
         """What each event is, computed anew at each call; for a long trace, use `events_at` or `parts`."""
         return self.events_at(slice(0, len(self.ts_ns))).roles
 
-    def events_at(self, which: slice | Ints | Rows) -> Events:
+    def events_at(self, rows: slice | Ints | Rows) -> Events:
         """The events at these rows."""
-        return Events(self, which)
+        return Events(self, rows)
 
-    def where(self, wanted: Wanted) -> Ints:
-        """The rows of the wanted events, in order of their starts; `wanted` is asked about some events at a time."""
-        return np.concatenate([np.zeros(0, np.int64), *(part.rows(wanted(part)) for part in self.parts())])
+    def where(self, predicate: Wanted) -> Ints:
+        """The rows of the wanted events, in order of their starts; `predicate` is asked about some events at a time."""
+        return np.concatenate([np.zeros(0, np.int64), *(part.rows(predicate(part)) for part in self.parts())])
 
     def parts(self) -> Iterator[Events]:
         """All events, some at a time, in order of their starts."""
@@ -210,7 +210,7 @@ class Trace:
     def gpus(self) -> list[dict[str, Any]]:
         """The properties of each GPU of the machine, where the profiler lists them."""
         listed = self.meta.get("deviceProperties")
-        return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        return [properties for properties in listed if isinstance(properties, dict)] if isinstance(listed, list) else []
 
     @cached_property
     def has_stacks(self) -> bool:
@@ -233,18 +233,18 @@ def first_loss(trace: "Trace") -> int | None:
     if not trace.in_order:
         return int(starts[0])
     host_only = trace.meta.get("deviceProperties") == [] and not trace.meta.get("with_stack")
-    known = _host_follows_gpu(trace) or (host_only and _take_turns(trace))
-    return int(starts[-1]) if known else int(starts[0])
+    is_ordered = _host_follows_gpu(trace) or (host_only and _take_turns(trace))
+    return int(starts[-1]) if is_ordered else int(starts[0])
 
 
 def _host_follows_gpu(trace: "Trace") -> bool:
     """Whether an operator comes after a GPU activity."""
-    seen = False
+    has_gpu = False
     for part in trace.parts():
         gpu, host = (np.flatnonzero(mask) for mask in (part.roles.gpu, part.roles.kind == OPERATOR))
-        if len(host) and (seen or (len(gpu) and host[-1] > gpu[0])):
+        if len(host) and (has_gpu or (len(gpu) and host[-1] > gpu[0])):
             return True
-        seen = seen or len(gpu) > 0
+        has_gpu = has_gpu or len(gpu) > 0
     return False
 
 

@@ -33,8 +33,8 @@ def own_waits(trace: Trace, calls: Ints) -> Ints:
 
 def _ends_the_recording(trace: Trace, call: int) -> bool:
     """Whether a wait for the whole GPU comes after all else: without stacks, this marks the end of a recording."""
-    asked = trace.events_at(np.array([call]))
-    if not asked.roles.named(_WAIT, runtime=True)[0] or trace.operators.of(np.array([call]))[0] >= 0:
+    sync_event = trace.events_at(np.array([call]))
+    if not sync_event.roles.named(_WAIT, runtime=True)[0] or trace.operators.of(np.array([call]))[0] >= 0:
         return False
     if trace.steps.annotated and trace.ts_ns[call] < trace.steps.returned[-1]:
         return False

@@ -47,7 +47,7 @@ class Arguments(msgspec.Struct, gc=False):
     def types(self) -> list[str]:
         """The type of each input: `float`, `c10::BFloat16`, `ScalarList`, ""."""
         decoded = value_of(self.kinds)
-        return [str(each) for each in decoded] if isinstance(decoded, list) else []
+        return [str(kind) for kind in decoded] if isinstance(decoded, list) else []
 
     @property
     def occupancy(self) -> float | None:
@@ -69,11 +69,11 @@ class Arguments(msgspec.Struct, gc=False):
 
 
 def _flat(nested: list[Any]) -> Iterator[tuple[int, ...]]:
-    for each in nested:
-        if isinstance(each, list) and any(isinstance(inner, list) for inner in each):
-            yield from _flat(each)
-        elif isinstance(each, list) and all(isinstance(length, int) for length in each):
-            yield tuple(each)
+    for dims in nested:
+        if isinstance(dims, list) and any(isinstance(inner, list) for inner in dims):
+            yield from _flat(dims)
+        elif isinstance(dims, list) and all(isinstance(length, int) for length in dims):
+            yield tuple(dims)
         else:
             yield ()
 

@@ -75,13 +75,13 @@ class Roles:
     """Whether some events, or some kinds of event, have a role; every array has one entry for each of them."""
 
     kind: NDArray[np.int8]
-    _named: Callable[[re.Pattern[str]], Bools]
+    _matches: Callable[[re.Pattern[str]], Bools]
 
     def named(self, pattern: re.Pattern[str], runtime: bool = False) -> Bools:
         """The events whose whole name matches; version suffixes of runtime calls are ignored."""
         if runtime:
-            return self._named(event_names.call(pattern.pattern, pattern.flags))
-        return self._named(pattern)
+            return self._matches(event_names.call(pattern.pattern, pattern.flags))
+        return self._matches(pattern)
 
     @cached_property
     def gpu(self) -> Bools:

@@ -22,44 +22,44 @@ class Events:
     """The events of some rows; every array has one entry for each."""
 
     trace: "Trace"
-    which: slice | Ints | Rows
+    selection: slice | Ints | Rows
 
     @cached_property
     def ts_ns(self) -> Ints:
         """The start of each event."""
-        return self.trace.ts_ns[self.which]
+        return self.trace.ts_ns[self.selection]
 
     @cached_property
     def end_ns(self) -> Ints:
         """The end of each event."""
-        ends: Ints = self.ts_ns + self.trace.dur_ns[self.which]
+        ends: Ints = self.ts_ns + self.trace.dur_ns[self.selection]
         return ends
 
     @cached_property
     def lasting(self) -> Bools:
         """Whether each event has a duration."""
-        mask: Bools = self.trace.dur_ns[self.which] > 0
+        mask: Bools = self.trace.dur_ns[self.selection] > 0
         return mask
 
     @cached_property
     def track(self) -> Rows:
         """The row of each event's track in `tracks`."""
-        return self.trace.track[self.which]
+        return self.trace.track[self.selection]
 
     @cached_property
     def correlation(self) -> Ints:
         """The correlation id of each event, 0 for none."""
-        return self.trace.correlation[self.which]
+        return self.trace.correlation[self.selection]
 
     @cached_property
     def name_codes(self) -> Rows:
         """The number of each event's name."""
-        return self.trace.name_codes[self.which]
+        return self.trace.name_codes[self.selection]
 
     @cached_property
     def roles(self) -> Roles:
         """The roles of the events."""
-        return self.trace.labels.roles(self.trace.cat_codes[self.which], self.name_codes)
+        return self.trace.labels.roles(self.trace.cat_codes[self.selection], self.name_codes)
 
     @cached_property
     def process(self) -> Bools:
@@ -68,16 +68,20 @@ class Events:
 
     def among(self, rows: Ints) -> Bools:
         """For each event of a slice, whether it is one of these rows, which are in ascending order."""
-        assert isinstance(self.which, slice)
-        mask = np.zeros(self.which.stop - self.which.start, bool)
-        first, last = np.searchsorted(rows, (self.which.start, self.which.stop))
-        mask[rows[first:last] - self.which.start] = True
+        assert isinstance(self.selection, slice)
+        mask = np.zeros(self.selection.stop - self.selection.start, bool)
+        first, last = np.searchsorted(rows, (self.selection.start, self.selection.stop))
+        mask[rows[first:last] - self.selection.start] = True
         return mask
 
     def rows(self, mask: Bools) -> Ints:
         """The rows of the events that a mask selects."""
-        chosen = np.flatnonzero(mask)
-        return chosen + self.which.start if isinstance(self.which, slice) else np.asarray(self.which[chosen], np.int64)
+        positions = np.flatnonzero(mask)
+        return (
+            positions + self.selection.start
+            if isinstance(self.selection, slice)
+            else np.asarray(self.selection[positions], np.int64)
+        )
 
 
 def parts(trace: "Trace", size: int = PART) -> Iterator[Events]:
@@ -92,20 +96,20 @@ Wanted = Callable[[Events], Bools]
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of time `[low, high)`: the events that start in it, `[first, next)`, and all that cover any of it."""
+    """A stretch of time `[low, high)`: the events that start in it, `[first, stop)`, and all that cover any of it."""
 
     low: int
     high: int
     first: int
-    next: int
+    stop: int
     rows: Ints  # of the wanted events that have a duration: first those that are still open, then those that start here
 
 
 class Blocks:
     """The time of a trace in blocks, in each of which about `size` events start."""
 
-    def __init__(self, trace: "Trace", wanted: Wanted, size: int = PART) -> None:
-        self._trace, self._wanted, self._size = trace, wanted, size
+    def __init__(self, trace: "Trace", predicate: Wanted, size: int = PART) -> None:
+        self._trace, self._predicate, self._size = trace, predicate, size
 
     def __iter__(self) -> Iterator[Block]:
         block = self.after(None)
@@ -119,13 +123,13 @@ class Blocks:
         None after the last block, which is open-ended.
         """
         trace, count = self._trace, len(self._trace.ts_ns)
-        first, low = (0, BEFORE) if block is None else (block.next, block.high)
+        first, low = (0, BEFORE) if block is None else (block.stop, block.high)
         if low == AFTER:
             return None
         following = moment_after(trace, first + (size or self._size))
         high = int(trace.ts_ns[following]) if following < count else AFTER
         part = Events(trace, slice(first, following))
-        rows = part.rows(self._wanted(part))
+        rows = part.rows(self._predicate(part))
         if block is not None:
             rows = np.concatenate((block.rows[trace.events_at(block.rows).end_ns > low], rows))
         return Block(low, high, first, following, rows)

@@ -34,8 +34,8 @@ def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: 
     tables or to a clock and is for programs only; so is a `source`, instead of which people read the `place` beside it;
     a `detail` is shown only if everything is. The title is shown above the column in place of its name.
     """
-    given = {"role": role, "title": title}
-    given_metadata = {"comment": comment, "unit": unit, **{key: text for key, text in given.items() if text}}
+    optional = {"role": role, "title": title}
+    given_metadata = {"comment": comment, "unit": unit, **{key: text for key, text in optional.items() if text}}
     return pa.field(name, kind, metadata=given_metadata)
 
 

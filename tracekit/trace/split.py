@@ -35,11 +35,11 @@ class Part:
 def split(trace: Trace) -> list[Part]:
     """The ranks of a merged file; none if the file is of one process, or its ranks cannot be separated."""
     pids = np.array(trace.tracks["pid"].to_pylist(), object)
-    owned = _known(trace, pids)
-    return [Part(rank, _only(trace, np.isin(pids, [pid, *devices]), pid)) for rank, pid, devices in owned]
+    owned = _cached_owners(trace, pids)
+    return [Part(rank, _trace_of_tracks(trace, np.isin(pids, [pid, *devices]), pid)) for rank, pid, devices in owned]
 
 
-def _known(trace: Trace, pids: Rows) -> list[_Owned]:
+def _cached_owners(trace: Trace, pids: Rows) -> list[_Owned]:
     """The result of `_owned`; if it is cached, no event is read."""
     if trace.entry is None:
         return _owned(trace, pids)
@@ -59,9 +59,9 @@ def _owned(trace: Trace, pids: Rows) -> list[_Owned]:
     owner = _owners(trace, pids, training)
     if owner is None:
         return []
-    devices = {pid: [device for device, whose in owner.items() if whose == pid] for pid in training}
+    devices = {pid: [device for device, owner_pid in owner.items() if owner_pid == pid] for pid in training}
     order = sorted(training, key=lambda pid: (*sorted(map(_number, devices[pid]))[:1], _number(pid)))
-    ranks = _named(trace, order, devices) or [*range(len(order))]
+    ranks = _ranks_in_names(trace, order, devices) or [*range(len(order))]
     return [(rank, pid, devices[pid]) for rank, pid in sorted(zip(ranks, order, strict=True))]
 
 
@@ -91,8 +91,8 @@ def _owners(trace: Trace, pids: Rows, training: list[str]) -> dict[str, str] | N
             return None
         rows = work[pids[trace.track[work]] == device]
         scores = [_launched(trace, calls[process[trace.track[calls]] == number], rows) for number in number_of.values()]
-        taken = [pid in owners.values() for pid in training]  # of equals one without a device
-        best = max(range(len(scores)), key=lambda number: (*scores[number][:2], not taken[number]))
+        has_device = [pid in owners.values() for pid in training]  # of equals one without a device
+        best = max(range(len(scores)), key=lambda number: (*scores[number][:2], not has_device[number]))
         able = max(fitting for _, _, fitting in scores)
         if not able or scores[best][0] < _SURE * able:
             return None
@@ -107,9 +107,9 @@ def _launched(trace: Trace, calls: Ints, work: Ints) -> tuple[int, int, int]:
     ids, first = np.unique(trace.correlation[calls], return_index=True)
     if not len(ids):
         return 0, 0, 0
-    at = np.minimum(np.searchsorted(ids, trace.correlation[work]), len(ids) - 1)
-    fits = ids[at] == trace.correlation[work]
-    delay = trace.ts_ns[work] - trace.ts_ns[calls[first[at]]]
+    position = np.minimum(np.searchsorted(ids, trace.correlation[work]), len(ids) - 1)
+    fits = ids[position] == trace.correlation[work]
+    delay = trace.ts_ns[work] - trace.ts_ns[calls[first[position]]]
     after = fits & (delay >= 0)
     return int(after.sum()), -int(delay[after].sum()), int(fits.sum())
 
@@ -118,29 +118,29 @@ def _number(text: str) -> tuple[int, int, str]:
     return (0, int(text), text) if text.lstrip("-").isdecimal() and len(text) < 19 else (1, 0, text)
 
 
-def _named(trace: Trace, order: list[str], devices: dict[str, list[str]]) -> list[int] | None:
+def _ranks_in_names(trace: Trace, order: list[str], devices: dict[str, list[str]]) -> list[int] | None:
     """The ranks in the names of processes or of their devices, if each has one."""
     names: dict[str, list[str]] = {}
     for row in trace.tracks.select(["pid", "process"]).to_pylist():
         names.setdefault(row["pid"], []).append(row["process"] or "")
     ranks = []
     for pid in order:
-        texts = (text for each in (pid, *devices[pid]) for text in (each, *names.get(each, ())))
-        named = next((match for text in texts if (match := _RANK.search(text))), None)
-        if named is None:
+        texts = (text for process in (pid, *devices[pid]) for text in (process, *names.get(process, ())))
+        rank_match = next((match for text in texts if (match := _RANK.search(text))), None)
+        if rank_match is None:
             return None
-        ranks.append(int(named[1]))
+        ranks.append(int(rank_match[1]))
     return ranks if len(set(ranks)) == len(ranks) else None
 
 
-def _only(trace: Trace, tracks: Bools, pid: str) -> Trace:
+def _trace_of_tracks(trace: Trace, tracks: Bools, pid: str) -> Trace:
     """The events of some tracks as a separate trace."""
     meta = {key: value for key, value in trace.meta.items() if key != "distributedInfo"}
     entry = replace(trace.entry, prefix=f"{trace.entry.prefix}process-{pid}-") if trace.entry is not None else None
-    chosen = np.flatnonzero(tracks)
-    columns = [trace.tracks[name].take(chosen) for name in TRACKS.names]
-    columns[0] = pa.array(np.arange(len(chosen)), pa.int32())
-    names = {*zip(*(trace.tracks[name].take(chosen).to_pylist() for name in ("pid", "tid")), strict=True)}
+    track_rows = np.flatnonzero(tracks)
+    columns = [trace.tracks[name].take(track_rows) for name in TRACKS.names]
+    columns[0] = pa.array(np.arange(len(track_rows)), pa.int32())
+    names = {*zip(*(trace.tracks[name].take(track_rows).to_pylist() for name in ("pid", "tid")), strict=True)}
 
     def of_names(table: pa.Table) -> pa.Table:
         keys = zip(table["pid"].to_pylist(), table["tid"].to_pylist(), strict=True)
@@ -165,12 +165,12 @@ def _events(trace: Trace, tracks: Bools) -> pa.Table:
     for field in EVENTS:
         column = trace.events[field.name].combine_chunks()
         if field.type == LABEL:
-            whole = column if isinstance(column, pa.DictionaryArray) else column.chunk(0)
-            dictionaries.append(whole.dictionary)
+            coded = column if isinstance(column, pa.DictionaryArray) else column.chunk(0)
+            dictionaries.append(coded.dictionary)
             pieces.append(Piece(codes(trace.events[field.name])[rows]))
         elif field.name == "track":
             pieces.append(Piece(number[trace.track[rows]].astype(np.int32)))
         else:
-            whole = column if isinstance(column, pa.Array) else column.chunk(0)
-            pieces.append(Piece(held(trace.events[field.name])[rows], valid(whole)[rows] if whole.null_count else None))
+            coded = column if isinstance(column, pa.Array) else column.chunk(0)
+            pieces.append(Piece(held(trace.events[field.name])[rows], valid(coded)[rows] if coded.null_count else None))
     return in_memory(pieces, EVENTS, dictionaries)

@@ -52,9 +52,9 @@ class StepTable:
         return np.where((index >= 0) & (points < self.until[np.maximum(index, 0)]), index, -1)
 
 
-def in_steps(chosen: Bools, steps: Ints | Rows) -> Bools:
+def in_steps(is_selected: Bools, steps: Ints | Rows) -> Bools:
     """Which of these indices of steps are of a chosen step; −1, which stands for no step, is not."""
-    mask: Bools = np.append(chosen, False)[steps]  # −1 gets what was appended
+    mask: Bools = np.append(is_selected, False)[steps]  # −1 gets what was appended
     return mask
 
 
@@ -63,15 +63,15 @@ def find_steps(trace: "Trace") -> StepTable:
     main = trace.threads.main
     if main is None or not trace.census.any(lambda roles: roles.step):
         iterations = find_iterations(trace) if trace.infers_steps else None
-        return _whole(trace) if iterations is None else _inferred(trace, iterations)
-    named = trace.where(lambda part: part.roles.named(STEP))
-    rows = named[trace.events_at(named).roles.step & (trace.track[named] == main)]
+        return _single_step(trace) if iterations is None else _inferred(trace, iterations)
+    annotations = trace.where(lambda part: part.roles.named(STEP))
+    rows = annotations[trace.events_at(annotations).roles.step & (trace.track[annotations] == main)]
     numbers = [_number(trace.names[code]) for code in trace.name_codes[rows].tolist()]
     starts, ends = trace.ts_ns[rows], trace.events_at(rows).end_ns
     order = sorted(range(len(rows)), key=lambda k: (starts[k], ends[k], numbers[k]))
     issued, returned = starts[order], ends[order]
-    until = np.append(issued[1:], returned[-1])
-    return _with_work(trace, [numbers[k] for k in order], issued, returned, until)
+    end = np.append(issued[1:], returned[-1])
+    return _with_work(trace, [numbers[k] for k in order], issued, returned, end)
 
 
 def _number(name: str) -> int:
@@ -86,40 +86,40 @@ class Iterations:
 
     starts: Ints
     ends: Ints
-    by: str
+    basis: str
 
 
 def _inferred(trace: "Trace", iterations: Iterations) -> StepTable:
     numbers = [*range(len(iterations.starts))]
-    until = np.append(iterations.starts[1:], iterations.ends[-1])
-    steps = _with_work(trace, numbers, iterations.starts, iterations.ends, until)
-    return replace(steps, annotated=False, inferred=iterations.by)
+    end = np.append(iterations.starts[1:], iterations.ends[-1])
+    steps = _with_work(trace, numbers, iterations.starts, iterations.ends, end)
+    return replace(steps, annotated=False, inferred=iterations.basis)
 
 
-def _whole(trace: "Trace") -> StepTable:
+def _single_step(trace: "Trace") -> StepTable:
     start, end = AFTER, BEFORE
     for part in trace.parts():
-        chosen = part.lasting & (part.process | part.roles.gpu)
-        if chosen.any():
-            start, end = min(start, int(part.ts_ns[chosen].min())), max(end, int(part.end_ns[chosen].max()))
+        is_counted = part.lasting & (part.process | part.roles.gpu)
+        if is_counted.any():
+            start, end = min(start, int(part.ts_ns[is_counted].min())), max(end, int(part.end_ns[is_counted].max()))
     bounds = np.full(1, start, np.int64), np.full(1, end, np.int64)
     low, high = bounds if start < end else (np.zeros(0, np.int64), np.zeros(0, np.int64))
     return StepTable([0] * len(low), low, high, high, low, high, False)
 
 
-def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints, until: Ints) -> StepTable:
-    steps = StepTable(numbers, issued, returned, until, issued, returned, True)
-    done, backlog = returned.copy(), BEFORE
+def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints, end: Ints) -> StepTable:
+    steps = StepTable(numbers, issued, returned, end, issued, returned, True)
+    work_end, backlog = returned.copy(), BEFORE
     for activities, launches in trace.links.some():
         events = trace.events_at(activities)
         lasting = events.lasting  # an event without a duration bounds nothing
         launched, ends = trace.ts_ns[launches[lasting]], events.end_ns[lasting]
         owner = steps.of(launched)
-        np.maximum.at(done, owner[owner >= 0], ends[owner >= 0])
+        np.maximum.at(work_end, owner[owner >= 0], ends[owner >= 0])
         backlog = max(backlog, int(ends[launched < issued[0]].max(initial=BEFORE)))
     backlog = max(backlog, _unlinked_backlog(trace))
-    reach = np.maximum.accumulate(np.append(backlog if backlog > BEFORE else issued[0], done))
-    return StepTable(numbers, issued, returned, until, np.maximum(issued, reach[:-1]), reach[1:], True)
+    reach = np.maximum.accumulate(np.append(backlog if backlog > BEFORE else issued[0], work_end))
+    return StepTable(numbers, issued, returned, end, np.maximum(issued, reach[:-1]), reach[1:], True)
 
 
 def _unlinked_backlog(trace: "Trace") -> int:
@@ -127,12 +127,12 @@ def _unlinked_backlog(trace: "Trace") -> int:
     call."""
     if trace.links.gpu == len(trace.links.activities):
         return BEFORE
-    least, ends = int(np.iinfo(np.int64).max), BEFORE
+    first_id, ends = int(np.iinfo(np.int64).max), BEFORE
     for part in trace.parts():
         calls = part.roles.runtime & part.process & (part.correlation != 0)
-        least = min(least, int(part.correlation[calls].min(initial=least)))
+        first_id = min(first_id, int(part.correlation[calls].min(initial=first_id)))
     for part in trace.parts():
-        older = part.roles.gpu & part.lasting & (part.correlation != 0) & (part.correlation < least)
+        older = part.roles.gpu & part.lasting & (part.correlation != 0) & (part.correlation < first_id)
         older[older] = trace.links.launch(part.rows(older)) < 0
         ends = max(ends, int(part.end_ns[older].max(initial=BEFORE)))
     return ends
@@ -170,8 +170,8 @@ def _outermost_work(trace: "Trace", main: int) -> Ints:
 
     def works(part: "Events") -> Bools:
         operators = (part.roles.kind == OPERATOR) & ~part.roles.annotation
-        wanted: Bools = (operators | part.roles.launch) & part.lasting & (part.track == main)
-        return wanted
+        is_work: Bools = (operators | part.roles.launch) & part.lasting & (part.track == main)
+        return is_work
 
     return outermost(trace, trace.where(works))
 
@@ -180,11 +180,11 @@ def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | No
     marks = trace.where(lambda part: part.roles.named(OPTIMIZER_STEP) & part.roles.annotation & (part.track == main))
     if len(marks) < _LEAST:
         return None
-    _, repeated, each = _repeated(trace.name_codes[marks])  # several optimizers may step in an iteration
-    each = each if repeated >= _WHOLE_TURN * len(marks) else 1
-    ends = trace.events_at(marks).end_ns[each - 1 :: each]
+    _, repeated, marks_per_iteration = _repeated(trace.name_codes[marks])  # several optimizers may step in an iteration
+    marks_per_iteration = marks_per_iteration if repeated >= _WHOLE_TURN * len(marks) else 1
+    ends = trace.events_at(marks).end_ns[marks_per_iteration - 1 :: marks_per_iteration]
     bounds = np.concatenate(([trace.ts_ns[operators[0]]], ends))
-    return _whole_ones(trace, operators, bounds, "the optimizer's steps")
+    return _complete_iterations(trace, operators, bounds, "the optimizer's steps")
 
 
 def _by_loader(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
@@ -193,19 +193,19 @@ def _by_loader(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
         return None
     starts, end = trace.ts_ns[marks], trace.events_at(operators[-1:]).end_ns
     bounds = np.append(starts, end[end > starts[-1]])  # a loader is called once more than it has batches
-    return _whole_ones(trace, operators, bounds, "the batches asked for")
+    return _complete_iterations(trace, operators, bounds, "the batches asked for")
 
 
-def _whole_ones(trace: "Trace", operators: Ints, bounds: Ints, by: str) -> Iterations | None:
+def _complete_iterations(trace: "Trace", operators: Ints, bounds: Ints, basis: str) -> Iterations | None:
     """The iterations, without incomplete ones at either end."""
-    inside = np.histogram(trace.ts_ns[operators], bounds)[0] if (np.diff(bounds) > 0).all() else np.zeros(0)
-    if not len(inside):
+    operator_counts = np.histogram(trace.ts_ns[operators], bounds)[0] if (np.diff(bounds) > 0).all() else np.zeros(0)
+    if not len(operator_counts):
         return None
-    whole = inside >= _WHOLE * np.median(inside)
-    first, last = int(whole.argmax()), len(whole) - int(whole[::-1].argmax())
+    is_complete = operator_counts >= _WHOLE * np.median(operator_counts)
+    first, last = int(is_complete.argmax()), len(is_complete) - int(is_complete[::-1].argmax())
     if last - first < _LEAST:
         return None
-    return Iterations(bounds[first:last], bounds[first + 1 : last + 1], by)
+    return Iterations(bounds[first:last], bounds[first + 1 : last + 1], basis)
 
 
 def _by_operators(trace: "Trace", operators: Ints) -> Iterations | None:
@@ -246,26 +246,26 @@ def _in_each(trace: "Trace", rows: Ints, edges: Ints, but: int = 0) -> bool:
 
 def _repeated(names: Rows) -> tuple[int, int, int]:
     """Where the longest repetition begins, how long it is, and its period in entries; (0, 0, 1) for none."""
-    which = np.unique(names, return_inverse=True)[1]
-    order = np.argsort(which, kind="stable")
-    apart = np.diff(order)[np.diff(which[order]) == 0]  # of one name from one entry to the next
+    name_index = np.unique(names, return_inverse=True)[1]
+    order = np.argsort(name_index, kind="stable")
+    apart = np.diff(order)[np.diff(name_index[order]) == 0]  # of one name from one entry to the next
     periods, frequent = np.unique(apart, return_counts=True)
-    tried = periods[np.argsort(-frequent, kind="stable")][:_TRIED]
-    found = [(*_longest_run(names, period), period) for period in tried.tolist() if 2 * period <= len(names)]
-    best = max((length for _, length, _ in found), default=0)
-    good = [each for each in found if each[1] >= max(_ALIKE * best, 1)]
-    return min(good, key=lambda each: each[2], default=(0, 0, 1))
+    candidates = periods[np.argsort(-frequent, kind="stable")][:_TRIED]
+    repetitions = [(*_longest_run(names, period), period) for period in candidates.tolist() if 2 * period <= len(names)]
+    best = max((length for _, length, _ in repetitions), default=0)
+    good = [repetition for repetition in repetitions if repetition[1] >= max(_ALIKE * best, 1)]
+    return min(good, key=lambda repetition: repetition[2], default=(0, 0, 1))
 
 
 def _longest_run(names: Rows, period: int) -> tuple[int, int]:
     """Where the longest stretch begins whose entries are the same one period later, and its length with that period."""
-    same = _same(names, period)
-    bounds = runs(same.astype(np.int8))
-    lengths = np.diff(bounds) * same[bounds[:-1]]
+    is_repeated = _repeats_after(names, period)
+    bounds = runs(is_repeated.astype(np.int8))
+    lengths = np.diff(bounds) * is_repeated[bounds[:-1]]
     longest = int(lengths.argmax())
     return int(bounds[longest]), int(lengths[longest]) + period if lengths[longest] else 0
 
 
-def _same(names: Rows, period: int) -> Bools:
-    same: Bools = names[:-period] == names[period:]
-    return same
+def _repeats_after(names: Rows, period: int) -> Bools:
+    is_repeated: Bools = names[:-period] == names[period:]
+    return is_repeated

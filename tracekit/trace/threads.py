@@ -37,8 +37,8 @@ def find_threads(trace: "Trace") -> Threads:
         return Threads(None, (), np.zeros(len(pids), bool))
     process = np.array([pid == pids[main] for pid in pids], bool)
     helping = trace.census.by_track(lambda roles: roles.launch | roles.backward_node, len(pids))
-    others = (int(track) for track in np.flatnonzero(process & (helping > 0)) if track != main)
-    return Threads(main, tuple(sorted(others, key=lambda track: _number_first(tids[track]))), process)
+    helpers = (int(track) for track in np.flatnonzero(process & (helping > 0)) if track != main)
+    return Threads(main, tuple(sorted(helpers, key=lambda track: _number_first(tids[track]))), process)
 
 
 def _main(trace: "Trace", pids: list[str], tids: list[str]) -> int | None:
@@ -63,12 +63,12 @@ def _outside_nodes(trace: "Trace", ask: Ask) -> Ints:
     if not trace.census.any(lambda roles: roles.backward_node):
         return trace.census.by_track(ask, len(counts))
     for part in at_moments(trace):
-        chosen, nodes = ask(part.roles), part.roles.backward_node
-        for track in np.flatnonzero(np.bincount(part.track[chosen | nodes])).tolist():
-            here = part.track == track
-            starts = part.ts_ns[here & nodes]
-            reached = np.maximum.accumulate(np.append(reach[track], part.end_ns[here & nodes]))
-            points = part.ts_ns[here & chosen]
+        has_role, nodes = ask(part.roles), part.roles.backward_node
+        for track in np.flatnonzero(np.bincount(part.track[has_role | nodes])).tolist():
+            on_track = part.track == track
+            starts = part.ts_ns[on_track & nodes]
+            reached = np.maximum.accumulate(np.append(reach[track], part.end_ns[on_track & nodes]))
+            points = part.ts_ns[on_track & has_role]
             counts[track] += int((reached[below(starts, points)] <= points).sum())
             reach[track] = reached[-1]
     return counts

@@ -156,7 +156,7 @@ def _still(still: Still, steps: TypicalSteps, top: int, drawn: _Drawn) -> None:
                 f'<text x="0" y="{lane_top + min(high, 12)}">{escape(_cut(lane.title, _GUTTER))}</text>'
             )
         drawn.lanes += _paths(lane, steps, lane_top, high)
-        for event in lane.named:
+        for event in lane.named_events:
             _name(event, steps, lane_top, high, drawn)
         lane_top += high + _GAP
 
@@ -168,7 +168,7 @@ def _paths(lane: StillLane, steps: TypicalSteps, top: int, high: int) -> Iterato
         stretches = []
         columns = (
             lane.first[in_category].tolist(),
-            lane.beyond[in_category].tolist(),
+            lane.stop[in_category].tolist(),
             lane.level[in_category].tolist(),
         )
         for first, end, level in zip(*columns, strict=True):
@@ -180,7 +180,7 @@ def _paths(lane: StillLane, steps: TypicalSteps, top: int, high: int) -> Iterato
 
 def _name(event: Named, steps: TypicalSteps, top: int, high: int, drawn: _Drawn) -> None:
     """A title under the pointer for anything wide enough, and its name if there is room."""
-    x_start, wide = _x(event.first, steps), _x(event.beyond, steps) - _x(event.first, steps)
+    x_start, wide = _x(event.first, steps), _x(event.stop, steps) - _x(event.first, steps)
     hint = f"{sanitize(event.names[0], _HINT)}: {duration(event.dur_ns)}"
     colour = CATEGORIES[event.category].colour
     text_class = "on-light" if readable_on(colour) == "#000000" else "on-dark"

@@ -90,15 +90,15 @@ class Chunks:
 
     def _more(self) -> bool:
         """Read another chunk; returns whether the stream has ended."""
-        wanted = self._chunk_bytes
-        if len(self._buffer) < self._fill + wanted:
-            grown = bytearray(self._fill + max(wanted, self._fill))  # decoded values may refer to the old one
+        chunk_bytes = self._chunk_bytes
+        if len(self._buffer) < self._fill + chunk_bytes:
+            grown = bytearray(self._fill + max(chunk_bytes, self._fill))  # decoded values may refer to the old one
             grown[: self._fill] = memoryview(self._buffer)[: self._fill]
             self._buffer = grown
-        count = self._source.readinto(memoryview(self._buffer)[self._fill : self._fill + wanted])
+        count = self._source.readinto(memoryview(self._buffer)[self._fill : self._fill + chunk_bytes])
         self._fill += count
         self.bytes_read += count
-        return count < wanted
+        return count < chunk_bytes
 
     def _open_list(self) -> None:
         """Read up to the first event, so that the buffer begins with the `[` of the events."""
@@ -146,8 +146,8 @@ class Chunks:
             end = brace
             if _OPENS.match(buffer, brace, self._fill) is None:
                 continue
-            comma = _back(buffer, brace - 1, b",")
-            if comma is not None and _back(buffer, comma - 1, b"}") is not None:
+            comma = _position_before(buffer, brace - 1, b",")
+            if comma is not None and _position_before(buffer, comma - 1, b"}") is not None:
                 yield comma
 
     def _skip_event(self) -> None:
@@ -179,9 +179,9 @@ def _after_event(buffer: bytearray, start: int, end: int) -> int | None:
     return end - len(rest.encode("utf-8", "surrogateescape"))
 
 
-def _back(buffer: bytearray, at: int, wanted: bytes) -> int | None:
-    """The position of `wanted`: at `at`, or before it with only white space between."""
-    lowest = max(at - _OVERLAP, 0)
-    while at > lowest and buffer[at] in _SPACE:
-        at -= 1
-    return at if at >= 0 and buffer[at] == wanted[0] else None
+def _position_before(buffer: bytearray, position: int, character: bytes) -> int | None:
+    """The position of a character: at `position`, or before it with only white space between."""
+    lowest = max(position - _OVERLAP, 0)
+    while position > lowest and buffer[position] in _SPACE:
+        position -= 1
+    return position if position >= 0 and buffer[position] == character[0] else None

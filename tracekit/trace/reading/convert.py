@@ -41,7 +41,7 @@ _KEPT = 16 << 20  # bytes after the events that are stored
 class Seen:
     """How far reading has come: bytes read, size of the file, and events."""
 
-    done: int
+    bytes_read: int
     size: int
     events: int
     packed: bool
@@ -55,11 +55,11 @@ FEW = 6  # batches that stay in memory: 12 MiB of trace
 class BatchStore:
     """Takes batches and gives them back by number. Raises OSError if its file cannot be written."""
 
-    def __init__(self, path: Path | None, few: int = FEW) -> None:
+    def __init__(self, path: Path | None, in_memory: int = FEW) -> None:
         self._path = path
-        self._few = few if path is not None else None
+        self._in_memory = in_memory if path is not None else None
         self._near: list[pa.RecordBatch] = []
-        self._writer: Any = pa.ipc.new_file(str(path), CODED) if path is not None and not few else None
+        self._writer: Any = pa.ipc.new_file(str(path), CODED) if path is not None and not in_memory else None
         self._far: Any = None
 
     @staticmethod
@@ -71,7 +71,7 @@ class BatchStore:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add the next batch."""
-        if self._few is None or len(self._near) < self._few:
+        if self._in_memory is None or len(self._near) < self._in_memory:
             self._near.append(batch)
             return
         if self._writer is None:
@@ -216,7 +216,7 @@ class _Workers:
     def __init__(self, path: Path, folder: Path | None, workers: int) -> None:
         self._path = path
         self._folder = folder
-        self._every = workers if folder is not None else 1
+        self._stride = workers if folder is not None else 1
         self._first: int | None = None
         self._running: list[subprocess.Popen[bytes]] = []
         self._seen = 0
@@ -228,14 +228,14 @@ class _Workers:
             self._alone = events
         return events + (events - self._alone) * len(self._running)
 
-    def leave_to_me(self, number: int, done: int, source: Source) -> bool:
+    def leave_to_me(self, number: int, bytes_read: int, source: Source) -> bool:
         """Whether this process is to convert the chunk of that number, at that offset in bytes of JSON."""
         self._seen = number + 1
-        if number == FEW and self._every > 1 and done * (source.size / source.position - 1) > WORTH_BYTES:
+        if number == FEW and self._stride > 1 and bytes_read * (source.size / source.position - 1) > WORTH_BYTES:
             self._first = number
-            for worker in range(1, self._every):
+            for worker in range(1, self._stride):
                 self._running.append(self._start(worker))
-        return self._first is None or (number - self._first) % self._every == 0
+        return self._first is None or (number - self._first) % self._stride == 0
 
     def must_be_idle(self) -> None:
         """Raise _AloneError if other processes are running, because this one has to handle the file alone."""
@@ -248,7 +248,7 @@ class _Workers:
             codes = [worker.wait() for worker in self._running]
             if any(codes):
                 raise _AloneError
-            return [Part.read(Path(f"{out}.json"), Path(f"{out}.arrow")) for out in self._outs()]
+            return [Part.read(Path(f"{output}.json"), Path(f"{output}.arrow")) for output in self._outs()]
         except (OSError, ValueError, TypeError, pa.ArrowInvalid):
             raise _AloneError from None
 
@@ -256,7 +256,7 @@ class _Workers:
         """Which process has each batch. Raises _AloneError if the batches do not match the chunks that were seen."""
         owners = [0] * self._seen
         if self._first is not None:
-            owners[self._first :] = [(n - self._first) % self._every for n in range(self._first, self._seen)]
+            owners[self._first :] = [(n - self._first) % self._stride for n in range(self._first, self._seen)]
         owners += [0] * (len(parts[0].store) - owners.count(0))
         counts = [0] * len(parts)
         order = []
@@ -270,7 +270,7 @@ class _Workers:
         return order
 
     def _outs(self) -> list[str]:
-        return [f"{self._folder}/{worker}" for worker in range(1, self._every)] if self._running else []
+        return [f"{self._folder}/{worker}" for worker in range(1, self._stride)] if self._running else []
 
     def _start(self, worker: int) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
@@ -282,7 +282,7 @@ class _Workers:
                     str(self._path.absolute()),
                     f"{self._folder}/{worker}",
                 ),
-                *(str((self._first or 0) + worker), str(self._every), str(os.getpid())),
+                *(str((self._first or 0) + worker), str(self._stride), str(os.getpid())),
             ],
             env={**os.environ, "PYTHONPATH": python_path()},
             stdin=subprocess.DEVNULL,
@@ -299,7 +299,7 @@ class _Workers:
             worker.wait()
 
 
-def main(file: str, out: str, first: str, every: str, parent: str) -> int:
+def main(file: str, output: str, first: str, stride: str, parent: str) -> int:
     """Convert chunks FIRST, FIRST + EVERY, …; end if the parent process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from tracekit.trace.reading.chunks import Chunks
@@ -307,15 +307,15 @@ def main(file: str, out: str, first: str, every: str, parent: str) -> int:
     from tracekit.trace.reading.source import Source
 
     gc.disable()
-    store, decoder = BatchStore(Path(f"{out}.arrow"), few=0), Decoder()
+    store, decoder = BatchStore(Path(f"{output}.arrow"), in_memory=0), Decoder()
     with Source(Path(file)) as source:
         for number, chunk in enumerate(Chunks(source)):
-            if number >= int(first) and (number - int(first)) % int(every) == 0:
+            if number >= int(first) and (number - int(first)) % int(stride) == 0:
                 store.add(decoder.batch(chunk))
                 if decoder.closing is not None or os.getppid() != int(parent):
                     return 1
     store.close()
-    Part.of(store, decoder).write(Path(f"{out}.json"))
+    Part.of(store, decoder).write(Path(f"{output}.json"))
     return 0
 
 

@@ -61,8 +61,8 @@ class Codes(dict[Any, int]):
             return codes
         recent = [self.popitem()[0] for _ in range(len(self) - since)][::-1]
         numbers = np.arange(since + len(recent), dtype=np.int32)
-        found, first = np.unique(codes[codes >= since], return_index=True)
-        for number in found[np.argsort(first)].tolist():
+        recent_codes, first = np.unique(codes[codes >= since], return_index=True)
+        for number in recent_codes[np.argsort(first)].tolist():
             numbers[number] = self[recent[number - since]]
         renumbered: Rows = numbers[codes]
         return renumbered
@@ -154,7 +154,7 @@ class Decoder:
 
     def _read(self, chunk: memoryview | bytes) -> _Rows:
         """The duration events of a chunk, decoded piece by piece."""
-        rows, start, whole = self._rows(), 1, len(chunk) - 1
+        rows, start, stop = self._rows(), 1, len(chunk) - 1
         while (cut := SEPARATOR.search(chunk, start + PIECE_BYTES)) is not None:
             piece = _listed(chunk[start : cut.start() + 1])
             try:
@@ -162,7 +162,7 @@ class Decoder:
             except _REFUSED:  # it is damaged, or ends inside an event, whose arguments look like events
                 break
             start = cut.end()
-        rest = _listed(chunk[start:whole])
+        rest = _listed(chunk[start:stop])
         try:
             self._take(rows, self._decoded(rest), rest)
         except _REFUSED:
@@ -187,19 +187,21 @@ class Decoder:
 
     def _take(self, rows: _Rows, events: Sequence[Event], text: bytes, lengths: list[bytes] | None = None) -> None:
         """Add the duration events among the events of a text; `lengths` are their durations if that is damaged."""
-        chosen = [event for event in events if event.ph == "X"]
-        if len(chosen) < len(events):
+        duration_events = [event for event in events if event.ph == "X"]
+        if len(duration_events) < len(events):
             for event in events:
                 if event.ph == "M":
                     self._label(event)
-        names = [self.names[event.name] for event in chosen]
+        names = [self.names[event.name] for event in duration_events]
         # In files of 2019, which have no categories, the process shows what an event is.
-        cats = [self.categories[category(None, event.pid) if event.cat is None else event.cat] for event in chosen]
-        args = [event.args or _NO_ARGS for event in chosen]
+        cats = [
+            self.categories[category(None, event.pid) if event.cat is None else event.cat] for event in duration_events
+        ]
+        args = [event.args or _NO_ARGS for event in duration_events]
         backends = self.names.backends
         collectives = [arg.collective for arg in args]
         if collectives.count(NOTHING) < len(args) or not backends.isdisjoint(names):
-            described: Sequence[Event] = chosen
+            described: Sequence[Event] = duration_events
             if lengths is None and not self.communicates:
                 self.communicates = True
                 described = [event for event in _WITH_COMMUNICATION.decode(text) if event.ph == "X"]
@@ -212,19 +214,19 @@ class Decoder:
             self.notes += counters(text)
         streams, ids = [arg.wait_stream for arg in args], [arg.wait_correlation for arg in args]
         if streams.count(NOTHING) + ids.count(NOTHING) < 2 * len(args):
-            self.notes += waits(chosen)
+            self.notes += waits(duration_events)
         speeds = [arg.bandwidth for arg in args]
         if speeds.count(None) < len(speeds):
-            rows.copies += [event for event, speed in zip(chosen, speeds, strict=True) if speed is not None]
+            rows.copies += [event for event, speed in zip(duration_events, speeds, strict=True) if speed is not None]
         self.events += len(events)
         if lengths is not None:
             lengths = [length for event, length in zip(events, lengths, strict=True) if event.ph == "X"]
         rows.texts.append((text, lengths))
-        rows.starts += [event.ts for event in chosen]
-        rows.durations += [event.dur or 0 for event in chosen]
+        rows.starts += [event.ts for event in duration_events]
+        rows.durations += [event.dur or 0 for event in duration_events]
         rows.cats += cats
         rows.names += names
-        rows.tracks += [self.tracks[event.pid, event.tid] for event in chosen]
+        rows.tracks += [self.tracks[event.pid, event.tid] for event in duration_events]
         rows.correlation += [arg.correlation for arg in args]
         rows.external_id += [arg.external_id for arg in args]
         rows.external_id_2021 += [arg.external_id_2021 for arg in args]
@@ -243,20 +245,20 @@ class Decoder:
             pa.array(self._durations(rows, timed)),
             *(pa.array(np.fromiter(codes, np.int32, len(codes))) for codes in (rows.cats, rows.names, rows.tracks)),
             _linking(_integers(rows.correlation)),
-            _either(_integers(rows.external_id), _integers(rows.external_id_2021)),
+            _coalesced(_integers(rows.external_id), _integers(rows.external_id_2021)),
             *map(_integers, (rows.stream, rows.bytes, rows.sequence, rows.fwd_thread)),
             *map(_integers, (rows.python_id, rows.python_parent_id)),
         ]
-        kept = np.flatnonzero(timed)
+        timed_rows = np.flatnonzero(timed)
         self.lost += sum(bytes(rows.starts[row]) != b"null" for row in np.flatnonzero(~timed).tolist())
-        ts_ns = ts_ns[kept]
+        ts_ns = ts_ns[timed_rows]
         if not (ts_ns % 1000).any():
             self.notes += bandwidths(rows.copies)
         ascending = bool((ts_ns[1:] >= ts_ns[:-1]).all())
         if len(ts_ns):
             self.spans.append(Span(int(ts_ns[0]), int(ts_ns[-1]), ascending))
-        if not ascending or len(kept) < len(timed):
-            order = kept[np.argsort(ts_ns, kind="stable")]
+        if not ascending or len(timed_rows) < len(timed):
+            order = timed_rows[np.argsort(ts_ns, kind="stable")]
             columns = [_taken(column, order) for column in columns]
             for index, codes, since in zip(
                 (2, 3, 4), (self.categories, self.names, self.tracks), rows.since, strict=True
@@ -305,27 +307,27 @@ def _linking(ids: pa.Array) -> pa.Array:
     return pa.array(numbers, mask=(numbers == 0) | (numbers == -1))
 
 
-def _either(one: pa.Array, other: pa.Array) -> pa.Array:
+def _coalesced(first: pa.Array, fallback: pa.Array) -> pa.Array:
     """The values of the first; where it has none, those of the other."""
-    if not one.null_count or other.null_count == len(other):
-        return one
-    here = valid(one)
-    return pa.array(np.where(here, values(one), values(other)), mask=~here & ~valid(other))
+    if not first.null_count or fallback.null_count == len(fallback):
+        return first
+    has_first = valid(first)
+    return pa.array(np.where(has_first, values(first), values(fallback)), mask=~has_first & ~valid(fallback))
 
 
-def _integers(given: list[Scalar]) -> pa.Array:
-    if given.count(None) == len(given):
-        return pa.nulls(len(given), pa.int64())
+def _integers(scalars: list[Scalar]) -> pa.Array:
+    if scalars.count(None) == len(scalars):
+        return pa.nulls(len(scalars), pa.int64())
     try:
-        return pa.array(given, pa.int64())
+        return pa.array(scalars, pa.int64())
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array([_integer(value) for value in given], pa.int64())
+        return pa.array([_integer(value) for value in scalars], pa.int64())
 
 
 def _integer(value: Scalar) -> int | None:
     """A whole number that fits, also from a string of digits; None for anything else."""
     try:
-        whole = int(value) if value is not None else None
+        integer = int(value) if value is not None else None
     except (ValueError, OverflowError):  # of a NaN, an infinity
         return None
-    return whole if whole is not None and -_INT64 <= whole < _INT64 else None
+    return integer if integer is not None and -_INT64 <= integer < _INT64 else None

@@ -79,7 +79,9 @@ def table_of_notes(rows: list[list[Any]]) -> pa.Table:
     """The rows in order of time."""
     ordered = sorted(rows, key=lambda row: row[0])
     columns = zip(*ordered, strict=True) if ordered else [()] * len(NOTES)
-    return pa.table([pa.array([*each], field.type) for each, field in zip(columns, NOTES, strict=True)], schema=NOTES)
+    return pa.table(
+        [pa.array([*column], field.type) for column, field in zip(columns, NOTES, strict=True)], schema=NOTES
+    )
 
 
 def _integer(value: object) -> int | None:
@@ -169,12 +171,12 @@ def _values(args: _Args) -> list[Any]:
     return [
         _text(value_of(args.collective)),
         _SIZES.get(str(value_of(args.dtype)).lower()),
-        *(_whole(value_of(each)) for each in (args.in_elements, args.out_elements)),
+        *(_whole_number(value_of(argument)) for argument in (args.in_elements, args.out_elements)),
         _text(group),
         _text(value_of(args.description)),
-        _whole(value_of(args.group_size)),
+        _whole_number(value_of(args.group_size)),
         _members(value_of(args.members)),
-        *(_whole(value_of(each)) for each in (args.seq, args.source, args.destination)),
+        *(_whole_number(value_of(argument)) for argument in (args.seq, args.source, args.destination)),
         _input_bytes(value_of(args.dims), value_of(args.types)),
     ]
 
@@ -183,7 +185,7 @@ def _text(value: object) -> str | None:
     return str(value)[:200] if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
-def _whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 19:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None
@@ -198,9 +200,9 @@ def _members(value: object) -> list[int] | None:
             return None
     if not isinstance(value, list) or not value:
         return None
-    ranks = [_whole(each) for each in value]
-    known = [rank for rank in ranks if rank is not None]
-    return sorted(known) if len(known) == len(ranks) else None
+    ranks = [_whole_number(member) for member in value]
+    valid_ranks = [rank for rank in ranks if rank is not None]
+    return sorted(valid_ranks) if len(valid_ranks) == len(ranks) else None
 
 
 def _input_bytes(dims: object, types: object) -> int | None:
@@ -208,7 +210,11 @@ def _input_bytes(dims: object, types: object) -> int | None:
     if not (isinstance(dims, list) and dims and isinstance(types, list) and types):
         return None
     size, shape = _SIZES.get(str(types[0]).lower()), dims[0]
-    if size is None or not isinstance(shape, list) or not all(isinstance(each, int) and each >= 0 for each in shape):
+    if (
+        size is None
+        or not isinstance(shape, list)
+        or not all(isinstance(length, int) and length >= 0 for length in shape)
+    ):
         return None
     total = size * prod(shape)
     return total if 0 < total < 1 << 62 else None

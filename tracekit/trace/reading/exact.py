@@ -103,9 +103,9 @@ def from_numbers(numbers: Sequence[int | float]) -> tuple[Ints, Bools]:
         return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), bool)
     sized = np.isfinite(column) & (np.abs(column) < _LIMIT_NS // 1000)
     column = np.where(sized, column, 0.0)
-    whole = np.floor(column)
-    rest_ns = (column - whole) * 1000  # the difference is exact
+    whole_us = np.floor(column)
+    rest_ns = (column - whole_us) * 1000  # the difference is exact
     rounded = np.rint(rest_ns)
     error_ns = np.spacing(np.abs(column)) * 500 + np.spacing(1000.0)
     certain = np.abs(np.abs(rest_ns - rounded) - 0.5) > error_ns
-    return whole.astype(np.int64) * 1000 + rounded.astype(np.int64), certain & sized
+    return whole_us.astype(np.int64) * 1000 + rounded.astype(np.int64), certain & sized

@@ -45,8 +45,8 @@ def traces_in(folder: Path) -> list[Path]:
         traces = sorted(path for path in folder.iterdir() if path.is_file() and _TRACE.fullmatch(path.name))
     except OSError as error:
         raise UnreadableFileError(folder, error.strerror or str(error)) from None
-    whole = {path.name for path in traces}
-    traces = [path for path in traces if not (path.suffix == ".tmp" and path.stem in whole)]
+    names = {path.name for path in traces}
+    traces = [path for path in traces if not (path.suffix == ".tmp" and path.stem in names)]
     if not traces:
         raise NoTraceInsideError(folder)
     return traces
@@ -59,8 +59,8 @@ def _spooled(path: Path, stream: IO[bytes], home: Path) -> Iterator[Path]:
             raise UnreadableFileError(path, "there is nowhere to store it while it is read")
         file = folder / "spooled"
         try:
-            with file.open("wb") as out:
-                shutil.copyfileobj(stream, out, 1 << 20)
+            with file.open("wb") as target:
+                shutil.copyfileobj(stream, target, 1 << 20)
         except OSError as error:
             raise UnreadableFileError(path, error.strerror or str(error)) from None
         yield file

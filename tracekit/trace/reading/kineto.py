@@ -27,7 +27,7 @@ from tracekit.trace.storing.column_file import Piece
 
 def read(
     path: Path,
-    shown: object = None,
+    display_path: object = None,
     *,
     folder: Path | None = None,
     tables: Path | None = None,
@@ -36,18 +36,18 @@ def read(
 ) -> Reading:
     """Read a trace. Raises NotATraceError and EmptyTraceError, and what opening the file raises.
 
-    Unfinished work goes into `folder`, and the events of a large trace into `tables`, if these are given; `shown` is
-    the name of the file in messages.
+    Unfinished work goes into `folder`, and the events of a large trace into `tables`, if these are given; `display_path`
+    is the name of the file in messages.
     """
-    shown = shown if shown is not None else path
+    display_path = display_path if display_path is not None else path
     converted = convert(path, folder, workers, watch)
     events_read = sum(part.events for part in converted.parts)
     if converted.no_list:
-        raise NotATraceError(shown, _why_not(converted))
+        raise NotATraceError(display_path, _why_not(converted))
     if not events_read:
         if converted.rest is None or converted.lost:
-            raise NotATraceError(shown, converted.damage or "its events cannot be read")
-        raise EmptyTraceError(shown)
+            raise NotATraceError(display_path, converted.damage or "its events cannot be read")
+        raise EmptyTraceError(display_path)
     cut_short = None
     if converted.rest is None:
         cut_short = converted.damage or "the text ends inside the list of events"
@@ -104,16 +104,16 @@ def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Callable[[]
 
     def columns(index: int, rows: pa.RecordBatch) -> list[Piece]:
         owner, _ = converted.order[index]
-        pieces = [Piece(values(column), _known(column)) for column in rows.columns]
-        for where, numbers in zip((2, 3, 4), maps[owner], strict=True):
-            codes = pieces[where].values
-            pieces[where] = Piece(numbers[codes] if len(numbers) else codes)
+        pieces = [Piece(values(column), _validity(column)) for column in rows.columns]
+        for column_index, numbers in zip((2, 3, 4), maps[owner], strict=True):
+            codes = pieces[column_index].values
+            pieces[column_index] = Piece(numbers[codes] if len(numbers) else codes)
         return pieces
 
     return _tracks(converted, tracks), dictionaries, lambda: in_order(converted.batch, columns, len(converted.order))
 
 
-def _known(column: pa.Array) -> Bools | None:
+def _validity(column: pa.Array) -> Bools | None:
     return valid(column) if column.null_count else None
 
 
@@ -133,14 +133,14 @@ def _in_order(converted: Converted) -> bool:
 
 def _tracks(converted: Converted, numbering: _Numbering) -> pa.Table:
     """One row per thread or stream, distinguished by the text of their ids."""
-    named = {(what, pid, tid): label for part in converted.parts for what, pid, tid, label in part.labels}
+    labels = {(kind, pid, tid): label for part in converted.parts for kind, pid, tid, label in part.labels}
     rows = [
         {
             "track": row,
             "pid": pid,
             "tid": tid,
-            "process": named.get(("process_name", pid, "")),
-            "thread": named.get(("thread_name", pid, tid)),
+            "process": labels.get(("process_name", pid, "")),
+            "thread": labels.get(("thread_name", pid, tid)),
         }
         for (pid, tid), row in numbering.rows.items()
     ]
@@ -192,28 +192,28 @@ def in_order(batch: Batch, columns: Columns, count: int, rows: int = ROWS) -> It
         while coming and (cut is None or lows[coming[-1]] < cut):
             number = coming.pop()
             opened[number] = (batch(number), 0)
-        taken = []
+        parts = []
         for number in sorted(opened):
-            rest, at = opened.pop(number)
+            rest, first = opened.pop(number)
             end = len(rest) if cut is None else int(np.searchsorted(_starts(rest), cut))
-            if end > at:
-                taken.append(columns(number, rest.slice(at, end - at)))
+            if end > first:
+                parts.append(columns(number, rest.slice(first, end - first)))
             if end < len(rest):
                 opened[number] = (rest, end)
-        if taken:
-            yield _sorted(joined(taken))
+        if parts:
+            yield _sorted(joined(parts))
 
 
 def _looked_at(batch: Batch, count: int, rows: int) -> tuple[Ints, Ints]:
     """The first start of every batch, and the moments at which to cut time."""
-    lows, seen = np.zeros(count, np.int64), []
-    every = min(_EVERY, rows)
+    lows, samples = np.zeros(count, np.int64), []
+    stride = min(_EVERY, rows)
     for number in range(count):
         starts = _starts(batch(number))
         lows[number] = starts[0] if len(starts) else 0
-        seen.append(starts[::every].copy())
-    moments = np.sort(np.concatenate(seen)) if seen else np.zeros(0, np.int64)
-    apart = max(rows // every, 1)
+        samples.append(starts[::stride].copy())
+    moments = np.sort(np.concatenate(samples)) if samples else np.zeros(0, np.int64)
+    apart = max(rows // stride, 1)
     return lows, np.unique(moments[apart::apart])
 
 

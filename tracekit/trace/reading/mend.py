@@ -56,41 +56,41 @@ def read_one_by_one(chunk: bytes) -> OneByOne:
     """The events of a JSON array whose first byte is a bracket or a comma, and which may end anywhere."""
     text = chunk.decode("utf-8", "surrogateescape")
     read = OneByOne()
-    at = _skip(text, 1)
-    boundary = _BOUNDARY.search(text, at)
-    while at < len(text):
-        if text[at] == "]":
-            read.closing = len(text[: at + 1].encode("utf-8", "surrogateescape"))
+    position = _skip(text, 1)
+    boundary = _BOUNDARY.search(text, position)
+    while position < len(text):
+        if text[position] == "]":
+            read.closing = len(text[: position + 1].encode("utf-8", "surrogateescape"))
             break
-        while boundary is not None and boundary.start() < at:
+        while boundary is not None and boundary.start() < position:
             boundary = _BOUNDARY.search(text, boundary.end())
         end = boundary.start() + 1 if boundary is not None else None
-        at = _skip(text, _read_one(read, text, at, end))
+        position = _skip(text, _read_one(read, text, position, end))
     return read
 
 
-def _read_one(read: OneByOne, text: str, at: int, end: int | None) -> int:
+def _read_one(read: OneByOne, text: str, start: int, end: int | None) -> int:
     """Read the event at a position; `end` is where it should end by its boundary. Returns the position after it."""
-    if end is not None and _typed(read, text[at:end]):
+    if end is not None and _typed(read, text[start:end]):
         return end
     try:
-        item, after = _LENIENT.raw_decode(text, at)
+        item, after = _LENIENT.raw_decode(text, start)
     except (ValueError, RecursionError):
         pass
     else:
         following = _skip(text, after)
         if following == len(text) or text[after:following].count(",") or text[following] == "]":
-            if not _typed(read, text[at:after]):  # the typed reader preserves more of the arguments
+            if not _typed(read, text[start:after]):  # the typed reader preserves more of the arguments
                 read.take([item])
-                read.mended += not _strict(text[at:after])
+                read.mended += not _strict(text[start:after])
             return after
     if end is not None:
-        return _mended(read, text, at, end) or _lost_up_to(read, end)
-    for tried, bracket in enumerate(_CLOSES.finditer(text, at)):
-        after = _mended(read, text, at, bracket.start() + 1)
-        if after or tried == _CLOSINGS:
+        return _mended(read, text, start, end) or _lost_up_to(read, end)
+    for attempt, bracket in enumerate(_CLOSES.finditer(text, start)):
+        after = _mended(read, text, start, bracket.start() + 1)
+        if after or attempt == _CLOSINGS:
             return after or _lost_up_to(read, len(text))
-    return _mended(read, text, at, len(text)) or _lost_up_to(read, len(text))
+    return _mended(read, text, start, len(text)) or _lost_up_to(read, len(text))
 
 
 def _typed(read: OneByOne, piece: str) -> bool:
@@ -112,13 +112,13 @@ def _strict(piece: str) -> bool:
     return True
 
 
-def _mended(read: OneByOne, text: str, at: int, end: int) -> int:
+def _mended(read: OneByOne, text: str, start: int, end: int) -> int:
     """Read a damaged piece, repaired in one way after another; 0 if nothing helps."""
-    if end - at > _LONG:
+    if end - start > _LONG:
         return 0
-    piece = text[at:end]
-    named = _NAME.sub(lambda name: name[1] + _BARE_QUOTE.sub(r"\\\"", name[2]) + name[3], piece, count=1)
-    for attempt in (named, _valued(named), _valued(_quoted(piece))):
+    piece = text[start:end]
+    escaped = _NAME.sub(lambda name: name[1] + _BARE_QUOTE.sub(r"\\\"", name[2]) + name[3], piece, count=1)
+    for attempt in (escaped, _valued(escaped), _valued(_quoted(piece))):
         try:
             item, after = _LENIENT.raw_decode(attempt)
         except (ValueError, RecursionError):
@@ -138,16 +138,16 @@ def _valued(piece: str) -> str:
 def _quoted(piece: str) -> str:
     """The text with every quote escaped that neither opens nor closes a string: it has no bracket, colon or comma
     beside it."""
-    out = []
+    characters = []
     for index, character in enumerate(piece):
         if (
             character == '"'
             and piece[max(index - 64, 0) : index].rstrip()[-1:] not in _OPENERS
             and piece[index + 1 : index + 65].lstrip()[:1] not in _CLOSERS
         ):
-            out.append("\\")
-        out.append(character)
-    return "".join(out)
+            characters.append("\\")
+        characters.append(character)
+    return "".join(characters)
 
 
 def _lost_up_to(read: OneByOne, end: int) -> int:
@@ -157,8 +157,8 @@ def _lost_up_to(read: OneByOne, end: int) -> int:
 
 
 def _event(item: dict[str, Any]) -> Event:
-    given = item.get("args")
-    args = given if isinstance(given, dict) else {}
+    recorded_args = item.get("args")
+    args = recorded_args if isinstance(recorded_args, dict) else {}
     arguments, start = Args(), _number(item.get("ts"))
     for name, key in _SCALARS:
         setattr(arguments, name, _scalar(args.get(key)))
@@ -172,9 +172,9 @@ def _event(item: dict[str, Any]) -> Event:
 
 def _has_wrong_kind(item: dict[str, Any]) -> bool:
     """Whether a value of the event is of the wrong kind, so that the event is read without it."""
-    given, length = item.get("args"), item.get("dur")
+    args, length = item.get("args"), item.get("dur")
     values = (value for key in ("cat", "name", "pid", "tid") if (value := item.get(key)) is not None)
-    wrong = (given is not None and not isinstance(given, dict)) or (length is not None and _number(length) is None)
+    wrong = (args is not None and not isinstance(args, dict)) or (length is not None and _number(length) is None)
     return item.get("ph") == "X" and (wrong or any(_scalar(value) is None for value in values))
 
 
@@ -205,7 +205,7 @@ def _digits(number: int | float | Decimal) -> bytes:
         return b"overlong"
 
 
-def _skip(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+def _skip(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position

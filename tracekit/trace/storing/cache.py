@@ -35,9 +35,9 @@ _READER = "tracekit.trace.load"  # the code that makes an entry is this module a
 
 def home() -> Path:
     """The folder of the cache; it need not exist."""
-    given = os.environ.get(DIRECTORY)
-    if given:
-        return Path(given)
+    configured = os.environ.get(DIRECTORY)
+    if configured:
+        return Path(configured)
     import platformdirs
 
     return platformdirs.user_cache_path("tracekit", appauthor=False)
@@ -151,8 +151,8 @@ def publish(folder: Path, content: str, facts: dict[str, Any]) -> Entry | None:
                 folder.rename(target)
                 break
             except OSError:  # another process was faster, or something else is there
-                if (theirs := find(content)) is not None:
-                    return theirs
+                if (published := find(content)) is not None:
+                    return published
                 _remove(target)
         else:
             return None
@@ -165,8 +165,8 @@ def publish(folder: Path, content: str, facts: dict[str, Any]) -> Entry | None:
 def entries() -> list[Entry]:
     """All complete entries, the most recently used first."""
     with suppress(OSError):
-        whole = [entry for folder in (home() / "traces").iterdir() if (entry := _opened(folder)) is not None]
-        return sorted(whole, key=lambda entry: -entry.used)
+        complete = [entry for folder in (home() / "traces").iterdir() if (entry := _opened(folder)) is not None]
+        return sorted(complete, key=lambda entry: -entry.used)
     return []
 
 
@@ -201,10 +201,10 @@ def _opened(folder: Path) -> Entry | None:
     try:
         listing = json.loads((folder / _ENTRY).read_bytes())
         files, facts = listing["files"], listing["facts"]
-        whole = all((folder / name).stat().st_size == file["bytes"] for name, file in files.items())
+        is_complete = all((folder / name).stat().st_size == file["bytes"] for name, file in files.items())
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return Entry(folder, files, facts) if whole and listing["format"] == FORMAT else None
+    return Entry(folder, files, facts) if is_complete and listing["format"] == FORMAT else None
 
 
 def _described(file: Path) -> dict[str, int]:

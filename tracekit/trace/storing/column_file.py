@@ -37,13 +37,13 @@ class _Layout:
 
     @staticmethod
     def of(schema: pa.Schema, rows: int) -> "_Layout":
-        values, valid, at = [], [], 0
+        values, valid, offset = [], [], 0
         for field in schema:
-            values.append(at)
-            at = _aligned(at + rows * _stored(field.type).bit_width // 8)
-            valid.append(at)
-            at = _aligned(at + -(-rows // 8))
-        return _Layout(values, valid, max(at, 1))
+            values.append(offset)
+            offset = _aligned(offset + rows * _stored(field.type).bit_width // 8)
+            valid.append(offset)
+            offset = _aligned(offset + -(-rows // 8))
+        return _Layout(values, valid, max(offset, 1))
 
 
 class ColumnFile:
@@ -62,16 +62,16 @@ class ColumnFile:
         for index, piece in enumerate(pieces):
             kind = _stored(self._schema.field(index).type)
             self._put(self._layout.values[index] + self._filled * kind.bit_width // 8, piece.values)
-            here = piece.valid if piece.valid is not None else np.ones(len(piece.values), bool)
-            self._mark(index, np.concatenate((self._waiting[index], here)), len(here))
+            valid = piece.valid if piece.valid is not None else np.ones(len(piece.values), bool)
+            self._mark(index, np.concatenate((self._waiting[index], valid)), len(valid))
         self._filled += len(pieces[0].values)
 
     def _mark(self, index: int, valid: Bools, count: int) -> None:
         last = self._filled + count == self._rows
-        whole = len(valid) if last else len(valid) // 8 * 8
+        aligned_count = len(valid) if last else len(valid) // 8 * 8
         first = self._filled + count - len(valid)
-        self._put(self._layout.valid[index] + first // 8, np.packbits(valid[:whole], bitorder="little"))
-        self._waiting[index] = valid[whole:]
+        self._put(self._layout.valid[index] + first // 8, np.packbits(valid[:aligned_count], bitorder="little"))
+        self._waiting[index] = valid[aligned_count:]
 
     def close(self, dictionaries: Sequence[pa.Array]) -> pa.Table:
         """Finish the file; returns the table, mapped into memory."""
@@ -86,11 +86,11 @@ class ColumnFile:
             writer.write_table(beside)
         return mapped(self._path, self._schema, self._rows)
 
-    def _put(self, at: int, values: NDArray[Any]) -> None:
+    def _put(self, offset: int, values: NDArray[Any]) -> None:
         rest = memoryview(np.ascontiguousarray(values).view(np.uint8).data)
         while rest:
-            done = os.pwrite(self._file.fileno(), rest, at)
-            rest, at = rest[done:], at + done
+            written = os.pwrite(self._file.fileno(), rest, offset)
+            rest, offset = rest[written:], offset + written
 
 
 def mapped(path: Path, schema: pa.Schema, rows: int) -> pa.Table:
@@ -99,13 +99,13 @@ def mapped(path: Path, schema: pa.Schema, rows: int) -> pa.Table:
     with pa.memory_map(str(path)) as file:
         if file.size() != layout.size:
             raise pa.ArrowInvalid(f"{path.name} does not hold {rows} rows")
-        whole = file.read_buffer(layout.size)
+        content = file.read_buffer(layout.size)
     beside = pa.ipc.open_file(pa.memory_map(str(labels_of(path)))).read_all()
     columns = []
     for index, field in enumerate(schema):
         kind = _stored(field.type)
-        values = whole.slice(layout.values[index], rows * kind.bit_width // 8)
-        valid = whole.slice(layout.valid[index], -(-rows // 8))
+        values = content.slice(layout.values[index], rows * kind.bit_width // 8)
+        valid = content.slice(layout.valid[index], -(-rows // 8))
         column = pa.Array.from_buffers(kind, rows, [valid, values])
         if pa.types.is_dictionary(field.type):
             column = pa.DictionaryArray.from_arrays(column, beside[field.name].chunk(0).values)
@@ -131,8 +131,8 @@ def _stored(kind: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_dictionary(kind) else kind
 
 
-def _aligned(at: int) -> int:
-    return -(-at // _ALIGNED) * _ALIGNED
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGNED) * _ALIGNED
 
 
 def labels_of(path: Path) -> Path:

@@ -44,7 +44,7 @@ class Reading:
     @property
     def brief(self) -> str:
         """What is being read now, in a few words."""
-        share = f", {100 * self.progress.done / max(self.progress.size, 1):.0f} %" if self.progress is not None else ""
+        share = f", {100 * self.progress.bytes_read / max(self.progress.size, 1):.0f} %" if self.progress is not None else ""
         return (
             "answering every question"
             if self.asking
@@ -57,7 +57,7 @@ class Reading:
         progress = self.progress
         if progress is None:
             return f"{name}: opening"
-        share = progress.done / max(progress.size, 1)
+        share = progress.bytes_read / max(progress.size, 1)
         if share >= 1:
             return f"{name}: {count(progress.events)} events, attributing them"
         took = time.monotonic() - self.file_began

@@ -85,7 +85,7 @@ def test_batches_mark_what_has_no_optimizer(tmp_path):
         events += [op("aten::mm", at + 30, at + 50 + k), op(f"aten::other{k}", at + 60, at + 70)]
     events.append(marked("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 300, 301))  # there are no more
     inferred = iterations(tmp_path / "a.json", *events)
-    assert inferred.by == "the batches asked for"
+    assert inferred.basis == "the batches asked for"
     assert inferred.starts.tolist() == [0, 100_000, 200_000]
 
 
@@ -93,7 +93,7 @@ def test_a_model_of_equal_layers_is_no_step_for_each_layer(tmp_path):
     names = ["aten::embedding", *["aten::mm", "aten::add", "aten::relu"] * 10, "aten::linear", "aten::argmax"]
     every = [op(name, 10 * k, 10 * k + 5) for k, name in enumerate(names * 4)]
     inferred = iterations(tmp_path / "a.json", *every)
-    assert inferred.by == "a sequence of 33 operators that occurs 4 times"
+    assert inferred.basis == "a sequence of 33 operators that occurs 4 times"
 
 
 def test_what_does_not_repeat(tmp_path):

@@ -43,9 +43,9 @@ class Dependencies:
 
     A host node happens at `start`; an activity takes `[start, end)`. `launch` is the call that submitted an activity;
     `before` the activity before it on its stream or, for a return, what the call waited for; `source` an activity of
-    another stream or, for a hand-over, the thread that hands over. An activity starts `delay` after the latest of: its launch
-    and `after_launch`, the end of the one before and `after_before`, the end of `source`. A call that blocks goes
-    through its own work from `since` on, where it was called or the thread's last node.
+    another stream or, for a hand-over, the thread that hands over. An activity starts `delay` after the latest of: its
+    launch and `after_launch`, the end of the one before and `after_before`, the end of `source`. A call that blocks
+    goes through its own work from `since` on, where it was called or the thread's last node.
     """
 
     row: Ints  # of the event; −1 where no single event makes the node

@@ -36,8 +36,8 @@ def read(
 ) -> Reading:
     """Read a trace. Raises NotATraceError and EmptyTraceError, and what opening the file raises.
 
-    Unfinished work goes into `folder`, and the events of a large trace into `tables`, if these are given; `display_path`
-    is the name of the file in messages.
+    Unfinished work goes into `folder`, and the events of a large trace into `tables`, if these are given;
+    `display_path` is the name of the file in messages.
     """
     display_path = display_path if display_path is not None else path
     converted = convert(path, folder, workers, watch)

@@ -70,13 +70,13 @@ def recognises(path: Path, head: bytes) -> bool:
 
 
 def read(
-    path: Path, shown: object = None, *, folder: Path | None = None, tables: Path | None = None, **options: Any
+    path: Path, display_path: object = None, *, folder: Path | None = None, tables: Path | None = None, **options: Any
 ) -> Reading:
     """Read an export. Raises NotATraceError and EmptyTraceError."""
-    shown = shown if shown is not None else path
+    display_path = display_path if display_path is not None else path
     if path.suffix in _REPORTS:
         command = f"nsys export --type sqlite {path.name}"
-        raise NotATraceError(shown, f"it is a report of Nsight Systems, which `{command}` makes readable")
+        raise NotATraceError(display_path, f"it is a report of Nsight Systems, which `{command}` makes readable")
     import sqlite3
 
     try:
@@ -85,13 +85,15 @@ def read(
             connection.execute("PRAGMA trusted_schema = OFF")
             export = _Export(connection)
             if not export.columns.keys() & _RECORDED:
-                raise NotATraceError(shown, "it is a database, but no export of Nsight Systems with CUDA or NVTX in it")
+                raise NotATraceError(
+                    display_path, "it is a database, but no export of Nsight Systems with CUDA or NVTX in it"
+                )
             rows = [*export.events()]
             threads, meta = export.threads(), export.meta()
     except (sqlite3.Error, OverflowError) as error:
-        raise NotATraceError(shown, f"its tables cannot be read: {error}") from None
+        raise NotATraceError(display_path, f"its tables cannot be read: {error}") from None
     if not rows:
-        raise EmptyTraceError(shown)
+        raise EmptyTraceError(display_path)
     rows.sort(key=lambda row: (row.ts_ns, -row.end_ns))  # what encloses others comes first
     numbers = {track: number for number, track in enumerate(dict.fromkeys(row.track for row in rows))}
     pieces, dictionaries = _columns(rows, numbers)
@@ -124,29 +126,29 @@ def _columns(rows: list[_Row], numbers: dict[tuple[str, str], int]) -> tuple[lis
     """The columns of the events, and the labels behind the numbers in two of them."""
     labels: dict[str, dict[str, int]] = {"cat": {}, "name": {}}
 
-    def whole(values: list[int | None]) -> Piece:
-        known = np.array([value is not None for value in values], bool)
-        return Piece(np.array([value or 0 for value in values], np.int64), None if known.all() else known)
+    def integers(values: list[int | None]) -> Piece:
+        is_valid = np.array([value is not None for value in values], bool)
+        return Piece(np.array([value or 0 for value in values], np.int64), None if is_valid.all() else is_valid)
 
     def coded(name: str) -> Piece:
         codes = labels[name]
         return Piece(np.array([codes.setdefault(getattr(row, name), len(codes)) for row in rows], np.int32))
 
     starts: Ints = np.array([row.ts_ns for row in rows], np.int64)
-    made = {
+    columns = {
         "ts_ns": Piece(starts),
         "dur_ns": Piece(np.array([row.end_ns for row in rows], np.int64) - starts),
         "cat": coded("cat"),
         "name": coded("name"),
         "track": Piece(np.array([numbers[row.track] for row in rows], np.int32)),
-        "correlation": whole([row.correlation for row in rows]),
-        "stream": whole([row.stream for row in rows]),
-        "bytes": whole([row.size for row in rows]),
-        "sequence": whole([row.sequence for row in rows]),
+        "correlation": integers([row.correlation for row in rows]),
+        "stream": integers([row.stream for row in rows]),
+        "bytes": integers([row.size for row in rows]),
+        "sequence": integers([row.sequence for row in rows]),
     }
     nothing = Piece(np.zeros(len(rows), np.int64), np.zeros(len(rows), bool))
     dictionaries = [pa.array(list(labels[field.name]), pa.string()) for field in EVENTS if field.type == LABEL]
-    return [made.get(field.name, nothing) for field in EVENTS], dictionaries
+    return [columns.get(field.name, nothing) for field in EVENTS], dictionaries
 
 
 class _Export:
@@ -165,8 +167,8 @@ class _Export:
     def select(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
         """These columns of a table, NULL where it lacks one; nothing where there is no such table."""
         if table in self.columns:
-            known = self.columns[table]
-            listed = ", ".join(f'"{name}"' if name in known else "NULL" for name in columns)
+            available = self.columns[table]
+            listed = ", ".join(f'"{name}"' if name in available else "NULL" for name in columns)
             yield from self._connection.execute(f'SELECT {listed} FROM "{table}"')
 
     def events(self) -> Iterator[_Row]:
@@ -217,8 +219,8 @@ class _Export:
                 continue
             name = text if isinstance(text, str) else self._text(number)
             if operator := _OPERATOR.fullmatch(name):
-                found = _SEQUENCE.search(name)
-                sequence = int(found[1]) if found is not None else None
+                sequence_match = _SEQUENCE.search(name)
+                sequence = int(sequence_match[1]) if sequence_match is not None else None
                 yield _Row(start, end, "cpu_op", operator[1], _thread(thread), sequence=sequence)
             else:
                 category = "cpu_op" if name.startswith("aten::") else "user_annotation"
@@ -226,13 +228,13 @@ class _Export:
 
     def threads(self) -> dict[tuple[str, str], str]:
         """The names of threads and streams by their tracks."""
-        named = {
+        thread_names = {
             _thread(thread): self._text(name) for name, thread in self.select("ThreadNames", "nameId", "globalTid")
         }
         for kind in ("KERNEL", "MEMCPY", "MEMSET"):
             for device, stream in {*self.select(f"CUPTI_ACTIVITY_KIND_{kind}", "deviceId", "streamId")}:
-                named[str(device), str(stream)] = f"stream {stream}"
-        return named
+                thread_names[str(device), str(stream)] = f"stream {stream}"
+        return thread_names
 
     def meta(self) -> dict[str, Any]:
         """What Kineto's header says, in its words: when the clock began, and which GPUs there are."""
@@ -283,7 +285,7 @@ def _with_steps(ranges: list[_Row]) -> Iterator[_Row]:
     repeated = [rows for rows in alike.values() if len(rows) > 1]
     marks = max(repeated, key=lambda rows: sum(row.end_ns - row.ts_ns for row in rows), default=[])
     numbers = [_NUMBER.findall(row.name) for row in marks]
-    if any(len(found) != 1 for found in numbers) or len({found[0] for found in numbers}) < len(marks):
+    if any(len(digits) != 1 for digits in numbers) or len({digits[0] for digits in numbers}) < len(marks):
         numbers = [[str(position)] for position in range(len(marks))]
     names = {id(row): f"ProfilerStep#{number}" for row, (number,) in zip(marks, numbers, strict=True)}
     yield from (row._replace(name=names.get(id(row), row.name)) for row in ranges)

@@ -71,5 +71,5 @@ def _joined_pieces(pieces: list[Piece]) -> Piece:
     values = np.concatenate([piece.values for piece in pieces])
     if all(piece.valid is None for piece in pieces):
         return Piece(values)
-    known = [np.ones(len(piece.values), bool) if piece.valid is None else piece.valid for piece in pieces]
-    return Piece(values, np.concatenate(known))
+    masks = [np.ones(len(piece.values), bool) if piece.valid is None else piece.valid for piece in pieces]
+    return Piece(values, np.concatenate(masks))

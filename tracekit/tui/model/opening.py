@@ -44,7 +44,11 @@ class Reading:
     @property
     def brief(self) -> str:
         """What is being read now, in a few words."""
-        share = f", {100 * self.progress.bytes_read / max(self.progress.size, 1):.0f} %" if self.progress is not None else ""
+        share = (
+            f", {100 * self.progress.bytes_read / max(self.progress.size, 1):.0f} %"
+            if self.progress is not None
+            else ""
+        )
         return (
             "answering every question"
             if self.asking

@@ -56,6 +56,7 @@ INFO:2026-07-31 13:43:58 75:75 init.cpp:158] If you see CUPTI_ERROR_INSUFFICIENT
 WARNING:2024-12-05 09:59:04 470227:470227 CuptiActivityApi.cpp:174] Requested GPU activity buffer
 WARNING:2026-11-22 03:55:38 7:7 GenericActivityProfiler.cpp:261] CPU activity with pid 0 detected. Overriding pid
 INFO:2024-12-05 09:59:04 47:47 CuptiActivityProfiler.cpp:340] Record counts: Out-of-range = 7, Other = 0
+ERROR:2026-11-24 01:37:47 15005:15005 DeviceProperties.cpp:56] gpuGetDeviceCount failed with code 35
 """
 
 

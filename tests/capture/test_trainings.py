@@ -76,6 +76,6 @@ def test_a_training_that_fails_is_told_and_the_others_go_on(tmp_path):
 
 def test_only_recipes_have_epochs(tmp_path):
     (tmp_path / "train.py").write_text("print(1)\n")
-    given = options(tmp_path)
+    script = replace(options(tmp_path), program=tmp_path / "train.py")
     with pytest.raises(OnlyRecipesHaveEpochsError), warm.passes():
-        prepare(Options(**{**vars(given), "program": tmp_path / "train.py"}))
+        prepare(script)

@@ -143,6 +143,26 @@ def test_a_builtin_that_takes_long_is_python_at_work(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "torch/autograd/__init__.py(91): _make_grads",
+        "/env/lib/python3.12/site-packages/torch/optim/adam.py(213): step",
+        "<built-in method run_backward of torch._C._EngineBase object at 0x7f12>",
+    ],
+)
+def test_what_pytorch_does_to_take_a_step_cannot_be_moved_out_of_it(tmp_path, name):
+    def in_pytorch(at, end):
+        return [event("python_function", name, at, end)]
+
+    findings = listed(tmp_path / "a.json", *on_a_gpu(in_pytorch, in_pytorch))
+    advice = findings["dispatch_bound" if name.startswith("<") else "python_bound"].do
+    assert advice == (
+        "Run every size once before you measure, and look at what else the machine does: nothing that was recorded "
+        "inside the function explains its time."
+    )
+
+
 def test_a_larger_input_is_no_stall(tmp_path):
     findings = listed(tmp_path / "a.json", *on_a_gpu(copied(1000), copied(8)))
     assert "host_freeze" not in findings

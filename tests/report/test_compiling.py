@@ -100,7 +100,7 @@ GUARD = "L['x'].size()[0] == 512"
             {"step_ms": 1.0, "kernels": PRODUCTS},
             {"step_ms": 0.97, "kernels": FUSED},
             [
-                "A step becomes 3.0 % shorter because 95",
+                "A step becomes only 3.0 % shorter because 95",
                 "% of a step is matrix products and convolutions, which compiling leaves as they are.",
                 "what can be fused 80.0 µs → 40.0 µs.",
             ],
@@ -217,7 +217,7 @@ def slowed(factor):
 def test_the_reason_is_the_one_planted_into_a_real_trace(tmp_path, eager, compiled, sentences):
     tapes = {"step_ms": 1.0, "tape": slowed(eager)}, {"step_ms": 0.98, "tape": slowed(compiled)}
     text = said(tmp_path, *tapes)
-    assert text.startswith("A step becomes 2.0 % shorter because")
+    assert text.startswith("A step becomes only 2.0 % shorter because")
     for sentence in sentences:
         assert sentence in text
 

@@ -9,8 +9,10 @@ _CHATTER = re.compile(r"^(?:VERBOSE|INFO|STAGE|USDT):[\d-]+ [\d:]+ \d+:\d+ [\w.]
 _LINE = re.compile(r"^(WARNING|ERROR):[\d-]+ [\d:]+ \d+:\d+ [\w.]+:\d+\] (.+)$", re.M)
 # Messages that appear at every start, or do not affect the content of a trace.
 _HARMLESS = re.compile(
-    # The last one is about calls of Python in threads, which are assigned to the process that they ran in.
-    r"Requested GPU activity buffer|Roctracer|^Log file|does not have any .*annotation|CPU activity with pid 0",
+    # The fifth is about calls of Python in threads, which are assigned to the process that they ran in; the last one is
+    # CUDA's build on a machine that has no driver, or no GPU.
+    r"Requested GPU activity buffer|Roctracer|^Log file|does not have any .*annotation|CPU activity with pid 0"
+    r"|gpuGetDeviceCount failed with code (?:35|100)$",
     re.IGNORECASE,
 )
 _MOST = 5

@@ -3,6 +3,7 @@ causes of such holes: how each is recognised, how it is worded, and what to do a
 its holes make one finding, or one for each event to blame.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -26,6 +27,12 @@ _LAZY = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-l
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _THREADS = "https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html"
 _PROFILER = "https://docs.pytorch.org/docs/stable/profiler.html"
+# What PyTorch's own Python is doing when it works on the step itself.
+_OF_THE_STEP = re.compile(
+    r"(?:.*[/\\])?torch[/\\](?:autograd|optim|nn|amp|_dynamo|_functorch|_inductor|_tensor\.py|_compile\.py)"
+    r"|<built-in method run_backward\b",
+    re.DOTALL,
+)
 _MOVE_IT = "Move it out of the step, or do it in parallel: in another thread or process{gpu}."
 
 
@@ -155,9 +162,10 @@ def _how_long(cases: Cases) -> str:
 
 
 def _doing_it_elsewhere(cases: Cases) -> str:
-    """Only Python and operators that compute on the CPU can be moved, the latter to a GPU where there is one."""
+    """Only Python and operators that compute on the CPU can be moved, the latter to a GPU where there is one; what
+    PyTorch does to take the step cannot."""
     hole = cases.longest
-    if hole.row < 0 or hole.kind == PYTHON:
+    if hole.row < 0 or (hole.kind == PYTHON and not _OF_THE_STEP.match(hole.name)):
         return _MOVE_IT.format(gpu=", or on the GPU" if cases.meanwhile else "")
     if hole.kind == RUNTIME:
         return (
@@ -171,7 +179,7 @@ def _doing_it_elsewhere(cases: Cases) -> str:
         )
     return (
         "Run every size once before you measure, and look at what else the machine does: nothing that was recorded "
-        "inside the operator explains its time."
+        f"inside the {'function' if hole.kind == PYTHON else 'operator'} explains its time."
     )
 
 

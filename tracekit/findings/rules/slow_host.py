@@ -111,9 +111,9 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         advice = _ADVICE_GRAPHS
     elif wrapped >= _MOSTLY * idle and not replays:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
-    term = _TERMS[name]
-    if not has_operators(profile.trace):
-        term, advice = "Host-bound", _ADVICE_UNKNOWN
+    elif not has_operators(profile.trace):
+        advice = _ADVICE_UNKNOWN
+    term = _TERMS[name] if has_operators(profile.trace) else "Host-bound"
     outside = "graph breaks, losses, the optimizer" if one_by_one.optimizer_steps(profile) else "graph breaks, losses"
     advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
     gaps = mean.parts["gpu_gap"]

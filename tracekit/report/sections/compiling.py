@@ -255,7 +255,9 @@ def _gain(effects: Effects) -> str:
         return f"{a_step} takes as long as before,{' within noise,' if noise else ''}"
     if step_ratio >= 2:
         return f"{a_step} takes {ratio(step_ratio)} as long as before,"
-    return f"{a_step} becomes {percent(abs(1 - step_ratio))} {'shorter' if step_ratio < 1 else 'longer'}"
+    if step_ratio > 1:
+        return f"{a_step} becomes {percent(step_ratio - 1)} longer"
+    return f"{a_step} becomes {'' if _gained(effects) else 'only '}{percent(1 - step_ratio)} shorter"
 
 
 def _reason(effects: Effects) -> str:

@@ -9,6 +9,7 @@
 # make bench-tui  times the terminal UI; make screenshots writes the pictures of it in docs/images
 # make verify-cuda  tests CUDA's paths without a GPU, on libraries of our own, in up to two hours (tests/fakecuda; downloads
 #                   0.9 GB once and keeps 3.1 GB; ONLY=test_,gpu- takes ten minutes)
+# make verify-torch  tests captures with other versions of PyTorch (VERSIONS="2.6 2.15"), ten minutes and 2 GB each
 # make gpu        tests a machine with a GPU and its own PyTorch in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
@@ -61,7 +62,7 @@ test-hta: .venv-hta/.made
 	.venv-hta/bin/python -m pip install --quiet -c constraints.txt -e '.[hta]' pytest hypothesis
 	touch $@
 
-.PHONY: test demo house four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda gpu check format clean
+.PHONY: test demo house four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda verify-torch gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -118,6 +119,10 @@ screenshots: $(VENV)/.dev
 # Needs g++; what it downloads and builds is kept in ~/.cache/tracekit-fakecuda.
 verify-cuda:
 	$(PYTHON) -m tests.fakecuda -m tests.fakecuda.verify $(if $(ONLY),--only $(ONLY))
+
+# Each version in an environment of its own, in a cache folder: VERSIONS="2.6 2.15".
+verify-torch:
+	$(PYTHON) -m tests.torch_versions $(VERSIONS)
 
 # Uses the machine's own Python and PyTorch; nothing is installed.
 gpu:

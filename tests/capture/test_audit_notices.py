@@ -111,12 +111,21 @@ COPIES = {
     "number at indices": (lambda x: x.__setitem__(x.long(), 1.0), "index_put_"),
     "number put at indices": (lambda x: x.index_put((x.long(),), torch.tensor(1.0)), "index_put"),
 }
+FILLED = [COPIES[name][0] for name in ("number in a place", "number in a place of a matrix", "number at indices")]
+
+
+def fills_numbers():
+    """Whether setting an element to a number fills it, as in newer versions, and does not copy the number."""
+    with torch.autograd.profiler.profile() as recording:
+        torch.zeros(2)[1] = 1.0
+    return not any(event.name == "aten::copy_" for event in recording.function_events)
 
 
 @pytest.mark.parametrize(("call", "operator"), COPIES.values(), ids=COPIES)
 def test_copies(watch, x, call, operator):
     call(x)
-    assert seen(watch) == [("copy", operator)]
+    is_filled = call in FILLED and fills_numbers()
+    assert seen(watch) == ([] if is_filled else [("copy", operator)])
 
 
 def test_compiled_code_has_its_numbers_on_the_gpu(watch, x):

@@ -97,3 +97,12 @@ def test_the_version_of_the_profilers_library_is_part_of_the_run(monkeypatch):
     assert environment._cupti() == "12.8.90"
     monkeypatch.setattr(environment.importlib.metadata, "distributions", lambda: there[:1])
     assert environment._cupti() is None
+
+
+def test_a_cudnn_that_does_not_fit_ends_nothing(monkeypatch):
+    def refuse():
+        raise RuntimeError("cuDNN version incompatibility")
+
+    monkeypatch.setattr("torch.backends.cudnn.version", refuse)
+    with gpu():
+        assert environment._cudnn() is None

@@ -54,6 +54,7 @@ def _environment(version: str) -> tuple[Path, Path]:
         subprocess.run([*pip, "--no-deps", f"torch=={version}.*", "torch-geometric>=2.6"], check=True)
         subprocess.run([*pip, *_requirements_of_torch(python)], check=True)
         subprocess.run([*pip, *_requirements_of_tests(tomllib.loads(project.decode()))], check=True)
+        subprocess.run([*pip, "--no-deps", "-e", str(ROOT)], check=True)
         (site,) = (cache / "venv").glob("lib/python*/site-packages")
         stubs.build(site / "torch", cache / "lib")
         done.write_bytes(project)
@@ -80,8 +81,7 @@ def _requirements_of_tests(pyproject: dict[str, dict[str, object]]) -> list[str]
 
 def _tested(python: Path, libraries: Path, tests: list[str], rows: list[str], version: str) -> int:
     """Run the tests and add a row of what they came to. Returns the exit status of pytest."""
-    paths = {"PYTHONPATH": ROOT, "LD_LIBRARY_PATH": libraries}
-    environment = {**os.environ, **{name: _before(path, name) for name, path in paths.items()}}
+    environment = {**os.environ, "LD_LIBRARY_PATH": _before(libraries, "LD_LIBRARY_PATH")}
     command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", *tests]
     last = ""
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as running:

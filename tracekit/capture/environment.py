@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,12 +154,22 @@ def _torch_facts() -> dict[str, Any]:
         "cuda": torch.version.cuda,
         "hip": torch.version.hip,
         "cupti": _cupti(),
-        "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
+        "cudnn": _cudnn(),
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
+
+
+def _cudnn() -> int | None:
+    import torch
+
+    if torch.cuda.is_available():
+        with suppress(RuntimeError):  # one that does not fit this PyTorch; the training may do without it
+            version: int | None = torch.backends.cudnn.version()
+            return version
+    return None
 
 
 def _gpus() -> list[dict[str, Any]]:

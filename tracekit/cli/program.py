@@ -31,6 +31,7 @@ from tracekit.cli.streams import open_streams, tell, write_out
 from tracekit.cli.sweep import SweepVerb
 from tracekit.cli.tui import TuiVerb, is_on_a_terminal
 from tracekit.cli.verb import Verb
+from tracekit.cli.what_if import WhatIfVerb
 from tracekit.errors import NoFolderError, StandardOutputError, TracekitError, UnreadableFileError
 from tracekit.sanitize import sanitize
 
@@ -43,6 +44,7 @@ VERBS: tuple[type[Verb], ...] = (
     AuditVerb,
     ReportVerb,
     LinesVerb,
+    WhatIfVerb,
     TuiVerb,
     CheckVerb,
     ExportVerb,

@@ -33,7 +33,7 @@ _NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True)
 class Removal:
-    """What is taken out of a replay."""
+    """What is taken out of a replay, and what is put in."""
 
     host: Union = _NO_TIME  # when the driving threads do what is removed
     delays: Union = _NO_TIME  # when an activity could run and does not
@@ -42,6 +42,9 @@ class Removal:
     returns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of the calls that no longer block
     undone: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of activities that are not there at all
     latency_ns: int = 0  # by how much sooner a launch call submits its work
+    unexplained: bool = False  # whether delays for which the recording has no cause are gone, too
+    host_factor: float = 1.0  # times as long as recorded takes what the host still does
+    gap_ns: tuple[int, int] | None = None  # bounds of the gap between an activity and the next on its stream
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,19 @@ class Replay:
         """The times of all nodes without what is removed; whatever ran at the start of the stretch stays."""
         nodes, before, host = self.nodes, self.nodes.before, removal.host
         # The driving threads' own clock stands still in the time that is removed from them.
-        clock_start, clock_since = remaining(host, nodes.start), remaining(host, nodes.since)
+
+        def clock(moments: Ints) -> Ints:
+            left = remaining(host, moments)
+            if removal.host_factor == 1:
+                return left
+            first = nodes.start[0]
+            scaled: Ints = first + ((left - first) * removal.host_factor).astype(np.int64)
+            return scaled
+
+        clock_start, clock_since = clock(nodes.start), clock(nodes.since)
         awaited = np.where(nodes.kind == FULL, nodes.start[before], nodes.end[before])
         resumed = np.where(before >= 0, np.maximum(nodes.since, awaited), nodes.since)
-        own_ns = np.where(resumed <= nodes.start, clock_start - remaining(host, resumed), nodes.start - resumed)
+        own_ns = np.where(resumed <= nodes.start, clock_start - clock(resumed), nodes.start - resumed)
         dropped = np.isin(nodes.row, removal.returns) & np.isin(nodes.kind, (RETURN, DRAINED, FULL))
         before, own_ns = np.where(dropped, NONE, before), np.where(dropped, 0, own_ns)
         dur = nodes.end - nodes.start
@@ -98,8 +110,16 @@ class Replay:
         sooner = self._hurried(removal.delays)
         delay = nodes.delay - sooner - self._hurried(removal.latencies)
         stream_gap = np.where(sooner > 0, np.minimum(nodes.after_before, 0), nodes.after_before)
+        if removal.unexplained:
+            is_released = (nodes.launch >= 0) | (nodes.before >= 0)  # what nothing released stays where it was recorded
+            delay = np.where(
+                self.activities & is_released & (nodes.delay > UNEXPLAINED_NS), np.minimum(delay, 0), delay
+            )
         latency = np.maximum(nodes.after_launch - removal.latency_ns, np.minimum(nodes.after_launch, 0))
-        fixed = self._fixed
+        fixed, after_before = self._fixed, nodes.after_before
+        if removal.gap_ns is not None:
+            after_before = np.where(after_before > 0, np.clip(after_before, *removal.gap_ns), after_before)
+            fixed = [*fixed[:4], after_before.tolist()]
         if len(removal.undone):
             # Its stream goes on as if nothing had been between what was before and what comes next; but what kept the
             # GPU from it without a cause in the recording would have kept it from anything else.
@@ -110,7 +130,7 @@ class Replay:
             fixed = [
                 *fixed[:2],
                 *unlinked,
-                np.where(undone, np.minimum(nodes.after_before, 0), nodes.after_before).tolist(),
+                np.where(undone, np.minimum(after_before, 0), after_before).tolist(),
             ]
         changing = [
             column.tolist() for column in (clock_start, clock_since, own_ns, dur, before, delay, latency, stream_gap)
@@ -162,6 +182,8 @@ class Replay:
                 spent_ns[bound] = (
                     spent_ns.get(bound, 0) + times.start[node] - (times.end if ran else times.start)[previous]
                 )
+            if previous < 0 and kinds[node] not in (ACTIVITY, FULL):  # before it, there was nothing but the host's work
+                spent_ns["host"] = spent_ns.get("host", 0) + times.start[node] - min(times.start[0], times.start[node])
             node = previous
         return max(spent_ns, key=lambda bound: spent_ns[bound], default="host")
 

@@ -1,0 +1,201 @@
+"""What a step would take if something were different: known answers, measured pairs, and what no replay may do."""
+
+from dataclasses import replace
+
+import pytest
+from real import trace_names, trace_path
+from small import event, kernel, launch, op, step, write
+
+from tracekit.analyses import summary
+from tracekit.analyses.what_if import changes
+from tracekit.cli import main
+from tracekit.engine.windows import windows
+from tracekit.profile import open_subject
+
+STEPS = 8
+_ADDED = ("batches were always ready", "one CUDA graph")  # these may cost more than they save
+
+
+def opened(path):
+    (profile,) = open_subject([path]).profiles
+    return profile
+
+
+def told(path):
+    """The answer in plain spaces, and the rows of its table by what is different."""
+    answer = summary(opened(path), "what_if")
+    answer = replace(answer, sentence=" ".join(answer.sentence.split()))
+    return answer, {row["if"]: row for row in answer.table.to_pylist()}
+
+
+def steps(path, events_of, apart=1001.0):
+    """Steps of a millisecond, with what `events_of(number, start)` returns; they start so far apart, in µs."""
+    events = []
+    for number in range(STEPS):
+        start = apart * number
+        events += [step(number, start, start + 1000), *events_of(number, start)]
+    return write(path, *events)
+
+
+def waiting(number, start):
+    """100 µs of the host, 600 µs of a kernel that it waits for, and 300 µs of the host."""
+    return [
+        op("aten::mm", start, start + 100),
+        launch(start + 90, start + 100, number + 1),
+        kernel("gemm", start + 100, start + 700, number + 1),
+        launch(start + 101, start + 702, 0, "cudaStreamSynchronize"),
+        op("aten::add", start + 705, start + 1000),
+    ]
+
+
+def loading(number, start):
+    """700 µs of waiting for a batch, 100 µs of the host, and 150 µs of a kernel."""
+    fetch = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    return [
+        event("user_annotation", fetch, start, start + 700),
+        op("aten::mm", start + 720, start + 800),
+        launch(start + 790, start + 800, number + 1),
+        kernel("gemm", start + 805, start + 955, number + 1),
+    ]
+
+
+def many_launches(number, start):
+    """Ten operators of 100 µs, each of which launches a kernel of 20 µs; the last one waits for nothing."""
+    events = []
+    for k in range(10):
+        at, correlation = start + 100 * k, 10 * number + k + 1
+        events += [
+            op("aten::mm", at, at + 100),
+            launch(at + 90, at + 95, correlation),
+            kernel("gemm", at + 97, at + 117, correlation),
+        ]
+    return events
+
+
+def test_a_wait_that_goes_leaves_the_longer_of_host_and_gpu(tmp_path):
+    answer, rows = told(steps(tmp_path / "a.json", waiting))
+    row = rows["the 1 wait for the GPU went"]
+    # Of 1,000 µs, the host works for about 400 and the GPU for 600; the host of the next step starts at once.
+    assert 580_000 <= row["best_ns"] <= 720_000
+    assert row["worst_ns"] <= 740_000
+    assert answer.sentence.startswith("If the 1 wait for the GPU went: at best 1.00 ms → ")
+    assert answer.sentence.endswith("Less if Python needs the values that it waits for.")
+
+
+def test_batches_that_are_ready_leave_the_rest_of_the_step(tmp_path):
+    _, rows = told(steps(tmp_path / "a.json", loading))
+    row = rows["batches were always ready"]
+    assert 240_000 <= row["best_ns"] <= 310_000 <= 1.3 * row["worst_ns"]
+    assert row["worst_ns"] <= 400_000
+
+
+def test_a_graph_leaves_the_kernels_and_the_gaps_between_them(tmp_path):
+    _, rows = told(steps(tmp_path / "a.json", many_launches))
+    row = rows["the 10 kernels of a step were one CUDA graph"]
+    assert 190_000 <= row["best_ns"] <= 215_000
+    assert 200_000 <= row["worst_ns"] <= 350_000
+
+
+def test_half_of_the_launches_leave_half_of_the_dispatch(tmp_path):
+    _, rows = told(steps(tmp_path / "a.json", many_launches))
+    row = rows["half of the launches went (fused kernels)"]
+    assert 480_000 <= row["best_ns"] <= 560_000
+    assert row["then"] == "the host"
+
+
+def test_time_between_steps_stays(tmp_path):
+    _, near = told(steps(tmp_path / "a.json", many_launches))
+    _, far = told(steps(tmp_path / "b.json", many_launches, apart=5000.0))
+    for name in near:
+        assert far[name]["best_ns"] == pytest.approx(near[name]["best_ns"], abs=60_000), name
+
+
+def test_faster_kernels_gain_nothing_where_the_host_decides(tmp_path):
+    _, rows = told(steps(tmp_path / "a.json", many_launches))
+    assert rows["matmul kernels took half as long"]["gain"] == 0.0
+
+
+def test_no_graph_is_offered_to_steps_that_wait_or_differ(tmp_path):
+    def differing(number, start):
+        events = many_launches(number, start)
+        events[-1]["name"] = f"gemm of {number}"
+        return events
+
+    for number, events_of in enumerate((waiting, differing)):
+        _, rows = told(steps(tmp_path / f"{number}.json", events_of))
+        assert not [name for name in rows if "CUDA graph" in name]
+
+
+def test_what_one_rank_would_do_without_the_others_is_not_told(tmp_path):
+    def collective(number, start):
+        events = many_launches(number, start)
+        events[-1]["name"] = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+        return events
+
+    answer, rows = told(steps(tmp_path / "a.json", collective))
+    assert answer.status == "unanswered"
+    assert "its collectives wait for other ranks" in answer.sentence
+    assert not rows
+
+
+def test_without_a_gpu_there_is_nothing_to_replay(tmp_path):
+    path = steps(tmp_path / "a.json", lambda _, start: [op("aten::mm", start, start + 900)])
+    assert told(path)[0].sentence == "Nothing to replay: there is no GPU."
+
+
+def test_a_recording_that_lacks_what_its_kernels_wait_for_is_refused(tmp_path):
+    def late(number, start):
+        return [
+            op("aten::mm", start, start + 100),
+            launch(start + 90, start + 100, number + 1),
+            kernel("gemm", start + (100 if number % 3 else 500), start + 900, number + 1),
+        ]
+
+    answer, rows = told(steps(tmp_path / "a.json", late))
+    assert "starts late without a cause in this recording" in answer.sentence
+    assert not rows
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("name", trace_names())
+def test_a_replay_of_what_was_recorded_is_what_was_recorded(name):
+    profile = opened(trace_path(name))
+    for window in windows(profile.trace, profile.counted) if profile.means["wall"] else ():
+        assert 0.97 <= window.recorded_ns / (window.high - window.low) <= 1.01
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("name", trace_names())
+def test_what_takes_less_delays_nothing(name):
+    profile = opened(trace_path(name))
+    for window in windows(profile.trace, profile.counted) if profile.means["wall"] else ():
+        for change in changes(profile, [window]):
+            best, worst = change.removals(window)
+            assert window.length_ns(best) <= 1.0005 * window.recorded_ns, change.name
+            assert change.name.endswith(_ADDED) or window.length_ns(worst) <= 1.0005 * window.recorded_ns, change.name
+
+
+@pytest.mark.traces
+def test_pairs_that_were_measured_lie_in_the_range():
+    _, rows = told(trace_path("leimao_eager_rtx5080"))
+    row = rows["the 36 kernels of a step were one CUDA graph"]
+    replayed = opened(trace_path("leimao_cudagraph_manual_rtx5080")).means["wall"]
+    assert row["best_ns"] <= replayed.step_ns <= row["worst_ns"]
+
+    compiled, rows = told(trace_path("luatil_compile_rtx3060"))
+    row = next(row for name, row in rows.items() if "CUDA graph" in name)
+    graphed = opened(trace_path("luatil_compile_cudagraph_rtx3060")).means["wall"]
+    assert row["gain"] == 0.0  # none came, either
+    assert abs(graphed.step_ns / row["worst_ns"] - 1) < 0.02
+    assert "matmul kernels" in compiled.sentence
+
+
+@pytest.mark.traces
+def test_the_verb_draws_a_table_for_each_variant(capsys):
+    paths = [str(trace_path(f"leimao_{name}_rtx5080")) for name in ("eager", "cudagraph_manual")]
+    assert main(["what-if", *paths]) == 0
+    drawn = capsys.readouterr().out
+    prose = " ".join(drawn.split())
+    assert "leimao_eager_rtx5080: If the 36 kernels of a step were one CUDA graph: at best 2.58" in prose
+    assert "leimao_cudagraph_manual_rtx5080: If matmul kernels took half as long" in prose
+    assert "At best, the change costs nothing" in prose

@@ -1,0 +1,52 @@
+"""`tracekit what-if`: what would a step take if something were different?"""
+
+import argparse
+import sys
+
+from tracekit.cli.arguments import add_knowledge, source
+from tracekit.cli.opening import open_given
+from tracekit.cli.streams import write_out
+from tracekit.cli.verb import Verb
+
+_HOW = (
+    "Steps of the trace are replayed with each change. At best, the change costs nothing and nothing is late without a "
+    "recorded cause; at worst, it costs what such changes cost at most."
+)
+
+
+class WhatIfVerb(Verb):
+    """Tell what a step would take without its waits, as a CUDA graph, with batches that are ready."""
+
+    name = "what-if"
+    reads_traces = True
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument(
+            "inputs", type=source, nargs="+", metavar="INPUT", help="run.json files, traces, or 'sample'"
+        )
+        add_knowledge(parser)
+        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Draw a table for each variant."""
+        from tracekit.analyses import summary
+        from tracekit.cli.progress import Progress
+        from tracekit.faces import Options
+        from tracekit.faces.text import draw_blocks
+        from tracekit.report.blocks import Block, Sentences, Table
+
+        with Progress() as progress:
+            subject = open_given(options.inputs, options, progress).traced(options.inputs[0])
+            answers = [(profile.name, summary(profile, "what_if")) for profile in subject.profiles]
+        blocks: list[Block] = []
+        for name, answer in answers:
+            blocks.append(Sentences((f"{name}: {answer.sentence}" if len(answers) > 1 else answer.sentence,)))
+            if answer.table.num_rows:
+                blocks.append(Table(f"what_if {name}", answer.table))
+        if any(answer.table.num_rows for _, answer in answers):
+            blocks.append(Sentences((_HOW,)))
+        write_out(draw_blocks(blocks, Options(full=True, stream=sys.stdout)))
+        return 0

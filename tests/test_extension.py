@@ -292,7 +292,7 @@ def test_a_screen_shows_them_too(paths):
     from tracekit.faces import text
 
     text.show(report(open_subject(paths)), console, Options())
-    assert "Cannot be answered from what was recorded: graph breaks, fallbacks." in console.export_text()
+    assert "Cannot be answered from what was recorded: what if, graph breaks, fallbacks." in console.export_text()
 
 
 def test_the_guides_examples_run(paths, tmp_path, capsys):

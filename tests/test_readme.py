@@ -55,7 +55,7 @@ def test_links_to_sections_lead_to_one(page: Path) -> None:
 
 
 def test_every_page_is_in_the_menu_of_the_site() -> None:
-    menu = re.findall(r"^  - .*: ([\w.]+)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    menu = re.findall(r"^  - .*: ([\w.-]+)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert sorted(menu) == sorted(page.name for page in PAGES if page.parent.name == "docs")
 
 

@@ -35,6 +35,7 @@ SUMMARY = pa.schema(
         column("gain", pa.float64(), "share of the step that is saved if all goes well; 0: no gain expected", "share"),
         column("then", LABEL, "what would take most of the time that decides when a step is done", role="name"),
         column("less_if", LABEL, "what would make the gain smaller", role="name"),
+        column("step", pa.int64(), "number of the first step that was replayed", role="detail"),
     ]
 )
 _TITLE = "What if"
@@ -272,6 +273,7 @@ def _row(change: Change, replayed: list[Window], step_ns: float) -> dict[str, An
         "gain": gain if gain >= _LEAST else 0.0,
         "then": _THEN[max(ranges, key=lambda saved: saved.best_ns).bound],
         "less_if": change.less_if,
+        "step": replayed[0].trace.steps.number[replayed[0].first],
     }
 
 

@@ -8,6 +8,7 @@ from tracekit.cli.opening import open_given
 from tracekit.cli.streams import write_out
 from tracekit.cli.verb import Verb
 
+_ROWS = 20  # there are never as many changes
 _HOW = (
     "Steps of the trace are replayed with each change. At best, the change costs nothing and nothing is late without a "
     "recorded cause; at worst, it costs what such changes cost at most."
@@ -48,5 +49,5 @@ class WhatIfVerb(Verb):
                 blocks.append(Table(f"what_if {name}", answer.table))
         if any(answer.table.num_rows for _, answer in answers):
             blocks.append(Sentences((_HOW,)))
-        write_out(draw_blocks(blocks, Options(full=True, stream=sys.stdout)))
+        write_out(draw_blocks(blocks, Options(rows=_ROWS, stream=sys.stdout)))
         return 0

@@ -134,7 +134,7 @@ def test_what_one_rank_would_do_without_the_others_is_not_told(tmp_path):
 
     answer, rows = told(steps(tmp_path / "a.json", collective))
     assert answer.status == "unanswered"
-    assert "its collectives wait for other ranks" in answer.sentence
+    assert "the collectives wait for other ranks" in answer.sentence
     assert not rows
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.engine.buckets import CODES, Bound
 from tracekit.engine.replay import Removal
 from tracekit.engine.wall import is_sync
@@ -50,7 +50,6 @@ _LAUNCH_NS, _NODE_NS, _GAPS_NS = (5_000, 10_000), (0.0, 1_500.0), ((0, 500), (1_
 _PAGEABLE = re.compile(r"Memcpy HtoD \(Pageable -> .*", re.DOTALL)
 # Of the time of a copy from pageable memory, one from pinned memory takes: at best, and at worst.
 _PINNED = (0.1, 0.9)
-_COMMUNICATION = "its collectives wait for other ranks, of which this trace knows nothing"
 _THEN: dict[Bound, str] = {
     "gpu": "the GPU's work",
     "communication": "communication",
@@ -82,27 +81,20 @@ class Change:
 @analysis("what_if", rank=12)
 def answer(profile: Profile) -> Answer:
     """One row per change that the trace allows to replay, the largest gain first."""
-    if why := _why_not(profile):
-        return Answer(
-            "what_if", _TITLE, f"Cannot be told: {why}.", SUMMARY.empty_table(), worth=0.0, status="unanswered"
-        )
-    mean = profile.means["wall"]
-    assert mean is not None
-    replayed = windows(profile.trace, profile.counted)
+    trace, mean = profile.trace, profile.means["wall"]
+    if mean is None:
+        return _untold("Cannot be told: the wall time is unknown.")
+    if trace.census.any(lambda roles: roles.communication):
+        return _untold("Cannot be told: the collectives wait for other ranks, of which this trace knows nothing.")
+    replayed = windows(trace, profile.counted)
     if not replayed:
-        why = (
-            "no step has work on a GPU whose launches are known" if profile.trace.device == "gpu" else "there is no GPU"
-        )
-        return Answer(
-            "what_if", _TITLE, f"Nothing to replay: {why}.", SUMMARY.empty_table(), worth=0.0, status="absent"
-        )
-    unexplained = max(window.unexplained for window in replayed)
-    if unexplained > _UNEXPLAINED:
-        sentence = (
+        why = "no step has work on a GPU whose launches are known" if trace.device == "gpu" else "there is no GPU"
+        return _untold(f"Nothing to replay: {why}.", "absent")
+    if (unexplained := max(window.unexplained for window in replayed)) > _UNEXPLAINED:
+        return _untold(
             f"Cannot be told: {percent(unexplained)} of the steps that were replayed are GPU work that starts late "
             "without a cause in this recording."
         )
-        return Answer("what_if", _TITLE, sentence, SUMMARY.empty_table(), worth=0.0, status="unanswered")
     rows = [_row(change, replayed, mean.step_ns) for change in changes(profile, replayed)]
     rows.sort(key=lambda row: row["best_ns"])
     columns = {name: [row[name] for row in rows] for name in SUMMARY.names}
@@ -110,15 +102,8 @@ def answer(profile: Profile) -> Answer:
     return Answer("what_if", _TITLE, _sentence(rows, mean.step_ns), table(SUMMARY, columns), worth=gain)
 
 
-def _why_not(profile: Profile) -> str:
-    """Why nothing can be replayed; empty if it can."""
-    mean = profile.means["wall"]
-    if mean is None:
-        return "the wall time is unknown"
-    trace = profile.trace
-    if trace.census.any(lambda roles: roles.communication):
-        return _COMMUNICATION
-    return ""
+def _untold(sentence: str, status: Status = "unanswered") -> Answer:
+    return Answer("what_if", _TITLE, sentence, SUMMARY.empty_table(), worth=0.0, status=status)
 
 
 def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:

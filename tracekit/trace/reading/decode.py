@@ -199,12 +199,15 @@ class Decoder:
         ]
         args = [event.args or _NO_ARGS for event in duration_events]
         backends = self.names.backends
+        if [arg.original_stream for arg in args].count(None) < len(args):
+            _move_back(duration_events)
         collectives = [arg.collective for arg in args]
         if collectives.count(NOTHING) < len(args) or not backends.isdisjoint(names):
             described: Sequence[Event] = duration_events
             if lengths is None and not self.communicates:
                 self.communicates = True
                 described = [event for event in _WITH_COMMUNICATION.decode(text) if event.ph == "X"]
+                _move_back(described)
             self.communications += communication_rows(
                 event
                 for event, collective, name in zip(described, collectives, names, strict=True)
@@ -297,6 +300,15 @@ def _taken(column: pa.Array, rows: Ints) -> pa.Array:
     if column.null_count == len(column):
         return column[: len(rows)]
     return pa.array(values(column)[rows], mask=~valid(column)[rows] if column.null_count else None)
+
+
+def _move_back(events: Sequence[Event]) -> None:
+    """Work of CUDA graphs that an exporter drew on lanes of its own choice is put back on the stream where it ran:
+    `graph_lanes="all"` of PyTorch 2.15 (torch/profiler/_chrome_trace_export.py).
+    """
+    for event in events:
+        if event.args is not None and isinstance(stream := event.args.original_stream, int):
+            event.tid = event.args.stream = stream
 
 
 def _linking(ids: pa.Array) -> pa.Array:

@@ -147,10 +147,10 @@ def test_a_gap_is_selected_as_such(tmp_path: Path) -> None:
     state = State(View.of([index]))
     for start, end in zip(idle.lanes[0].start.tolist(), idle.lanes[0].end.tolist(), strict=True):
         selected = shown(state, Moment(index.profile.name, (start + end) // 2))
-        assert bounds(index, selected.chosen) == (start, end)
-        assert index.groups[selected.chosen.group].family == "idle"
+        assert bounds(index, selected.selection) == (start, end)
+        assert index.groups[selected.selection.group].family == "idle"
     whole = state.fit().fit().longest_gap()
-    start, end = bounds(index, whole.chosen)
+    start, end = bounds(index, whole.selection)
     assert end - start == (idle.lanes[0].end - idle.lanes[0].start).max()
 
 

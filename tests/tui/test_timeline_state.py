@@ -25,17 +25,17 @@ def state(tmp_path: Path) -> State:
 
 def name(state: State) -> str:
     assert state.is_selected
-    return title(state.index, state.chosen)
+    return title(state.index, state.selection)
 
 
 def group(state: State) -> str:
-    return state.index.groups[state.chosen.group].family
+    return state.index.groups[state.selection.group].family
 
 
 def test_lanes_follow_each_other_through_all_variants(state: State) -> None:
     walk = [(0, "wall")]
-    while (state := state.lane(1)) and (state.variant, group(state), state.chosen.lane) != walk[-1][:3]:
-        walk.append((state.variant, group(state), state.chosen.lane))
+    while (state := state.lane(1)) and (state.variant, group(state), state.selection.lane) != walk[-1][:3]:
+        walk.append((state.variant, group(state), state.selection.lane))
         if len(walk) > 30:
             break
     families = [(variant, family) for variant, family, *_ in walk]
@@ -43,7 +43,7 @@ def test_lanes_follow_each_other_through_all_variants(state: State) -> None:
     assert families[-1] == (1, "host")
     for _ in walk:
         state = state.lane(-1)
-    assert (state.variant, group(state), state.chosen.lane) == (0, "wall", 0)
+    assert (state.variant, group(state), state.selection.lane) == (0, "wall", 0)
 
 
 def test_instances_of_one_name(state: State) -> None:
@@ -153,7 +153,7 @@ def test_it_goes_to_what_it_is_asked_for(state: State) -> None:
 
 def test_what_is_said_of_a_kernel(state: State) -> None:
     state = state.lane(1)
-    assert facts(state.index, state.chosen) == [
+    assert facts(state.index, state.selection) == [
         "40.0 µs on stream 7",
         "20.0 µs into step 0",
         "instance 1 of 2",
@@ -173,11 +173,11 @@ def test_what_is_around_is_told_from_the_inside(tmp_path: Path) -> None:
     state = State(View.of(timelines.indexes(path)))
     while name_of(state) != "aten::mm":
         state = state.lane(1)
-    assert surrounding(state.index, state.chosen) == ["helper", "linear", "main"]
+    assert surrounding(state.index, state.selection) == ["helper", "linear", "main"]
 
 
 def name_of(state: State) -> str:
-    return title(state.index, state.chosen) if state.is_selected else ""
+    return title(state.index, state.selection) if state.is_selected else ""
 
 
 def test_a_click_selects_what_is_drawn_there(state: State) -> None:

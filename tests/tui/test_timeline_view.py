@@ -46,9 +46,9 @@ def test_locked_by_share_their_steps_are_equally_wide(pair: list[Index]) -> None
 
 def test_what_is_under_the_pointer_stays_there(pair: list[Index]) -> None:
     view = View.of(pair).to(0, 100_000)
-    zoomed = view.zoomed(4, at=0.25)
+    zoomed = view.zoomed(4, anchor_share=0.25)
     assert (zoomed.low, zoomed.high) == (18_750, 43_750)
-    assert (zoomed.zoomed(0.25, at=0.25).low, zoomed.zoomed(0.25, at=0.25).high) == (0, 100_000)
+    assert (zoomed.zoomed(0.25, anchor_share=0.25).low, zoomed.zoomed(0.25, anchor_share=0.25).high) == (0, 100_000)
 
 
 def test_a_variant_without_the_step_has_no_window_and_another_leads(pair: list[Index]) -> None:

@@ -169,16 +169,17 @@ class TracekitApp(App[None]):
     def action_jump(self) -> None:
         """Choose a pane by its key, or by a letter if it has none."""
 
-        def chosen(selection: Selection | None) -> None:
+        def go_to(selection: Selection | None) -> None:
             if selection is not None:
                 self.browser.go(selection)
 
         keys = {pane.name: key for key, pane in self.navigation.keys.items()}
-        others = iter(ascii_lowercase.replace("q", ""))  # which closes the list
+        letters = iter(ascii_lowercase.replace("q", ""))  # which closes the list
         choices = [
-            (keys.get(pane.name) or next(others), pane.title, self.now.at(pane.name)) for pane in self.navigation.listed
+            (keys.get(pane.name) or next(letters), pane.title, self.now.at(pane.name))
+            for pane in self.navigation.listed
         ]
-        self.push_screen(ChoiceScreen("Go to", choices), chosen)
+        self.push_screen(ChoiceScreen("Go to", choices), go_to)
 
     def action_filter(self) -> None:
         """Ask for the words that rows must contain."""

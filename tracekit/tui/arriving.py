@@ -44,10 +44,10 @@ class Arrivals:
 
     def start(self) -> None:
         """Read in a separate thread, so that the app responds to keys meanwhile."""
-        given = (self.paths, self.baseline, self.infer_steps, self.reading)
-        Background(self._app, Read).ask(True, lambda: open_report(*given, self._some))
+        arguments = (self.paths, self.baseline, self.infer_steps, self.reading)
+        Background(self._app, Read).ask(True, lambda: open_report(*arguments, self._hand_over))
 
-    def _some(self, opened: Opened) -> None:
+    def _hand_over(self, opened: Opened) -> None:
         """Hand over what has been read. The reading thread calls this and waits until the screen has been drawn."""
         self._is_drawn.clear()
         self._app.post_message(Read(False, opened, None))
@@ -84,7 +84,7 @@ class Background:
             if can_be_overtaken and ticket != self._latest:
                 continue
             try:
-                done = self._message(ticket, work(), None)
+                outcome = self._message(ticket, work(), None)
             except Exception as error:
-                done = self._message(ticket, None, error)
-            self._asker.post_message(done)
+                outcome = self._message(ticket, None, error)
+            self._asker.post_message(outcome)

@@ -272,9 +272,9 @@ class Browser(Container):
 
     def _show_panes(self) -> None:
         self.query_one(Status).show()
-        pane, keys = self.navigation.pane, {each.name: key for key, each in self.navigation.keys.items()}
-        chips = [(keys.get(each.name, ""), each.name, each.title) for each in self.navigation.listed]
-        self.query_one(Chips).show(chips, pane.name if pane.is_listed else "")
+        current, keys = self.navigation.pane, {pane.name: key for key, pane in self.navigation.keys.items()}
+        chips = [(keys.get(pane.name, ""), pane.name, pane.title) for pane in self.navigation.listed]
+        self.query_one(Chips).show(chips, current.name if current.is_listed else "")
 
     def _state(self) -> tuple[str, bool]:
         """Which view is shown; and while that is so, that more is being read, or that an answer is in preparation."""
@@ -292,8 +292,8 @@ class Browser(Container):
             self._show_below()
 
     def _show_below(self) -> None:
-        below, grid, place = self.query_one(Below), self.grid, self.place
+        details, grid, place = self.query_one(Below), self.grid, self.place
         if grid is None and place is None:
-            below.explain(self.navigation.pane.help)
+            details.explain(self.navigation.pane.help)
         else:
-            below.show(grid.sheet if grid is not None else None, grid.cursor if grid is not None else 0, place)
+            details.show(grid.sheet if grid is not None else None, grid.cursor if grid is not None else 0, place)

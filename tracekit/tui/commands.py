@@ -39,9 +39,9 @@ class Commands(Provider):
         for title, about, act in self._commands():
             places = [title.lower().find(word) for word in words]
             if min(places, default=-1) >= 0:
-                shown = Text(title)
-                shown.highlight_words(words, "bold underline", case_sensitive=False)
-                yield Hit(1 / (1 + sum(places)), Content.from_rich_text(shown), act, help=about)
+                marked_title = Text(title)
+                marked_title.highlight_words(words, "bold underline", case_sensitive=False)
+                yield Hit(1 / (1 + sum(places)), Content.from_rich_text(marked_title), act, help=about)
 
     def _commands(self) -> Iterator[_Command]:
         app = cast("TracekitApp", self.app)
@@ -64,19 +64,19 @@ class Commands(Provider):
         for pane in app.navigation.listed:
             yield f"Go to {pane.title}", pane.help, partial(app.browser.go, now.at(pane.name))
         for name in opened.variants:
-            shown = sanitize(name, 60)
+            label = sanitize(name, 60)
             yield (
-                f"Variant {shown}",
+                f"Variant {label}",
                 "Only this variant and its baseline",
-                partial(app.browser.go, now.narrowed("variant", name, shown)),
+                partial(app.browser.go, now.narrowed("variant", name, label)),
             )
-            yield f"Baseline {shown}", "Compare the other variants with it", partial(app.browser.set_baseline, name)
+            yield f"Baseline {label}", "Compare the other variants with it", partial(app.browser.set_baseline, name)
         findings = findings_sheet(opened, now)
         for index in range(len(findings)):
-            said = dict(findings.row_in_full(index))
+            cells = dict(findings.row_in_full(index))
             target = findings.destination(index)
             if isinstance(target, Selection):
-                yield f"Finding {said['finding']}", said.get("variant", ""), partial(app.browser.go, target)
+                yield f"Finding {cells['finding']}", cells.get("variant", ""), partial(app.browser.go, target)
         yield from Commands._of_names(app)
         numbers = sorted({number for profile in opened.report.profiles for number in profile.trace.steps.number})
         for number in numbers[:_STEPS]:
@@ -92,10 +92,12 @@ class Commands(Provider):
         for kind, pane in (("kernel", "instances"), ("operator", behind)):
             tables = opened.tables(f"{kind}s", opened.report.profiles).values()
             for name in dict.fromkeys(name for table in tables for name in table["name"].to_pylist() if name):
-                shown = short_kernel(name) if kind == "kernel" else name
-                target = now.narrowed(cast("Kind", kind), name, sanitize(shown, 32), pane)
-                yield f"{kind.capitalize()} {sanitize(name, 200)}", sanitize(shown, 80), partial(app.browser.go, target)
-        lines = (line for each in opened.owners for owner in each.means.owners for line in owner.lines)
+                label = short_kernel(name) if kind == "kernel" else name
+                target = now.narrowed(cast("Kind", kind), name, sanitize(label, 32), pane)
+                yield f"{kind.capitalize()} {sanitize(name, 200)}", sanitize(label, 80), partial(app.browser.go, target)
+        lines = (
+            line for variant_owners in opened.owners for owner in variant_owners.means.owners for line in owner.lines
+        )
         for file, number in dict.fromkeys((line.file, line.line) for line in lines):
             target = now.narrowed("line", (file, number), f"{PurePath(file).name}:{number}", "source")
             yield f"Line {sanitize(file, 200)}:{number}", "Your source", partial(app.browser.go, target)

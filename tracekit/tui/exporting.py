@@ -32,18 +32,18 @@ _TABLES = {
 def export(app: App[Any], name: str, sheet: Sheet | None) -> None:
     """Ask for a format and for the name of the file, and write it."""
 
-    def chosen(kind: str | None) -> None:
+    def ask_for_path(kind: str | None) -> None:
         if kind is not None:
-            app.push_screen(FileNameScreen(_free(name, kind)), lambda path: named(kind, path))
+            app.push_screen(FileNameScreen(_free(name, kind)), lambda path: write_to(kind, path))
 
-    def named(kind: str, path: str | None) -> None:
+    def write_to(kind: str, path: str | None) -> None:
         if path:
             app.clear_notifications()  # which a picture would show
             app.call_after_refresh(lambda: app.notify(sanitize(_write(app, kind, Path(path).expanduser(), sheet))))
 
     formats = _PICTURES | (_TABLES if sheet is not None else {})
     choices = [(key, text, kind) for key, (kind, text) in formats.items()]
-    app.push_screen(ChoiceScreen("Write what is on screen", choices), chosen)
+    app.push_screen(ChoiceScreen("Write what is on screen", choices), ask_for_path)
 
 
 def _write(app: App[Any], kind: str, path: Path, sheet: Sheet | None) -> str:
@@ -97,30 +97,40 @@ def _free(name: str, kind: str) -> str:
 
 
 _ROWS = 1_000  # terminals reject much longer texts
-_NAMED = {"name", "finding", "line", "module", "bucket", "call", "region", "inside of", "text"}  # titles of columns
+_NAME_TITLES = {
+    "name",
+    "finding",
+    "line",
+    "module",
+    "bucket",
+    "call",
+    "region",
+    "inside of",
+    "text",
+}  # titles of columns
 
 
 def copy(app: App[Any], sheet: Sheet, cursor: int) -> None:
     """Ask what to copy to the clipboard, and copy it."""
 
-    def chosen(text: str | None) -> None:
+    def copy_text(text: str | None) -> None:
         if text is not None:
             app.copy_to_clipboard(text)
             app.notify(f"Copied {len(text):,} characters.")
 
-    app.push_screen(ChoiceScreen("Copy", _choices(sheet, cursor)), chosen)
+    app.push_screen(ChoiceScreen("Copy", _choices(sheet, cursor)), copy_text)
 
 
 def _choices(sheet: Sheet, cursor: int) -> list[tuple[str, str, str]]:
     row = sheet.row_in_full(cursor)
-    name = next((value for title, value in row if title in _NAMED), row[0][1])
+    name = next((value for title, value in row if title in _NAME_TITLES), row[0][1])
     copied = min(len(sheet), _ROWS)
-    of = f"the first {copied:,} of {len(sheet):,}" if copied < len(sheet) else f"{copied:,}"
+    extent = f"the first {copied:,} of {len(sheet):,}" if copied < len(sheet) else f"{copied:,}"
     table = [sheet.titles, *sheet.cells(0, copied)]
     return [
         ("n", f"name: {sanitize(name, 60)}", name.strip()),
         ("r", "row", "\t".join(f"{title}: {value.strip()}" for title, value in row)),
-        ("t", f"table, {of} rows, with tabs", "\n".join("\t".join(each) for each in table)),
+        ("t", f"table, {extent} rows, with tabs", "\n".join("\t".join(cells) for cells in table)),
     ]
 
 

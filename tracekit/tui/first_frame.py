@@ -13,8 +13,8 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[2J\x1b[H", "\x1b[?1049l"  # the alternate scre
 def show(paths: Sequence[Path]) -> None:
     """Say what is being opened, in the line where the app will say it."""
     width = os.get_terminal_size(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2).columns
-    named = sanitize("  ".join(path.name for path in paths), max(width - 14, 8))
-    _write(f"{_ENTER}\x1b[1m tracekit \x1b[0m {named}\r\n\r\n  Reading {named} …")
+    names = sanitize("  ".join(path.name for path in paths), max(width - 14, 8))
+    _write(f"{_ENTER}\x1b[1m tracekit \x1b[0m {names}\r\n\r\n  Reading {names} …")
 
 
 def leave() -> None:

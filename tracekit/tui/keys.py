@@ -51,7 +51,7 @@ _LETTERS = [
         f"pane('{pane.key}')",
         id=f"to-{pane.name}",
         show=False,
-        key_display=" ".join(each.key for each in FIXED),
+        key_display=" ".join(fixed.key for fixed in FIXED),
         tooltip="Go to the pane with that letter" * (pane is FIXED[0]),  # one line of the help for all of them
     )
     for pane in FIXED

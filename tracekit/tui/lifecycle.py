@@ -34,7 +34,7 @@ def leave_with_the_terminal(app: App[Any]) -> None:
 def _watch(terminal: int) -> None:
     poll = select.poll()
     poll.register(terminal, 0)  # only hang-ups and errors are of interest
-    while not any(what & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, what in poll.poll()):
+    while not any(event_mask & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event_mask in poll.poll()):
         pass
     time.sleep(_PATIENCE)
     os._exit(_CODES["SIGHUP"])

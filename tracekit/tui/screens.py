@@ -135,7 +135,7 @@ def explaining(
     about, first, words = [pane.help], list[Binding](), dict[str, str]()
     if focused is not None and hasattr(focused, "HELP"):
         about.append(str(focused.HELP))
-        first = [each for each in type(focused).BINDINGS if isinstance(each, Binding)]
+        first = [binding for binding in type(focused).BINDINGS if isinstance(binding, Binding)]
     for sheet in sheets:
         words |= sheet.meanings
         if sheet.name == "buckets":

@@ -47,14 +47,14 @@ class StudyApp(App[None]):
     def __init__(self, pages: StudyPages, row: int = 0) -> None:
         super().__init__()
         self._pages = pages
-        self._at = 0
+        self._page = 0
         self._begin = row
         self.chosen: int | None = None
 
     @property
     def page(self) -> Page:
         """The page on screen."""
-        return self._pages.pages[self._at]
+        return self._pages.pages[self._page]
 
     @property
     def grid(self) -> Grid:
@@ -108,7 +108,7 @@ class StudyApp(App[None]):
 
     def action_turn(self, way: int) -> None:
         """Go to the next or the previous page, wrapping around at the ends."""
-        self._go((self._at + way) % len(self._pages.pages))
+        self._go((self._page + way) % len(self._pages.pages))
 
     def action_filter(self) -> None:
         """Ask for the words that rows must contain."""
@@ -119,8 +119,8 @@ class StudyApp(App[None]):
         self.query_one(FilterLine).drop(self.grid)
 
     def _go(self, number: int) -> None:
-        if number != self._at:
-            self._at = number
+        if number != self._page:
+            self._page = number
             self.grid.change(self.page.sheet)
             self._show_chips()
 

@@ -11,7 +11,7 @@ from tracekit.units import duration
 
 COMPILES, UNKNOWN, OUTLIER = wording.COMPILES, wording.UNKNOWN, "!"
 _FAR = 1.5  # interquartile ranges above the third quartile: longer steps stand out (Tukey 1977)
-_MUCH = 1.1  # times the median, at least: steps that are all alike have no outliers
+_OUTLIER_FACTOR = 1.1  # times the median, at least: steps that are all alike have no outliers
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,6 @@ def outliers(line: Line) -> list[bool]:
     if len(usual) < 4 or line.span:
         return [False] * len(line.values)
     low, middle, high = quantiles(usual, method="inclusive")
-    limit = max(high + _FAR * (high - low), _MUCH * middle)
+    limit = max(high + _FAR * (high - low), _OUTLIER_FACTOR * middle)
     pairs = zip(line.values, line.marks, strict=True)
     return [value is not None and mark != "compiles" and value > limit for value, mark in pairs]

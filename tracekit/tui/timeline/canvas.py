@@ -134,11 +134,11 @@ class Inkwell:
 
     def halves(self, upper: Inks, lower: Inks) -> Inks:
         """The inks of cells whose upper half has one shade and whose lower half another; −1 for nothing."""
-        shades = [self.palette.track, *(shade for each in self.palette.shades for shade in each)]
-        pairs, which = np.unique((upper + 1) * len(shades) + lower + 1, return_inverse=True)
+        shades = [self.palette.track, *(shade for category_shades in self.palette.shades for shade in category_shades)]
+        pairs, pair_indices = np.unique((upper + 1) * len(shades) + lower + 1, return_inverse=True)
         inks = self._numbered(Ink(shades[pair // len(shades)], shades[pair % len(shades)]) for pair in pairs.tolist())
-        of_cells: Inks = inks[which.reshape(-1)]
-        return of_cells
+        cell_inks: Inks = inks[pair_indices.reshape(-1)]
+        return cell_inks
 
 
 Run = tuple[str, Ink]  # adjacent cells that are drawn alike
@@ -163,40 +163,44 @@ class Line:
         room = min(room, len(self) - first)
         if room <= 0 or first < 0:
             return
-        shown = fitted(text, room)
-        wide = not shown.isascii()
-        cells = [part for char in shown for part in (char, *[""] * (cell_len(char) - 1))] if wide else list(shown)
+        fitted_text = fitted(text, room)
+        wide = not fitted_text.isascii()
+        cells = (
+            [part for char in fitted_text for part in (char, *[""] * (cell_len(char) - 1))]
+            if wide
+            else list(fitted_text)
+        )
         self._chars[first : first + len(cells)] = cells
         self._inks[first : first + len(cells)] = ink
 
-    def select(self, first: int, beyond: int, category: int, upper: bool | None = None) -> None:
+    def select(self, first: int, stop: int, category: int, upper: bool | None = None) -> None:
         """Draw some cells as the selected stretch of a category; with two lanes, in the upper or the lower half."""
-        for at in range(max(first, 0), min(beyond, len(self))):
+        for cell in range(max(first, 0), min(stop, len(self))):
             if upper is None:
-                self._inks[at] = self._inkwell.selected(category, written=self._is_filled(at))
+                self._inks[cell] = self._inkwell.selected(category, written=self._is_filled(cell))
             else:
-                self._chars[at] = "▀"
-                self._inks[at] = self._inkwell.half_selected(int(self._inks[at]), category, upper)
+                self._chars[cell] = "▀"
+                self._inks[cell] = self._inkwell.half_selected(int(self._inks[cell]), category, upper)
 
-    def _is_filled(self, at: int) -> bool:
-        return self._inkwell[int(self._inks[at])].background != self._inkwell.palette.track
+    def _is_filled(self, cell: int) -> bool:
+        return self._inkwell[int(self._inks[cell])].background != self._inkwell.palette.track
 
     def runs(self) -> list[Run]:
         """The line as runs of neighbouring cells that have the same ink."""
         bounds = runs(self._inks).tolist()
         return [
-            ("".join(self._chars[first:beyond]), self._inkwell[int(self._inks[first])])
-            for first, beyond in pairwise(bounds)
-            if beyond > first
+            ("".join(self._chars[first:stop]), self._inkwell[int(self._inks[first])])
+            for first, stop in pairwise(bounds)
+            if stop > first
         ]
 
 
 def fitted(text: str, room: int) -> str:
     """The text without control characters, in at most `room` cells; a text that is cut ends in `…`."""
-    shown = sanitize(text)
-    if cell_len(shown) <= room:
-        return shown
-    return set_cell_size(shown, room - 1).rstrip() + "…" if room > 1 else "…"[:room]
+    sanitized = sanitize(text)
+    if cell_len(sanitized) <= room:
+        return sanitized
+    return set_cell_size(sanitized, room - 1).rstrip() + "…" if room > 1 else "…"[:room]
 
 
 SHADES = 4  # shades of a colour, which say how much is covered

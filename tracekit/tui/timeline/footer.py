@@ -32,11 +32,11 @@ def _selected(state: State, width: int, inkwell: Inkwell) -> list[Run]:
     if state.note or not state.is_selected:
         line.write(state.note or _extent(state), 1, width - 2, inkwell.plain(palette.muted))
         return line.runs()
-    name = fitted(title(state.index, state.chosen), max(width // 3, 10))
+    name = fitted(title(state.index, state.selection), max(width // 3, 10))
     line.write(name, 1, width - 2, inkwell.plain(palette.accent, bold=True))
-    at = cell_len(name) + 3
-    said = " · ".join(filter(None, (state.place, *facts(state.index, state.chosen))))
-    line.write(said, at, width - at - 1, inkwell.plain(palette.foreground))
+    column = cell_len(name) + 3
+    description = " · ".join(filter(None, (state.place, *facts(state.index, state.selection))))
+    line.write(description, column, width - column - 1, inkwell.plain(palette.foreground))
     return line.runs()
 
 
@@ -49,17 +49,17 @@ def _legend(state: State, width: int, inkwell: Inkwell) -> list[Run]:
     """The kinds that occur, as many as fit, in the same order as in every face."""
     palette = inkwell.palette
     line = Line.filled(" ", inkwell.plain(palette.muted), width, inkwell)
-    at = 1
+    column = 1
     for code in _occurring(state):
         category = CATEGORIES[code]
-        if at + len(category.label) + 2 > width:
+        if column + len(category.label) + 2 > width:
             break
         sign = category.pattern if palette.patterns else "■"
-        line.write(sign, at, 1, inkwell.number(Ink(category.colour, palette.background)))
-        line.write(category.label, at + 2, len(category.label), inkwell.plain(palette.muted))
-        at += len(category.label) + 4
+        line.write(sign, column, 1, inkwell.number(Ink(category.colour, palette.background)))
+        line.write(category.label, column + 2, len(category.label), inkwell.plain(palette.muted))
+        column += len(category.label) + 4
     extent = _extent(state)
-    if state.is_selected and at + len(extent) < width:
+    if state.is_selected and column + len(extent) < width:
         line.write(extent, width - len(extent) - 1, len(extent), inkwell.plain(palette.muted))
     return line.runs()
 
@@ -78,35 +78,37 @@ def _occurring(state: State) -> Iterator[int]:
     yield from sorted(labels.values())
 
 
-_AROUND = 4  # enclosing events that are named, from the innermost on
+_ENCLOSING = 4  # enclosing events that are named, from the innermost on
 
 
-def title(index: Index, chosen: Slice) -> str:
+def title(index: Index, selection: Slice) -> str:
     """The full name, or the kind of a stretch that is no event. Text from the trace, not sanitized."""
-    row = event(index, chosen)
-    category = CATEGORIES[lane_of(index, chosen).category[chosen.position]]
-    if index.groups[chosen.group].family == "wall":
+    row = event(index, selection)
+    category = CATEGORIES[lane_of(index, selection).category[selection.position]]
+    if index.groups[selection.group].family == "wall":
         return f"{category.label}: {index.name(row)}" if row >= 0 else category.label
     return index.name(row) if row >= 0 else category.label
 
 
-def facts(index: Index, chosen: Slice) -> list[str]:
+def facts(index: Index, selection: Slice) -> list[str]:
     """How long it took and when, its number among events of its name, what launched and encloses it. Not sanitized."""
-    start, end = bounds(index, chosen)
-    group = index.groups[chosen.group]
-    said = [f"{duration(end - start)} on {group.title}" if group.family != "wall" else duration(end - start)]
-    said.append(_when(index, start))
-    rows = alike(index, chosen)
+    start, end = bounds(index, selection)
+    group = index.groups[selection.group]
+    phrases = [f"{duration(end - start)} on {group.title}" if group.family != "wall" else duration(end - start)]
+    phrases.append(_time_in_step(index, start))
+    rows = alike(index, selection)
     if len(rows) > 1:
-        said.append(f"instance {count(int(np.searchsorted(rows, event(index, chosen))) + 1)} of {count(len(rows))}")
-    said.extend(_launched(index, chosen, start) if group.family == "gpu" else ())
-    around = surrounding(index, chosen)
-    if around and group.family != "gpu":
-        said.append("in " + " ← ".join(around[:_AROUND]))
-    return said
+        phrases.append(
+            f"instance {count(int(np.searchsorted(rows, event(index, selection))) + 1)} of {count(len(rows))}"
+        )
+    phrases.extend(_launched(index, selection, start) if group.family == "gpu" else ())
+    enclosing = surrounding(index, selection)
+    if enclosing and group.family != "gpu":
+        phrases.append("in " + " ← ".join(enclosing[:_ENCLOSING]))
+    return phrases
 
 
-def _when(index: Index, start: int) -> str:
+def _time_in_step(index: Index, start: int) -> str:
     """The time since its step began, or until the first step if it precedes all steps."""
     lows = index.step_bounds[0]
     step = int(np.searchsorted(lows, start, side="right")) - 1
@@ -115,29 +117,32 @@ def _when(index: Index, start: int) -> str:
     return f"{duration(start - int(lows[step]))} into step {index.numbers[step]}"
 
 
-def surrounding(index: Index, chosen: Slice) -> list[str]:
+def surrounding(index: Index, selection: Slice) -> list[str]:
     """Short names of the operators and Python frames that enclose an event on its thread, the innermost first."""
-    group = index.groups[chosen.group]
-    start, end = bounds(index, chosen)
-    lanes = list(group.lanes[: chosen.lane])
+    group = index.groups[selection.group]
+    start, end = bounds(index, selection)
+    lanes = list(group.lanes[: selection.lane])
     if group.family == "host":
         lanes += [
-            lane for each in index.groups if (each.family, each.track) == ("frames", group.track) for lane in each.lanes
+            lane
+            for candidate in index.groups
+            if (candidate.family, candidate.track) == ("frames", group.track)
+            for lane in candidate.lanes
         ]
-    around = [
+    enclosing = [
         (int(lane.start[position]), -int(lane.end[position]), int(lane.row[position]))
         for lane in lanes
         if (position := lane.at(start)) != NONE and lane.end[position] >= end
     ]
-    return [short_name(index.name(row), on_gpu=False) for _, _, row in sorted(around, reverse=True)]
+    return [short_name(index.name(row), on_gpu=False) for _, _, row in sorted(enclosing, reverse=True)]
 
 
-def _launched(index: Index, chosen: Slice, start: int) -> Iterator[str]:
+def _launched(index: Index, selection: Slice, start: int) -> Iterator[str]:
     trace = index.profile.trace
-    call = int(trace.links.launch(np.array([event(index, chosen)]))[0])
+    call = int(trace.links.launch(np.array([event(index, selection)]))[0])
     if call < 0:
         return
     waited = start - int(trace.ts_ns[call])
     launch = find(index, call)
-    around = surrounding(index, launch) if launch is not None else []
-    yield f"launched {duration(waited)} before by " + " ← ".join([index.name(call), *around[: _AROUND - 1]])
+    enclosing = surrounding(index, launch) if launch is not None else []
+    yield f"launched {duration(waited)} before by " + " ← ".join([index.name(call), *enclosing[: _ENCLOSING - 1]])

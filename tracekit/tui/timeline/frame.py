@@ -98,8 +98,8 @@ def draw(state: State, names: Sequence[str], drawing: Drawing) -> Frame:
     frame = Frame(drawing)
     frame.add(_scale(state, drawing))
     room = max(drawing.height - 1 - len(names), len(names))
-    given = heights([sum(len(group.lanes) for group in index.groups) for index in state.view.variants], room)
-    for variant, height in enumerate(given):
+    row_counts = heights([sum(len(group.lanes) for group in index.groups) for index in state.view.variants], room)
+    for variant, height in enumerate(row_counts):
         if state.view.has_step(variant):
             frame.add(_heading(state.view, variant, names[variant], drawing), Spot(variant))
             _draw_variant(frame, state, variant, height, drawing)
@@ -112,28 +112,28 @@ def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing
     index, window = state.view.variants[variant], state.view.window(variant)
     painter = LanePainter(index, drawing.edges(window), _begins(state.view, variant, drawing), drawing.inkwell)
     laid = rows(index, height, share=not drawing.inkwell.palette.patterns)
-    chosen = state.chosen if state.variant == variant else None
-    cursor = next((k for k, row in enumerate(laid) if chosen and _is_on(chosen, row)), 0)
+    selection = state.selection if state.variant == variant else None
+    cursor = next((k for k, row in enumerate(laid) if selection and _is_on(selection, row)), 0)
     first = 1 + max(cursor - height + 1, 0)  # the wall lane is always shown
-    shown = [0, *range(first, min(first + height - 1, len(laid)))]
-    for number in shown:
+    row_numbers = [0, *range(first, min(first + height - 1, len(laid)))]
+    for number in row_numbers:
         row = laid[number]
         line = (
             painter.one_lane(row.group, *row.lanes) if len(row.lanes) == 1 else painter.two_lanes(row.group, *row.lanes)
         )
-        here = chosen is not None and number == cursor
-        if here and state.is_selected:
+        has_cursor = selection is not None and number == cursor
+        if has_cursor and state.is_selected:
             start, end = (drawing.column(window, moment) for moment in state.stretch)
-            category = int(lane_of(index, state.chosen).category[state.chosen.position])
-            upper = state.chosen.lane == row.lanes[0] if len(row.lanes) == 2 else None
+            category = int(lane_of(index, state.selection).category[state.selection.position])
+            upper = state.selection.lane == row.lanes[0] if len(row.lanes) == 2 else None
             line.select(start, max(end, start + 1), category, upper)
-        below = len(laid) - 1 - number if number == shown[-1] else 0
-        title = row.title or (f"↓ {below} more" if below else "")
-        frame.add([*_title(title, here, drawing), *line.runs()], Spot(variant, row))
+        rows_below = len(laid) - 1 - number if number == row_numbers[-1] else 0
+        title = row.title or (f"↓ {rows_below} more" if rows_below else "")
+        frame.add([*_title(title, has_cursor, drawing), *line.runs()], Spot(variant, row))
 
 
-def _is_on(chosen: Slice, row: Row) -> bool:
-    return chosen.group == row.group and chosen.lane in row.lanes
+def _is_on(selection: Slice, row: Row) -> bool:
+    return selection.group == row.group and selection.lane in row.lanes
 
 
 def _absent(name: str, drawing: Drawing) -> list[Run]:
@@ -144,12 +144,12 @@ def _absent(name: str, drawing: Drawing) -> list[Run]:
     return line.runs()
 
 
-def _title(title: str, here: bool, drawing: Drawing) -> list[Run]:
+def _title(title: str, has_cursor: bool, drawing: Drawing) -> list[Run]:
     inkwell = drawing.inkwell
     palette = inkwell.palette
     line = Line.filled(" ", inkwell.plain(palette.muted), drawing.gutter, inkwell)
-    line.write("▸" if here else "", 0, 1, inkwell.plain(palette.accent, bold=True))
-    line.write(title, 1, drawing.gutter - 2, inkwell.plain(palette.accent if here else palette.muted))
+    line.write("▸" if has_cursor else "", 0, 1, inkwell.plain(palette.accent, bold=True))
+    line.write(title, 1, drawing.gutter - 2, inkwell.plain(palette.accent if has_cursor else palette.muted))
     return line.runs()
 
 
@@ -157,8 +157,8 @@ def _begins(view: View, variant: int, drawing: Drawing) -> Bools:
     lows = view.variants[variant].step_bounds[0]
     window = view.window(variant)
     begins = np.zeros(drawing.columns, bool)
-    inside = lows[(lows >= window[0]) & (lows < window[1])]
-    begins[drawing.column(window, inside)] = True
+    visible_lows = lows[(lows >= window[0]) & (lows < window[1])]
+    begins[drawing.column(window, visible_lows)] = True
     return begins
 
 
@@ -171,21 +171,26 @@ def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]
     line = Line.filled("─", inkwell.plain(palette.line), drawing.columns, inkwell)
     lows, highs = index.step_bounds
     first = int(np.searchsorted(highs, window[0], side="right"))
-    beyond = int(np.searchsorted(lows, window[1], side="left"))
-    columns = np.maximum(drawing.column(window, lows[first:beyond]), 0)
-    at, before_last = np.unique(columns[::-1], return_index=True)  # of steps that share a column, the last one is shown
+    stop = int(np.searchsorted(lows, window[1], side="left"))
+    columns = np.maximum(drawing.column(window, lows[first:stop]), 0)
+    step_columns, before_last = np.unique(
+        columns[::-1], return_index=True
+    )  # of steps that share a column, the last one is shown
     steps = len(columns) - 1 - before_last
     free = 0
     for step, column, following in zip(
-        (steps + first).tolist(), at.tolist(), [*at[1:].tolist(), drawing.columns], strict=False
+        (steps + first).tolist(), step_columns.tolist(), [*step_columns[1:].tolist(), drawing.columns], strict=False
     ):
         text = f"┬ step {index.numbers[step]} "
         if column < free or (following - column < len(text) and lows[step] < window[0]):
             continue  # it does not fit, or would take the room of the next one
-        chosen = step == view.step
+        is_current = step == view.step
         fits = column + len(text) <= drawing.columns
         line.write(
-            text if fits else "┬", column, len(text), inkwell.plain(palette.accent if chosen else palette.muted, chosen)
+            text if fits else "┬",
+            column,
+            len(text),
+            inkwell.plain(palette.accent if is_current else palette.muted, is_current),
         )
         free = column + len(text)
     return [*title.runs(), *line.runs()]
@@ -199,23 +204,27 @@ def _scale(state: State, drawing: Drawing) -> list[Run]:
     shares = view.lock == "share"
     unit = view.length(view.lead) / 1000 if shares else 1.0  # locked by share, marks are at multiples of 0.1 %
     step = round_step(view.span / unit * _TICK / drawing.columns)
-    low, high = (-1, -1) if state.range is None else (drawing.column((view.low, view.high), at) for at in state.range)
+    low, high = (
+        (-1, -1) if state.range is None else (drawing.column((view.low, view.high), offset) for offset in state.range)
+    )
     low, high = max(low, 0), min(max(high, low + _RANGE), drawing.columns)
     for mark in range(-(-int(view.low / unit) // step), int(view.high / unit) // step + 1):
-        at = drawing.column((view.low, view.high), round(mark * step * unit))
+        column = drawing.column((view.low, view.high), round(mark * step * unit))
         text = f"{mark * step / 10:.1f} %" if shares else tick(mark * step, step)
-        if 0 <= at < drawing.columns and (state.range is None or at + len(text) < low or at > high):
-            line.write(f"╷{text}" if at + len(text) < drawing.columns else "╷", drawing.gutter + at, _TICK - 1, ink)
+        if 0 <= column < drawing.columns and (state.range is None or column + len(text) < low or column > high):
+            line.write(
+                f"╷{text}" if column + len(text) < drawing.columns else "╷", drawing.gutter + column, _TICK - 1, ink
+            )
     if state.range is not None:
         text = f" {duration(state.range[1] - state.range[0])} ".center(max(high - low, 2) - 2, "─")
         line.write(f"├{text}┤", drawing.gutter + low, high - low, inkwell.plain(palette.accent, bold=True))
     return line.runs()
 
 
-def round_step(least: float) -> int:
+def round_step(minimum: float) -> int:
     """The smallest number that is 1, 2 or 5 times a power of ten and at least this large."""
-    power: int = 10 ** int(np.log10(max(least, 1)))
-    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= least)
+    power: int = 10 ** int(np.log10(max(minimum, 1)))
+    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= minimum)
 
 
 _MAY_SHARE: tuple[Family, ...] = ("frames", "host")
@@ -233,25 +242,25 @@ def rows(index: Index, room: int, share: bool = True) -> list[Row]:
         single = count - 2 * pairs
         lanes: list[tuple[int] | tuple[int, int]] = [(lane,) for lane in range(single)]
         lanes += [(lane, lane + 1) for lane in range(single, count, 2)]
-        laid[:0] = [Row(number, each, group.title if not k else "") for k, each in enumerate(lanes)]
+        laid[:0] = [Row(number, row_lanes, group.title if not k else "") for k, row_lanes in enumerate(lanes)]
     return laid
 
 
-def heights(wanted: Sequence[int], room: int) -> list[int]:
+def heights(lane_counts: Sequence[int], room: int) -> list[int]:
     """How many rows each variant gets: as many as it wants, or an equal part of what is left."""
-    given = [0] * len(wanted)
-    for number, _ in sorted(enumerate(wanted), key=lambda each: each[1]):
-        waiting = sum(1 for each in given if not each)
-        given[number] = max(min(wanted[number], room // waiting), 1)
-        room -= given[number]
-    return given
+    row_counts = [0] * len(lane_counts)
+    for number, _ in sorted(enumerate(lane_counts), key=lambda numbered: numbered[1]):
+        waiting = sum(1 for height in row_counts if not height)
+        row_counts[number] = max(min(lane_counts[number], room // waiting), 1)
+        room -= row_counts[number]
+    return row_counts
 
 
 _HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
 _PATTERNS = np.array([*(category.pattern for category in CATEGORIES), " "])  # the last is that of NONE
 _LITTLE = "·"  # in place of a pattern, if less than an eighth is covered
 _STEP = "│"
-_ON, _BESIDE = 4, 5  # cells that a name needs, on an event or beside it
+_NAME_ON, _NAME_BESIDE = 4, 5  # cells that a name needs, on an event or beside it
 _READABLE = 5  # cells of a name that is cut, at least
 _SHORT = 3  # columns of a stretch that has its name beside it, at most
 
@@ -274,18 +283,18 @@ class LanePainter:
         shades = _shades(columns)
         inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[shades])
         line = Line(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
-        named = self._write_on(line, np.where(height == 8, columns.filling, NONE), shades, group, lane)
+        is_named = self._write_on(line, np.where(height == 8, columns.filling, NONE), shades, group, lane)
         if self.index.groups[group].family == "wall":
-            self._write_kinds(line, columns, height == 8, named)
-        self._write_beside(line, columns, named, group, lane)
+            self._write_kinds(line, columns, height == 8, is_named)
+        self._write_beside(line, columns, is_named, group, lane)
         return line
 
     def two_lanes(self, group: int, upper: int, lower: int) -> Line:
         """Draw two lanes, one above the other, on one line."""
         lanes = self.index.groups[group].lanes
-        above, below = (_strengths(lanes[lane].columns(self.edges)) for lane in (upper, lower))
-        empty = (above == NONE) & (below == NONE)
-        inks = np.where(empty, self.inkwell.blank, self.inkwell.halves(above, below))
+        upper_shades, lower_shades = (_strengths(lanes[lane].columns(self.edges)) for lane in (upper, lower))
+        empty = (upper_shades == NONE) & (lower_shades == NONE)
+        inks = np.where(empty, self.inkwell.blank, self.inkwell.halves(upper_shades, lower_shades))
         chars = np.where(empty, np.where(self.begins, _STEP, " "), "▀")
         return Line(chars.tolist(), inks, self.inkwell)
 
@@ -295,41 +304,48 @@ class LanePainter:
     def _write_on(self, line: Line, events: Ints, shades: Ints, group: int, lane: int) -> Bools:
         """Write names on the events that fill enough columns. Returns the columns of these events."""
         bounds = runs(events)
-        named = np.zeros(len(events), bool)
-        for run in np.flatnonzero(np.diff(bounds) >= _ON).tolist():
-            first, beyond, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
+        is_named = np.zeros(len(events), bool)
+        for run in np.flatnonzero(np.diff(bounds) >= _NAME_ON).tolist():
+            first, stop, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
             if event == NONE:
                 continue
             ink = int(self.inkwell.on_solid[shades[first]])
             if not self.inkwell.palette.patterns:
-                line.write(" " * (beyond - first), first, beyond - first, ink)
+                line.write(" " * (stop - first), first, stop - first, ink)
             texts = labels(self.index, self.index.groups[group], lane, event)
-            line.write(_readable(texts, beyond - first - 2), first + 1, beyond - first - 2, ink)
-            named[first:beyond] = True
-        return named
+            line.write(_readable(texts, stop - first - 2), first + 1, stop - first - 2, ink)
+            is_named[first:stop] = True
+        return is_named
 
-    def _write_kinds(self, line: Line, columns: Columns, full: Bools, named: Bools) -> None:
+    def _write_kinds(self, line: Line, columns: Columns, full: Bools, is_named: Bools) -> None:
         """Write their kind on many short stretches of one kind."""
-        categories = np.where(full & ~named, columns.category, NONE)
+        categories = np.where(full & ~is_named, columns.category, NONE)
         bounds = runs(categories)
-        for run in np.flatnonzero(np.diff(bounds) >= _ON).tolist():
-            first, beyond, category = int(bounds[run]), int(bounds[run + 1]), int(categories[bounds[run]])
+        for run in np.flatnonzero(np.diff(bounds) >= _NAME_ON).tolist():
+            first, stop, category = int(bounds[run]), int(bounds[run + 1]), int(categories[bounds[run]])
             text = CATEGORIES[category].label
-            if category != NONE and len(text) + 2 <= beyond - first:
+            if category != NONE and len(text) + 2 <= stop - first:
                 ink = int(self.inkwell.on_solid[category * 2])
-                line.write(f" {text} ", first + (beyond - first - len(text) - 2) // 2, len(text) + 2, ink)
+                line.write(f" {text} ", first + (stop - first - len(text) - 2) // 2, len(text) + 2, ink)
 
-    def _write_beside(self, line: Line, columns: Columns, named: Bools, group: int, lane: int) -> None:
+    def _write_beside(self, line: Line, columns: Columns, is_named: Bools, group: int, lane: int) -> None:
         """Write the names of short events that nothing follows; among neighbours, only that of the longest."""
         bounds = runs((columns.category == NONE).astype(np.int8))
         low, middle, high = bounds[:-2], bounds[1:-1], bounds[2:]  # adjacent stretches, from edge to edge
-        chosen = (columns.category[low] != NONE) & (middle - low <= _SHORT) & (high - middle >= _BESIDE) & ~named[low]
-        if not chosen.any():
+        is_labelled = (
+            (columns.category[low] != NONE)
+            & (middle - low <= _SHORT)
+            & (high - middle >= _NAME_BESIDE)
+            & ~is_named[low]
+        )
+        if not is_labelled.any():
             return
-        events = columns.event(low[chosen], middle[chosen])
-        for event, first, beyond in zip(events.tolist(), middle[chosen].tolist(), high[chosen].tolist(), strict=True):
+        events = columns.event(low[is_labelled], middle[is_labelled])
+        for event, first, stop in zip(
+            events.tolist(), middle[is_labelled].tolist(), high[is_labelled].tolist(), strict=True
+        ):
             texts = labels(self.index, self.index.groups[group], lane, event)
-            line.write(_readable(texts, beyond - first - 1), first, beyond - first - 1, self.inkwell.beside)
+            line.write(_readable(texts, stop - first - 1), first, stop - first - 1, self.inkwell.beside)
 
 
 def _readable(texts: Sequence[str], room: int) -> str:

@@ -19,20 +19,20 @@ class Slice:
     position: int
 
 
-def lane_of(index: Index, chosen: Slice) -> Lane:
+def lane_of(index: Index, selection: Slice) -> Lane:
     """The lane on which the stretch is."""
-    return index.groups[chosen.group].lanes[chosen.lane]
+    return index.groups[selection.group].lanes[selection.lane]
 
 
-def bounds(index: Index, chosen: Slice) -> tuple[int, int]:
+def bounds(index: Index, selection: Slice) -> tuple[int, int]:
     """The start and end of the stretch, in ns on the trace's clock."""
-    lane = lane_of(index, chosen)
-    return int(lane.start[chosen.position]), int(lane.end[chosen.position])
+    lane = lane_of(index, selection)
+    return int(lane.start[selection.position]), int(lane.end[selection.position])
 
 
-def event(index: Index, chosen: Slice) -> int:
+def event(index: Index, selection: Slice) -> int:
     """The row of the stretch in the events table; −1 if it is no event."""
-    return int(lane_of(index, chosen).row[chosen.position])
+    return int(lane_of(index, selection).row[selection.position])
 
 
 def find(index: Index, row: int) -> Slice | None:
@@ -48,25 +48,25 @@ def find(index: Index, row: int) -> Slice | None:
     return None
 
 
-def alike(index: Index, chosen: Slice) -> Ints:
+def alike(index: Index, selection: Slice) -> Ints:
     """The rows of all events of the same name on lanes of the same kind; empty if the stretch is no event."""
-    row = event(index, chosen)
-    if row < 0 or index.groups[chosen.group].family == "wall":
+    row = event(index, selection)
+    if row < 0 or index.groups[selection.group].family == "wall":
         return np.zeros(0, np.int64)
     names, lanes = index.profile.trace.name_codes, index.kinds.lanes
     return np.flatnonzero((names == names[row]) & (lanes == lanes[row]))
 
 
-def next_alike(index: Index, chosen: Slice, way: int) -> Slice | None:
+def next_alike(index: Index, selection: Slice, way: int) -> Slice | None:
     """The next or previous event of the same name; for a bucket or a gap, the next such stretch of the lane."""
-    rows = alike(index, chosen)
+    rows = alike(index, selection)
     if len(rows):
-        position = int(np.searchsorted(rows, event(index, chosen))) + way
+        position = int(np.searchsorted(rows, event(index, selection))) + way
         return find(index, int(rows[position])) if 0 <= position < len(rows) else None
-    lane = lane_of(index, chosen)
-    positions = np.flatnonzero(lane.category == lane.category[chosen.position])
-    position = int(np.searchsorted(positions, chosen.position)) + way
-    return Slice(chosen.group, chosen.lane, int(positions[position])) if 0 <= position < len(positions) else None
+    lane = lane_of(index, selection)
+    positions = np.flatnonzero(lane.category == lane.category[selection.position])
+    position = int(np.searchsorted(positions, selection.position)) + way
+    return Slice(selection.group, selection.lane, int(positions[position])) if 0 <= position < len(positions) else None
 
 
 def matching(index: Index, pattern: str) -> Ints:
@@ -77,27 +77,29 @@ def matching(index: Index, pattern: str) -> Ints:
     return rows
 
 
-def beside(index: Index, chosen: Slice, way: int) -> Slice | None:
+def beside(index: Index, selection: Slice, way: int) -> Slice | None:
     """The next or previous stretch of the same lane."""
-    position = chosen.position + way
-    inside = 0 <= position < len(lane_of(index, chosen))
-    return Slice(chosen.group, chosen.lane, position) if inside else None
+    position = selection.position + way
+    is_on_lane = 0 <= position < len(lane_of(index, selection))
+    return Slice(selection.group, selection.lane, position) if is_on_lane else None
 
 
 def nearest(index: Index, group: int, lane: int, moment: int) -> Slice | None:
     """The stretch of a lane that covers a moment, or else the nearest one; None on an empty lane."""
     row = index.groups[group].lanes[lane]
     position = int(np.searchsorted(row.start, moment, side="right")) - 1
-    near = [each for each in (position, position + 1) if 0 <= each < len(row)]
-    if not near:
+    neighbours = [neighbour for neighbour in (position, position + 1) if 0 <= neighbour < len(row)]
+    if not neighbours:
         return None
-    distance = [max(int(row.start[each]) - moment, moment - int(row.end[each]), 0) for each in near]
-    return Slice(group, lane, near[int(np.argmin(distance))])
+    distance = [
+        max(int(row.start[neighbour]) - moment, moment - int(row.end[neighbour]), 0) for neighbour in neighbours
+    ]
+    return Slice(group, lane, neighbours[int(np.argmin(distance))])
 
 
-def next_gap(index: Index, moment: int, way: int, least: int) -> Slice | None:
+def next_gap(index: Index, moment: int, way: int, least_ns: int) -> Slice | None:
     """The first gap of the GPU after a moment, or the last before it, that lasts at least `least` ns."""
-    return _next_on(index, "idle", moment, way, lambda lane: lane.end - lane.start >= least)
+    return _next_on(index, "idle", moment, way, lambda lane: lane.end - lane.start >= least_ns)
 
 
 def longest_gap(index: Index, low: int, high: int) -> Slice | None:
@@ -111,16 +113,16 @@ def longest_gap(index: Index, low: int, high: int) -> Slice | None:
     return None
 
 
-def next_compile(index: Index, moment: int, way: int, least: int) -> Slice | None:
+def next_compile(index: Index, moment: int, way: int, least_ns: int) -> Slice | None:
     """The first compilation after a moment, or the last before it; of nested ones, the outermost."""
     return _next_on(index, "compile", moment, way, lambda lane: np.ones(len(lane), bool))
 
 
-def next_sync(index: Index, moment: int, way: int, least: int) -> Slice | None:
+def next_sync(index: Index, moment: int, way: int, least_ns: int) -> Slice | None:
     """The first sync call after a moment, or the last before it."""
     rows = np.flatnonzero((index.kinds.category == CATEGORY["sync"]) & (index.kinds.lanes == HOST))
-    at = _beyond(index.profile.trace.ts_ns[rows], moment, way)
-    return find(index, int(rows[at])) if at != NONE else None
+    position = _next_position(index.profile.trace.ts_ns[rows], moment, way)
+    return find(index, int(rows[position])) if position != NONE else None
 
 
 Jump = Callable[[Index, int, int, int], Slice | None]
@@ -132,18 +134,18 @@ def _next_on(
     family: Family,
     moment: int,
     way: int,
-    wanted: Callable[[Lane], "np.ndarray[tuple[int], np.dtype[np.bool_]]"],
+    matches: Callable[[Lane], "np.ndarray[tuple[int], np.dtype[np.bool_]]"],
 ) -> Slice | None:
     for number, group in enumerate(index.groups):
         if group.family == family:
             lane = group.lanes[0]
-            positions = np.flatnonzero(wanted(lane))
-            at = _beyond(lane.start[positions], moment, way)
-            return Slice(number, 0, int(positions[at])) if at != NONE else None
+            positions = np.flatnonzero(matches(lane))
+            position = _next_position(lane.start[positions], moment, way)
+            return Slice(number, 0, int(positions[position])) if position != NONE else None
     return None
 
 
-def _beyond(starts: Ints, moment: int, way: int) -> int:
+def _next_position(starts: Ints, moment: int, way: int) -> int:
     """The position of the first start after a moment, or of the last before it; NONE if there is none."""
     position = int(np.searchsorted(starts, moment, side="right" if way > 0 else "left"))
     position -= way < 0

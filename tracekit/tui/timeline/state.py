@@ -25,14 +25,14 @@ from tracekit.tui.timeline.view import View
 from tracekit.units import duration
 
 FIRST_LANE = Slice(0, 0, NONE)
-_SEEN = 40  # a stretch narrower than this fraction of the width is hard to see
+_VISIBLE_FRACTION = 40  # a stretch narrower than this fraction of the width is hard to see
 _LEAST_GAP = 0.005  # of the time on the screen: shorter gaps are skipped
 _FURTHER = {1: "further", -1: "earlier"}
 
 
 @dataclass(frozen=True)
 class State:
-    """A view, the lane with the cursor, and the selected stretch: `chosen.position` is NONE if nothing is selected.
+    """A view, the lane with the cursor, and the selected stretch: `selection.position` is NONE if nothing is selected.
 
     `range` lies between two offsets of the view; while it is `extended`, it reaches from its start to the selection.
     `note` is shown once; `pattern` are the words by which events were searched.
@@ -40,12 +40,14 @@ class State:
 
     view: View
     variant: int = 0
-    chosen: Slice = FIRST_LANE
+    selection: Slice = FIRST_LANE
     range: tuple[int, int] | None = None
     extended: tuple[int, int] | None = None
     note: str = ""
     pattern: str = ""
-    found: Mapping[int, Ints] = field(default_factory=dict, compare=False)  # by variant, the rows that the pattern fits
+    matches: Mapping[int, Ints] = field(
+        default_factory=dict, compare=False
+    )  # by variant, the rows that the pattern fits
 
     @property
     def index(self) -> Index:
@@ -55,12 +57,12 @@ class State:
     @property
     def is_selected(self) -> bool:
         """Whether a stretch is selected."""
-        return self.chosen.position != NONE
+        return self.selection.position != NONE
 
     @property
     def stretch(self) -> tuple[int, int]:
         """The selected stretch, or else the time on the screen, in ns on the variant's clock."""
-        return bounds(self.index, self.chosen) if self.is_selected else self.view.window(self.variant)
+        return bounds(self.index, self.selection) if self.is_selected else self.view.window(self.variant)
 
     @property
     def moment(self) -> int:
@@ -73,17 +75,17 @@ class State:
     def seen(self, view: View) -> "State":
         """The same selection in another view; the cursor goes to a variant that has the step."""
         variant = self.variant if view.has_step(self.variant) else view.lead
-        chosen = self.chosen if variant == self.variant else FIRST_LANE
-        return replace(self, view=view, variant=variant, chosen=chosen, note="")
+        selection = self.selection if variant == self.variant else FIRST_LANE
+        return replace(self, view=view, variant=variant, selection=selection, note="")
 
-    def selected(self, variant: int, chosen: Slice | None, otherwise: str = "") -> "State":
+    def selected(self, variant: int, selection: Slice | None, otherwise: str = "") -> "State":
         """Select another stretch and bring it onto the screen; if there is none, say so."""
-        if chosen is None:
+        if selection is None:
             return replace(self, note=otherwise)
-        start, end = bounds(self.view.variants[variant], chosen)
+        start, end = bounds(self.view.variants[variant], selection)
         low, high = self.view.window(variant)
         state = self if low <= start < high else self.to_moment(variant, start)
-        return replace(state, view=state.view.showing(variant, start, end)).pointed(variant, chosen)
+        return replace(state, view=state.view.showing(variant, start, end)).pointed(variant, selection)
 
     def _reached(self) -> tuple[int, int] | None:
         if self.extended is None:
@@ -96,11 +98,11 @@ class State:
         """Move by a share of what is on the screen."""
         return self.seen(self.view.panned(share))
 
-    def zoom(self, factor: float, at: float | None = None) -> "State":
+    def zoom(self, factor: float, anchor_share: float | None = None) -> "State":
         """Zoom by a factor around a point of the width, or around the selection if no point is given."""
-        if at is None:
-            at = (self.view.offset(self.variant, self.moment) - self.view.low) / self.view.span
-        return self.seen(self.view.zoomed(factor, at))
+        if anchor_share is None:
+            anchor_share = (self.view.offset(self.variant, self.moment) - self.view.low) / self.view.span
+        return self.seen(self.view.zoomed(factor, anchor_share))
 
     def step(self, way: int) -> "State":
         """Show the same part of the next or the previous step."""
@@ -115,13 +117,13 @@ class State:
             (variant, group, lane)
             for variant, index in enumerate(self.view.variants)
             if self.view.has_step(variant)
-            for group, each in enumerate(index.groups)
-            for lane in range(len(each.lanes))
+            for group, lane_group in enumerate(index.groups)
+            for lane in range(len(lane_group.lanes))
         ]
-        at = lanes.index((self.variant, self.chosen.group, self.chosen.lane)) + way
-        if not 0 <= at < len(lanes):
+        position = lanes.index((self.variant, self.selection.group, self.selection.lane)) + way
+        if not 0 <= position < len(lanes):
             return self
-        variant, group, lane = lanes[at]
+        variant, group, lane = lanes[position]
         offset = self.view.offset(self.variant, self.moment)
         low, high = self.view.window(variant)
         moment = low + (high - low) * (offset - self.view.low) // self.view.span
@@ -131,78 +133,80 @@ class State:
         """Go to a lane, with nothing selected."""
         if not self.view.has_step(variant):
             return self
-        return replace(self, variant=variant, chosen=Slice(group, lane, NONE), note="")
+        return replace(self, variant=variant, selection=Slice(group, lane, NONE), note="")
 
-    def pointed(self, variant: int, chosen: Slice) -> "State":
+    def pointed(self, variant: int, selection: Slice) -> "State":
         """Select a stretch that is on the screen."""
-        state = replace(self, variant=variant, chosen=chosen, note="")
+        state = replace(self, variant=variant, selection=selection, note="")
         return replace(state, range=state._reached())
 
     def at(self, variant: int, group: int, lane: int, moment: int) -> "State":
         """Go to a lane, and select the stretch at or nearest to a moment if it is on the screen."""
-        chosen = nearest(self.view.variants[variant], group, lane, moment)
+        selection = nearest(self.view.variants[variant], group, lane, moment)
         low, high = self.view.window(variant)
-        if chosen is not None:
-            start, end = bounds(self.view.variants[variant], chosen)
+        if selection is not None:
+            start, end = bounds(self.view.variants[variant], selection)
             if start < high and end >= low:
-                return self.pointed(variant, chosen)
+                return self.pointed(variant, selection)
         return self.lane_at(variant, group, lane)
 
     def beside(self, way: int) -> "State":
         """Select the next stretch of the lane, or if nothing is selected the one in the middle of the screen."""
         if not self.is_selected:
-            return self.at(self.variant, self.chosen.group, self.chosen.lane, self.moment)
-        return self.selected(self.variant, beside(self.index, self.chosen, way), "the lane ends here")
+            return self.at(self.variant, self.selection.group, self.selection.lane, self.moment)
+        return self.selected(self.variant, beside(self.index, self.selection, way), "the lane ends here")
 
     def alike(self, way: int) -> "State":
         """Select the next or the previous event of the same name."""
         if not self.is_selected:
             return replace(self, note="select an event first: ↑ ↓, or a click")
-        following = next_alike(self.index, self.chosen, way)
+        following = next_alike(self.index, self.selection, way)
         return self.selected(self.variant, following, f"no {_FURTHER[way]} instance")
 
     def sought(self, pattern: str) -> "State":
         """Select the first event from the moment on the screen on whose name contains every word of the pattern."""
-        found = {number: matching(each, pattern) for number, each in enumerate(self.view.variants)} if pattern else {}
-        state = replace(self, pattern=pattern, found=found, note="")
-        with_any = [number for number in (self.variant, *found) if len(found.get(number, ()))]
+        matches = (
+            {number: matching(index, pattern) for number, index in enumerate(self.view.variants)} if pattern else {}
+        )
+        state = replace(self, pattern=pattern, matches=matches, note="")
+        with_any = [number for number in (self.variant, *matches) if len(matches.get(number, ()))]
         if not with_any:
             return replace(state, note=f"no event is called “{pattern}”" if pattern else "")
         if with_any[0] != self.variant:
-            state = replace(state, variant=with_any[0], chosen=FIRST_LANE)
+            state = replace(state, variant=with_any[0], selection=FIRST_LANE)
         return state._matched(state.moment if state.is_selected else state.view.window(state.variant)[0], 1)
 
     def match(self, way: int) -> "State":
         """Select the next or the previous event that was searched for; after the last one, the first."""
         start = self.stretch[0] if self.is_selected else self.moment
-        return self._matched(start, way, besides=event(self.index, self.chosen) if self.is_selected else NONE)
+        return self._matched(start, way, besides=event(self.index, self.selection) if self.is_selected else NONE)
 
     def _matched(self, moment: int, way: int, besides: int = NONE) -> "State":
         """The first match from a moment on, or after an event of that moment; Python frames that span the screen are
         skipped, as they say nothing about what is on it.
         """
-        trace, rows = self.index.profile.trace, self.found.get(self.variant, np.zeros(0, np.int64))
+        trace, rows = self.index.profile.trace, self.matches.get(self.variant, np.zeros(0, np.int64))
         low, high = self.view.window(self.variant)
         spanning = (self.index.kinds.lanes[rows] == FRAMES) & (trace.ts_ns[rows] <= low)
         rows = rows[~(spanning & (trace.ts_ns[rows] + trace.dur_ns[rows] >= high))]
         if not len(rows):
             return replace(self, note=f"no event is called “{self.pattern}”")
         if besides in rows:
-            at = int(np.flatnonzero(rows == besides)[0]) + way
+            position = int(np.flatnonzero(rows == besides)[0]) + way
         else:
-            at = int(np.searchsorted(trace.ts_ns[rows], moment)) - (way < 0)
-        row = int(rows[at % len(rows)])
-        chosen = find(self.index, row)
-        return self.to_moment(self.variant, int(trace.ts_ns[row])).selected(self.variant, chosen).nearer()
+            position = int(np.searchsorted(trace.ts_ns[rows], moment)) - (way < 0)
+        row = int(rows[position % len(rows)])
+        selection = find(self.index, row)
+        return self.to_moment(self.variant, int(trace.ts_ns[row])).selected(self.variant, selection).nearer()
 
     @property
     def place(self) -> str:
         """Which of the events that were searched for is selected, and of how many."""
-        rows = self.found.get(self.variant, ())
+        rows = self.matches.get(self.variant, ())
         if not self.pattern or not self.is_selected:
             return ""
-        at = np.flatnonzero(rows == event(self.index, self.chosen)) + 1
-        number = f"{int(at[0]):,} of " if len(at) else ""
+        positions = np.flatnonzero(rows == event(self.index, self.selection)) + 1
+        number = f"{int(positions[0]):,} of " if len(positions) else ""
         return f"{number}{len(rows):,} “{self.pattern}”"
 
     def jump(self, way: int, kind: str) -> "State":
@@ -211,28 +215,28 @@ class State:
         moment = self.stretch[0] if self.is_selected else self.view.begin(self.variant) - 1
         if not low <= moment < high:
             moment = low - 1 if way > 0 else high
-        least = max(round((high - low) * _LEAST_GAP), 1)
-        following = JUMPS[kind](self.index, moment, way, least)
-        what = f"{kind} of {duration(least)} or more" if kind == "gap" else kind
-        return self.selected(self.variant, following, f"no {_FURTHER[way]} {what}")
+        least_ns = max(round((high - low) * _LEAST_GAP), 1)
+        following = JUMPS[kind](self.index, moment, way, least_ns)
+        description = f"{kind} of {duration(least_ns)} or more" if kind == "gap" else kind
+        return self.selected(self.variant, following, f"no {_FURTHER[way]} {description}")
 
     def to_event(self, variant: int, row: int) -> "State":
         """Select an event, and show the step that contains it."""
-        chosen = find(self.view.variants[variant], row)
-        if chosen is None:
+        selection = find(self.view.variants[variant], row)
+        if selection is None:
             return replace(self, note="this event is on no lane")
-        start = bounds(self.view.variants[variant], chosen)[0]
-        return self.to_moment(variant, start).selected(variant, chosen).nearer()
+        start = bounds(self.view.variants[variant], selection)[0]
+        return self.to_moment(variant, start).selected(variant, selection).nearer()
 
     def to_gap(self, variant: int, moment: int) -> "State":
         """Select the gap of the GPU that contains a moment, or else the piece of the step that does."""
         index = self.view.variants[variant]
         for family in ("idle", "wall"):
             for number, group in enumerate(index.groups):
-                if group.family == family and (chosen := nearest(index, number, 0, moment)) is not None:
-                    start, end = bounds(index, chosen)
+                if group.family == family and (selection := nearest(index, number, 0, moment)) is not None:
+                    start, end = bounds(index, selection)
                     if start <= moment < end:
-                        return self.to_moment(variant, moment).selected(variant, chosen).nearer()
+                        return self.to_moment(variant, moment).selected(variant, selection).nearer()
         return self.to_moment(variant, moment)
 
     def longest_gap(self) -> "State":
@@ -257,9 +261,9 @@ class State:
         """Zoom in as far as needed for the selection to be more than a line."""
         start, end = self.stretch
         wide = self.view.offset(self.variant, end) - self.view.offset(self.variant, start)
-        if wide * _SEEN >= self.view.span:
+        if wide * _VISIBLE_FRACTION >= self.view.span:
             return self
-        return self.seen(self.view.near(self.variant, start, end).zoomed(2 / _SEEN))
+        return self.seen(self.view.near(self.variant, start, end).zoomed(2 / _VISIBLE_FRACTION))
 
     def near(self) -> "State":
         """Zoom so that the range fills the screen, or else the selection half of it."""
@@ -270,8 +274,8 @@ class State:
     def fit(self) -> "State":
         """Show the whole step, or the whole recording if the step is on the screen already."""
         fitted = self.view.fitted()
-        same = (fitted.low, fitted.high) == (self.view.low, self.view.high)
-        return self.seen(fitted.everything() if same else fitted)
+        is_fitted = (fitted.low, fitted.high) == (self.view.low, self.view.high)
+        return self.seen(fitted.everything() if is_fitted else fitted)
 
     def ranged(self) -> "State":
         """Begin a range at the selection, or end the range that has begun."""
@@ -286,7 +290,7 @@ class State:
         """Drop the range, or the selection and the search if there is no range."""
         if self.range is not None:
             return replace(self, range=None, extended=None, note="")
-        return replace(self, chosen=replace(self.chosen, position=NONE), note="", pattern="", found={})
+        return replace(self, selection=replace(self.selection, position=NONE), note="", pattern="", matches={})
 
     def toggled_lock(self) -> "State":
         """Lock the variants by share of the step instead of by time, or vice versa."""

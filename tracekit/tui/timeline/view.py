@@ -70,14 +70,14 @@ class View:
         return offset * self.length(self.lead) // self.length(variant)
 
     @cached_property
-    def _shown(self) -> list[int]:
+    def _variants_with_step(self) -> list[int]:
         return [variant for variant in range(len(self.variants)) if self.has_step(variant)]
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
         """The time from the first event of any variant to the end of the last, as offsets."""
-        low = min(self.offset(variant, self.variants[variant].low) for variant in self._shown)
-        high = max(self.offset(variant, self.variants[variant].high) for variant in self._shown)
+        low = min(self.offset(variant, self.variants[variant].low) for variant in self._variants_with_step)
+        high = max(self.offset(variant, self.variants[variant].high) for variant in self._variants_with_step)
         return low, max(high, low + LEAST)
 
     def to(self, low: int, high: int) -> "View":
@@ -98,23 +98,25 @@ class View:
         step = max(int(np.searchsorted(lows, middle, side="right")) - 1, 0)
         if step == self.step or self.span > 2 * self.length(self.lead):
             return self
-        by = int(lows[step]) - begin
-        return replace(self, step=step, low=self.low - by, high=self.high - by)
+        shift_ns = int(lows[step]) - begin
+        return replace(self, step=step, low=self.low - shift_ns, high=self.high - shift_ns)
 
     def panned(self, share: float) -> "View":
         """Moved by a share of what is on the screen; to the left if it is negative."""
-        by = round(self.span * share)
-        return self.to(self.low + by, self.high + by).anchored()
+        shift_ns = round(self.span * share)
+        return self.to(self.low + shift_ns, self.high + shift_ns).anchored()
 
-    def zoomed(self, factor: float, at: float = 0.5) -> "View":
-        """Zoomed by a factor; what is at the point `at` of the width stays there."""
+    def zoomed(self, factor: float, anchor_share: float = 0.5) -> "View":
+        """Zoomed by a factor; what is at the point `anchor_share` of the width stays there."""
         span = max(round(self.span / factor), LEAST)
-        low = self.low + round((self.span - span) * at)
+        low = self.low + round((self.span - span) * anchor_share)
         return self.to(low, low + span)
 
     def fitted(self) -> "View":
         """The whole step, as long as it takes in the slowest variant."""
-        ends = (self.offset(variant, self.begin(variant) + self.length(variant)) for variant in self._shown)
+        ends = (
+            self.offset(variant, self.begin(variant) + self.length(variant)) for variant in self._variants_with_step
+        )
         length = max(ends)
         margin = int(length * _MARGIN)
         return self.to(-margin, length + margin)
@@ -125,8 +127,8 @@ class View:
 
     def at_step(self, step: int) -> "View":
         """The same offsets of another step, or of the nearest that exists. A variant that has the step leads."""
-        most = max(len(index.step_bounds[0]) for index in self.variants)
-        step = min(max(step, 0), most - 1)
+        step_count = max(len(index.step_bounds[0]) for index in self.variants)
+        step = min(max(step, 0), step_count - 1)
         having = [variant for variant, index in enumerate(self.variants) if step < len(index.step_bounds[0])]
         view = replace(self, step=step, lead=self.lead if self.lead in having else having[0])
         return view.to(view.low, view.high)
@@ -149,5 +151,5 @@ class View:
     def near(self, variant: int, start: int, end: int) -> "View":
         """Zoomed so that a stretch of a variant takes half the width."""
         low, high = self.offset(variant, start), self.offset(variant, end)
-        around = max((high - low) // 2, 1)
-        return self.to(low - around, high + around)
+        margin = max((high - low) // 2, 1)
+        return self.to(low - margin, high + margin)

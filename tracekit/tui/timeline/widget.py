@@ -112,18 +112,21 @@ class Timeline(Widget, can_focus=True):
         self._redraw()
         if before is None or before.is_selected != state.is_selected:
             self.refresh_bindings()
-        known = before is not None and (before.variant, before.chosen) == (state.variant, state.chosen)
-        if state.is_selected and not known:
+        is_same_selection = before is not None and (before.variant, before.selection) == (
+            state.variant,
+            state.selection,
+        )
+        if state.is_selected and not is_same_selection:
             self._tell(state)
         if before is not None and before.is_selected and not state.is_selected:
             self.post_message(Cleared())
         if before is not None and before.extended is not None and state.extended is None and state.range is not None:
-            start, end = (state.view.moment(state.variant, at) for at in state.range)
+            start, end = (state.view.moment(state.variant, offset) for offset in state.range)
             self.post_message(RangeChosen(Stretch(state.index.profile.name, start, end)))
 
     def _tell(self, state: State, entered: bool = False) -> None:
-        category = CATEGORIES[lane_of(state.index, state.chosen).category[state.chosen.position]].key
-        row = event(state.index, state.chosen)
+        category = CATEGORIES[lane_of(state.index, state.selection).category[state.selection.position]].key
+        row = event(state.index, state.selection)
         self.post_message(Chosen(Stretch(state.index.profile.name, *state.stretch), row, category, entered))
 
     def _redraw(self) -> None:
@@ -169,10 +172,10 @@ class Timeline(Widget, can_focus=True):
         if self.state is not None:
             self._become(self.state.sought(pattern))
 
-    def action_move(self, name: str, by: float) -> None:
+    def action_move(self, name: str, amount: float) -> None:
         """Make one of the `MOVES`."""
         if self.state is not None:
-            self._become(MOVES[name](self.state, by))
+            self._become(MOVES[name](self.state, amount))
 
     def action_act(self, name: str) -> None:
         """Do one of the `ACTS`."""
@@ -192,7 +195,7 @@ class Timeline(Widget, can_focus=True):
     @property
     def _is_event(self) -> bool:
         """Whether the selection is an event: a gap, for example, is none."""
-        return self.state is not None and self.state.is_selected and event(self.state.index, self.state.chosen) >= 0
+        return self.state is not None and self.state.is_selected and event(self.state.index, self.state.selection) >= 0
 
     def action_enter(self) -> None:
         """Report that the user wants to see more of the selection."""
@@ -278,8 +281,8 @@ class Drag:
 
     def to(self, column: int, frame: Frame) -> "tuple[Drag, State]":
         """What is on the screen once the pointer is in this column."""
-        by = (self.column - column) / frame.drawing.columns
-        return replace(self, moved=self.moved or column != self.column), self.state.pan(by)
+        pan_share = (self.column - column) / frame.drawing.columns
+        return replace(self, moved=self.moved or column != self.column), self.state.pan(pan_share)
 
 
 def share(column: int, frame: Frame) -> float:
@@ -294,10 +297,10 @@ def clicked(state: State, frame: Frame, column: int, line: int) -> State:
         return state
     if spot.row is None:
         return state.lane_at(spot.variant, 0, 0)
-    at = column - frame.drawing.gutter
-    if not 0 <= at < frame.drawing.columns:
+    picture_column = column - frame.drawing.gutter
+    if not 0 <= picture_column < frame.drawing.columns:
         return state.lane_at(spot.variant, spot.row.group, spot.row.lanes[0])
-    edges = frame.drawing.edges(state.view.window(spot.variant))[at : at + 2]
+    edges = frame.drawing.edges(state.view.window(spot.variant))[picture_column : picture_column + 2]
     lanes = state.view.variants[spot.variant].groups[spot.row.group].lanes
     for lane in reversed(spot.row.lanes):
         columns = lanes[lane].columns(edges)
@@ -312,18 +315,18 @@ def rendered(state: State | None, remarks: Sequence[str], width: int, height: in
     """As many lines as the widget is high; without a state, only the remarks."""
     blank = Line.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
     drawing = Drawing(width, height - footer.height(height) - len(remarks), inkwell)
-    frame, below = Frame(drawing), []
+    frame, footer_lines = Frame(drawing), []
     if state is not None:
         names = short([index.profile.name for index in state.view.variants], drawing.gutter - 1)
         frame = draw(state, names, drawing)
-        below = footer.draw(state, width, height, inkwell)
+        footer_lines = footer.draw(state, width, height, inkwell)
     for remark in remarks:
         line = Line.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
         line.write(remark, 1, width - 2, inkwell.plain(inkwell.palette.foreground))
         frame.add(line.runs())
-    del frame.lines[max(height - len(below), 0) :]
-    while len(frame.lines) < height - len(below):
+    del frame.lines[max(height - len(footer_lines), 0) :]
+    while len(frame.lines) < height - len(footer_lines):
         frame.add(blank.runs())
-    for runs in below:
+    for runs in footer_lines:
         frame.add(runs)
     return frame

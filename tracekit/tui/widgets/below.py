@@ -17,7 +17,7 @@ from tracekit.tui.model.sheet import Sheet
 
 _DIM, _BOLD = Style(dim=True), Style(bold=True)
 _LONG = 40  # characters of a value that gets a line of its own
-_AROUND = 3  # lines of source above and below
+_CONTEXT_LINES = 3  # lines of source above and below
 LOW = 36  # lines of a screen: with fewer, this widget is small
 _PADDING = 1  # cells on either side
 _WIDE = 120  # cells that are enough for both side by side
@@ -32,7 +32,7 @@ class Below(Horizontal):
         super().__init__(id="below")
         self._code_at = code_at
         self._row: tuple[Sheet | None, int, Place | None, Size] | None = None
-        self._shown: object = None
+        self._drawn_content: object = None
 
     def compose(self) -> ComposeResult:
         """The row, with the source beside it."""
@@ -61,10 +61,10 @@ class Below(Horizontal):
 
     def _show(self, lines: list[Text], place: Place | None) -> None:
         code = self._code_at(place) if place is not None else None
-        shown = [*lines], place, id(code), self.size
-        if shown == self._shown:
+        content = [*lines], place, id(code), self.size
+        if content == self._drawn_content:
             return
-        self._shown = shown
+        self._drawn_content = content
         side_by_side = code is not None and self.app.size.width >= _WIDE and self.size.height > 4
         excerpt = self.query_one("#excerpt", Static)
         excerpt.display = side_by_side
@@ -102,9 +102,9 @@ def values(row: list[tuple[str, str]]) -> list[Text]:
 
 def around(code: Code, line: int, height: int) -> Text:
     """The lines of source around one, with their costs in the margin."""
-    first = max(min(line - 1 - _AROUND, len(code.sheet) - height), 0)
+    first = max(min(line - 1 - _CONTEXT_LINES, len(code.sheet) - height), 0)
     rows = code.sheet.cells(first, first + height)
-    costs = [k for k, each in enumerate(code.sheet.fields) if unit(each) == "ns"]
+    costs = [k for k, field in enumerate(code.sheet.fields) if unit(field) == "ns"]
     widths = [max(len(row[k]) for row in rows) for k in costs]
     text = Text(no_wrap=True, overflow="ellipsis")
     for number, row in enumerate(rows, first + 1):
@@ -112,9 +112,9 @@ def around(code: Code, line: int, height: int) -> Text:
             "".rjust(width) if row[k] == NOTHING else row[k].rjust(width)
             for k, width in zip(costs, widths, strict=True)
         )
-        here = number == line
-        text.append("▶" if here else " ").append(f"{margin} ", _BOLD if here else _DIM)
-        text.append(f"{number:>4} ", _DIM).append(f"{row[_text(code)]}\n", _BOLD if here else Style())
+        is_current = number == line
+        text.append("▶" if is_current else " ").append(f"{margin} ", _BOLD if is_current else _DIM)
+        text.append(f"{number:>4} ", _DIM).append(f"{row[_text(code)]}\n", _BOLD if is_current else Style())
     return text
 
 

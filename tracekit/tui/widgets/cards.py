@@ -15,7 +15,7 @@ from tracekit.tui.widgets.columns import GAP
 from tracekit.tui.widgets.grid import LEAST, Grid
 from tracekit.tui.widgets.scroll_bar import WIDTH, thumb
 
-_LEAST = 24  # cells for paragraphs, whatever the figures need
+_MIN_ROOM = 24  # cells for paragraphs, whatever the figures need
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|%|×|B|[KMG]i?B)\b|[%×])")
 _NAME = 4  # the part of the width that the last column of figures, which are names, gets at most
 
@@ -65,12 +65,12 @@ class Cards(Grid):
         if y == 0:
             head = Strip([Segment(laid.heading, styles.head)]).crop_extend(0, room, styles.row)
             return Strip.join([head, Strip.blank(WIDTH, styles.row)])
-        at = y - 1 + top
-        seen = y - 1 in thumb(self.size.height - 1, laid.height - 1, top)
-        bar = Strip([Segment("▐" if seen else " ", styles.row + styles.bar)], WIDTH)
-        if at >= len(laid.lines):
+        line_number = y - 1 + top
+        is_thumb = y - 1 in thumb(self.size.height - 1, laid.height - 1, top)
+        bar = Strip([Segment("▐" if is_thumb else " ", styles.row + styles.bar)], WIDTH)
+        if line_number >= len(laid.lines):
             return Strip.join([Strip.blank(room, styles.row), bar])
-        index, figures, text, is_title = laid.lines[at]
+        index, figures, text, is_title = laid.lines[line_number]
         base = styles.cursor if index == self.cursor and self.has_focus else styles.row
         bold = Style(bold=is_title)
         line = Strip([Segment(figures, base + bold), Segment(text, base + bold)]).crop_extend(0, room, base)
@@ -97,20 +97,20 @@ class Laid:
         ]
         if len(self._widths) > 2:
             self._widths[2] = min(self._widths[2], max(width // _NAME, 8))
-        self._left = 1 + sum(self._widths) + GAP * len(self._widths)
-        self._room = max(width - self._left, _LEAST)
+        self._margin = 1 + sum(self._widths) + GAP * len(self._widths)
+        self._room = max(width - self._margin, _MIN_ROOM)
 
     @cached_property
     def lines(self) -> list[tuple[int, str, str, bool]]:
         """Each line: the index of its card, its figures, its text, and whether that is the title."""
-        shown = [0] * len(self._cards)  # paragraphs of each card
-        used = sum(len(self._of(index, 0)) for index in range(len(shown)))
-        most = max((len(card.parts) for card in self._cards), default=0)
-        for parts, index in product(range(1, most + 1), range(len(shown))):
-            more = len(self._of(index, parts)) - len(self._of(index, shown[index]))
-            if shown[index] == parts - 1 and used + more < self.size.height:
-                shown[index], used = parts, used + more
-        return [line for index, parts in enumerate(shown) for line in self._of(index, parts)]
+        part_counts = [0] * len(self._cards)  # paragraphs of each card
+        line_count = sum(len(self._card_lines(index, 0)) for index in range(len(part_counts)))
+        most_parts = max((len(card.parts) for card in self._cards), default=0)
+        for parts, index in product(range(1, most_parts + 1), range(len(part_counts))):
+            extra_lines = len(self._card_lines(index, parts)) - len(self._card_lines(index, part_counts[index]))
+            if part_counts[index] == parts - 1 and line_count + extra_lines < self.size.height:
+                part_counts[index], line_count = parts, line_count + extra_lines
+        return [line for index, parts in enumerate(part_counts) for line in self._card_lines(index, parts)]
 
     @property
     def height(self) -> int:
@@ -134,17 +134,17 @@ class Laid:
 
     def span(self, index: int) -> tuple[int, int]:
         """The first line of a card, and how many it has."""
-        own = [at for at, line in enumerate(self.lines) if line[0] == index]
-        return (own[0], len(own)) if own else (0, 1)
+        numbers = [number for number, line in enumerate(self.lines) if line[0] == index]
+        return (numbers[0], len(numbers)) if numbers else (0, 1)
 
-    def _of(self, index: int, parts: int) -> list[tuple[int, str, str, bool]]:
+    def _card_lines(self, index: int, parts: int) -> list[tuple[int, str, str, bool]]:
         card = self._cards[index]
         title = self._wrapped(card.title)
         texts = [*title, *(line for part in card.parts[:parts] for line in self._wrapped(part))]
         figures = [self._row(line) for line in card.figures]
         count = max(len(texts), len(figures))
         texts += [""] * (count - len(texts))
-        figures += [" " * self._left] * (count - len(figures))
+        figures += [" " * self._margin] * (count - len(figures))
         return [(index, *pair, k < len(title)) for k, pair in enumerate(zip(figures, texts, strict=True))]
 
     def _row(self, cells: "tuple[str, ...] | list[str]") -> str:

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tracekit.sanitize import sanitize
 
 _TITLE = 16  # cells of a title
-_MORE = "…"
+_ELLIPSIS = "…"
 
 
 class Chips(Widget):
@@ -29,31 +29,31 @@ class Chips(Widget):
     def __init__(self) -> None:
         super().__init__(id="chips")
         self._panes: list[tuple[str, str]] = []  # name and title
-        self._here = ""
+        self._current = ""
 
-    def show(self, panes: list[tuple[str, str, str]], here: str) -> None:
+    def show(self, panes: list[tuple[str, str, str]], current: str) -> None:
         """Show these panes, each a key, a name and a title."""
-        before = self._panes, self._here
+        before = self._panes, self._current
         self._panes = [(name, f" {key} {sanitize(title, _TITLE)} ".replace("  ", " ")) for key, name, title in panes]
-        self._here = here
-        if before != (self._panes, self._here):
+        self._current = current
+        if before != (self._panes, self._current):
             self.refresh()
 
     @property
     def in_sight(self) -> list[tuple[str, str]]:
         """As many chips as fit, including that of the current pane."""
-        room = max(self.size.width - 2 * len(_MORE), 1)
-        at = next((k for k, (name, _) in enumerate(self._panes) if name == self._here), 0)
+        room = max(self.size.width - 2 * len(_ELLIPSIS), 1)
+        position = next((k for k, (name, _) in enumerate(self._panes) if name == self._current), 0)
         start = 0
-        while start < at and sum(len(text) for _, text in self._panes[start : at + 1]) > room:
+        while start < position and sum(len(text) for _, text in self._panes[start : position + 1]) > room:
             start += 1
-        shown: list[tuple[str, str]] = []
+        chips: list[tuple[str, str]] = []
         for pane in self._panes[start:]:
-            if sum(len(text) for _, text in shown) + len(pane[1]) > room:
+            if sum(len(text) for _, text in chips) + len(pane[1]) > room:
                 break
-            shown.append(pane)
-        before = [("", _MORE)] * (start > 0)
-        return [*before, *shown, *[("", _MORE)] * (start + len(shown) < len(self._panes))]
+            chips.append(pane)
+        before = [("", _ELLIPSIS)] * (start > 0)
+        return [*before, *chips, *[("", _ELLIPSIS)] * (start + len(chips) < len(self._panes))]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """One line."""
@@ -62,7 +62,7 @@ class Chips(Widget):
     def render_line(self, y: int) -> Strip:
         """The chips."""
         styles = {True: self._component("chips--here"), False: self._component("chips--other")}
-        segments = [Segment(text, styles[name == self._here and bool(name)]) for name, text in self.in_sight]
+        segments = [Segment(text, styles[name == self._current and bool(name)]) for name, text in self.in_sight]
         return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
 
     def _component(self, name: str) -> Style:
@@ -70,10 +70,10 @@ class Chips(Widget):
 
     def on_click(self, event: events.Click) -> None:
         """Go to the pane that was clicked."""
-        left = event.x
+        cell = event.x
         for name, text in self.in_sight:
-            if left < len(text):
+            if cell < len(text):
                 if name:
                     self.post_message(self.Picked(name))
                 return
-            left -= len(text)
+            cell -= len(text)

@@ -11,7 +11,7 @@ from tracekit.timeline.categories import readable_on
 from tracekit.tui.model.sheet import Sheet
 
 GAP = 2  # cells between columns
-_LEAST, _NAMED, _LEGIBLE, _MOST = 12, 28, 36, 60  # cells of a text; the first column is the name
+_MIN_TEXT, _MIN_NAME, _LEGIBLE, _MAX_TEXT = 12, 28, 36, 60  # cells of a text; the first column is the name
 _HEADS = (40, 28, 20, 14, 10)  # cells of a heading over numbers: the largest that fits is used
 
 
@@ -19,18 +19,18 @@ def column_widths(sheet: Sheet, room: int) -> list[int]:
     """Numbers get the width they need; headings and texts share what is left, and the longest are cut first."""
     numbers, values = sheet.numbers, sheet.widths
     texts = [k for k, number in enumerate(numbers) if not number]
-    least = {k: _LEAST if k else _NAMED for k in texts}
-    for floor, head in product((dict.fromkeys(texts, _LEGIBLE), least), _HEADS):
+    least_widths = {k: _MIN_TEXT if k else _MIN_NAME for k in texts}
+    for floor, head in product((dict.fromkeys(texts, _LEGIBLE), least_widths), _HEADS):
         titles = [len(title) + 1 for title in sheet.titles_within(head)]
         widths = [
-            max(value, min(title, head + 1)) if number else min(max(value, title), _MOST)
+            max(value, min(title, head + 1)) if number else min(max(value, title), _MAX_TEXT)
             for value, title, number in zip(values, titles, numbers, strict=True)
         ]
         if needed([min(width, floor.get(k, width)) for k, width in enumerate(widths)]) <= room:
             break
-    least = {k: min(widths[k], width) for k, width in least.items()}
-    while needed(widths) > room and (wide := [k for k in texts if widths[k] > least[k]]):
-        widths[max(wide, key=lambda k: widths[k] - least[k])] -= 1
+    least_widths = {k: min(widths[k], width) for k, width in least_widths.items()}
+    while needed(widths) > room and (wide := [k for k in texts if widths[k] > least_widths[k]]):
+        widths[max(wide, key=lambda k: widths[k] - least_widths[k])] -= 1
     for k in texts:  # what remains goes to the texts that are cut
         widths[k] += min(max(values[k] - widths[k], 0), max(room - needed(widths), 0))
     return widths
@@ -49,10 +49,10 @@ def cut_titles(sheet: Sheet, widths: list[int]) -> list[str]:
 def heading(sheet: Sheet, widths: list[int]) -> str:
     """The line above the rows, with an arrow after the title of the column by which they are sorted."""
     titles, text = cut_titles(sheet, [max(width - 1, 1) for width in widths]), ""
-    for title, width, each, number in zip(titles, widths, sheet.fields, sheet.numbers, strict=True):
-        arrow = {(each.name, True): "▼", (each.name, False): "▲"}.get(sheet.sort or ("", True), "")
-        shown = f"{sanitize(title, width - len(arrow))}{arrow}"
-        text += (shown.rjust(width) if number else shown.ljust(width)) + " " * GAP
+    for title, width, field, number in zip(titles, widths, sheet.fields, sheet.numbers, strict=True):
+        arrow = {(field.name, True): "▼", (field.name, False): "▲"}.get(sheet.sort or ("", True), "")
+        label = f"{sanitize(title, width - len(arrow))}{arrow}"
+        text += (label.rjust(width) if number else label.ljust(width)) + " " * GAP
     return text
 
 

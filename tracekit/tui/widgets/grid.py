@@ -40,8 +40,8 @@ class Styles:
     cursor: Style
     head: Style
     dim: Style
-    more: Style
-    less: Style
+    increase: Style
+    decrease: Style
     bar: Style
     code: Mapping[str, Style]  # by kind of part
 
@@ -50,7 +50,7 @@ class Styles:
 class Window:
     """The visible part of a table: its first cell, its first row, and the number of rows."""
 
-    left: int
+    first_cell: int
     top: int
     height: int
 
@@ -64,25 +64,25 @@ class TableLines:
         self._deltas = [field.name.startswith(DELTA) for field in sheet.fields]
         self._roles = [role(field) for field in sheet.fields]
 
-    def heading(self, left: int) -> Strip:
+    def heading(self, first_cell: int) -> Strip:
         """The titles, with a sign on each side that has more columns."""
         room, style = self.rows.room, self.styles.head
-        before, after = left > 0, left + room < self.rows.width
-        titles = Strip([Segment(self.rows.heading, style)]).crop_extend(left, left + room, self.styles.row)
-        signs = [Strip([Segment(sign * shown, style)]) for sign, shown in (("‹", before), ("›", after))]
+        before, after = first_cell > 0, first_cell + room < self.rows.width
+        titles = Strip([Segment(self.rows.heading, style)]).crop_extend(first_cell, first_cell + room, self.styles.row)
+        signs = [Strip([Segment(sign * has_more, style)]) for sign, has_more in (("‹", before), ("›", after))]
         return Strip.join([signs[0], titles.crop(before, room - after), signs[1], self._bar(False)])
 
     def row(self, number: int, window: Window, is_under_cursor: bool) -> Strip:
         """A row, or nothing below the last one, with the bar beside it."""
         base, room = self.styles.cursor if is_under_cursor else self.styles.row, self.rows.room
-        seen = number - window.top in thumb(window.height, len(self.sheet), window.top)
+        is_thumb = number - window.top in thumb(window.height, len(self.sheet), window.top)
         if number >= len(self.sheet) or not self.rows.widths:
-            return Strip.join([Strip.blank(room, self.styles.row), self._bar(seen)])
-        cells = Strip(self._cells(number, window, base)).crop_extend(window.left, window.left + room, base)
-        return Strip.join([cells, self._bar(seen)])
+            return Strip.join([Strip.blank(room, self.styles.row), self._bar(is_thumb)])
+        cells = Strip(self._cells(number, window, base)).crop_extend(window.first_cell, window.first_cell + room, base)
+        return Strip.join([cells, self._bar(is_thumb)])
 
-    def _bar(self, seen: bool) -> Strip:
-        return Strip([Segment("▐" if seen else " ", self.styles.row + self.styles.bar)], WIDTH)
+    def _bar(self, is_thumb: bool) -> Strip:
+        return Strip([Segment("▐" if is_thumb else " ", self.styles.row + self.styles.bar)], WIDTH)
 
     def _cells(self, number: int, window: Window, base: Style) -> list[Segment]:
         segments = []
@@ -91,19 +91,19 @@ class TableLines:
             segments = [Segment(mark[0], on(mark[1])) if mark is not None else Segment(" ", base), Segment(" ", base)]
         texts = self.rows.texts(number, window.top, window.height)
         for k, (text, width, is_number) in enumerate(zip(texts, self.rows.widths, self.sheet.numbers, strict=True)):
-            shown = (text.rjust(width) if is_number else text.ljust(width)) + " " * GAP
+            cell = (text.rjust(width) if is_number else text.ljust(width)) + " " * GAP
             if self._roles[k] == "code":
-                of = self._code[self.sheet.row_at(number)]
+                line_parts = self._code[self.sheet.row_at(number)]
                 segments += [
-                    Segment(part, base + self.styles.code.get(kind, Style())) for part, kind in pieces(shown, of)
+                    Segment(part, base + self.styles.code.get(kind, Style())) for part, kind in pieces(cell, line_parts)
                 ]
             else:
                 style = (
-                    base + self.styles.more
+                    base + self.styles.increase
                     if self._roles[k] == "bar"
                     else self._style(text.strip(), self._deltas[k], base)
                 )
-                segments.append(Segment(shown, style))
+                segments.append(Segment(cell, style))
         return segments
 
     @cached_property
@@ -115,7 +115,7 @@ class TableLines:
         if text in _NOTHING:
             return base + self.styles.dim
         if is_delta:
-            return base + (self.styles.less if text.startswith("−") else self.styles.more)
+            return base + (self.styles.decrease if text.startswith("−") else self.styles.increase)
         return base
 
 
@@ -255,10 +255,12 @@ class Grid(Scrolled, can_focus=True):
         return lines
 
     def _styles(self) -> Styles:
-        whole, added = self.get_component_rich_style, partial(self.get_component_rich_style, partial=True)
-        dim, more, less, bar = (added(f"grid--{name}") for name in ("dim", "more", "less", "bar"))
+        full_style, added = self.get_component_rich_style, partial(self.get_component_rich_style, partial=True)
+        dim, increase, decrease, bar = (added(f"grid--{name}") for name in ("dim", "more", "less", "bar"))
         code = {kind: added(f"grid--{kind}") for kind in CODE}
-        return Styles(self.rich_style, whole("grid--cursor"), whole("grid--head"), dim, more, less, bar, code)
+        return Styles(
+            self.rich_style, full_style("grid--cursor"), full_style("grid--head"), dim, increase, decrease, bar, code
+        )
 
     def notify_style_update(self) -> None:
         """Draw anew, as another theme has other colours."""
@@ -274,11 +276,13 @@ class Grid(Scrolled, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """The heading on top, or one of the rows that are visible below it."""
-        left, top = self.scroll_offset
+        first_cell, top = self.scroll_offset
         if y == 0:
-            return self._drawn().heading(left)
+            return self._drawn().heading(first_cell)
         row = y - 1 + top
-        return self._drawn().row(row, Window(left, top, self.size.height - 1), row == self.cursor and self.has_focus)
+        return self._drawn().row(
+            row, Window(first_cell, top, self.size.height - 1), row == self.cursor and self.has_focus
+        )
 
     def on_focus(self) -> None:
         """Announce the row under the cursor, and draw the cursor."""
@@ -300,9 +304,9 @@ class Grid(Scrolled, can_focus=True):
         """Go further by as many rows as are on screen."""
         self.go(self.cursor + way * max(self.size.height - 2, 1))
 
-    def action_end(self, which: int) -> None:
+    def action_end(self, end: int) -> None:
         """Go to the first or the last row."""
-        self.go(which * len(self.sheet))
+        self.go(end * len(self.sheet))
 
     def action_aside(self, way: int) -> None:
         """Scroll a wide table by some cells."""
@@ -398,9 +402,9 @@ class FittedRows:
 
     def column_at(self, cell: int) -> int | None:
         """The column to which a cell of the heading belongs."""
-        left = cell - self.signs
+        offset = cell - self.signs
         for column, width in enumerate(self.widths):
-            if left < width + GAP:
+            if offset < width + GAP:
                 return column
-            left -= width + GAP
+            offset -= width + GAP
         return None

@@ -21,7 +21,7 @@ class KeyBar(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shown: list[tuple[str, str, str]] = []
+        self._drawn_keys: list[tuple[str, str, str]] = []
 
     def on_mount(self) -> None:
         """Watch for changes of the keys that apply."""
@@ -30,18 +30,26 @@ class KeyBar(Widget):
     def look(self) -> None:
         """Draw anew if other keys apply now."""
         keys = self.keys
-        if keys != self._shown:
-            self._shown = keys
+        if keys != self._drawn_keys:
+            self._drawn_keys = keys
             self.refresh()
 
     @property
     def keys(self) -> list[tuple[str, str, str]]:
         """For each key that is shown: its name on screen, what it does, and its action; the most important first."""
         active = self.app.screen.active_bindings.values()  # of the screen that covers the panes, if there is one
-        shown = (each for each in active if each.binding.show and each.enabled)
-        first = sorted(shown, key=lambda each: each.node is self.app)
-        named = {(self.app.get_key_display(each.binding), each.binding.description): each.binding.key for each in first}
-        return [(display, text, key) for (display, text), key in named.items()]
+        visible = (
+            active_binding for active_binding in active if active_binding.binding.show and active_binding.enabled
+        )
+        first = sorted(visible, key=lambda active_binding: active_binding.node is self.app)
+        keys_by_label = {
+            (
+                self.app.get_key_display(active_binding.binding),
+                active_binding.binding.description,
+            ): active_binding.binding.key
+            for active_binding in first
+        }
+        return [(display, text, key) for (display, text), key in keys_by_label.items()]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """One line."""
@@ -50,10 +58,10 @@ class KeyBar(Widget):
     @property
     def _fitting(self) -> list[tuple[str, str, str]]:
         """As many keys as fit, always including that of the help, which lists the others."""
-        keys, width = self._shown, self.size.width
-        fitting = _within(keys, width)
+        keys, width = self._drawn_keys, self.size.width
+        fitting = _keys_that_fit(keys, width)
         left_out = [key for key in keys[len(fitting) :] if key[2] == _HELP]
-        return [*_within(keys, width - sum(map(_width, left_out))), *left_out]
+        return [*_keys_that_fit(keys, width - sum(map(_width, left_out))), *left_out]
 
     def render_line(self, y: int) -> Strip:
         """The keys."""
@@ -66,22 +74,22 @@ class KeyBar(Widget):
 
     def on_click(self, event: events.Click) -> None:
         """Act as if the key had been pressed."""
-        left = event.x
+        cell = event.x
         for display, text, key in self._fitting:
-            left -= len(display) + len(text) + 3
-            if left < 0:
+            cell -= len(display) + len(text) + 3
+            if cell < 0:
                 self.app.simulate_key(key)
                 return
 
 
-def _within(keys: list[tuple[str, str, str]], room: int) -> list[tuple[str, str, str]]:
-    shown = []
+def _keys_that_fit(keys: list[tuple[str, str, str]], room: int) -> list[tuple[str, str, str]]:
+    fitting = []
     for key in keys:
         room -= _width(key)
         if room < 0:
             break
-        shown.append(key)
-    return shown
+        fitting.append(key)
+    return fitting
 
 
 def _width(key: tuple[str, str, str]) -> int:

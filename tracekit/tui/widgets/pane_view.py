@@ -28,7 +28,7 @@ from tracekit.tui.widgets.grid import LEAST, Grid
 from tracekit.tui.widgets.steps import Steps
 
 _LOW = 30  # lines of a screen: with fewer, there are no bars above a table that says the same
-_FEW = 8  # rows of tables that leave room for sentences on such a screen
+_FEW_ROWS = 8  # rows of tables that leave room for sentences on such a screen
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 
 
@@ -43,17 +43,17 @@ class SharedHeight(VerticalLayout):
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> list[WidgetPlacement]:
         """Give all widgets the heights that they need, then take from the tables what is too much."""
         placements = super().arrange(parent, children, size, greedy)
-        grids = [(each.widget, each.region) for each in placements if isinstance(each.widget, Grid)]
+        grids = [(placement.widget, placement.region) for placement in placements if isinstance(placement.widget, Grid)]
         tables = [region.height for _, region in grids]
-        least = [grid.least(region.width) for grid, region in grids]
-        needed = max((each.region.bottom + each.margin.bottom for each in placements), default=0)
-        shares = iter(shared(tables, size.height - (needed - sum(tables)), least))
-        arranged, taken = [], 0
+        least_heights = [grid.least(region.width) for grid, region in grids]
+        needed = max((placement.region.bottom + placement.margin.bottom for placement in placements), default=0)
+        shares = iter(shared(tables, size.height - (needed - sum(tables)), least_heights))
+        arranged, lines_saved = [], 0
         for placement in placements:
             x, y, width, height = placement.region
             share = next(shares) if isinstance(placement.widget, Grid) else height
-            arranged.append(placement._replace(region=Region(x, y - taken, width, share)))
-            taken += height - share
+            arranged.append(placement._replace(region=Region(x, y - lines_saved, width, share)))
+            lines_saved += height - share
         return arranged
 
 
@@ -70,7 +70,7 @@ class PaneView(VerticalScroll, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self.content = Content(())
-        self._shown: list[Widget] = []  # the widgets that show the content, from top to bottom
+        self._pieces: list[Widget] = []  # the widgets that show the content, from top to bottom
 
     @property
     def layout(self) -> Layout:
@@ -79,15 +79,15 @@ class PaneView(VerticalScroll, can_focus=False):
 
     async def show(self, content: Content, begin: tuple[int, int]) -> None:
         """Show an answer, and give the focus to the table to begin at."""
-        self.content, self._shown = content, []
+        self.content, self._pieces = content, []
         spare = [*self.children]
         for kind, piece in _parts(content):
-            at = next((k for k, widget in enumerate(spare) if type(widget) is kind), len(spare))
-            _hide(spare[:at])
-            self._shown.append(_showing(spare[at], piece) if at < len(spare) else kind(piece))
-            del spare[: at + 1]
+            position = next((k for k, widget in enumerate(spare) if type(widget) is kind), len(spare))
+            _hide(spare[:position])
+            self._pieces.append(_showing(spare[position], piece) if position < len(spare) else kind(piece))
+            del spare[: position + 1]
         _hide(spare)
-        new = [widget for widget in self._shown if widget.parent is None]
+        new = [widget for widget in self._pieces if widget.parent is None]
         if new:
             await self.mount(*new)
         self.on_resize()
@@ -104,26 +104,26 @@ class PaneView(VerticalScroll, can_focus=False):
     @property
     def grids(self) -> list[Grid]:
         """The tables on screen."""
-        return [each for each in self._shown if isinstance(each, Grid)]
+        return [widget for widget in self._pieces if isinstance(widget, Grid)]
 
     @property
     def stops(self) -> list[Widget]:
         """The widgets that can have the focus, from top to bottom."""
-        return [each for each in self._shown if each.can_focus]
+        return [widget for widget in self._pieces if widget.can_focus]
 
     def on_resize(self) -> None:
         """If there is little room, give it to the tables."""
         is_low = self.app.size.height < _LOW and bool(self.content.sheets)
-        is_long = sum(map(len, self.content.sheets)) > _FEW
-        for each in self._shown:
-            if isinstance(each, Bars):
-                each.display = not is_low
-            elif each.has_class("quiet"):
-                each.display = not (is_low and is_long)
+        is_long = sum(map(len, self.content.sheets)) > _FEW_ROWS
+        for widget in self._pieces:
+            if isinstance(widget, Bars):
+                widget.display = not is_low
+            elif widget.has_class("quiet"):
+                widget.display = not (is_low and is_long)
 
     def on_grid_changed(self, message: Grid.Changed) -> None:
         """Say above the table how many of its rows are shown."""
-        title = self._shown[self._shown.index(message.grid) - 1]
+        title = self._pieces[self._pieces.index(message.grid) - 1]
         _showing(title, message.grid.sheet)
 
     def on_grid_left(self, message: Grid.Left) -> None:
@@ -137,10 +137,10 @@ class PaneView(VerticalScroll, can_focus=False):
     def _leave(self, widget: Widget, way: int) -> None:
         """Give the focus to the next widget (1) or the previous one (−1); at the ends, scroll the page."""
         stops = self.stops
-        at = stops.index(widget) + way
-        if 0 <= at < len(stops):
-            stops[at].focus()
-            if isinstance(grid := stops[at], Grid):
+        position = stops.index(widget) + way
+        if 0 <= position < len(stops):
+            stops[position].focus()
+            if isinstance(grid := stops[position], Grid):
                 grid.go(0 if way > 0 else len(grid.sheet))
         else:
             self.scroll_relative(y=3 * way, animate=False)
@@ -156,9 +156,9 @@ class Title(Static):
     def show(self, sheet: Sheet) -> None:
         """Say how many rows are left."""
         rows = f"{len(sheet):,} of {sheet.table.num_rows:,} rows contain “{sheet.pattern}”" if sheet.pattern else ""
-        said = " · ".join(filter(None, (rows, sheet.title)))
-        self.display = bool(said)
-        self.update(Text(said, no_wrap=True, overflow="ellipsis"), layout=False)
+        text = " · ".join(filter(None, (rows, sheet.title)))
+        self.display = bool(text)
+        self.update(Text(text, no_wrap=True, overflow="ellipsis"), layout=False)
 
 
 class Paragraphs(Static):
@@ -257,21 +257,21 @@ class Bars(Widget):
 
 
 def _bar(bar: Bar, name: str, tall: bool, is_plain: bool) -> list[Text]:
-    text, below = Text(f"{name} "), Text(" " * (len(name) + 1))
+    bar_line, pattern_line = Text(f"{name} "), Text(" " * (len(name) + 1))
     for segment in bar.segments:
         style = on(segment.line.colour)
-        text.append(segment.label.ljust(segment.cells) if is_plain else segment.text, style)
-        below.append(" " * segment.cells if is_plain else segment.pattern, style)
-    text.append(f" {bar.value}", Style(bold=True))
-    return [text, below] if tall else [text]
+        bar_line.append(segment.label.ljust(segment.cells) if is_plain else segment.text, style)
+        pattern_line.append(" " * segment.cells if is_plain else segment.pattern, style)
+    bar_line.append(f" {bar.value}", Style(bold=True))
+    return [bar_line, pattern_line] if tall else [bar_line]
 
 
-def shared(wanted: list[int], free: int, least: list[int]) -> list[int]:
+def shared(heights: list[int], free: int, least_heights: list[int]) -> list[int]:
     """The lines for each: as many as wanted if they fit; otherwise those that want most are reduced first."""
-    most = max(free, LEAST)  # for one table: otherwise millions of rows would be taken off one by one
-    shares = [min(want, most) for want in wanted]
+    max_height = max(free, LEAST)  # for one table: otherwise millions of rows would be taken off one by one
+    shares = [min(want, max_height) for want in heights]
     while sum(shares) > free:
-        able = [k for k, share in enumerate(shares) if share > least[k]]
+        able = [k for k, share in enumerate(shares) if share > least_heights[k]]
         if not able:
             break
         shares[max(able, key=lambda k: shares[k])] -= 1

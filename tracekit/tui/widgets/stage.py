@@ -38,7 +38,7 @@ class Stage(Container):
         await pane.show(content, begin)
 
     async def _show_lanes(self, lanes: Lanes) -> None:
-        view = next((each for each in self.query(LanesView) if each.profiles == lanes.profiles), None)
+        view = next((lanes_view for lanes_view in self.query(LanesView) if lanes_view.profiles == lanes.profiles), None)
         view = view if view is not None else LanesView(lanes)
         await self.put(view)
         view.go_to(lanes.target)
@@ -46,16 +46,18 @@ class Stage(Container):
 
     def forget_but(self, profiles: Sequence[Profile]) -> None:
         """Drop the timelines of other variants than these: more variants have arrived since they were made."""
-        for each in self.query(LanesView):
-            if not each.display and not all(any(one is other for other in profiles) for one in each.profiles):
-                each.remove()
+        for view in self.query(LanesView):
+            if not view.display and not all(
+                any(view_profile is profile for profile in profiles) for view_profile in view.profiles
+            ):
+                view.remove()
 
     async def put(self, widget: Widget) -> None:
         """Show a widget in place of the present one."""
-        for each in [*self.children]:
-            each.display = each is widget
-            if each is not widget and not isinstance(each, LanesView | PaneView):
-                await each.remove()
+        for child in [*self.children]:
+            child.display = child is widget
+            if child is not widget and not isinstance(child, LanesView | PaneView):
+                await child.remove()
         if widget not in self.children:
             await self.mount(widget)
 
@@ -74,10 +76,10 @@ class LanesView(Timeline):
     def __init__(self, lanes: Lanes) -> None:
         super().__init__(lanes.profiles)
         self.profiles: Sequence[Profile] = lanes.profiles
-        self._shown: Target | None = None
+        self._last_target: Target | None = None
 
     def go_to(self, target: Target | None) -> None:
         """Show this target, unless it is the one shown last: then the timeline stays where the user has moved it."""
-        if target is not None and target != self._shown:
+        if target is not None and target != self._last_target:
             self.show(target)
-        self._shown = target
+        self._last_target = target

@@ -19,7 +19,7 @@ class Status(Static):
 
     def __init__(self, ask: Callable[[], tuple[str, bool]]) -> None:
         super().__init__("", id="state", markup=False)
-        self._ask, self._said = ask, ""
+        self._ask, self._last_text = ask, ""
         self._timer: Timer | None = None
 
     def show(self) -> None:
@@ -27,8 +27,8 @@ class Status(Static):
         if self._timer is not None:
             self._timer.stop()
         text, will_change = self._ask()
-        if text != self._said:
-            self._said = text
+        if text != self._last_text:
+            self._last_text = text
             self.update(text)
         if will_change:
             self.show_soon()
@@ -40,7 +40,7 @@ class Status(Static):
         self._timer = self.set_timer(_SOON_S, self.show)
 
 
-_SEPARATOR, _MORE = " ▸ ", "…"
+_SEPARATOR, _ELLIPSIS = " ▸ ", "…"
 _NAMES = (40, 24, 16, 10, 6)  # characters of a name: the largest that leaves room for the path is used
 
 
@@ -68,17 +68,17 @@ def fitting(opened: list[str], path: list[str], width: int) -> str:
     """The path, with shorter names of what was opened if needed; if that is not enough, only the last narrowings."""
     for longest in _NAMES:
         names = short(opened if longest == _NAMES[0] else [stem(Path(name)) for name in opened], longest)
-        line = _SEPARATOR.join(["  ".join(names), *(sanitize(each, max(longest, 16)) for each in path)])
+        line = _SEPARATOR.join(["  ".join(names), *(sanitize(narrowing, max(longest, 16)) for narrowing in path)])
         if len(line) <= width:
             return line
     for start in range(len(path)):
-        line = _SEPARATOR.join([_MORE, *(sanitize(each, 24) for each in path[start:])])
+        line = _SEPARATOR.join([_ELLIPSIS, *(sanitize(narrowing, 24) for narrowing in path[start:])])
         if len(line) <= width:
             return line
     return sanitize(line, width)
 
 
-_EVERY = 0.2  # seconds
+_INTERVAL_S = 0.2
 
 
 class Progress(Static):
@@ -86,14 +86,14 @@ class Progress(Static):
 
     def __init__(self, paths: Sequence[Path], reading: Reading) -> None:
         super().__init__(id="reading", markup=False)
-        self._named = ", ".join(sanitize(path.name, 60) for path in paths)
+        self._file_names = ", ".join(sanitize(path.name, 60) for path in paths)
         self._reading = reading
 
     def on_mount(self) -> None:
         """Ask regularly: the reading thread has no time for messages."""
         self.tell()
-        self.set_interval(_EVERY, self.tell)
+        self.set_interval(_INTERVAL_S, self.tell)
 
     def tell(self) -> None:
         """Say how far reading has come."""
-        self.update("\n".join([f"Reading {self._named} …", "", *self._reading.lines(), "", "Press Esc to leave."]))
+        self.update("\n".join([f"Reading {self._file_names} …", "", *self._reading.lines(), "", "Press Esc to leave."]))

@@ -15,7 +15,7 @@ from tracekit.names import aligned
 from tracekit.report.blocks import Line
 from tracekit.tui.model.strip import COMPILES, OUTLIER, UNKNOWN, StepStrip
 
-_DIM, _CHOSEN = Style(dim=True), Style(reverse=True)
+_DIM, _SELECTED = Style(dim=True), Style(reverse=True)
 _GLYPHS = {
     COMPILES: Style(color=BUCKETS["compile"].colour, bold=True),
     OUTLIER: Style(color=BUCKETS["dispatch"].colour, bold=True),
@@ -65,7 +65,7 @@ class Steps(Widget, can_focus=True):
         self.strip = strip
         self.can_focus = strip.selectable and bool(strip.numbers)
         numbers = strip.numbers or [0]
-        self._from, self._to = strip.selected or (numbers[0], numbers[0])
+        self._anchor, self._cursor = strip.selected or (numbers[0], numbers[0])
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -90,10 +90,10 @@ class Steps(Widget, can_focus=True):
         names = aligned([line.name for line in self.strip.lines], max(width // 4, 8))
         for line, name in zip(self.strip.lines, names, strict=True):
             text, room = Text(f"{name} "), max(width - len(name) - 1, 1)
-            first, last = (self.strip.cell_of(line, each, room) for each in self.range)
+            first, last = (self.strip.cell_of(line, step, room) for step in self.range)
             for cell, glyph in enumerate(self.strip.glyphs(line, room)):
-                inside = first is not None and last is not None and first <= cell <= last and self._is_marked
-                text.append(glyph, _GLYPHS.get(glyph, _STEP) + (_CHOSEN if inside else Style()))
+                is_selected = first is not None and last is not None and first <= cell <= last and self._is_marked
+                text.append(glyph, _GLYPHS.get(glyph, _STEP) + (_SELECTED if is_selected else Style()))
             legend = self.strip.legend(line)
             beside = len(text) + 2 + len(legend) <= width
             self._rows += [line] if beside else [line, None]
@@ -105,7 +105,7 @@ class Steps(Widget, can_focus=True):
     @property
     def range(self) -> tuple[int, int]:
         """The first and the last step under the cursor."""
-        return min(self._from, self._to), max(self._from, self._to)
+        return min(self._anchor, self._cursor), max(self._anchor, self._cursor)
 
     @property
     def _is_marked(self) -> bool:
@@ -118,18 +118,18 @@ class Steps(Widget, can_focus=True):
 
     def action_step(self, way: int) -> None:
         """Put the cursor on the next or the previous step."""
-        self._to = self._from = self._neighbour(way)
+        self._cursor = self._anchor = self._neighbour(way)
         self.refresh()
 
     def action_extend(self, way: int) -> None:
         """Make the range longer or shorter by a step."""
-        self._to = self._neighbour(way)
+        self._cursor = self._neighbour(way)
         self.refresh()
 
     def _neighbour(self, way: int) -> int:
         numbers = self.strip.numbers
-        at = numbers.index(self._to) if self._to in numbers else 0
-        return numbers[min(max(at + way, 0), len(numbers) - 1)]
+        position = numbers.index(self._cursor) if self._cursor in numbers else 0
+        return numbers[min(max(position + way, 0), len(numbers) - 1)]
 
     def action_enter(self) -> None:
         """Narrow to the steps under the cursor."""
@@ -141,11 +141,11 @@ class Steps(Widget, can_focus=True):
         if line is None:
             return
         width = self.content_size.width
-        name = len(aligned([each.name for each in self.strip.lines], max(width // 4, 8))[0]) + 1
+        name = len(aligned([variant.name for variant in self.strip.lines], max(width // 4, 8))[0]) + 1
         number = self.strip.step_of(line, event.x - name, width - name)
         if number is not None and self.can_focus:
-            self._to = number
-            self._from = self._from if event.shift else number
+            self._cursor = number
+            self._anchor = self._anchor if event.shift else number
             self.refresh()
             if event.chain > 1:
                 self.action_enter()

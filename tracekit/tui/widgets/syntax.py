@@ -26,20 +26,20 @@ _KINDS: tuple[tuple[_TokenType, str], ...] = (
 def parts(lines: tuple[str, ...]) -> list[list[Part]]:
     """The parts of each line of a Python file, from the first letter on; none of a file that is too long."""
     of_lines: list[list[Part]] = [[] for _ in lines]
-    at, column = 0, 0
+    line_index, column = 0, 0
     lexer = PythonLexer(stripnl=False, ensurenl=False)
     for token, text in lexer.get_tokens("\n".join(lines)) if len(lines) <= MOST else ():
-        kind = next((kind for of, kind in _KINDS if token in of), "")
+        kind = next((kind for token_type, kind in _KINDS if token in token_type), "")
         for piece in text.splitlines(keepends=True):
-            if at < len(lines):
-                of_lines[at].append((column, kind))
+            if line_index < len(lines):
+                of_lines[line_index].append((column, kind))
             column += len(piece)
             if piece.endswith("\n"):
-                at, column = at + 1, 0
+                line_index, column = line_index + 1, 0
     return of_lines
 
 
-def pieces(text: str, of: Sequence[Part]) -> list[tuple[str, str]]:
+def pieces(text: str, line_parts: Sequence[Part]) -> list[tuple[str, str]]:
     """A text of one line, or as much of it as fits, divided into its parts."""
-    starts = [*of, (len(text), "")] if of else [(0, ""), (len(text), "")]
+    starts = [*line_parts, (len(text), "")] if line_parts else [(0, ""), (len(text), "")]
     return [(text[start:end], kind) for (start, kind), (end, _) in pairwise(starts) if text[start:end]]

@@ -27,7 +27,7 @@ from tracekit.units import duration
 OWNING: tuple[Kind, ...] = ("line", "module", "phase", "library")
 _NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "window", *OWNING)
 _CRUMB = 32
-_NAMED = 12  # characters of a variant's name in a title
+_NAME_WIDTH = 12  # characters of a variant's name in a title
 
 
 def kernels(opened: Opened, selection: Selection) -> Content:
@@ -174,7 +174,7 @@ def _sheet(
 def _total(subject: str, table: pa.Table, variants: list[str]) -> str:
     """`GPU time of 174 names: eager 46.9 ms, compiled 85.7 ms (Δ +38.8 ms)`."""
     totals = []
-    for name, short_name in zip(variants, short(variants, _NAMED), strict=True):
+    for name, short_name in zip(variants, short(variants, _NAME_WIDTH), strict=True):
         total = float(np.nansum(table[f"{name}_ns"].to_numpy()))
         change, delta = f"{DELTA} {name}_ns", ""
         if change in table.column_names:

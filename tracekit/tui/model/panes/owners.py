@@ -20,7 +20,7 @@ from tracekit.tui.model.sheet import Sheet
 from tracekit.units import duration
 
 _MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
-_NAMED = 12  # characters of a variant's name in a title
+_NAME_WIDTH = 12  # characters of a variant's name in a title
 _WINDOW_ASIDE = "A range of time does not narrow this: the owners of time are known only step by step."
 
 
@@ -120,7 +120,7 @@ def _with_means(variant: VariantOwners, means: list[OwnerMean]) -> VariantOwners
 def _title(subject: str, variants: list[VariantOwners], selection: Selection) -> str:
     bucket = selection.of("bucket")
     bucket_phrase = f" of {BUCKETS[bucket].label}" if bucket is not None else ""
-    names = short([variant.name for variant in variants], _NAMED)
+    names = short([variant.name for variant in variants], _NAME_WIDTH)
     totals = [duration(variant.total_ns) for variant in variants]
     variant_totals = (
         [f"{name} {total}" for name, total in zip(names, totals, strict=True)] if len(names) > 1 else totals

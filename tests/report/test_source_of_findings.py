@@ -1,5 +1,8 @@
 """A finding that names a line of yours shows that line, with its cost."""
 
+import csv
+
+from tests.faces.formats import FOLDERS, written
 from tests.lines.recorded import FILE, recorded, recorded_run
 from tracekit.faces import html, markdown
 from tracekit.findings import Finding, rule, unregister
@@ -34,6 +37,26 @@ def test_the_line_of_a_finding_stands_beside_it(tmp_path):
         findings = markdown.render(made).partition("## Findings")[2].partition("\n## ")[0]
         assert "<details>" in findings.partition("return fast")[0]
         assert "4      return fast(z)\n```" in findings  # as it is indented in the file
+    finally:
+        unregister("planted")
+
+
+def test_tables_have_each_line_of_source_once(tmp_path):
+    @rule("planted")
+    def look(profile):
+        yield Finding("planted", "One cause", cost_ns=9e4, where=Where(file=FILE, line=4))
+
+    try:
+        made = report(open_subject([recorded_run(recorded(tmp_path / "detail.json"))]))
+        assert any(
+            isinstance(block, Excerpt) for section in made.sections if section.variant for block in section.blocks
+        )
+        for face in ("xlsx", *FOLDERS):
+            written(made, tmp_path, face)
+        with (tmp_path / "csv" / "source.csv").open(newline="") as file:
+            rows = [(row["variant"], row["file"], row["line"]) for row in csv.DictReader(file)]
+        assert ("eager", FILE, "4") in rows
+        assert len(rows) == len(set(rows))
     finally:
         unregister("planted")
 

@@ -85,13 +85,17 @@ def flat_tables(report: Report) -> dict[str, FlatTable]:
     for section in report.sections:
         for name, rows, block in _tables_of(section):
             pieces = [tables[name].rows] if name in tables else []
-            pieces.append(rows if section.variant is None else _with_variant(rows, section.variant))
+            pieces.append(_with_variant(rows, section.variant))
             together = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries()
+            if isinstance(block, Excerpt):  # a line may be in several: beside a finding, and in its function
+                together = together.group_by(together.column_names, use_threads=False).aggregate([])
             tables[name] = FlatTable(section.title, together, block)
     return tables
 
 
-def _with_variant(rows: pa.Table, variant: str) -> pa.Table:
+def _with_variant(rows: pa.Table, variant: str | None) -> pa.Table:
+    if variant is None or VARIANT.name in rows.column_names:
+        return rows
     names = pa.DictionaryArray.from_arrays(pa.array([0] * len(rows), pa.int32()), [variant])
     return rows.add_column(0, VARIANT, names)
 

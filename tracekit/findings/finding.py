@@ -79,6 +79,7 @@ class Finding:
     confidence: Literal["measured", "inferred"] = "measured"
     overlaps: tuple[str, ...] = ()  # other findings that claim the same time
     claim: Union | None = field(default=None, compare=False, repr=False)
+    saved: float = 1.0  # the share of the claimed time that the advice saves at most
     # The GPU activities whose time is claimed, by row; None: those that run in it and give it its bucket.
     work: Ints | None = field(default=None, compare=False, repr=False)
     # The GPU activities that are there only because of the cause, by row.
@@ -107,14 +108,14 @@ class Finding:
 
     @property
     def then(self) -> str:
-        """What would bound the step without the cause, as a clause: `without it, the GPU's work would bound the step`;
-        empty if unknown. It also says why little of the time claimed is saved."""
+        """What would bound the step without the cause, as a clause: `without this cause, the GPU's work would bound
+        the step`; empty if unknown. It also says why little of the time claimed is saved."""
         if self.then_bound_by is None:
             return ""
         still = self.then_bound_by == "host" and self.id in _ABOUT_THE_HOST
-        clause = f"{'even ' if still else ''}without it, {_BOUND_BY[self.then_bound_by]} would bound the step"
+        clause = f"{'even ' if still else ''}without this cause, {_BOUND_BY[self.then_bound_by]} would bound the step"
         if self.cost_ns and self.cost_ns < _LITTLE * (self.claimed_ns or 0.0):
-            clause += f", so no more than {duration(self.cost_ns)} is saved"
+            clause += f", so removing it saves only {duration(self.cost_ns)}"
         return of_the_recording(clause) if self.of_recording else clause
 
     def document(self) -> dict[str, Any]:

@@ -58,14 +58,15 @@ def time_of(profile: Profile, rows: Ints) -> Union:
 
 
 def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
-    """The finding, blaming these kernels: its headline ends with the name of the costliest.
+    """The finding, blaming these kernels: its headline ends with their name, or with that of the costliest.
 
     It claims the time in which they run, unless it claims other time already.
     """
     location, its_kernels = costliest(profile, rows)
+    naming = ":" if len(its_kernels) == len(rows) else ", most of all"
     return replace(
         finding,
-        headline=f"{finding.headline}, most of all {short_kernel(location.kernel or '')}",
+        headline=f"{finding.headline}{naming} {short_kernel(location.kernel or '')}",
         where=location,
         evidence=evidence(profile, its_kernels),
         claim=finding.claim if finding.claim is not None else time_of(profile, rows),

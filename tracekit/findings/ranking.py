@@ -86,7 +86,8 @@ def _busy(profile: Profile) -> Union:
 def _and_ahead(why: str, cost: float | None, claimed: float | None) -> str:
     """The evidence, and why a finding costs more than the time that is blamed on it."""
     ahead = (cost or 0.0) > _AHEAD * (claimed or 0.0)
-    return f"{why} A host that is ahead here is ahead later, too, which saves more than this time." if ahead else why
+    later = " Without this cause, the host would also run ahead later, which saves more than the time blamed on it."
+    return f"{why}{later}" if ahead else why
 
 
 def _and_slowed(profile: Profile, finding: Finding, saving: Saving, claimed: float | None) -> str:
@@ -94,7 +95,7 @@ def _and_slowed(profile: Profile, finding: Finding, saving: Saving, claimed: flo
     bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _BEYOND < (claimed or 0.0)
     if not (bounded and profile.trace.has_stacks):
         return ""
-    return " Recording Python stacks slows the host: without them, this may save more."
+    return " Recording Python stacks slows the host; in a run without them, this may save more."
 
 
 def order(finding: Finding) -> tuple[bool, bool, float]:
@@ -110,7 +111,9 @@ def _alone(savings: Savings, finding: Finding) -> Saving:
     """What a step would save if only this cause were gone."""
     if finding.claim is None:
         return Saving(finding.cost_ns or 0.0)
-    return savings.of(finding.claim, finding.work, finding.host, finding.undone)
+    saving = savings.of(finding.claim, finding.work, finding.host, finding.undone)
+    # What bounds a step without the claimed time says nothing about one that still spends part of it.
+    return saving if finding.saved == 1.0 else Saving(finding.saved * saving.step_ns)
 
 
 def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list[Finding]:
@@ -123,7 +126,10 @@ def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list
             part = max(parts, default=0.0)
             if part >= LEAST_SHARE * steps.length:
                 holder = parts.index(part)
-                sentence = f"Part of this cost ({duration(part)}): {as_clause(finding.title)}. {finding.advice}"
+                sentence = (
+                    f"Up to {duration(part)} of this cost has a cause of its own: {as_clause(finding.title)}. "
+                    f"{finding.advice}"
+                )
                 listed[holder] = replace(listed[holder], also=(*listed[holder].also, sentence))
         listed.append(finding)
     return listed

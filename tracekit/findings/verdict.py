@@ -171,13 +171,12 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     why = usual.why
     advice = _making_cheaper(profile, usual, claim, findings)
     if saving.bound == "host" and saving.step_ns < _MOSTLY * claimed:
-        why += f" Without any of this work, a step would be only {duration(saving.step_ns)} shorter."
         if any(finding.id in HOST_BOUND and (finding.cost_ns or 0.0) > saving.step_ns for finding in findings):
             advice = "Make the host faster first: it needs the rest of the time, too."
         else:
             advice += " After that, the host has to become faster, too."
     if remaining_ns < saving.step_ns:
-        why += " The cost leaves out the time that other findings already count."
+        why += " Its cost leaves out what other findings already count."
     cost = max(min(saving.step_ns, remaining_ns), 0.0)
     of_kernel = with_name(profile, lambda name: name == usual.where.kernel)
     rows = kernels(profile, of_kernel) if usual.where.kernel else blamed_events(profile, pieces.of(*keys))

@@ -25,6 +25,7 @@ from tracekit.units import duration, many, percent
 
 _MANY, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that should travel together
 _LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
+_SOME_LATE = 0.2  # of their time: where more than that is waiting, the advice mentions it
 _ROOM = 0.5  # of what nothing overlaps: where the rest of the step is shorter than that, it cannot hide it
 _DDP = re.compile(r".*(?:DistributedDataParallel|(?:ddp\.|::)reducer).*", re.DOTALL)
 _FSDP = re.compile(r".*(?:FullyShardedDataParallel|FSDP|fully_shard).*", re.DOTALL)
@@ -34,9 +35,10 @@ _EQUAL_WORK = (
     "Give the ranks equal work: most of this time is spent waiting for the last rank to arrive. Its trace shows what "
     "delays it."
 )
+_MORE_EQUAL = "Give the ranks equal work, too: part of this time is spent waiting for the last rank to arrive."
 _ALIKE = (
-    " Compare its bus bandwidth with that of nccl-tests on the same machine: a slow network and ranks that come late "
-    "look alike in the trace of one rank."
+    "First compare its bus bandwidth with that of nccl-tests on the same machine: a slow network and ranks that come "
+    "late look alike in the trace of one rank. "
 )
 _AT_ONCE = (
     "Start it as soon as its input is ready (async_op=True), and wait only where its result is needed, so that "
@@ -67,8 +69,8 @@ def advice(profile: Profile, kind: str, rows: Ints, started: Ints, times: Spent)
         return _EQUAL_WORK
     room_ns = max(times.step_ns - times.running_ns, 0.0)
     if room_ns < _ROOM * times.exposed_ns:
-        hidden = f"Beside the rest of a step, at most {duration(room_ns)} more of it can be hidden."
-        return f"Send less{_sending_less(profile, kind, started)}. {hidden}{_ALIKE}"
+        hidden = f"At most {duration(room_ns)} more of it can be hidden beside the rest of a step"
+        return f"{_ALIKE}{hidden}; beyond that, send less{_sending_less(profile, kind, started)}."
     return _earlier(profile, kind, started)
 
 
@@ -78,7 +80,8 @@ def as_ranks_wait(advised: str, waiting: float) -> str:
         return advised
     if waiting > _LATE:
         return _EQUAL_WORK
-    return _AT_ONCE if advised == _EQUAL_WORK else advised.removesuffix(_ALIKE)
+    sooner = _AT_ONCE if advised == _EQUAL_WORK else advised.removeprefix(_ALIKE)
+    return f"{sooner} {_MORE_EQUAL}" if waiting > _SOME_LATE else sooner
 
 
 def _earlier(profile: Profile, kind: str, started: Ints) -> str:
@@ -86,12 +89,12 @@ def _earlier(profile: Profile, kind: str, started: Ints) -> str:
         if _has(profile, _DDP):
             return (
                 "Let more of it run beside the backward pass, with smaller buckets (bucket_cap_mb), or send less: "
-                "synchronise only every N micro-batches (no_sync), or compress or halve what is sent "
-                "(register_comm_hook)."
+                "compress or halve what is sent (register_comm_hook); where gradients of several micro-batches are "
+                "added up, synchronise only in the last of them (no_sync)."
             )
         return (
             "Start it earlier in the backward pass, as soon as a gradient is there (as DistributedDataParallel does), "
-            "or send less: only every N micro-batches, or in half precision."
+            "or send less: in half precision, or only once for all micro-batches of a step."
         )
     if kind in _SHARDING and _has(profile, _FSDP):
         return (
@@ -107,10 +110,10 @@ def _sending_less(profile: Profile, kind: str, started: Ints) -> str:
     if kind == "all_reduce" and _in_backward(profile, started):
         if _has(profile, _DDP):
             return (
-                ": synchronise only every N micro-batches (no_sync), or compress or halve what is sent "
-                "(register_comm_hook)"
+                ": compress or halve what is sent (register_comm_hook), and where gradients of several micro-batches "
+                "are added up, synchronise only in the last of them (no_sync)"
             )
-        return ": only every N micro-batches, or in half precision"
+        return ": in half precision, or only once for all micro-batches of a step"
     if kind in _SHARDING and _has(profile, _FSDP):
         return (
             ": keep parameters from forward to backward if they fit (reshard_after_forward=False), or send half "
@@ -228,7 +231,8 @@ def _kinds(profile: Profile, rows: Ints) -> tuple[Ints, list[Where]]:
 
 
 def _called(collective: Where) -> str:
-    return f"{_name(collective)} in {collective.module}" if collective.module else _name(collective)
+    span = (collective.module or "").strip("# ")
+    return f"{_name(collective)} in {span}" if span else _name(collective)
 
 
 def _name(collective: Where) -> str:

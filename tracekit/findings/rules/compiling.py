@@ -13,7 +13,7 @@ from tracekit.findings.compiler_advice import against_guard
 from tracekit.intervals import Union
 from tracekit.profile import Profile
 from tracekit.trace import Trace
-from tracekit.units import duration, many, times
+from tracekit.units import duration, many
 
 _DYNAMIC = "https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html"
 _CACHE = "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html"
@@ -37,29 +37,27 @@ class _Cause:
     id: str
     applies: Callable[[Span, int], bool]  # given a span, and when all CUDA graphs had been recorded once
     headline: str  # what happens inside steps
-    why: Callable[[list[Span]], str]  # how often, as a clause
+    what: Callable[[list[Span]], str]  # what happens, with its number, as the subject of a sentence
     advice: Callable[[list[Span]], str]
     link: str
 
 
-def _how_often(spans: list[Span]) -> str:
-    return times(len(spans)).capitalize()
-
-
-def _after_replays(spans: list[Span]) -> str:
-    return f"{_how_often(spans)}, after steps that only replayed them"
+def _number_of(noun: str, after: str = "") -> Callable[[list[Span]], str]:
+    return lambda spans: many(len(spans), noun) + after
 
 
 def _by_kind(spans: list[Span]) -> str:
     kinds = [_PREPARED if span["span"] == PREPARATION else span["kind"] for span in spans]
-    return ", ".join(many(kinds.count(kind), _KINDS.get(kind, kind)) for kind in dict.fromkeys(kinds))
+    *leading, last = (many(kinds.count(kind), _KINDS.get(kind, kind)) for kind in dict.fromkeys(kinds))
+    return f"{', '.join(leading)} and {last}" if leading else last
 
 
 def _against_recompiling(spans: list[Span]) -> str:
     advice = (against_guard(reason) for reason in _reasons(spans))
     return next(filter(None, advice), None) or (
-        "Find out what changes from call to call (TORCH_LOGS=recompiles, or tracekit capture), and pass it as a "
-        "tensor, mark it dynamic (torch._dynamo.mark_dynamic), or keep it out of the compiled function."
+        "Find out what changes from call to call: a recording by tracekit capture says it, and so does "
+        "TORCH_LOGS=recompiles. Then pass it as a tensor, mark it dynamic (torch._dynamo.mark_dynamic), or keep it out "
+        "of the compiled function."
     )
 
 
@@ -68,7 +66,7 @@ _CAUSES = (
         "recompiles",
         lambda span, _: span["kind"] == "recompile",
         "Code is recompiled inside steps",
-        _how_often,
+        _number_of("recompilation"),
         _against_recompiling,
         _DYNAMIC,
     ),
@@ -76,7 +74,7 @@ _CAUSES = (
         "recompiles",
         lambda span, settled: span["kind"] == "cudagraph" and span["start_ns"] > settled,
         "CUDA graphs are recorded again",
-        _after_replays,
+        _number_of("recording", " after steps that only replayed graphs"),
         lambda spans: (
             "Keep sizes and addresses of inputs the same from step to step, since each set needs its own graph (pad to "
             "a few sizes, copy into buffers that are never replaced), and mark where a step begins "
@@ -100,7 +98,7 @@ _CAUSES = (
         "compile_in_steps",
         lambda span, _: span["kind"] == "autotune",
         "Kernels are autotuned inside steps",
-        _how_often,
+        _number_of("autotuning run"),
         lambda spans: (
             "Run every size once before the steps that count, since kernels are tuned at their first call with it, "
             'keep the cache between runs (TORCHINDUCTOR_CACHE_DIR), or turn autotuning off (mode="default").'
@@ -147,7 +145,8 @@ def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -
     return Finding(
         cause.id,
         f"{cause.headline}{', most of all' if len(places) > 1 else ':'} {_called(longest)}{_location(longest).at}",
-        why=f"{cause.why(spans)}{_at_most(spans)}: {duration(claim.total())} of the {_recorded(profile)}.{because}",
+        why=f"{cause.what(spans)} {'take' if len(spans) > 1 else 'takes'} {duration(claim.total())} of the "
+        f"{_recorded(profile)}{_at_most(spans)}.{because}",
         do=cause.advice(spans),
         where=_location(longest),
         evidence=evidence(profile, np.array([span["event"] for span in spans], np.int64)),

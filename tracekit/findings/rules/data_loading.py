@@ -15,7 +15,7 @@ from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON
 from tracekit.trace.rows import Events
-from tracekit.units import count, duration, percent
+from tracekit.units import count, duration, many, percent
 
 _NAMED = 0.1  # of the wait: what takes less is not named
 _OF_A_LINE = 0.2  # of the wait: a line with less is not named
@@ -23,11 +23,13 @@ _WORTH_A_WORKER = 0.1  # of what a step takes without the wait: a shorter wait n
 _STEADY = 0.5  # of the steps: if workers are late so often, there are too few; if less often, they are still starting
 _NOTICED = 0.1  # of the mean wait of a step: as long a wait counts
 _COLLATES = re.compile(r"aten::(?:stack|_?cat)|.*collat.*", re.DOTALL | re.IGNORECASE)
+_AS_MANY_AS_CORES = 16  # more workers are no advice for a usual machine
 _LINK = "https://docs.pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading"
 _OTHER_PROCESSES = (
     "Load in other processes (DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)), so that the next "
     "batch is made while the current one is worked on."
 )
+_ENOUGH = "If a worker makes a batch as fast as the loop does now, {workers} will keep up."
 _MORE_WORKERS = (
     "Use more workers (num_workers), up to the number of cores, let them work further ahead (prefetch_factor), and "
     "keep them alive between epochs (persistent_workers=True)."
@@ -87,9 +89,12 @@ def _in_process(waits: "_Waits") -> tuple[str, str]:
     collating = waits.collating
     parts = [f"{duration(culprit.step_ns)} in {plain(culprit.name)}" for culprit in waits.culprits]
     if collating >= _NAMED:
-        parts.append(f"{percent(collating)} of it in collating")
+        parts.append(f"collating is {percent(collating)} of the wait")
     reason = f". The batch is made in the training process itself{': ' if parts else ''}{', '.join(parts)}"
-    return reason, f"{_OTHER_PROCESSES} {_COLLATING if collating >= _NAMED else _ONCE}"
+    alone = waits.whole_ns - waits.step_ns
+    needed = math.ceil(waits.step_ns / alone) if alone > 0 else math.inf
+    workers = f" {_ENOUGH.format(workers=many(needed, 'worker'))}" if needed <= _AS_MANY_AS_CORES else ""
+    return reason, f"{_OTHER_PROCESSES}{workers} {_COLLATING if collating >= _NAMED else _ONCE}"
 
 
 def _of_workers(waits: "_Waits") -> tuple[str, str]:

@@ -94,11 +94,12 @@ def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
     claim, undone = one_by_one(profile, span_time) if habit.one_by_one else (span_time.common(idle), None)
     line, _ = where_of_buckets(profile, "python")
     took = duration(trace.dur_ns[spans].sum() / profile.counted_steps)
-    why = f"That is {took} of the host's time per step."
+    why = f"It takes {took} of the host's time a step."
     if habit.one_by_one:
         number, of_all = (count(round(part / profile.counted_steps)) for part in (single, launches))
-        part = "all are" if single == launches else f"{number} are"
-        why = f"Of its {of_all} launches a step, {part} for a single tensor each; it takes the host {took} a step."
+        part = "all" if single == launches else f"{number} of them"
+        caller = trace.names[trace.name_codes[spans[0]]].partition("#")[0]
+        why = f"{caller} makes {of_all} launches a step, {part} for a single tensor each, and takes the host {took}."
     location = Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line
     yield Finding(
         habit.id,

@@ -209,13 +209,12 @@ STORIES = (
         lambda hole: hole.fused,
         lambda cases: f"TorchScript's fuser compiles inside steps: fallback_function{cases.location.at}",
         lambda cases: (
-            f"{cases.times.capitalize()}, {'the GPU idles meanwhile, ' if cases.meanwhile else ''}for "
-            f"{f'at most {cases.at_most} each' if len(cases.holes) > 1 else cases.at_most}."
+            f"This happens {cases.times}, for {'up to ' if len(cases.holes) > 1 else ''}{cases.at_most}{cases.meanwhile}."
         ),
         lambda cases: (
             "Turn its fuser off (torch._C._jit_set_texpr_fuser_enabled(False))"
             + ("" if is_compiled(cases.profile) else ", or switch to torch.compile")
-            + ". Only where no new shapes come, it is enough to leave the first steps out."
+            + ". If every shape occurs in the first steps, it is enough to leave those out of what you measure."
         ),
         _COMPILE,
         together=True,

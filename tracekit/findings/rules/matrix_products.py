@@ -188,6 +188,9 @@ _TENSOR = re.compile(r"tensorop|s884|s1688|s16816|wgmma|tf32|bf16|fp16|h884")
 _HALF = re.compile(r"bf16|fp16|f16|h884|hgemm|half|bfloat16")
 _ARCHITECTURES = {"maxwell": 5, "pascal": 6, "volta": 7, "turing": 7, "ampere": 8, "hopper": 9, "sm80": 8, "sm90": 9}
 _FIRST, _FIRST_WITH_TF32 = 7, 8  # compute capability, major
+# GeForce cards since Ampere have as many TFLOPS in TF32 as in fp32, and twice as many in half precision (with sums in
+# fp32): white papers of GA102, AD102 and GB202.
+_GEFORCE_SPEEDUP = 2.0
 
 
 @rule("without_tensor_cores")
@@ -199,20 +202,20 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
     major = _major(profile.trace, costliest(profile, rows)[0].kernel or "")
     if major is not None and major < _FIRST:
         return
+    geforce = any("GeForce" in str(gpu.get("name")) for gpu in profile.trace.gpus)
     yield blaming(
         profile,
         rows,
         Finding(
             "without_tensor_cores",
             "fp32 without tensor cores",
-            why=f"Such matrix products and convolutions are {percent(share_of_work(profile, rows))} of the GPU's "
-            f"work{sizes_of(profile, rows)}.",
+            why="Matrix products and convolutions in fp32 that do not use tensor cores are "
+            f"{percent(share_of_work(profile, rows))} of the GPU's work{sizes_of(profile, rows)}.",
             do=_advice(
-                major,
-                others_are_half=bool(len(kernels(profile, with_name(profile, _in_half)))),
-                geforce=any("GeForce" in str(gpu.get("name")) for gpu in profile.trace.gpus),
+                major, others_are_half=bool(len(kernels(profile, with_name(profile, _in_half)))), geforce=geforce
             ),
             link=_TF32_PAGE,
+            saved=1 / _GEFORCE_SPEEDUP if geforce else 1.0,
         ),
     )
 
@@ -243,11 +246,10 @@ def _advice(major: int | None, *, others_are_half: bool, geforce: bool) -> str:
     if major is not None and major < _FIRST_WITH_TF32:
         return "Run them in half precision, which this GPU's tensor cores support: torch.autocast and a GradScaler."
     if geforce:
-        # GeForce cards since Ampere have as many TFLOPS in TF32 as in fp32, and twice as many in half precision (with
-        # sums in fp32): white papers of GA102, AD102 and GB202.
         return (
-            "Run under torch.autocast with bfloat16, whose peak is twice that of fp32 on a GeForce. There, TF32 "
-            '(torch.set_float32_matmul_precision("high")) has no higher peak than fp32: measure whether it helps.'
+            "Run under torch.autocast with bfloat16, whose peak is twice that of fp32 on a GeForce. TF32 "
+            '(torch.set_float32_matmul_precision("high")) is worth a try only where that is no option: its peak there '
+            "is no higher than that of fp32."
         )
     return (
         'Allow TF32 (torch.set_float32_matmul_precision("high"); for convolutions torch.backends.cudnn.allow_tf32), or '

@@ -49,7 +49,7 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
         "h2d_pageable_copy",
         f"Host-to-device copies from pageable memory{culprit.at}",
         why=f"Data is copied {times(round(float(counted.sum()) / steps, 1))} a step ({size(moved)}); the calls hold up "
-        f"the host for {duration(blocked)}{_outlier(lasts, values(trace.events['bytes'])[copies[counted]])}.",
+        f"the host for {duration(blocked)} a step{_outlier(lasts, values(trace.events['bytes'])[copies[counted]])}.",
         do="Pin the host's memory (DataLoader(pin_memory=True), or tensor.pin_memory()) and copy with "
         "non_blocking=True, so that copies run beside the kernels; or create the data on the GPU.",
         where=culprit,
@@ -66,7 +66,8 @@ def _outlier(lasts: Ints, moved: Ints) -> str:
     usual = float(np.median(alike))
     if len(alike) < _FEW or lasts[longest] < max(_UNUSUAL * usual, _MUCH * lasts.sum()):
         return ""
-    return f"; one of them takes {duration(lasts[longest])}, where a copy of that size usually takes {duration(usual)}"
+    usually = f"where a copy of that size usually takes {duration(usual)}"
+    return f" on average; the longest takes {duration(lasts[longest])}, {usually}"
 
 
 def _pinned(trace: Trace, copies: Ints) -> Union:

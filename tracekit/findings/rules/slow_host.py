@@ -123,13 +123,13 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         advice += _ADVICE_REGIONS.format(number=count(regions))
     # Other findings tell of the rest of the GPU's idle time, such as waits for copies.
     partial = idle < _NEARLY * _idle(mean.parts)
-    idles = "Apart from what other findings cover, the GPU idles for" if partial else "The GPU idles"
+    rest = " (other findings cover the rest of its idle time)" if partial else ""
     yield Finding(
         name,
         f"{term}: the host is too slow{line_at}",
-        why=f"{idles} {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step: "
-        f"{_parts(profile, is_claimed, mean.step_ns)}{_costliest_operators(profile, culprits)}"
-        f"{_of_wrappers(profile, wrapped, idle)}. {_launches(profile)}.",
+        why=f"For this reason, the GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step{rest}: "
+        f"{_parts(profile, is_claimed, mean.step_ns)}{_of_wrappers(profile, wrapped, idle)}."
+        f"{_costliest_operators(profile, culprits)} {_launches(profile)}.",
         do=advice,
         where=location,
         evidence=evidence(
@@ -189,8 +189,9 @@ def _of_other_rules(profile: Profile) -> Bools:
 
 
 def _costliest_operators(profile: Profile, culprits: list[Culprit]) -> str:
-    names = [f"{plain(profile.trace.names[culprit.key])}, {duration(culprit.step_ns)}" for culprit in culprits[:2]]
-    return f" (most under {', and '.join(names)})" if names else ""
+    names = [f"{plain(profile.trace.names[culprit.key])} ({duration(culprit.step_ns)})" for culprit in culprits[:2]]
+    parts = "The largest parts are" if len(names) > 1 else "The largest part is"
+    return f" {parts} under {' and '.join(names)}." if names else ""
 
 
 def _operators(profile: Profile, piece_mask: Bools) -> list[Culprit]:

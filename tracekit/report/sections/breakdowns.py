@@ -23,12 +23,12 @@ from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
 from tracekit.units import duration, percent, ratio
 
-TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does meanwhile"}
+TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does during a step"}
 _MIN_SYNC_SHARE, _MAX_LOST_SHARE = (
     0.05,
     0.2,
 )  # of a step, waits in syncs that are explained; of these, what is little to lose
-_EQUAL = "Without a GPU, host time is divided in exactly the same way, so it is not shown separately."
+_EQUAL = "Without a GPU, the host's time is the wall time, so it is not shown again."
 PACE = pa.schema(
     [
         column("variant", pa.string(), "the variant", title=""),

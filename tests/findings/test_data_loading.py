@@ -53,7 +53,7 @@ def test_a_loader_in_the_loops_own_process(tmp_path):
 )  # fmt: skip
 def test_a_batch_that_is_slow_to_put_together(tmp_path, inside):
     finding = waiting(tmp_path, waits(ITSELF, 4000.0, ("cpu_op", "image::decode_jpeg", 1, 2900), *inside))
-    assert "of it in collating" in finding.title
+    assert "collating is 2" in finding.title
     assert "collate fewer" in finding.advice
     assert ".py" not in finding.title
     assert finding.where.operator == "image::decode_jpeg"

@@ -148,17 +148,20 @@ def test_advice_fits_who_communicates(tmp_path, collective, frame, backward, sai
 @pytest.mark.parametrize(
     ("collective", "frame", "backward", "less"),
     [
-        ("all_reduce", DDP, True, ": synchronise only every N micro-batches (no_sync), or compress"),
-        ("all_reduce", None, True, ": only every N micro-batches, or in half precision. "),
+        ("all_reduce", DDP, True, ": compress or halve what is sent (register_comm_hook), and"),
+        ("all_reduce", None, True, ": in half precision, or only once for all micro-batches."),
         ("_all_gather_base", FSDP, False, ": keep parameters from forward to backward"),
-        ("all_to_all", DDP, False, ", for example in half precision. "),
+        ("all_to_all", DDP, False, ", for example in half precision."),
     ],
 )
 def test_what_a_step_has_no_room_to_hide_is_to_be_less(tmp_path, collective, frame, backward, less):
     """A collective of 790 µs in a step of 900: even beside all the rest, 680 µs of it would remain."""
     profile = started(tmp_path / "a.json", collective, backward=backward, frame=frame)
     (finding,) = exposed_comm(profile)
-    assert finding.do.startswith(f"Send less{less}")
-    assert "at most 120 µs more of it can be hidden" in finding.do.replace("\u00a0", " ")
+    assert finding.do.startswith("Compare its bus bandwidth with that of nccl-tests")
+    assert (
+        f"At most 120 µs more of it can be hidden beside the rest of a step; beyond that, send less{less}"
+        in finding.do.replace("\u00a0", " ")
+    )
     assert "look alike in the trace of one rank" in finding.do
     assert "one rank" not in as_all_ranks_show(finding, 0.1).do

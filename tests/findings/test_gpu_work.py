@@ -84,7 +84,7 @@ def test_a_gpu_whose_tensor_cores_take_half_precision_only(tmp_path):
 def test_layouts_that_are_converted(tmp_path, name, on_rocm):
     work = [("aten::cudnn_convolution", name, 100, 7), ("aten::cudnn_convolution", GEMM, 300, 7)]
     (finding,) = layout_conversions(working(tmp_path / "a.json", *work))
-    assert finding.headline.startswith("Convolutions convert layouts, most of all ")
+    assert finding.headline.startswith("Convolutions convert layouts: ")
     assert "are 25.0 % of the GPU's work" in finding.why.replace("\u00a0", " ")
     assert "torch.channels_last" in finding.do
     assert ("MIOPEN" in finding.do) is on_rocm

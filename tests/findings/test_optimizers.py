@@ -65,9 +65,17 @@ def test_foreach_that_falls_back_to_single_tensors_is_a_loop(tmp_path):
 @pytest.mark.parametrize(
     ("many", "headline", "part"),
     [
-        (0, "The optimizer updates parameters one by one", "Of its 60 launches a step, all are for a single tensor"),
-        (30, "The optimizer updates parameters one by one", "Of its 90 launches a step, 60 are for a single tensor"),
-        (90, "The optimizer updates some parameters one by", "Of its 150 launches a step, 60 are for a single tensor"),
+        (0, "The optimizer updates parameters one by one", "Optimizer.step makes 60 launches a step, all for a single"),
+        (
+            30,
+            "The optimizer updates parameters one by one",
+            "Optimizer.step makes 90 launches a step, 60 of them for a",
+        ),
+        (
+            90,
+            "The optimizer updates some parameters one by",
+            "Optimizer.step makes 150 launches a step, 60 of them for a",
+        ),
     ],
 )
 def test_the_part_that_goes_one_by_one_is_told(tmp_path, many, headline, part):

@@ -67,7 +67,7 @@ def test_a_part_belongs_to_the_finding_whose_time_it_shares_whatever_their_names
     listed = diagnosis(profile, findings)
     assert [(each.headline, each.also) for each in listed.findings] == [
         ("B", ()),
-        ("A", ("Part of this cost (7.00 µs): C. ",)),
+        ("A", ("Up to 7.00 µs of this cost has a cause of its own: C. ",)),
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_part_is_no_longer_than_the_time_in_common(profile):
     listed = diagnosis(profile, findings)
     assert [(each.headline, each.also) for each in listed.findings] == [
         ("B", ()),
-        ("A", ("Part of this cost (4.00 µs): C. Call it less often.",)),
+        ("A", ("Up to 4.00 µs of this cost has a cause of its own: C. Call it less often.",)),
     ]
 
 

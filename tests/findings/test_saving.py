@@ -79,7 +79,7 @@ def test_the_host_bounds_no_step_in_which_nothing_but_the_gpus_work_is_left(tmp_
     (finding,) = diagnose(open_subject([write(tmp_path / "a.json", *events)]).profiles[0]).findings
     # Of 50 µs the kernel takes 5, and the gap to the next one 1: no kernel was queued, so the usual one is left.
     assert (finding.id, finding.share) == ("dispatch_bound", pytest.approx(0.88, abs=0.005))
-    assert finding.then == "without it, the GPU's work would bound the step"
+    assert finding.then == "without this cause, the GPU's work would bound the step"
 
 
 def test_what_keeps_the_gpu_waiting_is_saved(tmp_path):
@@ -123,7 +123,7 @@ def test_what_bounds_the_step_fits_the_cost_beside_it(tmp_path, returns):
     finding = diagnose(open_subject([write(tmp_path / "a.json", *events)]).profiles[0]).findings[0]
     assert finding.id == "dispatch_bound"
     assert finding.cost_ns == pytest.approx(finding.claimed_ns - 10 * 2 * US, abs=US)
-    assert finding.then == "without it, the GPU's work would bound the step"
+    assert finding.then == "without this cause, the GPU's work would bound the step"
 
 
 def test_without_steps_it_is_the_recording_that_is_bounded(tmp_path):
@@ -258,4 +258,4 @@ def test_what_a_cuda_graph_saved_is_within_what_is_said_of_it():
     assert finding.do.endswith(
         "CUDA graphs may also shorten the gaps between kernels, by another 204 µs a step at most."
     )
-    assert finding.then == "without it, the GPU's work would bound the step"
+    assert finding.then == "without this cause, the GPU's work would bound the step"

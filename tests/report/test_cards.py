@@ -27,15 +27,21 @@ def diagnosed(*findings):
 
 
 def test_the_parts_of_a_card():
-    made = cards({"eager": diagnosed(finding(then_bound_by="gpu", also=("Part of this cost (1.00 ms): gc.",)))})
+    made = cards(
+        {
+            "eager": diagnosed(
+                finding(then_bound_by="gpu", also=("Up to 1.00 ms of this cost has a cause of its own: gc.",))
+            )
+        }
+    )
     assert made.cards == (
         Card(
             "The host is too slow",
             (("eager", "up to 1.50 ms of 3.00 ms a step (50.0 %)"),),
             "model.py:7",
-            "The GPU idles. Without it, the GPU's work would bound the step.",
+            "The GPU idles. Without this cause, the GPU's work would bound the step.",
             "Compile the model.",
-            ("Part of this cost (1.00 ms): gc.",),
+            ("Up to 1.00 ms of this cost has a cause of its own: gc.",),
             ("model.py", 7),
         ),
     )
@@ -60,9 +66,9 @@ def test_a_cost_says_how_it_is_bounded(parts, said):
 @pytest.mark.parametrize(
     ("name", "bound", "said"),
     [
-        ("launch_bound", "host", "The GPU idles. Even without it, the host would bound the step."),
-        ("sync_stall", "host", "The GPU idles. Without it, the host would bound the step."),
-        ("launch_bound", "communication", "The GPU idles. Without it, communication would bound the step."),
+        ("launch_bound", "host", "The GPU idles. Even without this cause, the host would bound the step."),
+        ("sync_stall", "host", "The GPU idles. Without this cause, the host would bound the step."),
+        ("launch_bound", "communication", "The GPU idles. Without this cause, communication would bound the step."),
         ("launch_bound", None, "The GPU idles."),
     ],
 )
@@ -73,7 +79,7 @@ def test_what_then_bounds_the_step(name, bound, said):
 
 def test_why_little_of_the_time_blamed_is_saved_is_said():
     (card,) = cards({"eager": diagnosed(finding(400_000.0, claimed_ns=1_500_000.0, then_bound_by="host"))}).cards
-    assert card.why.endswith(" the host would bound the step, so no more than 400 µs is saved.")
+    assert card.why.endswith(" the host would bound the step, so removing it saves only 400 µs.")
 
 
 def test_equal_findings_of_several_variants_are_one_card():

@@ -47,6 +47,7 @@ def test_one_annotated_step_is_a_step(tmp_path, capsys):
         ("let the profiler warm up for a step", "let the profiler warm up for a step"),
         ("Move it out of the step.", "Move it out of the step."),
         ("Memory of a step", "Memory of the recording"),
+        ("What the host does during a step", "What the host does during the recording"),
         ("Without it, the host would bound the step.", "Without it, the host would bound the recording."),
     ],
 )

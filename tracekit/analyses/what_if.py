@@ -22,6 +22,7 @@ from tracekit.engine.windows import Window, windows
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
+from tracekit.profile.recording_words import in_words
 from tracekit.trace.own_waits import own_waits
 from tracekit.trace.roles import KERNEL
 from tracekit.trace.schema import LABEL, column
@@ -98,6 +99,7 @@ def answer(profile: Profile) -> Answer:
     rows = [_row(change, replayed, mean.step_ns) for change in changes(profile, replayed)]
     rows.sort(key=lambda row: row["best_ns"])
     columns = {name: [row[name] for row in rows] for name in SUMMARY.names}
+    columns["if"] = [in_words(profile, change) for change in columns["if"]]
     gain = max((row["gain"] for row in rows), default=0.0)
     return Answer("what_if", _TITLE, _sentence(rows, mean.step_ns), table(SUMMARY, columns), worth=gain)
 

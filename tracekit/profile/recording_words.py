@@ -11,7 +11,7 @@ from tracekit.profile.profile import Profile
 _WORDS = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
-        (r"\b(of|in|inside|within|over) (?:a|each|every|one|a counted) step\b", r"\1 the recording"),
+        (r"\b(of|in|inside|within|over|during) (?:a|each|every|one|a counted) step\b", r"\1 the recording"),
         (r"\b(?:a|each) step(?= (?:takes|took|would|could|is|has)\b)", "the recording"),
         (r"(?<!\bfor) (?:a|per|each) step\b", " in all"),
         (r"^(?:A|One|Each) step\b|(?<=[.:;] )(?:A|One|Each) step\b", "The recording"),

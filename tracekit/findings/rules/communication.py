@@ -37,7 +37,7 @@ _EQUAL_WORK = (
 )
 _MORE_EQUAL = "Give the ranks equal work, too: part of this time is spent waiting for the last rank to arrive."
 _ALIKE = (
-    "First compare its bus bandwidth with that of nccl-tests on the same machine: a slow network and ranks that come "
+    "Compare its bus bandwidth with that of nccl-tests on the same machine first: a slow network and ranks that come "
     "late look alike in the trace of one rank. "
 )
 _AT_ONCE = (
@@ -94,7 +94,7 @@ def _earlier(profile: Profile, kind: str, started: Ints) -> str:
             )
         return (
             "Start it earlier in the backward pass, as soon as a gradient is there (as DistributedDataParallel does), "
-            "or send less: in half precision, or only once for all micro-batches of a step."
+            "or send less: in half precision, or only once for all micro-batches."
         )
     if kind in _SHARDING and _has(profile, _FSDP):
         return (
@@ -113,7 +113,7 @@ def _sending_less(profile: Profile, kind: str, started: Ints) -> str:
                 ": compress or halve what is sent (register_comm_hook), and where gradients of several micro-batches "
                 "are added up, synchronise only in the last of them (no_sync)"
             )
-        return ": in half precision, or only once for all micro-batches of a step"
+        return ": in half precision, or only once for all micro-batches"
     if kind in _SHARDING and _has(profile, _FSDP):
         return (
             ": keep parameters from forward to backward if they fit (reshard_after_forward=False), or send half "

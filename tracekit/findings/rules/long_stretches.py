@@ -209,7 +209,8 @@ STORIES = (
         lambda hole: hole.fused,
         lambda cases: f"TorchScript's fuser compiles inside steps: fallback_function{cases.location.at}",
         lambda cases: (
-            f"This happens {cases.times}, for {'up to ' if len(cases.holes) > 1 else ''}{cases.at_most}{cases.meanwhile}."
+            f"This happens {cases.times}, for {'up to ' if len(cases.holes) > 1 else ''}{cases.at_most}"
+            f"{cases.meanwhile}."
         ),
         lambda cases: (
             "Turn its fuser off (torch._C._jit_set_texpr_fuser_enabled(False))"

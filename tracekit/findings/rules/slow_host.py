@@ -127,7 +127,8 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     yield Finding(
         name,
         f"{term}: the host is too slow{line_at}",
-        why=f"For this reason, the GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step{rest}: "
+        why=f"For this reason, the GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step"
+        f"{rest}: "
         f"{_parts(profile, is_claimed, mean.step_ns)}{_of_wrappers(profile, wrapped, idle)}."
         f"{_costliest_operators(profile, culprits)} {_launches(profile)}.",
         do=advice,

@@ -37,6 +37,7 @@ class Clock:
     grid: int  # ns
     fine: bool  # nanoseconds off the grid
     below: bool  # and digits below the nanosecond
+    quoted: bool  # some times are in quotes
 
     def write(self, ns: int, below: Decimal = Decimal(0), *, base: bool = True) -> int | Decimal:
         """A time or a duration as the file has it, in µs."""
@@ -55,6 +56,7 @@ def clocks(draw: st.DrawFn) -> Clock:
         draw(st.sampled_from([10_000, 10_000, 5_000, 1_000])),
         fine,
         fine and draw(st.booleans()),
+        draw(st.integers(0, 7)) == 0,
     )
 
 
@@ -102,6 +104,9 @@ def events(
             event["dur"] = -5 if odd == "negative" else 0
     else:
         event["dur"] = length
+    for key in ("ts", "dur"):  # some writers put times in quotes
+        if clock.quoted and key in event and draw(st.booleans()):
+            event[key] = draw(st.sampled_from([format(event[key], "f"), format(event[key], "f"), f"{event[key]}e0"]))
     if correlation is not None:
         event["args"] = {"correlation": correlation, "External id": 1}
     elif draw(st.booleans()):

@@ -29,7 +29,7 @@ def plain(path: Path) -> list[tuple[Any, ...]]:
         content = gzip.decompress(content)
     document = json.loads(content.decode("utf-8", "replace"), strict=False, parse_float=Decimal)
     events = document if isinstance(document, list) else document["traceEvents"]
-    rows = [row(event) for event in events if event.get("ph") == "X" and event.get("ts") is not None]
+    rows = [row(event) for event in events if event.get("ph") == "X" and number(event.get("ts")) is not None]
     return sorted(rows, key=lambda event: event[0])
 
 
@@ -40,8 +40,8 @@ def row(event: dict[str, Any]) -> tuple[Any, ...]:
         values["correlation"] = None
     values = {name: whole(value) for name, value in values.items()}
     return (
-        nanoseconds(event["ts"]),
-        max(nanoseconds(event.get("dur") or 0), 0),
+        nanoseconds(number(event["ts"]) or 0),
+        max(nanoseconds(number(event.get("dur")) or 0), 0),
         category(event.get("cat"), event.get("pid")),
         event.get("name", ""),
         str(event.get("pid")),
@@ -55,6 +55,16 @@ def whole(value: Any) -> int | None:
         return int(value) if value is not None else None
     except ValueError:  # ROCm writes streams such as 0x0
         return None
+
+
+def number(value: Any) -> Decimal | int | None:
+    """A number, which some writers put in quotes; None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value, parse_float=Decimal) if value[:1] in "-0123456789" == value[:1] else None
+        except ValueError:
+            return None
+    return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
 
 def nanoseconds(us: Decimal | int) -> int:

@@ -54,7 +54,7 @@ def test_broken_events_are_mended(tmp_path: Path, event: str, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "odd", ['"name": [1]', '"pid": {"a": 1}', '"cat": [1]', '"dur": -5', '"dur": -5.5', '"dur": "7"', '"args": [1]']
+    "odd", ['"name": [1]', '"pid": {"a": 1}', '"cat": [1]', '"dur": -5', '"dur": -5.5', '"dur": "7 us"', '"args": [1]']
 )
 def test_values_of_the_wrong_kind_are_counted(tmp_path: Path, odd: str) -> None:
     given = json.loads(OP % 9) | json.loads("{" + odd + "}")
@@ -76,11 +76,12 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
         '{"ph": "X", "name": "n", "ts": 1, "args": {"deep": ' + "[" * 100_000 + "]" * 100_000 + "}}",
         '{"ph": "X", "name": "n", "ts": ' + "9" * 6000 + "}",
         '{"ph": "X", "name": "n", "ts": "soon"}',
+        '{"ph": "X", "name": "n", "ts": 1e99999999999999999999, "dur": x}',
         "17",
         '"text"',
         '{"ph": "X" "name": oh, dear}',
     ],
-    ids=["deep", "overlong", "text", "number", "string", "garbage"],
+    ids=["deep", "overlong", "text", "exponent", "number", "string", "garbage"],
 )
 def test_what_is_beyond_repair_is_counted(tmp_path: Path, event: str) -> None:
     trace = read(tmp_path, around(event))

@@ -89,6 +89,27 @@ def test_times_are_exact(text: str, ns: int) -> None:
     assert int((Decimal(text) * 1000).quantize(Decimal(1))) == ns
 
 
+@pytest.mark.parametrize("end", ["", ', {"ph": "X", "name": broken}'], ids=["whole", "damaged"])
+def test_times_in_quotes_are_the_numbers_in_them(tmp_path: Path, end: str) -> None:
+    """As Ascend's profiler writes them, with nanoseconds that a float64 would lose."""
+    rows = [
+        ('"1747130000123556.123"', "40.25"),
+        ("1747130000123556.124", '"0.0015"'),
+        ('"1747130000123557"', '"1e1"'),
+        ('"1747130000123558.000"', '"-3"'),
+        ('"1747130000123559.000"', '"long"'),
+        *((text, "1") for text in ('" 1"', '"1_0"', '"NaN"', '"0x1"', '"01"', '""', "true", "[1]", "null")),
+    ]
+    events = (f'{{"ph": "X", "cat": "kernel", "name": "n", "ts": {ts}, "dur": {dur}}}' for ts, dur in rows)
+    path = tmp_path / "t.json"
+    path.write_text("[" + ", ".join(events) + end + "]")
+    trace = Trace.load(path, use_cache=False)
+    moments = [123_556_123, 123_556_124, 123_557_000, 123_558_000, 123_559_000]
+    assert trace.ts_ns.tolist() == [1_747_130_000_000_000_000 + ns for ns in moments]
+    assert trace.dur_ns.tolist() == [40_250, 2, 10_000, 0, 0]
+    assert (trace.lost, trace.mended) == (8 + bool(end), 2)  # neither a negative nor a worded duration is one
+
+
 TIMES = st.one_of(
     st.integers(0, 10**18).map(lambda ns: f"{ns // 1000}.{ns % 1000:03}"),
     st.from_regex(r"-?[0-9]{1,20}(\.[0-9]{0,4})?(e[0-9])?", fullmatch=True),

@@ -115,7 +115,9 @@ def load_events(path: str | Path) -> list[dict[str, Any]]:
 
 
 def nanoseconds(value: object) -> int | None:
-    """Microseconds as they are written, rounded half to even to whole nanoseconds (§1)."""
+    """Microseconds as they are written, in quotes or not, rounded half to even to whole nanoseconds (§1)."""
+    if isinstance(value, str) and re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", value):
+        value = Decimal(value)
     if isinstance(value, bool) or not isinstance(value, int | Decimal) or not Decimal(value).is_finite():
         return None
     return round(Fraction(value) * 1000)  # a Fraction is exact, and Python rounds it half to even

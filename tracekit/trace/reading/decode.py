@@ -97,7 +97,7 @@ class _Rows:
     texts: list[tuple[bytes, list[bytes] | None]] = field(default_factory=list)
     copies: list[Event] = field(default_factory=list)  # those that have a bandwidth
     starts: list[msgspec.Raw] = field(default_factory=list)
-    durations: list[int | float] = field(default_factory=list)
+    durations: list[int | float | str] = field(default_factory=list)
     cats: list[int] = field(default_factory=list)
     names: list[int] = field(default_factory=list)
     tracks: list[int] = field(default_factory=list)
@@ -282,9 +282,10 @@ class Decoder:
                 texts += lengths
             else:
                 texts += [bytes(length.dur) for length in _LENGTHS.decode(text) if length.ph == "X"]
-        exactly = [exact.from_text(length) for length in texts]
-        self.mended += sum(ns is not None and ns < 0 for ns, good in zip(exactly, timed.tolist(), strict=True) if good)
-        return np.array([max(ns or 0, 0) for ns in exactly], np.int64)
+        dur_ns, is_number = exact.from_texts(texts)
+        self.mended += int((dur_ns[timed] < 0).sum())
+        self.mended += sum(texts[row][:1] == b'"' for row in np.flatnonzero(~is_number).tolist())
+        return np.maximum(dur_ns, 0)
 
     def _label(self, event: Event) -> None:
         if event.name in ("process_name", "thread_name") and event.args is not None and event.args.name is not None:

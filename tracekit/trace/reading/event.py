@@ -37,7 +37,7 @@ class Event(msgspec.Struct, gc=False):
     pid: Scalar = None
     tid: Scalar = None
     ts: msgspec.Raw = NOTHING
-    dur: int | float | None = None
+    dur: Scalar = None
     args: Args | None = None
 
 

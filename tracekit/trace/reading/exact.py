@@ -1,9 +1,11 @@
 """Microseconds with decimals, as text or as float64, to integer nanoseconds: exactly, half to even."""
 
+import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,10 +15,15 @@ _LIMIT_NS = 1 << 61  # sums of two still fit an int64
 _DIGITS = 19  # this many fit an int64, unless the first is a 9
 _EXACTLY = Context(prec=80, rounding=ROUND_HALF_EVEN)
 _THOUSAND, _ONE = Decimal(1000), Decimal(1)
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")  # as JSON writes it
+_QUOTE = ord('"')
 
 
 def from_text(text: bytes) -> int | None:
-    """Nanoseconds of a JSON number of microseconds; None if it is not a time (`null`, NaN, beyond int64)."""
+    """Nanoseconds of a JSON number of microseconds, in quotes or not; None if it is not a time (`null`, NaN, beyond
+    int64)."""
+    if text[:1] == b'"':
+        text = unquoted(text)
     if text[-4:-3] == b"." and text[-3:].isdigit():  # what Kineto writes: three decimals
         try:
             ns = int(text[:-4] + text[-3:])
@@ -24,6 +31,15 @@ def from_text(text: bytes) -> int | None:
         except ValueError:
             pass
     return from_decimal(text.decode("ascii", "replace"))
+
+
+def unquoted(text: bytes) -> bytes:
+    """The number that a JSON string holds, as Ascend's profiler writes its times; `null` if it holds anything else."""
+    try:
+        number = msgspec.json.decode(text, type=str)
+    except (msgspec.DecodeError, UnicodeError):
+        return b"null"
+    return number.encode() if NUMBER.fullmatch(number) else b"null"
 
 
 def from_decimal(text: str | int | float) -> int | None:
@@ -52,14 +68,15 @@ def from_texts(texts: Sequence[Any]) -> tuple[Ints, Bools]:
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     ns, valid = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
     starts = np.cumsum(lengths + 1) - lengths - 1
+    if (together[starts] == _QUOTE).any():
+        return from_texts([unquoted(text) if text[:1] == b'"' else text for text in map(bytes, texts)])
     for length in np.flatnonzero(np.bincount(lengths)).tolist():
         if 0 < length <= _DIGITS + 1:
             rows = np.flatnonzero(lengths == length)
             ns[rows], valid[rows] = _alike(together[starts[rows, None] + np.arange(length + 1)])
     for row in np.flatnonzero(~valid).tolist():
         exactly = from_text(bytes(texts[row]))
-        if exactly is not None:
-            ns[row], valid[row] = exactly, True
+        ns[row], valid[row] = exactly or 0, exactly is not None
     return ns, valid
 
 
@@ -89,8 +106,9 @@ def _alike(texts: NDArray[np.uint8]) -> tuple[Ints, Bools]:
     return ns, valid & (ns < _LIMIT_NS)
 
 
-def from_numbers(numbers: Sequence[int | float]) -> tuple[Ints, Bools]:
-    """Nanoseconds of decoded numbers, and which of them are certain to be what the text said.
+def from_numbers(numbers: Sequence[int | float | str]) -> tuple[Ints, Bools]:
+    """Nanoseconds of decoded numbers, and which of them are certain to be what the text said; none is if one was in
+    quotes.
 
     A float64 lies within half a unit in the last place of its text; where that could move the result to the next
     nanosecond, the text itself has to be read.

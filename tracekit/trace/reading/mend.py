@@ -4,18 +4,28 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
 
+from tracekit.trace.reading import exact
 from tracekit.trace.reading.chunks import SEPARATOR
 from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
 from tracekit.trace.reading.event_details import CommunicationEvent
 
 _EVENT = msgspec.json.Decoder(CommunicationEvent)
 _LENGTH = msgspec.json.Decoder(Length)
-_LENIENT = json.JSONDecoder(strict=False, parse_float=Decimal)
+
+
+def _exactly(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of twenty digits
+        return Decimal("NaN")
+
+
+_LENIENT = json.JSONDecoder(strict=False, parse_float=_exactly)
 _SCALARS = [(field.name, field.encode_name) for field in msgspec.structs.fields(Args) if field.default is None]
 _BROKEN = (msgspec.DecodeError, UnicodeError, ValueError, RecursionError)
 _BOUNDARY = re.compile(SEPARATOR.pattern.decode())
@@ -194,11 +204,13 @@ def _readable(text: str) -> str:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _number(value: Any) -> int | float | Decimal | None:
+def _number(value: Any) -> int | float | Decimal | str | None:
+    if isinstance(value, str):
+        return value if exact.NUMBER.fullmatch(value) else None
     return value if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else None
 
 
-def _digits(number: int | float | Decimal) -> bytes:
+def _digits(number: int | float | Decimal | str) -> bytes:
     try:
         return str(number).encode()
     except ValueError:  # an integer of thousands of digits

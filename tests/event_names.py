@@ -102,6 +102,8 @@ COPIED = [
     "Memcpy DtoH (Device -> Pageable)",
     "Memcpy HtoD (Pageable -> Device)",
     "Memcpy HtoD (Pinned -> Device)",
+    "Memcpy HtoH (Pinned -> Pageable)",  # blocks
+    "memcpy DtoD (pinned)",  # letters as written
     "Memcpy DtoD (Device -> Device)",
     "CopyDeviceToDevice",
 ]

@@ -22,8 +22,8 @@ HOST = [
         "§1 a zero-length activity ends no gap; a zero-length call may be a launch",
         [step(0, 0, 20), launch(5, 5, 1), kernel(10, 10, 1), kernel(15, 20, 1)],
         [(0, 0, 20_000, 0, 20_000, True)],
-        [{"python": 5_000, "kernel_launch": 10_000, "gpu_compute": 5_000}],
-        [{"python": 20_000}],
+        [{"unrecorded": 5_000, "kernel_launch": 10_000, "gpu_compute": 5_000}],
+        [{"unrecorded": 20_000}],
     ),
     Known(
         "§2 a file of 2019: no cat, the pid says it; nothing is linked",
@@ -45,18 +45,28 @@ HOST = [
             copy(25, 28, 1),
         ],
         [(0, 0, 40_000, 0, 40_000, True)],
-        [{"python": 20_000, "sync_stall": 17_000, "gpu_copy": 3_000}],
-        [{"python": 20_000, "sync": 20_000}],
+        [{"unrecorded": 20_000, "sync_stall": 17_000, "gpu_copy": 3_000}],
+        [{"unrecorded": 20_000, "sync": 20_000}],
     ),
     *(
         Known(
             f"§2 a copy that never blocks is no sync, though it ended before its call: {name}",
             [step(0, 0, 40), call("cudaMemcpyAsync_v3020", 10, 30, 1), copy(25, 28, 1) | {"name": name}],
             [(0, 0, 40_000, 0, 40_000, True)],
-            [{"python": 20_000, "kernel_launch": 17_000, "gpu_copy": 3_000}],
-            [{"python": 20_000, "kernel_launch": 20_000}],
+            [{"unrecorded": 20_000, "kernel_launch": 17_000, "gpu_copy": 3_000}],
+            [{"unrecorded": 20_000, "kernel_launch": 20_000}],
         )
         for name in ("Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)", "CopyDeviceToDevice")
+    ),
+    *(
+        Known(
+            f"§2 names of copies that never block count as written, and copies from host to host block: {name}",
+            [step(0, 0, 40), call("cudaMemcpyAsync_v3020", 10, 30, 1), copy(25, 28, 1) | {"name": name}],
+            [(0, 0, 40_000, 0, 40_000, True)],
+            [{"unrecorded": 20_000, "sync_stall": 17_000, "gpu_copy": 3_000}],
+            [{"unrecorded": 20_000, "sync": 20_000}],
+        )
+        for name in ("Memcpy HtoH (Pinned -> Pinned)", "memcpy DtoD", "Memcpy HtoD (pinned -> Device)", "MemcpyPinned")
     ),
     Known(
         "§3 without steps: the most launches outside the autograd engine, not the most launches",
@@ -97,6 +107,54 @@ HOST = [
             | {"dispatch": 1_000, "sync": 2_000, "python": 45_000}
         ],
         device="cpu",
+    ),
+    *(
+        Known(
+            f"§4.4 without operators and frames it is unknown what the host does between its calls: {told}",
+            [
+                step(0, 0, 40),
+                launch(10, 12, 1),
+                kernel(12, 30, 1),
+                *more,
+            ],
+            [(0, 0, 40_000, 0, 40_000, True)],
+            [{key: 20_000, "kernel_launch": 2_000, "gpu_compute": 18_000}],
+            [{key: 38_000, "kernel_launch": 2_000}],
+        )
+        for told, key, more in (
+            ("annotations tell nothing", "unrecorded", [note("Optimizer.step#SGD.step", 20, 30)]),
+            ("nor do operators of another process", "unrecorded", [op("aten::mm", 0, 9) | {"pid": 2}]),
+            ("an operator of 0 ns is enough", "python", [op("aten::mm", 0, 0)]),
+            ("so is a frame of any thread", "python", [frame("a.py(1): f", 5, 5) | {"tid": 3}]),
+        )
+    ),
+    Known(
+        "§4.4, §5, §6 before the first host event and after the last, nothing was recorded",
+        [
+            op("aten::mm", 20, 30),
+            launch(30, 32, 9),
+            kernel(32, 90, 9),
+            kernel(5, 10, 4),
+            kernel(95, 96, 9),
+        ],
+        [(0, 5_000, 96_000, 5_000, 96_000, True)],
+        # [10, 20): the host begins at 20; [90, 95): what launched the last kernel had returned long before
+        [{"gpu_compute": 64_000, "unrecorded": 10_000, "dispatch": 10_000, "kernel_launch": 2_000, "gpu_gap": 5_000}],
+        [{"unrecorded": 79_000, "dispatch": 10_000, "kernel_launch": 2_000}],
+    ),
+    Known(
+        "§5 a helper speaks where nothing of the main thread was recorded",
+        [
+            step(0, 0, 60),
+            launch(0, 2, 1),
+            kernel(2, 4, 1),
+            launch(10, 12, 2, tid=2),
+            launch(20, 22, 3, tid=2),
+            kernel(22, 60, 3),
+        ],
+        [(0, 0, 60_000, 0, 60_000, True)],
+        [{"kernel_launch": 6_000, "gpu_compute": 40_000, "unrecorded": 6_000, "dispatch": 8_000}],
+        [{"kernel_launch": 6_000, "unrecorded": 46_000, "dispatch": 8_000}],
     ),
     Known(
         "§4 of equal intervals a runtime call before an operator before a frame",

@@ -13,8 +13,11 @@ WALL = [
             copy(15, 30, 1),
         ],
         [(0, 0, 40_000, 0, 40_000, True)],
-        [{"kernel_launch": 2_000, "gpu_compute": 8_000, "gpu_comm": 10_000, "gpu_copy": 10_000} | {"python": 10_000}],
-        [{"kernel_launch": 2_000, "python": 38_000}],
+        [
+            {"kernel_launch": 2_000, "gpu_compute": 8_000, "gpu_comm": 10_000, "gpu_copy": 10_000}
+            | {"unrecorded": 10_000}
+        ],
+        [{"kernel_launch": 2_000, "unrecorded": 38_000}],
     ),
     Known(
         "§2 communication beyond NCCL, in any case",
@@ -35,15 +38,15 @@ WALL = [
             ),
         ],
         [(0, 0, 100_000, 0, 100_000, True)],
-        [{"kernel_launch": 1_000, "gpu_comm": 60_000, "gpu_compute": 10_000, "python": 29_000}],
-        [{"kernel_launch": 1_000, "python": 99_000}],
+        [{"kernel_launch": 1_000, "gpu_comm": 60_000, "gpu_compute": 10_000, "unrecorded": 29_000}],
+        [{"kernel_launch": 1_000, "unrecorded": 99_000}],
     ),
     Known(
         "§6.1 submission latency, and 30 µs later a gap",
         [step(0, 0, 100), launch(0, 5, 1), kernel(80, 90, 1)],
         [(0, 0, 100_000, 0, 100_000, True)],
-        [{"kernel_launch": 35_000, "gpu_gap": 45_000, "gpu_compute": 10_000, "python": 10_000}],
-        [{"kernel_launch": 5_000, "python": 95_000}],
+        [{"kernel_launch": 35_000, "gpu_gap": 45_000, "gpu_compute": 10_000, "unrecorded": 10_000}],
+        [{"kernel_launch": 5_000, "unrecorded": 95_000}],
     ),
     Known(
         "§6.1 queued before the gap began",
@@ -51,7 +54,7 @@ WALL = [
         [(0, 0, 20_000, 0, 20_000, True)],
         # [0, 4): the launch call, then its latency; [10, 15): the second launch ended at 4
         [{"kernel_launch": 4_000, "gpu_compute": 11_000, "gpu_gap": 5_000}],
-        [{"kernel_launch": 4_000, "python": 16_000}],
+        [{"kernel_launch": 4_000, "unrecorded": 16_000}],
     ),
     Known(
         "§6.3 the refill after a sync is the sync's for as long as it had waited",
@@ -69,18 +72,32 @@ WALL = [
         [{"kernel_launch": 4_000, "sync": 6_000, "dispatch": 8_000, "python": 82_000}],
     ),
     Known(
+        "§6.3 the refill of which nothing was recorded",
+        [
+            step(0, 0, 100),
+            launch(0, 2, 1),
+            kernel(2, 50, 1),
+            call("cudaStreamSynchronize", 46, 52, 2),  # to blame until 56
+            launch(60, 62, 3),
+            kernel(62, 100, 3),
+        ],
+        [(0, 0, 100_000, 0, 100_000, True)],
+        [{"kernel_launch": 4_000, "gpu_compute": 86_000, "sync_stall": 6_000, "unrecorded": 4_000}],
+        [{"kernel_launch": 4_000, "sync": 6_000, "unrecorded": 90_000}],
+    ),
+    Known(
         "§6.3 no refill where no activity ends the gap",
         [step(0, 0, 50), launch(0, 2, 1), kernel(2, 20, 1), call("cudaStreamSynchronize", 10, 25)],
         [(0, 0, 50_000, 0, 50_000, True)],
-        [{"kernel_launch": 2_000, "gpu_compute": 18_000, "sync_stall": 5_000, "python": 25_000}],
-        [{"kernel_launch": 2_000, "sync": 15_000, "python": 33_000}],
+        [{"kernel_launch": 2_000, "gpu_compute": 18_000, "sync_stall": 5_000, "unrecorded": 25_000}],
+        [{"kernel_launch": 2_000, "sync": 15_000, "unrecorded": 33_000}],
     ),
     Known(
         "§6 no wall view: launches and no GPU activity",
         [step(0, 0, 10), launch(2, 4, 1)],
         [(0, 0, 10_000, 0, 10_000, True)],
         [None],
-        [{"kernel_launch": 2_000, "python": 8_000}],
+        [{"kernel_launch": 2_000, "unrecorded": 8_000}],
         cannot=["wall"],
         device="cpu",
     ),
@@ -89,15 +106,15 @@ WALL = [
         [step(0, 0, 10), launch(2, 4, 1), kernel(4, 8, 1), launch(5, 6, 9) | {"pid": 2}],
         [(0, 0, 10_000, 0, 10_000, True)],
         [None],
-        [{"kernel_launch": 2_000, "python": 8_000}],
+        [{"kernel_launch": 2_000, "unrecorded": 8_000}],
         cannot=["wall"],
     ),
     Known(
         "§6 no wall view of a step whose launches have lost their work",
         [step(1, 0, 10), launch(0, 2, 1), kernel(2, 8, 1), step(2, 10, 20), launch(11, 13, 2)],
         [(1, 0, 10_000, 0, 10_000, True), (2, 10_000, 20_000, 10_000, 20_000, True)],
-        [{"kernel_launch": 2_000, "gpu_compute": 6_000, "python": 2_000}, None],
-        [{"kernel_launch": 2_000, "python": 8_000}, {"kernel_launch": 2_000, "python": 8_000}],
+        [{"kernel_launch": 2_000, "gpu_compute": 6_000, "unrecorded": 2_000}, None],
+        [{"kernel_launch": 2_000, "unrecorded": 8_000}, {"kernel_launch": 2_000, "unrecorded": 8_000}],
     ),
     Known(
         "§7 the host is ahead: a step lasts until its work is done",
@@ -110,8 +127,8 @@ WALL = [
             kernel(30, 70, 2),
         ],
         [(1, 0, 30_000, 0, 10_000, True), (2, 30_000, 70_000, 10_000, 20_000, True)],
-        [{"python": 1_000, "kernel_launch": 1_000, "gpu_compute": 28_000}, {"gpu_compute": 40_000}],
-        [{"kernel_launch": 1_000, "python": 9_000}, {"kernel_launch": 1_000, "python": 9_000}],
+        [{"unrecorded": 1_000, "kernel_launch": 1_000, "gpu_compute": 28_000}, {"gpu_compute": 40_000}],
+        [{"kernel_launch": 1_000, "unrecorded": 9_000}, {"kernel_launch": 1_000, "unrecorded": 9_000}],
     ),
     Known(
         "§7 the backlog: work of a call before the first step, and unlinked work of a smaller correlation",
@@ -126,7 +143,7 @@ WALL = [
         ],
         [(1, 115_000, 130_000, 100_000, 120_000, True)],
         [{"gpu_compute": 15_000}],
-        [{"kernel_launch": 1_000, "python": 19_000}],
+        [{"kernel_launch": 1_000, "unrecorded": 19_000}],
     ),
     Known(
         "§7 a step that nests in another's completion lasts 0 ns",
@@ -139,8 +156,8 @@ WALL = [
             kernel(20, 30, 2),
         ],
         [(1, 0, 80_000, 0, 50_000, True), (2, 80_000, 80_000, 10_000, 20_000, True)],
-        [{"python": 5_000, "kernel_launch": 1_000, "gpu_compute": 74_000}, {}],
-        [{"kernel_launch": 2_000, "python": 48_000}, {"kernel_launch": 1_000, "python": 9_000}],
+        [{"unrecorded": 5_000, "kernel_launch": 1_000, "gpu_compute": 74_000}, {}],
+        [{"kernel_launch": 2_000, "unrecorded": 48_000}, {"kernel_launch": 1_000, "unrecorded": 9_000}],
     ),
     Known(
         "§10 GPU rows alone: nothing can be answered",

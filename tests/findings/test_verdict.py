@@ -8,6 +8,7 @@ from small import event, kernel, launch, op, step, write
 from tracekit.analyses import summary
 from tracekit.analyses.steps import IDLES
 from tracekit.engine.buckets import BOUNDS, BUCKETS, ON_THE_GPU, WALL
+from tracekit.findings import diagnose
 from tracekit.findings.verdict import HOST_BOUND, VERDICTS, verdict
 from tracekit.profile import open_subject
 
@@ -50,6 +51,10 @@ def queued(start, end):
     return [*calls, kernel("gemm", start + 2, start + 3, 2), kernel("gemm", end - 1, end, 3)]
 
 
+def silence(_start, _end):
+    return []
+
+
 def dispatch(start, end):
     return [op("aten::index", start, end)]
 
@@ -63,12 +68,19 @@ def dispatch(start, end):
         (((flushing, 470), (dispatch, 410)), "idle_unexplained", "waits while the profiler works"),
         (((queued, 460), (sync, 420)), "queued_not_started", "idles although work is queued"),
         (((loading, 470), (compiling, 410)), "cold_start", "waits while its code is loaded"),
+        (((silence, 880),), "too_little_recorded", "waits for what was not recorded"),
     ],
 )
 def test_the_sentence_about_the_steps_agrees(tmp_path, spans, bounds, idles):
     profile = waited(tmp_path / "t.json", *spans)
     assert verdict(profile).id == bounds
     assert summary(profile, "steps").sentence.endswith(f"; otherwise, it mostly {idles}.")
+
+
+def test_the_host_is_not_blamed_for_time_of_which_nothing_was_recorded(tmp_path):
+    told = diagnose(waited(tmp_path / "t.json", (silence, 860), (sync, 20)))
+    assert told.verdict.id == "too_little_recorded"
+    assert not {finding.id for finding in told.all_findings} & (HOST_BOUND.keys() | {"too_little_recorded"})
 
 
 @pytest.mark.parametrize("bucket", [key for key in WALL if BUCKETS[key].bound not in ("gpu", "copies", "gaps")])

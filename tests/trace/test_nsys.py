@@ -64,11 +64,10 @@ def run(path, statement, *rows):
         database.commit()
 
 
-def test_without_operators_the_host_is_slow_for_reasons_unknown(export):
-    """`nsys profile` records none unless it is asked to: then nothing tells dispatch from Python."""
-    first = next(iter(report(open_subject([export])).diagnoses.values())).findings[0]
-    assert first.headline == "Host-bound: the host is too slow"
-    assert "nsys with --pytorch=autograd-nvtx" in first.do
+def test_without_operators_it_is_unknown_what_the_host_does(export):
+    """`nsys profile` records none unless it is asked to: then no finding blames Python or dispatch."""
+    (diagnosis,) = report(open_subject([export])).diagnoses.values()
+    assert not {finding.id for finding in diagnosis.all_findings} & {"python_bound", "dispatch_bound"}
     assert "no_operators" in {limitation.code for limitation in Trace.load(export).health}
 
 

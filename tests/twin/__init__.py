@@ -13,17 +13,17 @@ from typing import Any
 
 from .events import classify, link, load_events, nanoseconds
 from .steps import find_steps, no_wall_view, step_is_known, step_time
-from .threads import find_helpers, find_main_thread
+from .threads import find_helpers, find_main_thread, find_recorded
 from .views import cut_into_pieces, fill_host_view, wall_pieces
 
 __all__ = ["HOST", "WALL", "document", "load_events", "nanoseconds"]
 
 WALL = [
-    *("gpu_compute", "gpu_comm", "gpu_copy", "gpu_gap", "kernel_launch", "dispatch", "python", "guards"),
-    *("sync_stall", "compile", "dataload", "alloc", "module_load", "profiler", "cpu_compute"),
+    *("gpu_compute", "gpu_comm", "gpu_copy", "gpu_gap", "kernel_launch", "dispatch", "python", "unrecorded"),
+    *("guards", "sync_stall", "compile", "dataload", "alloc", "module_load", "profiler", "cpu_compute"),
 ]
 HOST = [
-    *("dispatch", "python", "guards", "kernel_launch", "sync", "compile", "dataload", "alloc"),
+    *("dispatch", "python", "unrecorded", "guards", "kernel_launch", "sync", "compile", "dataload", "alloc"),
     *("module_load", "profiler", "cpu_compute"),
 ]
 
@@ -61,7 +61,7 @@ def document(events: list[dict[str, Any]]) -> dict[str, Any]:
     if "host" not in cannot:
         window = (steps[0].s, steps[-1].done)
         bounds = [t for step in steps for t in (step.s, step.e, step.begin, step.done)]
-        pieces = cut_into_pieces(window, bounds, driving[0], driving[1:], gpu, overhead, o)
+        pieces = cut_into_pieces(window, bounds, driving[0], driving[1:], gpu, overhead, o, find_recorded(hosts))
         fill_host_view(pieces, o)
         host = [(p.start, p.end, p.host) for p in pieces]
         wall = wall_pieces(pieces, gpu, launch_of) if "wall" not in cannot else []

@@ -222,7 +222,8 @@ def link(hosts: list[Event], gpu: list[Event]) -> dict[Event, Event]:
             calls[event.correlation].append(event)
     for activity in gpu:
         leaves_alone = activity.name.startswith(("Memcpy DtoD", "Memcpy PtoP", "CopyDeviceToDevice", "CopyPeerToPeer"))
-        leaves_alone |= activity.name.startswith("Memcpy ") and "Pinned" in activity.name
+        if activity.name.startswith("Memcpy ") and not activity.name.startswith("Memcpy HtoH"):
+            leaves_alone |= "Pinned" in activity.name
         if activity.cat == "gpu_memcpy" and activity.correlation is not None and not leaves_alone:
             copies[activity.correlation].append(activity)
     for correlation, linked in copies.items():

@@ -51,7 +51,15 @@ def find_helpers(hosts: list[Event], main: tuple[str, str]) -> list[tuple[str, s
     return sorted(helpers, key=order)
 
 
-def state_of(live: set[Event], o: str) -> tuple[str, Event | None]:
+def find_recorded(hosts: list[Event]) -> tuple[int, int] | None:
+    """From when to when silence of a thread of this process is Python, and not a lack of records (§4.4)."""
+    lasting = [e for e in hosts if e.lasts]
+    if not lasting or not any(e.kind in ("op", "python") for e in hosts):
+        return None
+    return min(e.start for e in lasting), max(e.end for e in lasting)
+
+
+def state_of(live: set[Event], o: str, silence: str) -> tuple[str, Event | None]:
     """The state of a thread whose events in `live` cover t, and the sync call that causes it."""
     innermost = None
     inner = [e for e in live if e.kind != "annotation"]
@@ -69,7 +77,7 @@ def state_of(live: set[Event], o: str) -> tuple[str, Event | None]:
     if any(e.dataload for e in live):  # 3
         return "dataload", None
     if innermost is None:  # 4
-        return "python", None
+        return silence, None
     if innermost.name == "TorchDynamo Cache Lookup":  # 5
         return "guards", None
     if innermost.kind == "runtime":  # 6

@@ -10,6 +10,7 @@ from typing import Any
 from .events import LOADS_CODE, Event, call_order
 from .threads import state_of
 
+IDLE = ("python", "unrecorded", "engine")  # §5: then a helper may speak for the main thread
 LATE_NS = 30_000  # §6: once a launch has ended this long ago and its work does not run, it waits for the GPU
 
 
@@ -38,6 +39,7 @@ def cut_into_pieces(
     gpu: list[Event],
     overhead: list[Event],
     o: str,
+    recorded: tuple[int, int] | None,
 ) -> list[Piece]:
     """The window, cut at `bounds` and wherever an event starts or ends, with the events that are live in each piece."""
     rows = [main, *helpers, gpu, overhead]
@@ -48,15 +50,16 @@ def cut_into_pieces(
             if event.lasts:
                 changes[event.start].append((row, True, event))
                 changes[event.end].append((row, False, event))
-    times = sorted({*changes, *bounds, *window})
+    times = sorted({*changes, *bounds, *window, *(recorded or ())})
 
     live: list[set[Event]] = [set() for _ in rows]
-    states: list[tuple[str, Event | None]] = [("python", None) for _ in rows]
+    states: list[tuple[str, Event | None]] = [("unrecorded", None) for _ in rows]
     counts = [False for _ in rows]
     busy = tool = None
     pieces = []
     for time, following in zip(times, [*times[1:], None], strict=True):
-        changed = set()
+        heard = recorded is not None and recorded[0] <= time < recorded[1]
+        changed = set(range(gpu_row)) if time in (recorded or ()) else set()
         for row, starts, event in changes.get(time, ()):
             (live[row].add if starts else live[row].remove)(event)
             changed.add(row)
@@ -68,13 +71,13 @@ def cut_into_pieces(
                 names = {e.name for e in live[row]}
                 tool = ("module_load" if names & LOADS_CODE else "profiler") if names else None
             else:
-                states[row] = state_of(live[row], o)
+                states[row] = state_of(live[row], o, "python" if heard else "unrecorded")
                 counts[row] = any(e.counts_on_helper for e in live[row])
         if following is None or not window[0] <= time < window[1]:
             continue
         given, given_sync = None, None
         for row in range(1, gpu_row):  # §5: the first helper thread that has one
-            if counts[row] and states[row][0] not in ("python", "engine"):
+            if counts[row] and states[row][0] not in IDLE:
                 given, given_sync = states[row]
                 break
         pieces.append(
@@ -95,7 +98,7 @@ def cut_into_pieces(
 
 def fill_host_view(pieces: list[Piece], o: str) -> None:
     """The host state of every piece."""
-    for stretch in group(pieces, lambda p: p.main in ("python", "engine")):
+    for stretch in group(pieces, lambda p: p.main in IDLE):
         helped = [p for p in stretch if p.helper_event]
         first, last = (helped[0].start, helped[-1].end) if helped else (0, 0)
         for p in stretch:
@@ -104,9 +107,9 @@ def fill_host_view(pieces: list[Piece], o: str) -> None:
             elif first <= p.start < last or p.main == "engine":
                 p.host = o
             else:
-                p.host = "python"
+                p.host = p.main
     for p in pieces:
-        if p.main not in ("python", "engine"):
+        if p.main not in IDLE:
             p.host, p.host_sync = p.main, p.main_sync
         if p.overhead is not None and p.host in ("dispatch", "kernel_launch", "alloc"):
             p.host = p.overhead
@@ -161,6 +164,6 @@ def idle_bucket(t: int, a: int, launch: Event | None, refilled: int, host: str) 
             return host if host in ("module_load", "profiler") else "kernel_launch"
     if host == "sync":  # 3
         return "sync_stall"
-    if t < refilled and host in ("python", "dispatch", "alloc", "guards"):
+    if t < refilled and host in ("python", "unrecorded", "dispatch", "alloc", "guards"):
         return "sync_stall"
     return host

@@ -41,6 +41,7 @@ IDLES: dict[Bound, str] = {
     "code loading": "waits while its code is loaded",
     "profiler": "waits while the profiler works",
     "gaps": "idles although work is queued",
+    "unrecorded": "waits for what was not recorded",
 }
 
 

@@ -63,6 +63,7 @@ _THEN: dict[Bound, str] = {
     "code loading": "loading GPU code",
     "profiler": "the profiler",
     "cpu": "CPU compute",
+    "unrecorded": "what was not recorded",
 }
 
 

@@ -1,5 +1,5 @@
-"""The buckets of wall time and of host time: key, label, colour, explanation. Each has one entry, in the order in which
-every face shows them."""
+"""The buckets of wall time and of host time: key, label, colour, explanation. Each has one entry; `WALL` and `HOST` are
+in the order in which every face shows them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ from tracekit.trace.roles import KERNEL, Roles
 # What bounds a step that spends most of its time in a bucket. Every sentence about that is made of these, so that no
 # two contradict each other.
 Bound = Literal[
-    "gpu", "communication", "copies", "gaps", "host", "syncs", "compiling", "data", "code loading", "profiler", "cpu"
+    "gpu", "communication", "copies", "gaps", "host", "syncs", "compiling", "data", "code loading", "profiler", "cpu",
+    "unrecorded",
 ]  # fmt: skip
 
 
@@ -71,16 +72,18 @@ _ALL = (
         "the profiler itself delays the host"),
     Bucket("cpu_compute", "CPU compute", "CPU compute", "#3a9d5d", "■", "cpu",
         "operators compute on the CPU"),
+    Bucket("unrecorded", "not recorded", "time of which nothing was recorded", "#a89f91", "-", "unrecorded",
+        "nothing of what the host did was recorded", refills=True),
 )  # fmt: skip
 BUCKETS = {bucket.key: bucket for bucket in _ALL}
 
 WALL = (
-    "gpu_compute", "gpu_comm", "gpu_copy", "gpu_gap", "kernel_launch", "dispatch", "python", "guards", "sync_stall",
-    "compile", "dataload", "alloc", "module_load", "profiler", "cpu_compute",
+    "gpu_compute", "gpu_comm", "gpu_copy", "gpu_gap", "kernel_launch", "dispatch", "python", "unrecorded",
+    "guards", "sync_stall", "compile", "dataload", "alloc", "module_load", "profiler", "cpu_compute",
 )  # fmt: skip
 HOST = (
-    "dispatch", "python", "guards", "kernel_launch", "sync", "compile", "dataload", "alloc", "module_load", "profiler",
-    "cpu_compute",
+    "dispatch", "python", "unrecorded", "guards", "kernel_launch", "sync", "compile", "dataload", "alloc",
+    "module_load", "profiler", "cpu_compute",
 )  # fmt: skip
 ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")  # what a busy GPU does; of several at once, the first counts
 BOUNDS: dict[Bound, tuple[str, ...]] = {

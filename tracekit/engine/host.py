@@ -57,6 +57,7 @@ def driving_states(
         main.states.edges,
         *(edges for helper in helpers for edges in (helper.states.edges, helper.work.edges)),
         *cut_points,
+        np.array(rules.recorded),
         low=low,
         high=high,
     )
@@ -100,6 +101,8 @@ def host_view(threads: DrivingStates, is_backward: Bools, rules: HostRules, over
         state[speaks], event[speaks] = helper_state[speaks], helper.events.of(positions)[speaks]
         spoken |= speaks
     state[~spoken & (is_backward | (state == ENGINE))] = rules.compute
+    first, last = rules.recorded
+    state[(state == PYTHON) & ((points < first) | (points >= last))] = CODES["unrecorded"]
     return HostView(
         StepFunction(threads.edges, _delayed(state, points, *overhead), PYTHON), StepFunction(threads.edges, event)
     )

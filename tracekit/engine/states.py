@@ -43,6 +43,7 @@ class HostRules:
     compute: int  # the bucket of operators and compiled code: the CPU computes there only if no GPU does
     names: int
     blame: bool  # whether the event behind every moment is needed, and not only that of syncs
+    recorded: tuple[int, int]  # where the state Python is one: before and after, nothing was recorded
 
     @staticmethod
     def of(trace: "Trace", blame: bool) -> "HostRules":
@@ -65,7 +66,7 @@ class HostRules:
         bits[roles.annotation & roles.named(r.DATALOAD)] |= DATALOAD
         bits[roles.named(r.COMPILED_CODE) | ((roles.kind == r.PYTHON) & roles.named(r.INDUCTOR_FRAME))] |= COMPILED
         bits[(roles.kind != r.PYTHON) & (~roles.annotation | roles.compile_span)] |= WORK
-        return HostRules(state, bits, compute, names, blame)
+        return HostRules(state, bits, compute, names, blame, trace.host_recorded)
 
     def label(self, trace: "Trace", rows: Ints) -> Ints:
         """The number of each row's `cat` and name."""

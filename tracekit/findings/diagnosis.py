@@ -66,6 +66,8 @@ def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     if not relevant:
         return Diagnosis(verdict(profile), listed)
     first = relevant[0]
+    if first.cost_ns is not None and (usual := verdict(profile)).id == "too_little_recorded":
+        return Diagnosis(usual, listed)
     if first.once or first.id not in VERDICTS or _leaves_the_gpu(profile, first, listed):
         usual = verdict(profile)
         if first.once or first.id not in VERDICTS or of_the_gpu(usual.id):

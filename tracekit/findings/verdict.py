@@ -46,6 +46,7 @@ VERDICTS = {
     "cpu_compute": "Operators compute on the CPU",
     "preprocessing": "Preparing data in the loop takes most of the time",
     "backward_handover": "Backward changes threads most of the time",
+    "too_little_recorded": "Too little was recorded to say what bounds a step",
     "idle_unexplained": "The profiler itself takes most of the time",  # only a finding can say that nothing explains it
 }
 # The verdict on each bound; `gpu` and `host` stand for several, of which `gpu_bound` and `slowest` choose one.
@@ -61,6 +62,7 @@ _VERDICT_ON: dict[Bound, str] = {
     "code loading": "cold_start",
     "profiler": "idle_unexplained",
     "cpu": "cpu_compute",
+    "unrecorded": "too_little_recorded",
 }
 _MOSTLY = 0.5  # of the time that a verdict is about: where less is saved, its advice says so
 _TOLD = 0.01  # of a step: shorter parts of it are not mentioned

@@ -91,8 +91,8 @@ def _examine(trace: "Trace") -> Iterator[Limitation]:
     elif gpu and not has_operators(trace):
         yield Limitation(
             "no_operators",
-            "No operators were recorded: what the host does between calls of the runtime counts as Python or dispatch, "
-            "whichever it is.",
+            "No operators were recorded: what the host does between calls of the runtime "
+            f"{'counts as Python, whatever it is' if trace.has_stacks else 'is not known'}.",
         )
     if gpu and trace.threads.main is not None:
         linked = len(trace.links.activities)

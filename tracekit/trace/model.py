@@ -20,7 +20,7 @@ from tracekit.trace.roles import OPERATOR, PYTHON, Labels, Roles
 from tracekit.trace.rows import Events, Wanted, parts
 from tracekit.trace.steps import StepTable, find_steps
 from tracekit.trace.storing.cache import Entry
-from tracekit.trace.threads import Threads, find_threads
+from tracekit.trace.threads import Threads, find_threads, host_recorded
 
 if TYPE_CHECKING:
     from tracekit.trace.sources import TraceSource
@@ -173,6 +173,11 @@ class Trace:
     def threads(self) -> Threads:
         """The thread that drives the training, and those that help it."""
         return find_threads(self)
+
+    @cached_property
+    def host_recorded(self) -> tuple[int, int]:
+        """From when to when what the host does between its calls is known."""
+        return host_recorded(self)
 
     @cached_property
     def links(self) -> Links:

@@ -33,7 +33,7 @@ LAUNCH = re.compile(rf"{event_names.KERNEL_LAUNCH}|(?:cuda|hip|cu)(?:Memcpy.*Asy
 GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu)GraphLaunch")
 ASYNC_COPY = re.compile(r"(?:cuda|hip|cu)Memcpy.*Async", re.DOTALL)
 # Copies that leave the host alone, even if one had ended when a host that was interrupted returned from its call.
-NEVER_BLOCKS = re.compile(r"(?:Memcpy (?:DtoD|PtoP|.*Pinned)|CopyDeviceToDevice|CopyPeerToPeer).*", re.DOTALL)
+NEVER_BLOCKS = re.compile(r"(?:Memcpy (?:DtoD|PtoP|(?!HtoH).*Pinned)|CopyDeviceToDevice|CopyPeerToPeer).*", re.DOTALL)
 SYNC = re.compile(
     r"(?:cuda|hip)(?:(?:Stream|Device|Event)Synchronize|Memcpy(?:2D|3D)?(?:(?:To|From)(?:Symbol|Array))?|MemcpyPeer)"
     r"|hipMemcpy(?:HtoD|DtoH|DtoD|WithStream)"

@@ -8,8 +8,8 @@ import numpy as np
 
 from tracekit.intervals import Bools, Ints, below
 from tracekit.trace.census import Ask
-from tracekit.trace.roles import OPERATOR
-from tracekit.trace.rows import BEFORE, at_moments
+from tracekit.trace.roles import OPERATOR, PYTHON
+from tracekit.trace.rows import AFTER, BEFORE, at_moments
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -39,6 +39,20 @@ def find_threads(trace: "Trace") -> Threads:
     helping = trace.census.by_track(lambda roles: roles.launch | roles.backward_node, len(pids))
     helpers = (int(track) for track in np.flatnonzero(process & (helping > 0)) if track != main)
     return Threads(main, tuple(sorted(helpers, key=lambda track: _number_first(tids[track]))), process)
+
+
+def host_recorded(trace: "Trace") -> tuple[int, int]:
+    """From when to when the training process was recorded, by its lasting events; never, if neither an operator nor a
+    Python frame of it was: then what it did between calls of the runtime is unknown."""
+    census, start, end = trace.census, AFTER, BEFORE
+    tells = ((census.roles.kind == OPERATOR) & ~census.roles.annotation) | (census.roles.kind == PYTHON)
+    if not (tells & trace.threads.process[census.track]).any():
+        return AFTER, AFTER
+    for part in trace.parts():
+        lasting = part.process & part.lasting
+        start = min(start, int(part.ts_ns[lasting].min(initial=AFTER)))
+        end = max(end, int(part.end_ns[lasting].max(initial=BEFORE)))
+    return start, max(start, end)
 
 
 def _main(trace: "Trace", pids: list[str], tids: list[str]) -> int | None:

@@ -6,7 +6,7 @@ import json
 import pyarrow as pa
 import pytest
 from real import trace_path
-from small import kernel, launch, op, step, training, write
+from small import BEFORE, kernel, launch, op, step, training, write
 
 from tracekit.analyses.compiles import spans_of
 from tracekit.cli import main
@@ -73,6 +73,7 @@ def test_our_tracks_of_a_known_trace(tmp_path):
     held = {"Total Allocated": 512, "Total Reserved": 1024, "Device Id": 0, "Device Type": 1}
     path = write(
         tmp_path / "t.json",
+        *BEFORE,
         step(7, 0, 100),
         op("aten::mm", 10, 40),
         memory | {"args": held},

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch_geometric.nn
 import torch_geometric.utils
-from small import kernel, launch, op, step, write
+from small import BEFORE, kernel, launch, op, step, write
 from torch_geometric.utils import num_nodes
 
 from tests.findings.healthy import healthy
@@ -105,7 +105,7 @@ def test_all_breaks_on_purpose_are_said_to_be(tmp_path):
 
 
 def test_a_backend_that_fuses_nothing_is_named(tmp_path):
-    profile = open_subject([write(tmp_path / "t.json", step(0, 0, 100), op("aten::add", 10, 90))]).profiles[0]
+    profile = open_subject([write(tmp_path / "t.json", *BEFORE, step(0, 0, 100), op("aten::add", 10, 90))]).profiles[0]
     for backend, expected in (
         ("aot_eager", "The backend aot_eager runs each"),
         ("inductor", "outside of the compiled"),

@@ -1,14 +1,14 @@
 """Operators that compute on a CPU, and what may make them faster."""
 
 import pytest
-from small import event, kernel, launch, op, step, write
+from small import BEFORE, event, kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 
 
 def advice(path, *events):
-    profile = open_subject([write(path, step(0, 0, 100), *events)]).profiles[0]
+    profile = open_subject([write(path, *BEFORE, step(0, 0, 100), *events)]).profiles[0]
     (finding,) = (each for each in diagnose(profile).all_findings if each.id == "cpu_compute")
     return finding.advice
 
@@ -56,6 +56,6 @@ def test_the_same_on_a_gpu(tmp_path, other, said):
         launch(30, 35, 2),
         kernel(names[other], 80, 95, 2),
     ]
-    profile = open_subject([write(tmp_path / "a.json", step(0, 0, 100), *events)]).profiles[0]
+    profile = open_subject([write(tmp_path / "a.json", *BEFORE, step(0, 0, 100), *events)]).profiles[0]
     (finding,) = (each for each in diagnose(profile).all_findings if each.id == "without_tensor_cores")
     assert said in finding.advice

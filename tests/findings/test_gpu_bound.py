@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from real import trace_path
-from small import event, kernel, launch, op, step, write
+from small import BEFORE, event, kernel, launch, op, step, write
 
 from tracekit.findings import Finding, diagnose
 from tracekit.findings.gpu_bound import phase_shares
@@ -120,7 +120,7 @@ def test_a_copy_that_kernels_hide_takes_no_time(tmp_path):
         launch(401, 402, 3),
         kernel(ADD, 410, 900, 3),
     ]
-    diagnosis = diagnose(open_subject([write(tmp_path / "hidden.json", *events)]).profiles[0])
+    diagnosis = diagnose(open_subject([write(tmp_path / "hidden.json", *BEFORE, *events)]).profiles[0])
     assert diagnosis.verdict.where.kernel == ADD
 
 
@@ -140,7 +140,7 @@ def test_forward_backward_and_the_optimizer(tmp_path):
     backward = [op("autograd::engine::evaluate_function: MmBackward0", 20, 25), *worked(21, 310, 500, 2)]
     optimizer = [event("user_annotation", "Optimizer.step#SGD.step", 30, 40), *worked(31, 810, 100, 3)]
     events = [step(0, 0, 915), op("aten::mm", 0, 5), *worked(1, 10, 300, 1), *backward, *optimizer]
-    profile = open_subject([write(tmp_path / "a.json", *events)]).profiles[0]
+    profile = open_subject([write(tmp_path / "a.json", *BEFORE, *events)]).profiles[0]
     shares = {"forward and the rest": 3 / 9, "backward": 5 / 9, "the optimizer": 1 / 9}
     assert phase_shares(profile) == pytest.approx(shares)
     assert "forward and the rest 33.3 %, backward 55.6 %, the optimizer 11.1 %" in diagnose(profile).verdict.sentence

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 from real import trace_names, trace_path
-from small import kernel, launch, op, step, write
+from small import BEFORE, kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
 from tracekit.findings.bandwidth import Traffic, achieved, traffic
@@ -41,7 +41,7 @@ def working(path, *work, device=A100):
             events += [made | {"args": shapes}, launch(at + number + 0.1, at + number + 0.8, 100 * k + number + 1), ran]
             until += length
         events += [launch(at + len(work), until, 0, "cudaDeviceSynchronize"), step(k, at, until)]
-    write(path, *events)
+    write(path, *BEFORE, *events)
     document = json.loads(path.read_text()) | {"deviceProperties": [{"id": 0, "name": device, "computeMajor": 8}]}
     path.write_text(json.dumps(document))
     return open_subject([path]).profiles[0]

@@ -1,7 +1,7 @@
 """A side that is missing from the recording is reported first, and nothing is concluded from its absence."""
 
 import pytest
-from small import event, kernel, launch, op, step, write
+from small import BEFORE, event, kernel, launch, op, step, write
 
 from tests.findings.healthy import healthy
 from tests.findings.pointing import points_at_events
@@ -95,14 +95,17 @@ def test_a_process_whose_calls_submitted_none_of_the_work_is_not_named(tmp_path)
 )
 def test_a_cpu_that_computes_is_no_missing_gpu(tmp_path, names):
     path = write(
-        tmp_path / "a.json", step(0, 0, 100), *(op(name, 10 + 40 * k, 45 + 40 * k) for k, name in enumerate(names))
+        tmp_path / "a.json",
+        *BEFORE,
+        step(0, 0, 100),
+        *(op(name, 10 + 40 * k, 45 + 40 * k) for k, name in enumerate(names)),
     )
     assert diagnosed(path).verdict.id == "cpu_compute"
 
 
 def test_an_annotation_that_sounds_like_an_accelerator_is_none(tmp_path):
     named = event("user_annotation", "npu_emulation", 5, 95)
-    path = write(tmp_path / "a.json", step(0, 0, 100), named, op("aten::mm", 10, 90))
+    path = write(tmp_path / "a.json", *BEFORE, step(0, 0, 100), named, op("aten::mm", 10, 90))
     assert diagnosed(path).verdict.id == "cpu_compute"
 
 

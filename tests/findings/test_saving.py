@@ -129,7 +129,7 @@ def test_what_bounds_the_step_fits_the_cost_beside_it(tmp_path, returns):
 def test_without_steps_it_is_the_recording_that_is_bounded(tmp_path):
     events = [
         each
-        for n in range(1, 4)
+        for n in range(1, 8)
         for each in (
             op(f"aten::op{n}", 300 * n, 300 * n + 250 + n * n),
             launch(300 * n + 10, 300 * n + 15, n),

@@ -3,13 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
-from small import event, kernel, launch, op, step, write
+from small import BEFORE, event, kernel, launch, op, step, write
 
 from tracekit.analyses import summary
 from tracekit.analyses.steps import IDLES
 from tracekit.engine.buckets import BOUNDS, BUCKETS, ON_THE_GPU, WALL
 from tracekit.findings import diagnose
-from tracekit.findings.verdict import HOST_BOUND, VERDICTS, verdict
+from tracekit.findings.verdict import HOST_BOUND, VERDICTS, of_the_gpu, verdict
 from tracekit.profile import open_subject
 
 LOADING, FLUSHING = "Lazy Function Loading", "Buffer Flush"
@@ -23,7 +23,7 @@ def waited(path, *spans):
         at += length
     assert at == 880
     events += [step(0, 0, 1000), launch(885, 890, 1), kernel("gemm", 900, 1000, 1)]
-    return open_subject([write(path, *events)]).profiles[0]
+    return open_subject([write(path, *BEFORE, *events)]).profiles[0]
 
 
 def sync(start, end):
@@ -85,7 +85,51 @@ def test_the_host_is_not_blamed_for_time_of_which_nothing_was_recorded(tmp_path)
 
 @pytest.mark.parametrize("bucket", [key for key in WALL if BUCKETS[key].bound not in ("gpu", "copies", "gaps")])
 def test_every_bucket_leads_to_a_verdict(bucket):
-    assert verdict(SimpleNamespace(parts={bucket: 100.0})).id in VERDICTS
+    census = SimpleNamespace(count=lambda ask: 100)
+    profile = SimpleNamespace(parts={bucket: 2e6}, counted_steps=1, trace=SimpleNamespace(census=census))
+    assert verdict(profile).id in {*VERDICTS} - {"too_little_recorded"} or bucket == "unrecorded"
+
+
+def said_of(path, *events):
+    return diagnose(open_subject([write(path, *events)]).profiles[0])
+
+
+def test_of_a_sliver_nothing_is_said(tmp_path):
+    few = [step(0, 0, 90), op("aten::mm", 0, 20), launch(5, 10, 1), kernel("gemm", 12, 85, 1)]
+    said = said_of(tmp_path / "few.json", *few)
+    assert said.verdict.id == "too_little_recorded"
+    assert said.verdict.sentence == "Too little was recorded to say what bounds a step: 4 events in 90.0 µs."
+    assert said.verdict.share is None
+    assert not said.all_findings
+    many = said_of(tmp_path / "many.json", *BEFORE, *few)
+    assert of_the_gpu(many.verdict.id)
+
+
+def submitted(at, length, number):
+    """Kernels of as many µs, one after the other, and the calls that launch them."""
+    return [
+        each
+        for k in range(number)
+        for each in (
+            launch(at + length * k, at + length * (k + 0.5), k + 1),
+            kernel(f"gemm{k}", at + length * (k + 1), at + length * (k + 2), k + 1),
+        )
+    ]
+
+
+def test_next_to_no_time_is_a_sliver_whatever_is_in_it(tmp_path):
+    assert said_of(tmp_path / "a.json", *submitted(0, 0.02, 40)).verdict.id == "too_little_recorded"
+
+
+def test_where_most_of_a_step_is_unknown_nothing_is_said_of_it(tmp_path):
+    """Of the 100 ms recorded, the GPU's side is known from the first kernel to the end of the last: 0.9 ms."""
+    operators = [op(f"aten::op{k}", 1000 * k, 1000 * k + 999) for k in range(100)]
+    said = said_of(tmp_path / "a.json", *operators, *submitted(50_000, 30, 30))
+    assert said.verdict.sentence == (
+        "Too little was recorded to say what bounds the recording: what the GPU did is known for 900 µs of 100 ms in "
+        "all."
+    )
+    assert not said.all_findings
 
 
 def test_every_reason_for_an_idle_gpu_has_words():

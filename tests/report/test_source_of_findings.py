@@ -2,6 +2,8 @@
 
 import csv
 
+from small import BEFORE
+
 from tests.faces.formats import FOLDERS, written
 from tests.lines.recorded import FILE, recorded, recorded_run
 from tracekit.faces import html, markdown
@@ -13,7 +15,7 @@ from tracekit.report.blocks import Excerpt
 
 
 def test_the_line_of_a_finding_stands_beside_it(tmp_path):
-    run = recorded_run(recorded(tmp_path / "detail.json"))
+    run = recorded_run(recorded(tmp_path / "detail.json"), *BEFORE)
 
     @rule("planted")
     def look(profile):
@@ -47,7 +49,7 @@ def test_tables_have_each_line_of_source_once(tmp_path):
         yield Finding("planted", "One cause", cost_ns=9e4, where=Where(file=FILE, line=4))
 
     try:
-        made = report(open_subject([recorded_run(recorded(tmp_path / "detail.json"))]))
+        made = report(open_subject([recorded_run(recorded(tmp_path / "detail.json"), *BEFORE)]))
         assert any(
             isinstance(block, Excerpt) for section in made.sections if section.variant for block in section.blocks
         )

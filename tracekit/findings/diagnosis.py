@@ -13,7 +13,16 @@ from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding
 from tracekit.findings.ranking import ranked, worth_telling
 from tracekit.findings.saving import Savings
-from tracekit.findings.verdict import VERDICTS, Verdict, as_finding, of_the_gpu, verdict
+from tracekit.findings.verdict import (
+    MIN_KNOWN_SHARE,
+    VERDICTS,
+    Verdict,
+    as_finding,
+    mostly_unknown,
+    of_the_gpu,
+    sliver,
+    verdict,
+)
 from tracekit.profile import Profile
 from tracekit.profile.cached import name_of
 from tracekit.profile.recording_words import has_steps, in_words
@@ -62,15 +71,24 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
 
 def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     listed = ranked(profile, findings)
+    if sliver(profile):
+        listed = [finding for finding in listed if finding.cost_ns is None]
+    elif mostly_unknown(profile):  # what claims most of the step knows more of it than the GPU's side does
+        listed = [
+            finding for finding in listed if finding.cost_ns is None or (_time(finding) or 0.0) >= MIN_KNOWN_SHARE
+        ]
     relevant = [*filter(worth_telling, listed)]
     if not relevant:
         return Diagnosis(verdict(profile), listed)
     first = relevant[0]
     if first.cost_ns is not None and (usual := verdict(profile)).id == "too_little_recorded":
         return Diagnosis(usual, listed)
-    if first.once or first.id not in VERDICTS or _leaves_the_gpu(profile, first, listed):
+    names_no_bound = first.once or first.id not in VERDICTS
+    if names_no_bound or _leaves_the_gpu(profile, first, listed):
         usual = verdict(profile)
-        if first.once or first.id not in VERDICTS or of_the_gpu(usual.id):
+        if names_no_bound and usual.share is None:  # nothing is said of a step
+            return Diagnosis(usual, listed)
+        if names_no_bound or of_the_gpu(usual.id):
             return Diagnosis(usual, [as_finding(profile, usual, listed), *listed])
     return Diagnosis(Verdict(first.id, first.title, _time(first), first.where), listed)
 

@@ -14,13 +14,14 @@ from tracekit.findings.saving import Savings
 from tracekit.intervals import Union
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
-from tracekit.units import duration, percent
+from tracekit.units import duration, many, percent
 
 # Every verdict, and the sentence for it if no finding says the same.
 VERDICTS = {
     "empty": "No event with a duration was recorded",
     "gpu_side_missing": "What the GPU did was not recorded",
     "host_side_missing": "What the host did was not recorded",
+    "too_little_recorded": "Too little was recorded to say what bounds a step",
     "gpu_bound_gemm": "GPU-bound, mostly by matrix products and convolutions",
     "gpu_bound_memory_bound": "GPU-bound, mostly by moving data",
     "gpu_bound_other": "GPU-bound",
@@ -66,6 +67,9 @@ _VERDICT_ON: dict[Bound, str] = {
 }
 _MOSTLY = 0.5  # of the time that a verdict is about: where less is saved, its advice says so
 _TOLD = 0.01  # of a step: shorter parts of it are not mentioned
+MIN_KNOWN_SHARE = 0.5  # of a step: where less of it is known, nothing is said of the step
+# A recording with fewer events than that and less time is no sample of steps; and neither is one of next to no time.
+_MIN_EVENTS, _MIN_RECORDED_NS, _MIN_NS_OF_MANY = 20, 1_000_000, 10_000
 HOST_BOUND = {  # the verdicts on a slow host, and the buckets that each of them is about
     "launch_bound": ("kernel_launch",),
     "dispatch_bound": ("dispatch", "alloc"),
@@ -109,6 +113,8 @@ def verdict(profile: Profile) -> Verdict:
         if profile.trace.cut_short:
             return Verdict("empty", "The file was cut short: what bounds a step is unknown.", None)
         return Verdict("empty", f"{VERDICTS['empty']}.", None)
+    if too_little := sliver(profile) or mostly_unknown(profile):
+        return Verdict("too_little_recorded", f"{VERDICTS['too_little_recorded']}: {too_little}.", None)
     times = dict.fromkeys(_VERDICT_ON.values(), 0.0)
     for bound, time in by_bound(parts).items():
         times[_VERDICT_ON[bound]] += time
@@ -128,6 +134,22 @@ def verdict(profile: Profile) -> Verdict:
     clause = f"{percent(share)} of {duration(total)} a step{left_out}"
     name = slowest(parts) if largest == "host" else largest
     return Verdict(name, f"{VERDICTS[name]}: {clause}.", share)
+
+
+def sliver(profile: Profile) -> str:
+    """Why a recording is too small to say anything of a step, as a clause; empty if it is not."""
+    recorded_ns = sum(profile.parts.values()) * profile.counted_steps
+    events = profile.trace.census.count(lambda roles: roles.host | roles.gpu)
+    is_short = recorded_ns < (_MIN_RECORDED_NS if events < _MIN_EVENTS else _MIN_NS_OF_MANY)
+    return f"{many(events, 'event')} in {duration(recorded_ns)}" if recorded_ns > 0 and is_short else ""
+
+
+def mostly_unknown(profile: Profile) -> str:
+    """Why less than half of a step is known, as a clause; empty where more is."""
+    known_ns, step_ns = sum(_judged(profile)[0].values()), sum(profile.parts.values())
+    if known_ns >= MIN_KNOWN_SHARE * step_ns:
+        return ""
+    return f"what the GPU did is known for {duration(known_ns)} of {duration(step_ns)} a step"
 
 
 def _judged(profile: Profile) -> tuple[dict[str, float], str]:

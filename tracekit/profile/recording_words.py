@@ -11,11 +11,11 @@ from tracekit.profile.profile import Profile
 _WORDS = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
+        (r"\b(bounds?) (?:the|a) step\b", r"\1 the recording"),
         (r"\b(of|in|inside|within|over|during) (?:a|each|every|one|a counted) step\b", r"\1 the recording"),
         (r"\b(?:a|each) step(?= (?:takes|took|would|could|is|has)\b)", "the recording"),
         (r"(?<!\bfor) (?:a|per|each) step\b", " in all"),
         (r"^(?:A|One|Each) step\b|(?<=[.:;] )(?:A|One|Each) step\b", "The recording"),
-        (r"\b(bounds?) the step\b", r"\1 the recording"),
         (r"\bin (?:each of )?the (?:steps that the means cover|only step that the mean covers)\b", "in the recording"),
     )
 )

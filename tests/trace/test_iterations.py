@@ -33,7 +33,7 @@ def without_steps(path, name):
 )
 def test_what_is_inferred_is_what_was_annotated(tmp_path, name, by):
     annotated = Trace.load(trace_path(name), use_cache=False).steps
-    inferred = Trace.load(without_steps(tmp_path / "a.json", name), use_cache=False).inferring_steps().steps
+    inferred = Trace.load(without_steps(tmp_path / "a.json", name), use_cache=False).as_told().steps
     assert (inferred.annotated, inferred.inferred) == (False, by)
     assert len(inferred) == len(annotated)
     # Nothing marks where the first step begins and the last ends; the host's time between steps may belong to either.
@@ -44,7 +44,7 @@ def test_what_is_inferred_is_what_was_annotated(tmp_path, name, by):
 
 @pytest.mark.parametrize("name", ["param_dlrm_v100_rank0", "pyg_attentivefp_a100"])
 def test_one_step_alone_repeats_nothing(tmp_path, name):
-    trace = Trace.load(without_steps(tmp_path / "a.json", name), use_cache=False).inferring_steps()
+    trace = Trace.load(without_steps(tmp_path / "a.json", name), use_cache=False).as_told()
     assert find_iterations(trace) is None
     assert (len(trace.steps), trace.steps.inferred) == (1, None)
 

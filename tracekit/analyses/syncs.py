@@ -52,19 +52,11 @@ def answer(profile: Profile) -> Answer:
     """One row per call and place; behind it one per call."""
     syncs = _Syncs(profile)
     summary = syncs.summary()
-    sentence = _sentence(profile, summary) + _aside(profile.trace)
+    sentence = _sentence(profile, summary)
     is_absent = _no_gpu(profile.trace) and not len(summary)
     status: Status = "unanswered" if why_calls_unknown(profile.trace) else "absent" if is_absent else "answered"
     worth = share_of_step(profile, "sync_stall")
     return Answer("syncs", "Syncs", sentence, summary, EventRows(ROWS, syncs.rows), worth=worth, status=status)
-
-
-def _aside(trace: Trace) -> str:
-    """The recording's own waits, which are in the bucket of syncs but are not the training's."""
-    if not len(waits := own_waits(trace, _waiting(trace))):
-        return ""
-    waited = duration(int(trace.dur_ns[waits].sum()))
-    return f" The recording's own wait at its end ({waited}) is left out."
 
 
 class _Syncs:
@@ -141,14 +133,10 @@ def _no_gpu(trace: Trace) -> bool:
     return trace.device == "cpu" and not trace.census.any(lambda roles: roles.runtime)
 
 
-def _waiting(trace: Trace) -> Ints:
-    """The sync calls of the process."""
-    calls = [part.rows(part.roles.runtime & part.process) for part in trace.parts()]
-    return np.concatenate([rows[is_sync(trace, rows)] for rows in calls] or [np.zeros(0, np.int64)])
-
-
 def _of_the_training(trace: Trace) -> Ints:
-    calls = _waiting(trace)
+    """The sync calls of the process that are not the recording's own."""
+    parts = [part.rows(part.roles.runtime & part.process) for part in trace.parts()]
+    calls = np.concatenate([rows[is_sync(trace, rows)] for rows in parts] or [np.zeros(0, np.int64)])
     return np.setdiff1d(calls, own_waits(trace, calls), assume_unique=True)
 
 

@@ -48,6 +48,7 @@ def _facts(attribution: Attribution) -> dict[str, Any]:
     return {
         "annotated": trace.steps.annotated,
         "inferred": trace.steps.inferred,
+        "own_end": trace.steps.own_end,
         "device": trace.device,
         "has_stacks": trace.has_stacks,
         "health": [[entry.code, entry.message] for entry in trace.health],
@@ -64,7 +65,13 @@ def _restored(trace: Trace, table: pa.Table, facts: dict[str, Any]) -> Attributi
     times = {name: values(table[name]) for name in _TIMES}
     numbers = [int(number) for number in table["number"].to_pylist()]
     summary = Summary(
-        steps=StepTable(numbers, **times, annotated=facts["annotated"], inferred=facts["inferred"]),
+        steps=StepTable(
+            numbers,
+            **times,
+            annotated=facts["annotated"],
+            inferred=facts["inferred"],
+            own_end=(facts["own_end"][0], facts["own_end"][1]),
+        ),
         device=facts["device"],
         has_stacks=facts["has_stacks"],
         health=[Limitation(code, message) for code, message in facts["health"]],

@@ -53,7 +53,7 @@ class Ownership:
         if self.detail is None:
             return _NO_STACKS
         try:
-            return _recording(Trace.load(self.detail).inferring_steps(), self.mine)
+            return _recording(Trace.load(self.detail).as_told(), self.mine)
         except TracekitError as error:
             return str(error)
 

@@ -53,7 +53,7 @@ def open_subject(
         return Trace.load(path, watch=watch)
 
     def attribute(trace: Trace) -> Attribution:
-        return known_attribution(trace.inferring_steps() if infer_steps else trace.as_annotated())
+        return known_attribution(trace.as_told(infer_steps))
 
     def captures(path: Path) -> tuple[Capture, ...]:
         """One, or one for each rank of a file that merges several."""

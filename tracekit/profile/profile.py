@@ -177,10 +177,17 @@ class Profile:
             raise ValueError(f"{self.name}: a profile is made of a steady capture that was read")
         return main.attribution
 
-    @property
+    @cached_property
     def contract(self) -> Attribution:
         """The same in the steps of docs/attribution.md: the annotated ones or, without any, the recording as one."""
-        return self.attribution if self.trace.steps.inferred is None else known_attribution(self.trace.as_annotated())
+        return as_contracted(self.attribution)
+
+    @property
+    def contract_means(self) -> dict[str, Mean | None]:
+        """The means as docs/attribution.md has them, with the recording's own end."""
+        if self.trace.steps.inferred is not None:
+            return self.means
+        return {name: _mean(view, self.answered[name]) for name, view in self.contract.views.items()}
 
     @property
     def cold(self) -> Attribution | None:
@@ -305,7 +312,7 @@ class Profile:
         means = {}
         for number, path in self.turns.items():
             with suppress(TracekitError):
-                attribution = known_attribution(Trace.load(path))
+                attribution = known_attribution(Trace.load(path).as_told())
                 turn = replace(self, captures=(Capture(path, attribution),), turns={})
                 means[number] = turn.means
         return means
@@ -314,6 +321,13 @@ class Profile:
     def mean(self) -> Mean | None:
         """What a step takes: its wall time or, where that cannot be answered, the host's; None without either."""
         return self.means["wall"] or self.means["host"]
+
+
+def as_contracted(attribution: Attribution) -> Attribution:
+    """The attribution in the steps of docs/attribution.md, whatever people are told of."""
+    steps = attribution.trace.steps
+    is_contracted = steps.inferred is None and steps.own_end[0] == steps.own_end[1]
+    return attribution if is_contracted else known_attribution(attribution.trace.as_annotated())
 
 
 def _mean(view: StepView, in_mean: Bools) -> Mean | None:

@@ -57,7 +57,7 @@ def read_rank(
     At most `workers` processes read it; by default, a few if the file is long.
     """
     trace = Trace.load(path, workers=workers)
-    attribution = known_attribution(trace.inferring_steps() if infer_steps else trace.as_annotated())
+    attribution = known_attribution(trace.as_told(infer_steps))
     profile = Profile(stem(path), (Capture(path, attribution),))
     if rank is None:
         rank = rank_of(profile)[0] or 0

@@ -173,7 +173,7 @@ def _without_steps(trace: "Trace") -> Limitation:
 
 def _outside(trace: "Trace") -> str:
     """What is recorded before the first inferred step and after the last, which no figure per step covers."""
-    (low, high), (first, last) = trace.as_annotated().steps.window, trace.steps.window
+    (low, high), (first, last) = trace.as_told(infer_steps=False).steps.window, trace.steps.window
     parts = [
         f"{duration(time)} {side}"
         for time, side in ((first - low, "before the first"), (high - last, "after the last"))

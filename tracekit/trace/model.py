@@ -25,7 +25,8 @@ from tracekit.trace.threads import Threads, find_threads, host_recorded
 if TYPE_CHECKING:
     from tracekit.trace.sources import TraceSource
 
-_ANNOTATED = "annotated-"  # begins the names of what the cache has of a trace whose steps are not to be inferred
+# What begins the names of what the cache has of a trace, for other steps than people are told of by default.
+_ANNOTATED, _NOT_INFERRED = "annotated-", "not-inferred-"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Trace:
     source_name: str = "kineto"  # the format of the file; see sources.py
     process: str | None = None  # of a file that merges several, the one whose events these are; see split.py
     infers_steps: bool = False  # whether repeated iterations count as steps if none are annotated
+    cuts_own_end: bool = False  # whether the recording's own wait at its end belongs to no step
 
     @staticmethod
     def load(
@@ -69,14 +71,19 @@ class Trace:
 
         return load(Path(path), use_cache, workers, watch)
 
-    def inferring_steps(self) -> "Trace":
-        """The same trace; if it has no annotated steps, they are inferred from what repeats."""
-        return replace(self, infers_steps=True, summary=None)
+    def as_told(self, infer_steps: bool = True) -> "Trace":
+        """The same trace with the steps that people are told of: without the recording's own end and, where none are
+        annotated, inferred from what repeats."""
+        told = replace(self, infers_steps=infer_steps, cuts_own_end=True, summary=None)
+        return told if infer_steps else told._apart(_NOT_INFERRED)
 
     def as_annotated(self) -> "Trace":
-        """The same trace with annotated steps only; without any, all of it is one."""
-        entry = replace(self.entry, prefix=f"{self.entry.prefix}{_ANNOTATED}") if self.entry is not None else None
-        return replace(self, infers_steps=False, summary=None, entry=entry)
+        """The same trace with annotated steps only, as a whole; without any, all of it is one."""
+        return replace(self, infers_steps=False, cuts_own_end=False, summary=None)._apart(_ANNOTATED)
+
+    def _apart(self, prefix: str) -> "Trace":
+        entry = replace(self.entry, prefix=f"{self.entry.prefix}{prefix}") if self.entry is not None else None
+        return replace(self, entry=entry)
 
     @property
     def source(self) -> "TraceSource":

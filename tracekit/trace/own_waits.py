@@ -1,13 +1,17 @@
-"""Which waits belong to the recording itself, and not to the training?"""
+"""Which waits belong to the recording itself, and not to the training? And from when on is there nothing else?"""
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Ints
+from tracekit.intervals import Bools, Ints
 from tracekit.trace.enclosing import enclosing
-from tracekit.trace.model import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+    from tracekit.trace.rows import Events
 
 # torch.profiler waits for the GPU when it stops; with stacks, its own frames enclose that.
 _STOP = re.compile(
@@ -16,7 +20,7 @@ _STOP = re.compile(
 _WAIT = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 
 
-def own_waits(trace: Trace, calls: Ints) -> Ints:
+def own_waits(trace: "Trace", calls: Ints) -> Ints:
     """Which of these sync calls a capture makes as its last step ends, or the profiler as it stops; in order."""
     if not len(calls):
         return calls
@@ -31,13 +35,34 @@ def own_waits(trace: Trace, calls: Ints) -> Ints:
     return calls[by_recorder]
 
 
-def _ends_the_recording(trace: Trace, call: int) -> bool:
+def own_end(trace: "Trace") -> int | None:
+    """When the recording's own wait at its end begins, in ns on the trace's clock; None where there is none.
+
+    What the GPU still does then belongs to the training.
+    """
+    calls = trace.where(lambda part: part.roles.sync_by_name & part.process)
+    waits = own_waits(trace, calls)
+    if not len(waits):
+        return None
+    work = np.setdiff1d(trace.where(lambda part: _works(part) & part.process), waits, assume_unique=True)
+    last = waits[waits > work.max(initial=-1)]
+    return int(trace.ts_ns[last[0]]) if len(last) else None
+
+
+def _works(events: "Events") -> Bools:
+    roles = events.roles
+    operators = (roles.kind == OPERATOR) & ~roles.annotation
+    works: Bools = operators | roles.launch | roles.sync_by_name
+    return works
+
+
+def _ends_the_recording(trace: "Trace", call: int) -> bool:
     """Whether a wait for the whole GPU comes after all else: without stacks, this marks the end of a recording."""
     sync_event = trace.events_at(np.array([call]))
     if not sync_event.roles.named(_WAIT, runtime=True)[0] or trace.operators.of(np.array([call]))[0] >= 0:
         return False
-    if trace.steps.annotated and trace.ts_ns[call] < trace.steps.returned[-1]:
+    steps = trace.where(lambda part: part.roles.step)
+    if (trace.events_at(steps).end_ns > trace.ts_ns[call]).any():
         return False
     later = trace.events_at(slice(call + 1, len(trace.ts_ns)))
-    works = (later.roles.kind == OPERATOR) | later.roles.launch | later.roles.sync_by_name
-    return not bool((works & later.process).any())
+    return not bool((_works(later) & later.process).any())

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracekit.intervals import Bools, Ints, Rows, runs
 from tracekit.trace.enclosing import outermost
+from tracekit.trace.own_waits import own_end
 from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP
 from tracekit.trace.rows import AFTER, BEFORE
 from tracekit.units import count
@@ -35,6 +36,7 @@ class StepTable:
     done: Ints
     annotated: bool  # False: the trace has no annotated steps; it is one step, unless steps were inferred
     inferred: str | None = None  # what steps without annotations were inferred from
+    own_end: tuple[int, int] = (0, 0)  # the recording's own wait at its end, as far as it was cut off the last step
 
     def __len__(self) -> int:
         return len(self.number)
@@ -60,16 +62,27 @@ def in_steps(is_selected: Bools, steps: Ints | Rows) -> Bools:
 
 def find_steps(trace: "Trace") -> StepTable:
     """The steps of the main thread; without annotations, the whole trace as step 0 or, on request, what repeats."""
+    steps = _find_steps(trace, AFTER)
+    cut = own_end(trace) if trace.cuts_own_end and len(steps) else None
+    if cut is None or not steps.issued[-1] < cut < steps.done[-1]:
+        return steps
+    shorter = _find_steps(trace, cut)
+    return replace(shorter, own_end=(int(shorter.done[-1]), int(steps.done[-1])))
+
+
+def _find_steps(trace: "Trace", cut: int) -> StepTable:
+    """The steps; of the host, what comes after `cut` belongs to none."""
     main = trace.threads.main
     if main is None or not trace.census.any(lambda roles: roles.step):
         iterations = find_iterations(trace) if trace.infers_steps else None
-        return _single_step(trace) if iterations is None else _inferred(trace, iterations)
+        return _single_step(trace, cut) if iterations is None else _inferred(trace, iterations, cut)
     annotations = trace.where(lambda part: part.roles.named(STEP))
     rows = annotations[trace.events_at(annotations).roles.step & (trace.track[annotations] == main)]
     numbers = [_number(trace.names[code]) for code in trace.name_codes[rows].tolist()]
     starts, ends = trace.ts_ns[rows], trace.events_at(rows).end_ns
     order = sorted(range(len(rows)), key=lambda k: (starts[k], ends[k], numbers[k]))
     issued, returned = starts[order], ends[order]
+    returned[-1] = min(returned[-1], cut)
     end = np.append(issued[1:], returned[-1])
     return _with_work(trace, [numbers[k] for k in order], issued, returned, end)
 
@@ -89,19 +102,22 @@ class Iterations:
     basis: str
 
 
-def _inferred(trace: "Trace", iterations: Iterations) -> StepTable:
+def _inferred(trace: "Trace", iterations: Iterations, cut: int) -> StepTable:
     numbers = [*range(len(iterations.starts))]
-    end = np.append(iterations.starts[1:], iterations.ends[-1])
-    steps = _with_work(trace, numbers, iterations.starts, iterations.ends, end)
+    ends = np.minimum(iterations.ends, cut)
+    end = np.append(iterations.starts[1:], ends[-1])
+    steps = _with_work(trace, numbers, iterations.starts, ends, end)
     return replace(steps, annotated=False, inferred=iterations.basis)
 
 
-def _single_step(trace: "Trace") -> StepTable:
+def _single_step(trace: "Trace", cut: int) -> StepTable:
     start, end = AFTER, BEFORE
     for part in trace.parts():
-        is_counted = part.lasting & (part.process | part.roles.gpu)
-        if is_counted.any():
-            start, end = min(start, int(part.ts_ns[is_counted].min())), max(end, int(part.end_ns[is_counted].max()))
+        for is_counted, until in ((part.process, cut), (part.roles.gpu, AFTER)):
+            lasting = part.rows(is_counted & part.lasting)
+            if len(lasting):
+                events = trace.events_at(lasting)
+                start, end = min(start, int(events.ts_ns[0])), max(end, min(int(events.end_ns.max()), until))
     bounds = np.full(1, start, np.int64), np.full(1, end, np.int64)
     low, high = bounds if start < end else (np.zeros(0, np.int64), np.zeros(0, np.int64))
     return StepTable([0] * len(low), low, high, high, low, high, False)

@@ -16,6 +16,7 @@ from tracekit.engine.attribution import StepView
 from tracekit.engine.buckets import WALL
 from tracekit.intervals import Bools
 from tracekit.profile import Mean, Member, Profile, Untraced
+from tracekit.profile.profile import as_contracted
 from tracekit.profile.subject import device_name
 from tracekit.ranks.completeness import missing, shortcomings
 from tracekit.report import Report
@@ -85,7 +86,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "health": _health(profile.attribution),
         "iterations": _iterations(profile.attribution),
         "device_name": device_name(profile),
-        "mean": _means(profile.means),
+        "mean": _means(profile.contract_means),
         "mean_over": _numbers(profile, profile.counted),
         "host_mean_over": _numbers(profile, profile.answered["host"]),
         "notes": _notes(report, profile),
@@ -200,7 +201,7 @@ def _cold(profile: Profile) -> dict[str, Any] | None:
     """The first steps of a run. None is called steady, even if it compiles nothing: they are the declared warm-up."""
     if profile.cold is None:
         return None
-    steps = [{**step, "steady": False} for step in attribution(profile.cold)["steps"]]
+    steps = [{**step, "steady": False} for step in attribution(as_contracted(profile.cold))["steps"]]
     return {"trace": str(profile.cold.trace.path), "steps": steps}
 
 

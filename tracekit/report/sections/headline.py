@@ -224,7 +224,8 @@ def _median(member: Member) -> str:
 
 
 def _left_out(member: Member) -> str:
-    """What the mean leaves out: the recorded steps that compile, and first steps in which something starts up."""
+    """What the mean leaves out: the recording's own end, the recorded steps that compile, and first steps in which
+    something starts up."""
     if isinstance(member, Untraced):
         return ""
     view, text = member.views["wall"], ""
@@ -238,6 +239,9 @@ def _left_out(member: Member) -> str:
             f" Of the {duration(known_ns)} recorded, {duration(unseen_ns)} lie before the first or after the last "
             "recorded work of the GPU: what it did then is unknown."
         )
+    done_ns, end_ns = member.trace.steps.own_end
+    if end_ns - done_ns >= _MIN_UNKNOWN_SHARE * max(known_ns, 1):
+        text += f" The profiler's own wait at the end, {duration(end_ns - done_ns)}, is left out."
     if member.cold_steps:
         text += f" Left out of the mean: {sanitize(cold_said(member))}."
     return text

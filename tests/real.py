@@ -21,3 +21,11 @@ def trace_path(name: str) -> Path:
     if not TRACES.is_dir():
         pytest.skip(f"the real traces are not here ({TRACES}); set TRACEKIT_TRACES")
     return TRACES / f"{name}.json.gz"
+
+
+def case_path(name: str) -> Path:
+    """A small trace whose truth is known, from the folder `cases` beside that of the traces; skips if it is absent."""
+    path = TRACES.parent / "cases" / name
+    if not path.exists():
+        pytest.skip(f"this case is not here: {path}")
+    return path

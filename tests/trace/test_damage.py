@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from real import case_path
 
 from tracekit.engine import attribute
 from tracekit.errors import BombError, EmptyTraceError, NotATraceError
@@ -232,3 +233,19 @@ def test_what_a_cut_file_says_of_a_step_is_what_the_whole_one_says(
         said = attribution(attribute(read(tmp_path, text[: int(len(text) * share)])))["steps"]
         assert all(step["wall"] in (None, true.get(step["step"], {}).get("wall")) for step in said)
         json.dumps(said)
+
+
+def test_a_case_in_which_every_flow_end_lacks_a_quote() -> None:
+    trace = Trace.load(case_path("legacy_with_a_broken_key/trace.json"), use_cache=False)
+    assert (trace.lost, trace.mended, len(trace.events)) == (20, 0, 40)
+    assert trace.events["cat"].to_pylist().count("kernel") == 20
+    assert set(trace.dur_ns.tolist()) == {34_500, 30_000}
+    assert "lost_events" in codes(trace)
+
+
+def test_events_between_broken_keys_are_read(tmp_path: Path) -> None:
+    """Also where one line holds everything."""
+    broken = '{"name": "n", "ph": "f", "ts": 5, tid": 0, "pid": "CUDA functions", "id": 1, "cat": "cpu_to_cuda"}'
+    text = "[" + ", ".join(f"{OP % k}, {broken}" for k in range(20)) + "]"
+    trace = read(tmp_path, text)
+    assert (trace.lost, len(trace.events)) == (20, 20)

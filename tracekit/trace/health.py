@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracekit.trace.reading.ascend import HARDWARE
 from tracekit.trace.roles import OPERATOR
 from tracekit.trace.steps import find_iterations
 from tracekit.units import count, duration, many
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
 _NO_ID = 1 << 62  # beyond any correlation id
+_COLLECTIVES = {"Communication", "HCCL"}  # processes in which Ascend's profiler draws collectives
 _TOLD = 0.01  # of a recording: what lasts less at either end is not mentioned
 
 
@@ -56,6 +58,14 @@ def _examine(trace: "Trace") -> Iterator[Limitation]:
     elif trace.damage:
         yield Limitation(
             "damaged", f"{trace.damage[:1].upper()}{trace.damage[1:]}; the events before that point are used."
+        )
+    processes = set(trace.tracks["process"].to_pylist())
+    if HARDWARE in processes:
+        uncounted = ", and the time in which it only communicates as idle" if processes & _COLLECTIVES else ""
+        yield Limitation(
+            "ascend",
+            "Ascend's profiler wrote this trace: what is called GPU is its NPU, and calls of CANN count as dispatch"
+            f"{uncounted}.",
         )
     if trace.process is not None:
         yield Limitation(

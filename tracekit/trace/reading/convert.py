@@ -18,7 +18,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ import pyarrow as pa
 from tracekit.installed import python_path
 from tracekit.trace.reading.chunks import Chunks, NoEventsError
 from tracekit.trace.reading.decode import Decoder
+from tracekit.trace.reading.event import Event
 from tracekit.trace.reading.source import Source
 from tracekit.trace.schema import CODED
 
@@ -48,6 +49,7 @@ class Seen:
 
 
 ReadWatch = Callable[[Seen], None]
+Translate = Callable[[Sequence[Event]], None]
 
 FEW = 6  # batches that stay in memory: 12 MiB of trace
 
@@ -162,20 +164,28 @@ class _AloneError(Exception):
     """Other processes cannot help with this file: read it again without them."""
 
 
-def convert(path: Path, folder: Path | None, workers: int, watch: ReadWatch | None) -> Converted:
-    """Read a file. Once there are many batches, they are stored in `folder`, or in memory if there is none."""
+def convert(
+    path: Path, folder: Path | None, workers: int, watch: ReadWatch | None, translate: Translate | None = None
+) -> Converted:
+    """Read a file. Once there are many batches, they are stored in `folder`, or in memory if there is none.
+
+    Only this process can `translate` its events.
+    """
     if folder is not None:
         try:
-            return _convert(path, folder, workers, watch)
+            return _convert(path, folder, workers if translate is None else 1, watch, translate)
         except _AloneError:
-            return convert(path, folder, 1, watch)
+            return convert(path, folder, 1, watch, translate)
         except OSError:  # the disk is full or not writable: read without it
             pass
-    return _convert(path, None, 1, watch)
+    return _convert(path, None, 1, watch, translate)
 
 
-def _convert(path: Path, folder: Path | None, workers: int, watch: ReadWatch | None) -> Converted:
-    store, decoder = BatchStore(folder / "own.arrow" if folder is not None else None), Decoder()
+def _convert(
+    path: Path, folder: Path | None, workers: int, watch: ReadWatch | None, translate: Translate | None
+) -> Converted:
+    store = BatchStore(folder / "own.arrow" if folder is not None else None)
+    decoder = Decoder(translate=translate)
     other_workers = _Workers(path, folder, workers)
     rest: bytes | None = None
     with Source(path) as source, other_workers:

@@ -5,7 +5,7 @@ names, a sixth of those of 2 MiB. It also lets pass bytes that are not UTF-8 and
 """
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -130,6 +130,7 @@ class Decoder:
     communications: list[list[Any]] = field(default_factory=list)  # rows about communication
     notes: list[list[Any]] = field(default_factory=list)  # rows about waits and counters
     communicates: bool = False  # whether an event described communication, so that others are expected to
+    translate: Callable[[Sequence[Event]], None] | None = None  # into Kineto's words
     closing: int | None = None  # where in the chunk last given the list of events ended, if it did
 
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
@@ -192,6 +193,8 @@ class Decoder:
             for event in events:
                 if event.ph == "M":
                     self._label(event)
+        if self.translate is not None:
+            self.translate(duration_events)
         names = [self.names[event.name] for event in duration_events]
         # In files of 2019, which have no categories, the process shows what an event is.
         cats = [

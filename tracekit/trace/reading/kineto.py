@@ -18,7 +18,7 @@ import pyarrow as pa
 from tracekit.errors import EmptyTraceError, NotATraceError
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import valid, values
-from tracekit.trace.reading import event_details
+from tracekit.trace.reading import ascend, event_details
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
 from tracekit.trace.reading.tables import Reading, joined, stored
 from tracekit.trace.schema import TRACKS, category
@@ -41,6 +41,9 @@ def read(
     """
     display_path = display_path if display_path is not None else path
     converted = convert(path, folder, workers, watch)
+    processes = {pid: name for (kind, pid, _), name in _labels(converted).items() if kind == "process_name"}
+    if (translate := ascend.translation(path, processes)) is not None:
+        converted = convert(path, folder, workers, watch, translate)
     events_read = sum(part.events for part in converted.parts)
     if converted.no_list:
         raise NotATraceError(display_path, _why_not(converted))
@@ -133,7 +136,7 @@ def _in_order(converted: Converted) -> bool:
 
 def _tracks(converted: Converted, numbering: _Numbering) -> pa.Table:
     """One row per thread or stream, distinguished by the text of their ids."""
-    labels = {(kind, pid, tid): label for part in converted.parts for kind, pid, tid, label in part.labels}
+    labels = _labels(converted)
     rows = [
         {
             "track": row,
@@ -145,6 +148,11 @@ def _tracks(converted: Converted, numbering: _Numbering) -> pa.Table:
         for (pid, tid), row in numbering.rows.items()
     ]
     return pa.Table.from_pylist(rows, schema=TRACKS)
+
+
+def _labels(converted: Converted) -> dict[tuple[str, str, str], str]:
+    """The names of processes and threads, by kind, pid and tid."""
+    return {(kind, pid, tid): label for part in converted.parts for kind, pid, tid, label in part.labels}
 
 
 def _text(value: object) -> str:

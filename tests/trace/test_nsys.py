@@ -159,6 +159,21 @@ def test_what_is_no_export_is_said(tmp_path):
         Trace.load(report_)
 
 
+@pytest.mark.parametrize("ranges", [0, 3])
+def test_an_export_without_anything_of_the_gpu_says_how_to_record_it(tmp_path, capsys, ranges):
+    path = tmp_path / "os.db"
+    run(path, "CREATE TABLE OSRT_API (start, end, eventClass, globalTid, nameId)")
+    run(path, "OSRT_API", *((k, k + 1, 27, 1, 1) for k in range(9)))
+    if ranges:
+        run(path, "CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid, textId)")
+        run(path, "NVTX_EVENTS", *((10 * k, 10 * k + 9, 59, "step", 1, None) for k in range(ranges)))
+    assert main(["report", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert "in which nothing of the GPU was recorded" in error
+    assert "`nsys profile --trace cuda,nvtx,osrt`" in error
+    assert error.count("\n") == 1
+
+
 def test_every_other_verb_takes_it(export, tmp_path, capsys):
     assert traces_in(export.parent) == [export]
     assert main(["export", str(export), "-o", str(tmp_path / "tables")]) == 0

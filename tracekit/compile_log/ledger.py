@@ -34,7 +34,7 @@ class StepStart:
 def ledger(log: CompileLog, starts: Sequence[StepStart]) -> Ledger:
     """Everything recorded, in order of time."""
     return Ledger(
-        compiles=[_compile(span, log, starts) for span in sorted(log.compiled, key=lambda span: span.start_ns)],
+        compiles=[_compile(span, log, starts) for span in sorted(log.compilations(), key=lambda span: span.start_ns)],
         breaks=[_break(note) for note in log.breaks],
         limits=[_limit(hit) for hit in log.limits],
         skips=[_skip(note) for note in log.skips],
@@ -72,7 +72,9 @@ def _compile(span: Span, log: CompileLog, starts: Sequence[StepStart]) -> Compil
         step=began.step if began else None,
         during=began.during if began else "",
         failed=_failure(span, log, metrics) if span.name == "dynamo" else None,
-        has_graph=span.id in log.with_graph or COMPILE_SPANS[span.name] != "frame",
+        has_graph=span.id in log.with_graph
+        or bool(metrics.get("graph_op_count"))
+        or COMPILE_SPANS[span.name] != "frame",
         guard_ns=_guard_ns(metrics) if COMPILE_SPANS[span.name] == "frame" else None,
     )
 

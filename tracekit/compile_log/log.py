@@ -25,6 +25,11 @@ _SKIP = re.compile(r"skipping cudagraphs? due to (.*)", re.S)
 _LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d+)\)\s+last reason: (.*)", re.S)
 
 
+# Records with the metrics of a compilation.
+_METRICS_OF_BACKWARD = ("bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics")
+_METRICS = ("compilation_metrics", "comp_metrics", *_METRICS_OF_BACKWARD)
+
+
 @dataclass
 class Span:
     """One span of the compiler's log, unix ns."""
@@ -48,6 +53,7 @@ class CompileLog:
         self.limits: list[LimitHit] = []
         self.skips: list[LogEntry] = []
         self.metrics: dict[str, dict[str, Any]] = {}
+        self.measured: list[tuple[str, str, int, dict[str, Any]]] = []  # kind, id, thread and metrics of compilations
         self.with_graph: set[str] = set()  # compilations that had a graph to compile
         self.provenance = Provenance()
         self._break_stacks = BreakStacks(self.breaks)
@@ -68,11 +74,19 @@ class CompileLog:
         elif artifact == "dynamo_graph_break_reason":
             self.breaks.append(LogEntry(compile_id, t_ns, payload))
             self._break_stacks.broke()
-        elif "compilation_metrics" in metadata:
-            metrics = metadata["compilation_metrics"]
+        elif (kind := next((key for key in _METRICS if key in metadata), None)) is not None:
+            metrics = metadata[kind] or (json.loads(payload) if isinstance(payload, str) else {})
+            compile_id = str(metrics.get("compile_id") or compile_id)
+            self.measured.append((kind, compile_id, thread, metrics))
+            if kind in _METRICS_OF_BACKWARD:
+                return
             if skipped := metrics.get("cudagraph_skip_reason"):
-                self._take_skip(str(metrics.get("compile_id") or compile_id), t_ns, skipped)
-            self.metrics[str(metrics.get("compile_id") or compile_id)] = metrics
+                self._take_skip(compile_id, t_ns, skipped)
+            self.metrics[compile_id] = metrics
+
+    def compilations(self) -> list[Span]:
+        """What was compiled: by the compiler's spans or, before torch 2.5, which records none, by its metrics."""
+        return self.compiled or [_measured_span(*measured) for measured in self.measured]
 
     def _take_span(self, event: dict[str, Any], compile_id: str, thread: int) -> None:
         t_ns = round(event["ts"] * 1000)
@@ -113,6 +127,26 @@ class CompileLog:
         reason = (match[1] if match else text).strip()
         if all((skip.id, skip.text) != (compile_id, reason) for skip in self.skips):
             self.skips.append(LogEntry(compile_id, t_ns, reason))
+
+
+def _measured_span(kind: str, compile_id: str, thread: int, metrics: Mapping[str, Any]) -> Span:
+    """The span of a compilation of which there are only metrics: as long as they say, of parts that they name."""
+    name = "entire_backward_compile" if kind in _METRICS_OF_BACKWARD else "dynamo"
+
+    def ns(*fields: tuple[str, float]) -> int:
+        """The first of these that is a number, given in units of so many ns."""
+        values = ((metrics.get(field), unit) for field, unit in fields)
+        return next((round(value * unit) for value, unit in values if isinstance(value, int | float)), 0)
+
+    start = ns(("start_time_us", 1e3), ("start_time", 1e9))
+    end = ns(("end_time_us", 1e3)) or start + ns(("duration_us", 1e3), ("entire_frame_compile_time_s", 1e9))
+    span = Span(name, compile_id, thread, start, max(end, start))
+    inside = ns(("backend_compile_time_s", 1e9), ("aot_autograd_cumulative_compile_time_us", 1e3))
+    innermost = ns(("inductor_compile_time_s", 1e9), ("inductor_cumulative_compile_time_us", 1e3))
+    inside = min(max(inside, innermost), span.end_ns - start)
+    span.phases |= {"backend_compile": inside - min(innermost, inside), "inductor_compile": min(innermost, inside)}
+    span.phases[name] = span.end_ns - start - inside
+    return span
 
 
 @dataclass(frozen=True)

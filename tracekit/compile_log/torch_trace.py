@@ -4,11 +4,14 @@ A record is a line in the format of glog, with its metadata as JSON; a payload f
 The format has neither year nor time zone, so times are taken from the compiler's own spans, which are in unix time.
 """
 
+import gzip
 import json
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tracekit.compile_log.ledger import ledger
 from tracekit.compile_log.log import CompileLog
@@ -17,6 +20,7 @@ from tracekit.lines_file import Graph
 from tracekit.run import Ledger
 
 _RECORD = re.compile(r"(?:\[rank\d+\]:)?[VIWEC]\d{4} [\d:.]+ (?P<process>\d+) [^\]]*\] ?(?P<metadata>\{.*)")
+_LOOKED_AT, _LONGEST = 100, 1 << 16  # lines of a file that may be a log, and characters of one
 _FILES = "dedicated_log_torch_trace_*.log"
 
 
@@ -24,21 +28,42 @@ def read(path: Path) -> tuple[Ledger, list[Graph]]:
     """What was compiled, and the lines of the kernels if the compiler stored them. Raises BadCompileLogError.
 
     The path is the folder that TORCH_TRACE named, or one file in it; of several files, one per rank, the first is read.
+    In a folder without a file of that name, it is the first that holds a record.
     """
     try:
-        files = sorted(path.glob(_FILES)) if path.is_dir() else [path]
+        files = (sorted(path.glob(_FILES)) or sorted(filter(_is_log, path.iterdir()))) if path.is_dir() else [path]
         if not files:
-            raise BadCompileLogError(path, f"no {_FILES} is in it")
-        with files[0].open(encoding="utf-8", errors="replace") as file:
+            raise BadCompileLogError(path, f"neither {_FILES} nor another such log is in it")
+        with _opened(files[0]) as file:
             log, records = _listened(file)
-    except OSError as error:
-        raise BadCompileLogError(path, error.strerror or "it cannot be read") from None
+    except (OSError, EOFError, zlib.error) as error:  # the last two of a damaged archive
+        raise BadCompileLogError(path, getattr(error, "strerror", None) or "it cannot be read") from None
     if not records:
         raise BadCompileLogError(path, "it holds no record of torch's structured log")
     return ledger(log, []), log.provenance.graphs
 
 
-def _listened(lines: Iterator[str]) -> tuple[CompileLog, int]:
+def _opened(path: Path) -> TextIO:
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    if is_packed:
+        return gzip.open(path, "rt", encoding="utf-8", errors="replace")
+    return path.open(encoding="utf-8", errors="replace")
+
+
+def _is_log(path: Path) -> bool:
+    """Whether one of the first lines of a file is a record."""
+    if not path.is_file():
+        return False
+    try:
+        with _opened(path) as file:
+            lines = islice(iter(lambda: file.readline(_LONGEST), ""), _LOOKED_AT)
+            return any(_head(line) is not None for line in lines)
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
+def _listened(lines: Iterable[str]) -> tuple[CompileLog, int]:
     """The log, and the number of records that were understood; others are left out."""
     log, t_ns, records = CompileLog(), 0, 0
     for process, metadata, payload in _records(lines):
@@ -52,7 +77,7 @@ def _listened(lines: Iterator[str]) -> tuple[CompileLog, int]:
     return log, records
 
 
-def _records(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any], str | None]]:
+def _records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any], str | None]]:
     """Process, metadata and payload of each record."""
     head: tuple[int, dict[str, Any]] | None = None
     payload: list[str] = []

@@ -12,6 +12,8 @@ _ADVICE = {
     errno.ELOOP: "Check where its links lead.",
 }
 
+_WRITE_ONE = "Write one with prof.export_chrome_trace('trace.json.gz')."
+
 
 class NoSuchFileError(TracekitError):
     """The path does not exist."""
@@ -47,11 +49,8 @@ class UnreadableFileError(TracekitError):
 class NotATraceError(TracekitError):
     """The file exists, but it is not a Kineto trace."""
 
-    def __init__(self, path: object, why: str) -> None:
-        super().__init__(
-            f"{read_from(path)} is not a PyTorch profiler trace ({why}). "
-            "Write one with prof.export_chrome_trace('trace.json.gz')."
-        )
+    def __init__(self, path: object, why: str, next_step: str | None = None) -> None:
+        super().__init__(f"{read_from(path)} is not a PyTorch profiler trace ({why}). {next_step or _WRITE_ONE}")
 
 
 class EmptyTraceError(TracekitError):

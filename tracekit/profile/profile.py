@@ -248,8 +248,11 @@ class Profile:
 
     @cached_property
     def sample(self) -> Sample:
-        """What was recorded about the kernels of one counted step, beside their times; read on first use."""
-        return sample(self.attribution, self.counted, self.ownership)
+        """What was recorded about the kernels of one counted step, beside their times; read on first use.
+
+        Of no kernels where the wall view cannot be answered, because what a step does on the GPU is then unknown.
+        """
+        return sample(self.attribution, self.answered["wall"], self.ownership)
 
     @property
     def trace(self) -> Trace:

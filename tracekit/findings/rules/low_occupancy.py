@@ -38,6 +38,8 @@ def low_occupancy(profile: Profile) -> Iterator[Finding]:
         return
     rows = alike(profile, sample.kernels[empty])
     rows = rows[trace.dur_ns[rows] >= _LEAST_NS]
+    if not len(rows):  # what the step launched runs in no counted one
+        return
     underfilled, number = int((blocks[empty] < 1).sum()), int(empty.sum())
     occupied = percent(float(np.average(occupancy[empty], weights=dur[empty])))
     subject = (

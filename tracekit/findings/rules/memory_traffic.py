@@ -31,6 +31,8 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
         return
     trace, slow = profile.trace, reached.rows[low]
     rows = alike(profile, slow)
+    if not len(rows):  # what the step launched runs in no counted one
+        return
     rate = float(reached.bytes[low].sum() / trace.dur_ns[slow].sum()) * 1e9
     events = trace.events_at(rows)
     gained = np.round(trace.dur_ns[rows] * (1 - rate / reached.peak)).astype(np.int64)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from tracekit.errors import EmptyTraceError, NotATraceError
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import valid, values
-from tracekit.trace.reading import ascend, event_details
+from tracekit.trace.reading import ascend, event_details, foreign
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
 from tracekit.trace.reading.tables import Reading, joined, stored
 from tracekit.trace.schema import TRACKS, category
@@ -45,12 +45,16 @@ def read(
     if (translate := ascend.translation(path, processes)) is not None:
         converted = convert(path, folder, workers, watch, translate)
     events_read = sum(part.events for part in converted.parts)
-    if converted.no_list:
+    if converted.no_list or (not events_read and (converted.rest is None or converted.lost)):
+        if (shape := foreign.shape_of(path)) is not None:
+            raise NotATraceError(display_path, shape.what, shape.next_step)
         raise NotATraceError(display_path, _why_not(converted))
     if not events_read:
-        if converted.rest is None or converted.lost:
-            raise NotATraceError(display_path, converted.damage or "its events cannot be read")
         raise EmptyTraceError(display_path)
+    meta = _meta(converted.header, converted.rest or b"") if not converted.header_lost else {}
+    categories = {category(cat, None) for part in converted.parts for cat in part.categories}
+    if (writer := foreign.other_writer(meta, categories)) is not None:
+        raise NotATraceError(display_path, f"{writer} wrote it")
     cut_short = None
     if converted.rest is None:
         cut_short = converted.damage or "the text ends inside the list of events"
@@ -64,7 +68,7 @@ def read(
             [row for part in converted.parts for row in part.communications]
         ),
         notes=event_details.table_of_notes([row for part in converted.parts for row in part.notes]),
-        meta=_meta(converted.header, converted.rest or b"") if not converted.header_lost else {},
+        meta=meta,
         bytes_read=converted.bytes_read,
         lost=converted.lost,
         mended=sum(part.mended for part in converted.parts),
@@ -79,6 +83,8 @@ def read(
 def _why_not(converted: Converted) -> str:
     if converted.damage:
         return converted.damage
+    if not converted.no_list:
+        return "its events cannot be read"
     return "it has no traceEvents" if converted.bytes_read else "the file is empty"
 
 

@@ -35,6 +35,10 @@ _SEQUENCE = re.compile(r", seq = (\d{1,18})")
 _STEP = re.compile(r"(?:.*[^a-z])?(?:step|iter|iteration|batch)s?(?:[^a-z].*)?", re.IGNORECASE | re.DOTALL)
 _NUMBER = re.compile(r"\d{1,18}")
 _RECORDED = {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"}  # one of them at least
+_OF_NSYS = {"OSRT_API", "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME", "PROCESSES", "COMPOSITE_EVENTS"}
+_CUDA = "CUPTI_ACTIVITY_KIND_"
+_NO_CUDA = "it is an export of Nsight Systems in which nothing of the GPU was recorded"
+_RECORD_CUDA = "Record it with `nsys profile --trace cuda,nvtx,osrt`, and export that with `nsys export --type sqlite`."
 _RANGES = (59, 60)  # NvtxPushPopRange, NvtxStartEndRange
 # CUpti_ActivityMemcpyKind and CUpti_ActivityMemoryKind as nsys numbers them, in the words of Kineto.
 _COPIES = {
@@ -84,6 +88,9 @@ def read(
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
             connection.execute("PRAGMA trusted_schema = OFF")
             export = _Export(connection)
+            has_cuda = any(name.startswith(_CUDA) for name in export.columns)
+            if not has_cuda and export.columns.keys() & _OF_NSYS and not export.columns.keys() & _RECORDED:
+                raise NotATraceError(display_path, _NO_CUDA, _RECORD_CUDA)
             if not export.columns.keys() & _RECORDED:
                 raise NotATraceError(
                     display_path, "it is a database, but no export of Nsight Systems with CUDA or NVTX in it"
@@ -94,6 +101,8 @@ def read(
         raise NotATraceError(display_path, f"its tables cannot be read: {error}") from None
     if not rows:
         raise EmptyTraceError(display_path)
+    if not has_cuda:
+        raise NotATraceError(display_path, _NO_CUDA, _RECORD_CUDA)
     rows.sort(key=lambda row: (row.ts_ns, -row.end_ns))  # what encloses others comes first
     numbers = {track: number for number, track in enumerate(dict.fromkeys(row.track for row in rows))}
     pieces, dictionaries = _columns(rows, numbers)

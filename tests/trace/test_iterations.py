@@ -142,6 +142,61 @@ def test_calls_of_one_module_are_passes_and_its_layers_are_none(tmp_path):
     assert len(iterations(tmp_path / "b.json", *before, *calls, *layers, *whole).starts) == 20
 
 
+NEXT_BATCH = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def batch(at, work=8, length=100):
+    """A batch is asked for, and then this many operators run."""
+    return [
+        marked(NEXT_BATCH, at, at + 5),
+        *(op(f"aten::op{k}", at + 10 * k + 10, at + 10 * k + 15) for k in range(work)),
+    ]
+
+
+def test_a_last_one_that_is_cut_in_its_middle_is_in_no_mean(tmp_path, capsys):
+    """A step takes 100 µs; of the last, 55 µs were recorded."""
+    path = write(tmp_path / "a.json", *batch(0), *batch(100), *batch(200), *batch(300, work=5))
+    assert main(["report", str(path), "--format", "json"]) == 0
+    variant = json.loads(capsys.readouterr().out)["variants"][0]
+    assert variant["mean_over"] == [0, 1, 2]
+    assert variant["mean"]["wall_ns"] == 100_000
+
+
+def test_a_step_without_work_is_none(tmp_path):
+    path = write(
+        tmp_path / "a.json", *batch(0), *batch(100), *batch(200, work=0), *batch(300), *batch(400), *batch(500, 0)
+    )
+    assert find_iterations(Trace.load(path, use_cache=False)).starts.tolist() == [0, 100_000, 300_000, 400_000]
+
+
+@pytest.mark.parametrize(("other_us", "steps", "said"), [(100, 4, "4 steps are"), (250, 1, "covers only 61.5 % of it")])
+def test_what_is_only_a_part_of_the_recording_is_no_step(tmp_path, capsys, other_us, steps, said):
+    """Four iterations of 100 µs, and other work after them."""
+    path = write(
+        tmp_path / "a.json", *(each for k in range(4) for each in batch(100 * k)), op("aten::save", 400, 400 + other_us)
+    )
+    trace = Trace.load(path, use_cache=False).as_told()
+    assert len(trace.steps) == steps
+    assert any(said in entry.message for entry in trace.health)
+
+
+def test_the_start_up_before_the_first_operator_is_named_and_does_not_count(tmp_path):
+    idle = event("cuda_runtime", "cudaFree", 0, 900)
+    path = write(tmp_path / "a.json", idle, *(each for k in range(4) for each in batch(1000 + 100 * k)))
+    trace = Trace.load(path, use_cache=False).as_told()
+    assert len(trace.steps) == 4
+    assert any("1.00 ms before the first" in entry.message for entry in trace.health)
+
+
+@pytest.mark.parametrize("cat", ["user_annotation", "cpu_op"])
+def test_the_parameters_of_one_optimizer_step_are_no_steps(tmp_path, cat):
+    update = [[op("aten::item", at, at + 4), op("aten::mul_", at + 5, at + 9)] for at in range(20, 1000, 10)]
+    around = event(cat, "Optimizer.step#AdamW.step", 15, 1005)
+    loop = op("aten::linear", 0, 5), *(each for pair in update for each in pair)
+    assert len(iterations(tmp_path / "a.json", *loop).starts) == 98
+    assert iterations(tmp_path / "b.json", around, *loop) is None
+
+
 def unmarked(path, steps=5):
     training(path, steps=steps)
     document = json.loads(path.read_text())
@@ -155,7 +210,8 @@ def test_the_report_rests_on_them_and_says_so(tmp_path, capsys):
     assert main(["report", str(path)]) == 0
     said = _plain(capsys)
     assert "5 steps are inferred from an operator that occurs 5 times" in said
-    assert "mean of 5 inferred steps" in said
+    assert "mean of 4 of 5 inferred steps" in said  # nothing was recorded of the last one's wait for the next
+    assert "One that was cut off is left out of means." in said
     assert main(["report", str(path), "--steps", "annotated"]) == 0
     said = _plain(capsys)
     assert "--steps infer finds 5 steps, by" in said
@@ -170,7 +226,8 @@ def test_programs_get_the_steps_of_the_contract_and_the_iterations(tmp_path, cap
     for each in variant["steps"] + found["steps"]:
         assert sum(each["wall"].values()) == each["wall_ns"]
         assert sum(each["host"].values()) == each["host_ns"]
-    assert variant["mean"]["wall_ns"] == pytest.approx(sum(each["wall_ns"] for each in found["steps"]) / 5)
+    assert variant["mean_over"] == [0, 1, 2, 3]  # the last one is cut off where its work ends
+    assert variant["mean"]["wall_ns"] == pytest.approx(sum(each["wall_ns"] for each in found["steps"][:4]) / 4)
 
 
 def _plain(capsys):

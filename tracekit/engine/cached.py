@@ -37,6 +37,7 @@ def _columns(attribution: Attribution) -> pa.Table:
     columns: dict[str, Any] = {"number": [str(number) for number in steps.number]}
     columns |= {name: getattr(steps, name) for name in _TIMES}
     columns |= {name: getattr(attribution, name) for name in _FLAGS}
+    columns["whole"] = np.ones(len(steps), bool) if steps.whole is None else steps.whole
     columns |= {f"host:{key}": attribution.host[:, index] for index, key in enumerate(HOST)}
     columns |= {f"wall:{key}": attribution.wall[:, index] for index, key in enumerate(WALL)}
     return pa.table({name: pa.array(column) for name, column in columns.items()})
@@ -70,6 +71,7 @@ def _restored(trace: Trace, table: pa.Table, facts: dict[str, Any]) -> Attributi
             **times,
             annotated=facts["annotated"],
             inferred=facts["inferred"],
+            whole=np.array(table["whole"].to_pylist(), bool),
             own_end=(facts["own_end"][0], facts["own_end"][1]),
         ),
         device=facts["device"],

@@ -267,9 +267,11 @@ class Profile:
     @cached_property
     def answered(self) -> dict[str, Bools]:
         """For each view, the steps that its means cover: those that neither compile nor start anything up, or all if
-        none is left, that can be answered."""
+        none is left, that can be answered; of inferred ones, without one that was cut off."""
         in_means = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
         in_means[[cold_step.index for cold_step in self.cold_steps]] = False
+        if self.trace.steps.whole is not None and (in_means & self.trace.steps.whole).any():
+            in_means &= self.trace.steps.whole
         return {name: in_means & view.known for name, view in self.views.items()}
 
     @cached_property

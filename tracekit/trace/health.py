@@ -8,8 +8,8 @@ import numpy as np
 
 from tracekit.trace.reading.ascend import HARDWARE
 from tracekit.trace.roles import OPERATOR
-from tracekit.trace.steps import find_iterations
-from tracekit.units import count, duration, many
+from tracekit.trace.steps import find_iterations, find_repetition
+from tracekit.units import count, duration, many, percent
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -170,13 +170,14 @@ def _without_steps(trace: "Trace") -> Limitation:
     steps = trace.steps
     if steps.inferred is not None:
         sentence = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
-        return Limitation("inferred_steps", f"{sentence} Their boundaries are not exact{_outside(trace)}.")
-    iterations = find_iterations(trace)
-    offered = (
-        f"--steps infer finds {len(iterations.starts)} steps, by {iterations.basis}."
-        if iterations is not None
-        else "Nothing in the trace repeats as iterations do."
-    )
+        cut = "" if steps.whole is None or steps.whole.all() else " One that was cut off is left out of means."
+        return Limitation("inferred_steps", f"{sentence} Their boundaries are not exact{_outside(trace)}.{cut}")
+    if (iterations := find_iterations(trace)) is not None:
+        offered = f"--steps infer finds {len(iterations.starts)} steps, by {iterations.basis}."
+    elif (repetition := find_repetition(trace)) is not None:
+        offered = f"What repeats covers only {percent(repetition.coverage)} of it ({repetition.basis})."
+    else:
+        offered = "Nothing in the trace repeats as iterations do."
     sentence = "No ProfilerStep annotations: figures are of the whole recording."
     return Limitation("no_steps", f"{sentence} {offered} Call prof.step() in the loop.")
 

@@ -11,7 +11,7 @@ import numpy as np
 from tracekit.intervals import Bools, Ints, Rows, runs
 from tracekit.trace.enclosing import outermost
 from tracekit.trace.own_waits import own_end
-from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP
+from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP, USER
 from tracekit.trace.rows import AFTER, BEFORE
 from tracekit.units import count
 
@@ -36,6 +36,7 @@ class StepTable:
     done: Ints
     annotated: bool  # False: the trace has no annotated steps; it is one step, unless steps were inferred
     inferred: str | None = None  # what steps without annotations were inferred from
+    whole: Bools | None = None  # of inferred steps, those recorded from their start to their end; None: all
     own_end: tuple[int, int] = (0, 0)  # the recording's own wait at its end, as far as it was cut off the last step
 
     def __len__(self) -> int:
@@ -95,19 +96,25 @@ def _number(name: str) -> int:
 
 @dataclass(frozen=True)
 class Iterations:
-    """The start and end of each iteration, ns, and how they were recognised."""
+    """The start and end of each iteration, ns, how they were recognised, and which of them were recorded whole.
+
+    `coverage` is their share of the time from the main thread's first work to its last.
+    """
 
     starts: Ints
     ends: Ints
     basis: str
+    whole: Bools
+    coverage: float = 1.0
 
 
 def _inferred(trace: "Trace", iterations: Iterations, cut: int) -> StepTable:
-    numbers = [*range(len(iterations.starts))]
-    ends = np.minimum(iterations.ends, cut)
-    end = np.append(iterations.starts[1:], ends[-1])
-    steps = _with_work(trace, numbers, iterations.starts, ends, end)
-    return replace(steps, annotated=False, inferred=iterations.basis)
+    steps = _of_iterations(trace, iterations.starts, np.minimum(iterations.ends, cut))
+    return replace(steps, annotated=False, inferred=iterations.basis, whole=iterations.whole)
+
+
+def _of_iterations(trace: "Trace", starts: Ints, ends: Ints) -> StepTable:
+    return _with_work(trace, [*range(len(starts))], starts, ends, np.append(starts[1:], ends[-1]))
 
 
 def _single_step(trace: "Trace", cut: int) -> StepTable:
@@ -158,7 +165,8 @@ _LEAST = 2  # iterations that an optimizer or a loader marks
 _LEAST_UNMARKED = 3  # repetitions of a sequence of operators
 _WHOLE = 0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
 _WHOLE_TURN = 0.9  # of the optimizers' steps must repeat after so many
-_COVERED = 0.5  # of the operators, or of their time, must repeat
+_MIN_COVERAGE = 0.8  # of the time from the main thread's first work to its last: iterations are most of a recording
+_WHOLE_LENGTH = 0.95  # of the shortest other iteration: one that takes less at an end that nothing marks is cut off
 _ALIKE = 0.99  # of what the best period explains: a shorter one that explains as much is the period
 _TRIED = 64  # periods, at most
 _WHOLE_PASS = re.compile(
@@ -169,16 +177,27 @@ _TO_OR_FROM_HOST = re.compile(r"Memcpy (?:HtoD|DtoH).*|aten::(?:item|_local_scal
 
 
 def find_iterations(trace: "Trace") -> Iterations | None:
-    """The repeated iterations of the main thread; None if nothing repeats."""
+    """The repeated iterations of the main thread that are most of the recording; None if there are none."""
+    iterations = find_repetition(trace)
+    return iterations if iterations is not None and iterations.coverage >= _MIN_COVERAGE else None
+
+
+def find_repetition(trace: "Trace") -> Iterations | None:
+    """What repeats on the main thread, however little of the recording that is; None if nothing does."""
     main = trace.threads.main
     if main is None:
         return None
     operators = _outermost_work(trace, main)
     if not len(operators):
         return None
-    return (
-        _by_optimizer(trace, main, operators) or _by_loader(trace, main, operators) or _by_operators(trace, operators)
-    )
+    found: list[Iterations] = []
+    for by_marks in (_by_optimizer, _by_loader, _by_operators):
+        iterations = by_marks(trace, main, operators)
+        if iterations is not None:
+            found.append(replace(iterations, coverage=_coverage(trace, operators, iterations)))
+            if found[-1].coverage >= _MIN_COVERAGE:
+                return found[-1]
+    return max(found, key=lambda iterations: iterations.coverage, default=None)
 
 
 def _outermost_work(trace: "Trace", main: int) -> Ints:
@@ -200,7 +219,7 @@ def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | No
     marks_per_iteration = marks_per_iteration if repeated >= _WHOLE_TURN * len(marks) else 1
     ends = trace.events_at(marks).end_ns[marks_per_iteration - 1 :: marks_per_iteration]
     bounds = np.concatenate(([trace.ts_ns[operators[0]]], ends))
-    return _complete_iterations(trace, operators, bounds, "the optimizer's steps")
+    return _complete_iterations(trace, operators, bounds, "the optimizer's steps", 0)
 
 
 def _by_loader(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
@@ -208,36 +227,82 @@ def _by_loader(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
     if len(marks) < _LEAST:
         return None
     starts, end = trace.ts_ns[marks], trace.events_at(operators[-1:]).end_ns
+    end = np.minimum(end, starts[-1] + np.diff(starts).max())  # what comes long after the last batch is something else
     bounds = np.append(starts, end[end > starts[-1]])  # a loader is called once more than it has batches
-    return _complete_iterations(trace, operators, bounds, "the batches asked for")
+    return _complete_iterations(trace, operators, bounds, "the batches asked for", -1)
 
 
-def _complete_iterations(trace: "Trace", operators: Ints, bounds: Ints, basis: str) -> Iterations | None:
-    """The iterations, without incomplete ones at either end."""
+def _complete_iterations(trace: "Trace", operators: Ints, bounds: Ints, basis: str, unmarked: int) -> Iterations | None:
+    """The iterations in which something is done, without incomplete ones at either end."""
     operator_counts = np.histogram(trace.ts_ns[operators], bounds)[0] if (np.diff(bounds) > 0).all() else np.zeros(0)
-    if not len(operator_counts):
+    working = np.flatnonzero(operator_counts)
+    if not len(working):
         return None
-    is_complete = operator_counts >= _WHOLE * np.median(operator_counts)
+    is_complete = operator_counts >= _WHOLE * np.median(operator_counts[working])
     first, last = int(is_complete.argmax()), len(is_complete) - int(is_complete[::-1].argmax())
-    if last - first < _LEAST:
+    chosen = working[(working >= first) & (working < last)]
+    if len(chosen) < _LEAST:
         return None
-    return Iterations(bounds[first:last], bounds[first + 1 : last + 1], basis)
+    starts, ends = bounds[chosen], bounds[chosen + 1]
+    return Iterations(starts, ends, basis, _whole(trace, starts, ends, unmarked))
 
 
-def _by_operators(trace: "Trace", operators: Ints) -> Iterations | None:
+def _whole(trace: "Trace", starts: Ints, ends: Ints, unmarked: int) -> Bools:
+    """Which iterations were recorded whole: the first (0) or last (−1), whose outer end nothing marks, may not be."""
+    steps = _of_iterations(trace, starts, ends)
+    lengths = steps.done - steps.begin
+    is_whole = np.ones(len(lengths), bool)
+    is_whole[unmarked] = lengths[unmarked] >= _WHOLE_LENGTH * np.delete(lengths, unmarked).min()
+    return is_whole
+
+
+def _coverage(trace: "Trace", operators: Ints, iterations: Iterations) -> float:
+    """The share of the time from the main thread's first work to its last that the iterations cover.
+
+    Work before or after them that is a part of an iteration, which the recording cut off, counts as covered.
+    """
+    starts, ends = trace.ts_ns[operators], trace.events_at(operators).end_ns
+    names, low, high = trace.name_codes[operators], iterations.starts, iterations.ends
+    edges = np.searchsorted(starts, [low[0], high[0], low[-1], high[-1]])
+    head, first = names[: edges[0]], names[edges[0] : edges[1]]
+    last, tail = names[edges[2] : edges[3]], names[edges[3] :]
+    covered, start, end = int((high - low).sum()), int(starts[0]), int(ends.max())
+    if np.array_equal(head, first[max(len(first) - len(head), 0) :]):
+        covered += int(low[0]) - start
+    if np.array_equal(tail, last[: len(tail)]):
+        covered += max(end - int(high[-1]), 0)
+    return min(covered / max(end - start, 1), 1.0)
+
+
+def _by_operators(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
     """The repetitions of a sequence of operators, if something shows that they are no equal layers of one pass."""
     names = trace.name_codes[operators]
     first, length, period = _repeated(names)
     number = length // period
-    covered = operators[first : first + number * period]
-    of_time = trace.dur_ns[covered].sum() / trace.dur_ns[operators].sum()
-    if number < _LEAST_UNMARKED or max(len(covered) / len(operators), of_time) < _COVERED:
+    if number < _LEAST_UNMARKED:
         return None
+    covered = operators[first : first + number * period]
     edges = np.append(trace.ts_ns[covered[::period]], trace.events_at(covered[-1:]).end_ns)
     if length < len(operators) and not _are_passes(trace, edges, covered[:period]):
         return None
+    if _in_one_annotation(trace, main, edges):
+        return None
     sequence = "an operator" if period == 1 else f"a sequence of {count(period)} operators"
-    return Iterations(edges[:-1], edges[1:], f"{sequence} that occurs {number} times")
+    starts, ends = edges[:-1], edges[1:]
+    return Iterations(starts, ends, f"{sequence} that occurs {number} times", _whole(trace, starts, ends, -1))
+
+
+def _in_one_annotation(trace: "Trace", main: int, edges: Ints) -> bool:
+    """Whether one annotation or operator encloses them all: what repeats within `Optimizer.step` are parameters."""
+    around = trace.where(
+        lambda part: (
+            ((part.roles.kind == OPERATOR) | (part.roles.kind == USER))
+            & (part.track == main)
+            & (part.ts_ns <= edges[0])
+            & (part.end_ns >= edges[-1])
+        )
+    )
+    return len(around) > 0
 
 
 def _are_passes(trace: "Trace", edges: Ints, operators: Ints) -> bool:

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from real import case_path
 from small import event, kernel, launch, op, step, write
 
 from tests.ranks.jobs import job, profile_of
@@ -147,6 +148,47 @@ def test_of_two_jobs_each_keeps_its_own_headline(tmp_path):
     ]
     (line, *_) = headline(both.narrowed(["one"]))
     assert line.startswith("Rank 0 delays the others")
+
+
+FLIPS = "20.0 ms a step are lost to late ranks, and the late rank changes: rank 0 in steps 0–2, rank 1 in steps 3–5"
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "json"])
+def test_where_the_late_rank_changes_it_is_said_who_is_late_when(capsys, name):
+    assert main(["report", str(case_path("waiting_flips")), "--format", name]) == 0
+    said = " ".join(capsys.readouterr().out.replace("\u00a0", " ").split())
+    assert FLIPS in (said if name != "json" else json.loads(said)["sections"][0]["blocks"][0]["lines"][0])
+    assert "delays the others" not in said
+    assert "15.0 ms a step in exposed communication, 10.0 ms of it waiting for later ranks" in said
+    if name == "json":
+        document = json.loads(said)
+        (finding,) = (each for each in document["findings"] if each["id"] == "late_rank")
+        assert finding["cost_ns"] == pytest.approx(20e6)
+        (rows,) = (
+            [dict(zip((column["name"] for column in block["columns"]), row, strict=True)) for row in block["rows"]]
+            for section in document["sections"]
+            for block in section["blocks"]
+            if block.get("name") == "stragglers"
+        )
+        assert [row["rank"] for row in rows] == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        ((1, 1, 1, 2), "Rank 1 delays the others"),
+        ((1, 2, 1, 2), "rank 1 in step 0, rank 2 in step 1, rank 1 in step 2, rank 2 in step 3"),
+        ((1, 2, 3, 1, 2, 3), "rank 1 in 2 steps, rank 2 in 2 steps, rank 3 in 2 steps"),
+        ((1, 1, None, None, 2, 2), "rank 1 in steps 0–1, rank 2 in steps 4–5"),
+    ],
+)
+def test_a_rank_is_named_where_it_is_late_most_of_the_time(tmp_path, late, said):
+    job(tmp_path, late=lambda step: late[step], steps=len(late))
+    (diagnosis,) = made(tmp_path).diagnoses.values()
+    (finding,) = (each for each in diagnosis.all_findings if each.id == "late_rank")
+    assert said in finding.title
+    lost = sum(rank is not None for rank in late) * 400_000 / len(late)
+    assert finding.cost_ns == pytest.approx(0.75 * lost if "delays" in said else lost)
 
 
 def test_a_job_in_step_has_no_such_headline(tmp_path, capsys):

@@ -189,6 +189,26 @@ class Collectives:
         lost = np.minimum(values(self.table["wait_ns"]), values(self.table["exposed_ns"]))
         return max((self._united_ns(other, lost, waiting) for other in self.ranks), default=0)
 
+    @cached_property
+    def late_rank_of(self) -> dict[int, int]:
+        """The rank that others wait for most, by step; nothing for a step in which no rank is late."""
+        worst = ((step, max(self.ranks, key=lambda rank: self.delay_ns(rank, step))) for step in self.steps)
+        return {step: rank for step, rank in worst if self.delay_ns(rank, step)}
+
+    def lost_to_any_ns(self) -> int:
+        """How long the rank that loses most in a step waits for late ones while nothing else runs, in all steps."""
+        rank, step = (values(self.table[name]) for name in ("rank", "step"))
+        late = np.repeat(np.isin(self.first, self._late_rows), np.diff(np.append(self.first, len(self.table))))
+        waiting = late & (rank != values(self.table["cause_rank"]))
+        lost = np.minimum(values(self.table["wait_ns"]), values(self.table["exposed_ns"]))
+        most: dict[int, int] = {}
+        for waiting_rank in self.ranks:
+            of_rank = waiting & (rank == waiting_rank)
+            for number in np.unique(step[of_rank]).tolist():
+                in_step = self._united_ns(waiting_rank, lost, of_rank & (step == number))
+                most[number] = max(most.get(number, 0), in_step)
+        return sum(most.values())
+
     def _united_ns(self, rank: int, length: Ints, chosen: Bools) -> int:
         """How long the rank spends in these rows, given how long each lasts from its start."""
         rows = np.flatnonzero(chosen & (values(self.table["rank"]) == rank))

@@ -1,10 +1,13 @@
-"""The rank that delays the others, in one sentence, and as a finding among those about the rank that the report shows.
+"""The rank that delays the others, or who is late when, in one sentence, and as a finding among those about the rank
+that the report shows.
 
 What the shown rank spends in collectives is then mostly the fault of another rank, and so is the finding about them.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from tracekit.engine.buckets import BUCKETS, Bound
 from tracekit.findings import VERDICTS, Diagnosis, Finding, Verdict, Where, as_clause, diagnose
@@ -14,8 +17,10 @@ from tracekit.findings.rules.communication import as_all_ranks_show
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.ranks.collectives import Collectives
 from tracekit.trace.columns import values
-from tracekit.units import duration
+from tracekit.units import duration, many
 
+_MOSTLY = 0.65  # of the time for which others wait: a rank that is late in less is not the one to blame
+_MAX_TURNS = 4  # in a sentence
 _UNEVEN = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
 _OF_A_LINE = 0.5  # of the bucket on the late rank: a line with less is not the culprit
 _EXPLAINS = 0.5  # of the time lost: a finding about the late rank that costs less does not explain its lateness
@@ -40,9 +45,12 @@ class Straggler:
     late_ns: float  # how much later than the first it arrives itself
     lost_ns: float  # what the rank that loses most by it waits while it has nothing else to do
     bucket: str | None  # that explains most of its lateness
+    turns: str = ""  # where the late rank changes: which one is late in which steps
 
     def sentence(self, at: str = "") -> str:
         """Who delays the others, by how much and why, without the full stop; `at` says where."""
+        if self.turns:
+            return f"{duration(self.lost_ns)} a step are lost to late ranks, and the late rank changes: {self.turns}"
         because = f", mostly because of {BUCKETS[self.bucket].label}{at}" if self.bucket else ""
         return (
             f"Rank {self.rank} delays the others: it arrives {duration(self.late_ns)} a step later than the first "
@@ -58,7 +66,24 @@ def straggler(matched: Collectives) -> Straggler | None:
         return None
     caused, steps = matched.caused_ns(rank), max(len(matched.steps), 1)
     bucket = max(caused, key=lambda key: caused[key])
+    if delays[rank] < _MOSTLY * sum(delays.values()) and (turns := _turns(matched)):
+        return Straggler(rank, matched.late_ns(rank) / steps, matched.lost_to_any_ns() / steps, bucket or None, turns)
     return Straggler(rank, matched.late_ns(rank) / steps, matched.lost_ns(rank) / steps, bucket or None)
+
+
+def _turns(matched: Collectives) -> str:
+    """`rank 0 in steps 0–2, rank 1 in steps 3–5`; empty where the same rank is the latest in most steps."""
+    steps = Counter(matched.late_rank_of.values())
+    if max(steps.values()) > _MOSTLY * steps.total():
+        return ""
+    runs = [(rank, [*run]) for rank, run in groupby(matched.late_rank_of, key=matched.late_rank_of.__getitem__)]
+    if len(runs) > _MAX_TURNS:
+        told = [f"rank {rank} in {many(number, 'step')}" for rank, number in steps.most_common(_MAX_TURNS)]
+        others = len(steps) - len(told)
+        return ", ".join([*told, *([f"{many(others, 'more rank')} in others"] if others else [])])
+    return ", ".join(
+        f"rank {rank} in step{f's {run[0]}–{run[-1]}' if len(run) > 1 else f' {run[0]}'}" for rank, run in runs
+    )
 
 
 def with_waits(found: Diagnosis, profile: Profile, matched: Collectives | None) -> Diagnosis:
@@ -88,15 +113,20 @@ def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -
     if late is None or not step or late.lost_ns < LEAST_SHARE * step:
         return found
     shown = profile.captures[0].rank == late.rank
-    theirs = profile if shown else profile.per_rank.get(late.rank)
+    theirs = None if late.turns else profile if shown else profile.per_rank.get(late.rank)
     about = found if shown else diagnose(theirs) if theirs is not None else None
-    why = _explaining(about, late) if about is not None else None
+    why = _explaining(about, late) if about is not None and not late.turns else None
     if why is not None and not _is_special(why, found if not shown else _of_another(profile, late.rank)):
         why = None
     where = why.where if why is not None else _line(theirs, late)
     same = why.id if shown and why is not None else "exposed_comm"
     cost = min(late.lost_ns, step)
     advice = "Give the ranks equal work: the table of ranks shows in which bucket this one spends more than the others."
+    if late.turns:
+        advice = (
+            "Give the ranks equal work in each step (batches of equal size or length), and look for what pauses a rank "
+            "now and then: a slow batch, garbage collection, a checkpoint. The table stragglers has each step."
+        )
     if why is not None:
         advice = f"On rank {late.rank}: {as_clause(why.title.rstrip('.'))}. {why.advice}"
     taken = next((each for each in found.all_findings if each.id == same), None)

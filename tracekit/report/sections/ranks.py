@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.engine.buckets import BUCKETS, WALL
-from tracekit.profile import Profile
+from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.profile.names import rank_of
 from tracekit.ranks import Collectives, RankColumns, rank_columns
 from tracekit.ranks.communication import communication as table_of
@@ -142,16 +142,13 @@ def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str
 
 def _stragglers(matched: Collectives) -> Iterator[dict[str, Any]]:
     """For each step, the rank that others wait for most; no row for a step in which no rank is late."""
-    for step in matched.steps:
-        caused = {rank: matched.caused_ns(rank, step) for rank in matched.ranks}
-        worst = max(matched.ranks, key=lambda rank: matched.delay_ns(rank, step))
-        if caused[worst]:
-            yield {
-                "step": step,
-                "rank": worst,
-                "late_ns": matched.delay_ns(worst, step),
-                "because": _cause(caused[worst]),
-            }
+    for step, rank in matched.late_rank_of.items():
+        yield {
+            "step": step,
+            "rank": rank,
+            "late_ns": matched.delay_ns(rank, step),
+            "because": _cause(matched.caused_ns(rank, step)),
+        }
 
 
 def _because(rank: int, late_for: dict[tuple[int, str], int]) -> str | None:
@@ -173,8 +170,10 @@ def _summary(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str
     straggling = straggler(matched)
     if straggling is None:
         return f"{of_which} No rank is late at any of {count(len(matched))} collectives. {aligned}"
+    if straggling.turns:
+        return f"{of_which} {straggling.sentence()}. {aligned}"
     late = next(row for row in rows if row["rank"] == straggling.rank)
-    worst = sum(row["rank"] == late["rank"] for row in _stragglers(matched))
+    worst = [*matched.late_rank_of.values()].count(straggling.rank)
     of_steps = f"{worst} of {len(matched.steps)} steps" if len(matched.steps) > 1 else "the only step"
     return (
         f"{of_which} {straggling.sentence()}; it is last at {late['late']} of {count(len(matched))} collectives, and "
@@ -250,7 +249,10 @@ def _communication_sentence(rows: list[dict[str, Any]], exposed: float, overlapp
     hidden = f", and computation hides {duration(overlapped)}" if overlapped else ""
     share = f" ({percent(exposed / (exposed + overlapped))} of all communication)" if overlapped and exposed else ""
     subject = "This rank" if alone else "On average, a rank"
-    text = f"{subject} spends {duration(exposed)} a step in exposed communication{share}{hidden}."
+    waits = sum(row["wait_ns"] or 0.0 for row in rows)
+    is_told = 0 < LEAST_SHARE * exposed <= waits <= exposed
+    waiting = f", {duration(waits)} of it waiting for later ranks" if is_told else ""
+    text = f"{subject} spends {duration(exposed)} a step in exposed communication{share}{waiting}{hidden}."
     fastest = max((row for row in rows if row["busbw"]), key=lambda row: row["bytes"], default=None)
     if fastest is not None:
         text += (

@@ -4,7 +4,6 @@ import pytest
 from small import kernel, launch, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.rules.not_recorded import graph_nodes
 from tracekit.profile import open_subject
 
 
@@ -26,12 +25,12 @@ def replaying(path, holes):
 
 def test_the_same_hole_each_time(tmp_path):
     profile = replaying(tmp_path / "a.json", [400, 402, 398, 401])
-    (finding,) = graph_nodes(profile)
-    assert finding.where.function == "cudaGraphLaunch"
-    (cost,) = (each.cost_ns for each in diagnose(profile).all_findings if each.id == "graph_nodes_missing")
-    assert cost == pytest.approx(400_250)
+    (breach,) = (each for each in profile.trace.health if each.is_grave)
+    assert (breach.id, breach.count, breach.worst["name"]) == ("lost_nodes", 4, "cudaGraphLaunch")
+    assert breach.gpu.total() == (400 + 402 + 398 + 401) * 1000
+    assert "queued_not_started" not in [each.id for each in diagnose(profile).findings]
 
 
 @pytest.mark.parametrize("holes", [[8, 9, 8, 8], [400, 9, 8, 9], [400, 900, 150, 3000], [400, 400]])
 def test_holes_that_come_and_go_are_idle_time(tmp_path, holes):
-    assert not [*graph_nodes(replaying(tmp_path / "a.json", holes))]
+    assert not any(each.is_grave for each in replaying(tmp_path / "a.json", holes).trace.health)

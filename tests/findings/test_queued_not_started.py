@@ -84,9 +84,9 @@ def test_nothing_recorded_explains_it(tmp_path):
 
 def test_launches_without_recorded_work(tmp_path):
     lost = [launch(982 * k + 3.1, 982 * k + 3.9, 90 + k) for k in range(3)]
-    shown, excluded = clues(waiting(tmp_path / "t.json", *lost))
-    assert "Before 3, launch calls have no recorded work" in shown
-    assert "unrecorded" not in excluded
+    profile = waiting(tmp_path / "t.json", *lost)
+    assert not [finding for finding in diagnose(profile).findings if finding.id == "queued_not_started"]
+    assert "launches have no work in the trace" in profile.trace.health[0].message
 
 
 def test_two_contexts_that_take_turns(tmp_path):

@@ -253,15 +253,15 @@ def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
 
 def wrapped(path, share, *more):
     """Four steps of ten launches 100 µs apart, of which this share is in the wrapper of a compiled graph."""
-    made = []
+    made = [op("aten::empty", -20, -10)]
     for number in range(4):
         begun = 1000.0 * number
         span = event("user_annotation", "## Call CompiledFxGraph fn2ys7 ##", begun, begun + 1000 * share)
-        made += [step(number, begun, begun + 1000), span, *more]
+        made += [step(number, begun, begun + 1000), span]
         for k in range(10):
             t, ids = begun + 100 * k + 90, 1 + 10 * number + k
             made += [launch(t, t + 5, ids), kernel("triton_poi_fused_add_0", t + 6, t + 9, ids)]
-    return write(path, *made)
+    return write(path, *made, *more)
 
 
 def test_time_in_generated_wrappers_is_told_with_its_cure(tmp_path):

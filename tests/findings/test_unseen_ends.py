@@ -30,12 +30,12 @@ def test_what_a_recording_without_steps_begins_and_ends_with(tmp_path, capsys):
     diagnosis = diagnose(profile)
     assert diagnosis.verdict.id == "gpu_bound_other"
     assert diagnosis.verdict.share == 1
-    assert "100.0 % of 20.0 ms in all, without 10.0 ms at the ends of the recording" in diagnosis.verdict.sentence
+    assert "100.0 % of 20.0 ms in all, without 10.0 ms in which the GPU's side is unknown" in diagnosis.verdict.sentence
     assert not diagnosis.findings
     assert summary(profile, "gaps").sentence == "The GPU never idles in the recording."
     assert main(["report", str(tmp_path / "t.json"), "--no-cache"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Of the 30.0 ms recorded, 10.0 ms lie before the first or after the last recorded work of the GPU" in said
+    assert "For 10.0 ms of the 30.0 ms recorded, it is unknown what the GPU did" in said
 
 
 def test_a_first_call_before_it_is_told_nevertheless(tmp_path):

@@ -24,7 +24,7 @@ def steps(path, *more, first=0, starting=0.0, lasts=(100,) * 5):
 
 
 def loading(start, end):
-    return launch(start, end, 99), event("overhead", "Lazy Function Loading", start, end, tid=0, pid=-1)
+    return launch(start, end, 0), event("overhead", "Lazy Function Loading", start, end, tid=0, pid=-1)
 
 
 def opened(path):

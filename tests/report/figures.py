@@ -131,16 +131,15 @@ def wrong(profile: Profile, sentence: str) -> Iterator[str]:
 
 def wrong_buckets(profile: Profile, sentence: str) -> Iterator[str]:
     """The same of the buckets that a headline names."""
-    truth = Truth(profile)
     for match in OF_BUCKET.finditer(sentence):
         key = _NOUNS.get(match["noun"])
         if key is None:
             continue
-        spent = profile.parts.get(key, 0.0) if key == "gpu_comm" else truth.parts.get(key, 0.0)
+        spent, known = (parts.get(key, 0.0) for parts in (profile.parts, profile.known_parts))
         hosts = profile.attribution.views["host"]
         chosen = hosts.known & profile.counted
         by_host = float(hosts.totals[chosen][:, hosts.keys.index(key)].mean()) if key in hosts.keys else 0.0
-        if not any(map(Figure.of(match["part"]).fits, (spent, by_host))):
+        if not any(map(Figure.of(match["part"]).fits, (spent, known, by_host))):
             yield f"{match[0]}: it takes {spent / 1e6:.3f} ms"
 
 

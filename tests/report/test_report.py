@@ -125,8 +125,8 @@ def test_the_document_is_what_the_schema_says(pair):
             *("name", "trace", "device", "health", "cannot_answer", "steps", "mean", "measured", "cold", "ranks"),
             *("run", "outcome", "reason", "device_name"),
         }
-        assert len(variant["steps"][0]["wall"]) == 15
-        assert len(variant["steps"][0]["host"]) == 11
+        assert len(variant["steps"][0]["wall"]) == 16
+        assert len(variant["steps"][0]["host"]) == 12
     for entry in document["answers"]:
         assert {"analysis", "variant", "title", "sentence", "columns", "rows"} <= set(entry)
         assert all(len(row) == len(entry["columns"]) for row in entry["rows"])

@@ -94,7 +94,7 @@ def test_tasks_are_gpu_work_and_calls_of_cann_submit_them(
     assert names(trace, launches) == ["AscendCL@aclnnMm", "Node@launch"] * 3
     assert {trace.tracks["pid"][int(trace.track[row])].as_py() for row in launches} == {PYTHON}
     assert (wall_us(trace, "gpu_compute"), wall_us(trace, "gpu_copy")) == ([40.0] * 3, [5.0] * 3)
-    (said,) = (entry.message for entry in trace.health if entry.code == "ascend")
+    (said,) = (entry.message for entry in trace.health if entry.id == "ascend")
     assert said.endswith("its NPU, and calls of CANN count as dispatch.")
 
 
@@ -110,7 +110,7 @@ def test_without_calls_nothing_is_said_to_submit_tasks(tmp_path: Path) -> None:
         tmp_path / "view.json", [*PROCESSES, *events, process(HCCL, "Communication"), span("h", HCCL, 1, 0, 1)]
     )
     assert (trace.device, len(trace.links.activities)) == ("gpu", 0)
-    assert "communicates as idle" in next(entry.message for entry in trace.health if entry.code == "ascend")
+    assert "communicates as idle" in next(entry.message for entry in trace.health if entry.id == "ascend")
 
 
 def test_ranks_in_one_file_do_not_lend_each_other_calls(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def around(event: str, before: int = 2, after: int = 2) -> str:
 
 
 def codes(trace: Trace) -> set[str]:
-    return {entry.code for entry in trace.health}
+    return {entry.id for entry in trace.health}
 
 
 @pytest.mark.parametrize(

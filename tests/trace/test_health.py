@@ -6,7 +6,7 @@ from tracekit.trace import Trace
 
 
 def health_of(path, *events):
-    return {each.code: each.message for each in Trace.load(write(path, *events), use_cache=False).health}
+    return {each.id: each.message for each in Trace.load(write(path, *events), use_cache=False).health}
 
 
 WORK = [step(0, 0, 100), op("aten::mm", 10, 40), launch(20, 30, 50), kernel("gemm", 60, 90, 50)]

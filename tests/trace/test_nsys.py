@@ -68,7 +68,7 @@ def test_without_operators_it_is_unknown_what_the_host_does(export):
     """`nsys profile` records none unless it is asked to: then no finding blames Python or dispatch."""
     (diagnosis,) = report(open_subject([export])).diagnoses.values()
     assert not {finding.id for finding in diagnosis.all_findings} & {"python_bound", "dispatch_bound"}
-    assert "no_operators" in {limitation.code for limitation in Trace.load(export).health}
+    assert "no_operators" in {limitation.id for limitation in Trace.load(export).health}
 
 
 def test_ranges_called_after_steps_are_steps(export):

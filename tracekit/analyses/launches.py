@@ -21,7 +21,7 @@ from tracekit.profile import Profile
 from tracekit.profile.grouping import Grouping, Samples
 from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace import Trace
-from tracekit.trace.health import why_calls_unknown
+from tracekit.trace.facts.laws.sides import why_calls_unknown
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration
 

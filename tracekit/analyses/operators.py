@@ -7,7 +7,7 @@ from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.profile.grouping import mean_of_one
-from tracekit.profile.unrecorded import device_side_missing
+from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration, many, percent
 

@@ -15,7 +15,7 @@ from tracekit.profile.grouping import Grouping
 from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing
-from tracekit.trace.health import why_calls_unknown
+from tracekit.trace.facts.laws.sides import why_calls_unknown
 from tracekit.trace.own_waits import own_waits
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration, many

@@ -8,7 +8,7 @@ from tracekit import faces
 from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, add_readers, add_selection, rows
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_format, add_output, check_format, check_output, format_of, write_report
-from tracekit.cli.verb import Verb
+from tracekit.cli.verb import NOT_CHECKED, Verb
 
 
 class ReportVerb(Verb):
@@ -40,6 +40,11 @@ class ReportVerb(Verb):
         parser.add_argument(
             "--hta", action="store_true", help="add sections by HTA: critical path, idle time, overlap, queue length"
         )
+        parser.add_argument(
+            "--strict",
+            action="store_true",
+            help="exit with 3 if a trace breaks a law, so that figures of it must not be believed",
+        )
         add_output(parser, "write to this file instead of stdout (-); a folder for csv and parquet")
 
     @staticmethod
@@ -55,7 +60,8 @@ class ReportVerb(Verb):
             with Progress() as progress:
                 opened = report(open_given(options.inputs, options, progress), options.baseline)
             write_report(face, opened, _how(options), options)
-        return 0
+        doubtful = any(breach.is_grave for profile in opened.profiles for breach in profile.trace.health)
+        return NOT_CHECKED if options.strict and doubtful else 0
 
 
 def _requested_sections(options: argparse.Namespace) -> AbstractContextManager[None]:

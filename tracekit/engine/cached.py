@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tracekit.engine.attribution import Attribution, attribute
 from tracekit.engine.buckets import HOST, WALL
-from tracekit.trace import Limitation, Trace
+from tracekit.trace import Breach, Trace
 from tracekit.trace.columns import values
 from tracekit.trace.model import Summary
 from tracekit.trace.steps import StepTable
@@ -52,7 +52,7 @@ def _facts(attribution: Attribution) -> dict[str, Any]:
         "own_end": trace.steps.own_end,
         "device": trace.device,
         "has_stacks": trace.has_stacks,
-        "health": [[entry.code, entry.message] for entry in trace.health],
+        "health": [breach.stored() for breach in trace.health],
         "cannot_answer": attribution.cannot_answer,
     }
 
@@ -76,7 +76,7 @@ def _restored(trace: Trace, table: pa.Table, facts: dict[str, Any]) -> Attributi
         ),
         device=facts["device"],
         has_stacks=facts["has_stacks"],
-        health=[Limitation(code, message) for code, message in facts["health"]],
+        health=[*map(Breach.restored, facts["health"])],
     )
     return Attribution(
         trace=replace(trace, summary=summary),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from tracekit.engine.buckets import ON_THE_GPU
+from tracekit.findings.belief import Withheld, believed
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding
 from tracekit.findings.ranking import ranked, worth_telling
@@ -38,6 +39,7 @@ class Diagnosis:
 
     verdict: Verdict
     all_findings: list[Finding]
+    withheld: tuple[Withheld, ...] = ()  # what rests on figures that are not known
 
     @property
     def findings(self) -> list[Finding]:
@@ -66,31 +68,36 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
             )
             for finding in draft.all_findings
         ],
+        draft.withheld,
     )
 
 
 def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
-    listed = ranked(profile, findings)
+    told, withheld = believed(profile, findings)
+    listed = ranked(profile, told)
     if sliver(profile):
         listed = [finding for finding in listed if finding.cost_ns is None]
     elif mostly_unknown(profile):  # what claims most of the step knows more of it than the GPU's side does
         listed = [
             finding for finding in listed if finding.cost_ns is None or (_time(finding) or 0.0) >= MIN_KNOWN_SHARE
         ]
+    return Diagnosis(*_bounded(profile, listed), tuple(withheld))
+
+
+def _bounded(profile: Profile, listed: list[Finding]) -> tuple[Verdict, list[Finding]]:
+    """What bounds the step, and the findings, of which the first says it if one does."""
     relevant = [*filter(worth_telling, listed)]
     if not relevant:
-        return Diagnosis(verdict(profile), listed)
+        return verdict(profile), listed
     first = relevant[0]
-    if first.cost_ns is not None and (usual := verdict(profile)).id == "too_little_recorded":
-        return Diagnosis(usual, listed)
     names_no_bound = first.once or first.id not in VERDICTS
-    if names_no_bound or _leaves_the_gpu(profile, first, listed):
+    if first.cost_ns is not None or names_no_bound:
         usual = verdict(profile)
-        if names_no_bound and usual.share is None:  # nothing is said of a step
-            return Diagnosis(usual, listed)
-        if names_no_bound or of_the_gpu(usual.id):
-            return Diagnosis(usual, [as_finding(profile, usual, listed), *listed])
-    return Diagnosis(Verdict(first.id, first.title, _time(first), first.where), listed)
+        if usual.share is None and (names_no_bound or not mostly_unknown(profile)):  # nothing is said of a step
+            return usual, listed
+        if names_no_bound or (of_the_gpu(usual.id) and _leaves_the_gpu(profile, first, listed)):
+            return usual, [as_finding(profile, usual, listed), *listed]
+    return Verdict(first.id, first.title, _time(first), first.where), listed
 
 
 def _leaves_the_gpu(profile: Profile, first: Finding, listed: list[Finding]) -> bool:
@@ -145,6 +152,7 @@ def alike(diagnoses: Mapping[str, Diagnosis]) -> list[Alike]:
 class _Stored(msgspec.Struct, frozen=True):
     verdict: Verdict
     all_findings: list[Finding]
+    withheld: tuple[Withheld, ...]
 
 
 def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable[[], Diagnosis]) -> Diagnosis:
@@ -158,7 +166,7 @@ def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable
         return work_out()
     name = name_of(profile, "diagnosis", __name__, *sorted(set(rules)))
     if (stored := recall(entry, name, _Stored)) is not None:
-        return Diagnosis(stored.verdict, stored.all_findings)
+        return Diagnosis(stored.verdict, stored.all_findings, stored.withheld)
     diagnosis = work_out()
     remember(
         entry,
@@ -166,6 +174,7 @@ def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable
         _Stored(
             diagnosis.verdict,
             [replace(finding, claim=None, work=None, undone=None, host=None) for finding in diagnosis.all_findings],
+            diagnosis.withheld,
         ),
     )
     return diagnosis

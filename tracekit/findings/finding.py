@@ -12,6 +12,7 @@ from tracekit.engine.buckets import Bound
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import of_the_recording
+from tracekit.trace.facts import Figure
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import duration
 
@@ -78,6 +79,9 @@ class Finding:
     link: str = ""
     confidence: Literal["measured", "inferred"] = "measured"
     overlaps: tuple[str, ...] = ()  # other findings that claim the same time
+    rests_on: tuple[
+        Figure, ...
+    ] = ()  # figures that it would be wrong without; what it claims decides, if it names none
     claim: Union | None = field(default=None, compare=False, repr=False)
     saved: float = 1.0  # the share of the claimed time that the advice saves at most
     # The GPU activities whose time is claimed, by row; None: those that run in it and give it its bucket.
@@ -121,9 +125,9 @@ class Finding:
     def document(self) -> dict[str, Any]:
         """As the machine-readable report has it."""
         content = {name: getattr(self, name) for name in _PLAIN}
-        content["also"] = list(self.also)
         evidence = [asdict(event) for event in self.evidence]
-        return {**content, "where": asdict(self.where), "evidence": evidence, "overlaps": list(self.overlaps)}
+        listed = {name: list(getattr(self, name)) for name in ("also", "overlaps", "rests_on")}
+        return {**content, "where": asdict(self.where), "evidence": evidence, **listed}
 
 
 _PLAIN = (
@@ -161,6 +165,7 @@ FINDINGS = pa.schema(
         column("advice", pa.string(), "what to change"),
         column("link", pa.string(), "where to read more"),
         column("overlaps", pa.string(), "other findings that claim the same time"),
+        column("rests_on", pa.string(), "figures that it would be wrong without", role="plumbing"),
     ]
 )
 
@@ -179,6 +184,7 @@ def table(causes: list[Finding]) -> pa.Table:
             "where": str(cause.where) or None,
             "overlaps": ", ".join(cause.overlaps) or None,
             "also": " ".join(cause.also) or None,
+            "rests_on": ", ".join(cause.rests_on) or None,
         }
         for cause in causes
     ]

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracekit.engine.buckets import BOUNDS, ON_THE_GPU, Bound, by_bound
+from tracekit.findings.belief import why_unknown
 from tracekit.findings.counted import Steps
-from tracekit.findings.finding import Finding, Where, blamed_events, evidence
+from tracekit.findings.finding import Finding, Where, as_clause, blamed_events, evidence
 from tracekit.findings.gpu_bound import gpu_bound
 from tracekit.findings.kernels import kernels, with_name
 from tracekit.findings.queue_waits import queue_waits
@@ -19,9 +20,9 @@ from tracekit.units import duration, many, percent
 # Every verdict, and the sentence for it if no finding says the same.
 VERDICTS = {
     "empty": "No event with a duration was recorded",
+    "unknown": "What bounds a step is unknown",
     "gpu_side_missing": "What the GPU did was not recorded",
     "host_side_missing": "What the host did was not recorded",
-    "too_little_recorded": "Too little was recorded to say what bounds a step",
     "gpu_bound_gemm": "GPU-bound, mostly by matrix products and convolutions",
     "gpu_bound_memory_bound": "GPU-bound, mostly by moving data",
     "gpu_bound_other": "GPU-bound",
@@ -107,6 +108,8 @@ class Verdict:
 
 def verdict(profile: Profile) -> Verdict:
     """What takes most of a step, whether or not that is a problem."""
+    if (breach := why_unknown(profile)) is not None:
+        return Verdict("unknown", f"{VERDICTS['unknown']}: {as_clause(breach.message)}", None)
     parts, left_out = _judged(profile)
     total = sum(parts.values())
     if not total:
@@ -133,6 +136,8 @@ def verdict(profile: Profile) -> Verdict:
         return Verdict(work.id, sentence, share, work.location)
     clause = f"{percent(share)} of {duration(total)} a step{left_out}"
     name = slowest(parts) if largest == "host" else largest
+    if name == "too_little_recorded":
+        return Verdict(name, f"{VERDICTS[name]}: of {clause}, nothing was recorded.", None)
     return Verdict(name, f"{VERDICTS[name]}: {clause}.", share)
 
 
@@ -153,19 +158,10 @@ def mostly_unknown(profile: Profile) -> str:
 
 
 def _judged(profile: Profile) -> tuple[dict[str, float], str]:
-    """The parts of a step without the time of which it is unknown what the GPU did; and what is left out, in words."""
-    parts, total = dict(profile.parts), sum(profile.parts.values())
-    on_the_gpu = sum(parts.get(key, 0.0) for key in ON_THE_GPU)
-    if not 0 < on_the_gpu < total or not len(profile.unseen.starts):
-        return parts, ""
-    pieces = profile.attribution.pieces
-    is_unseen = profile.counted[pieces.step] & profile.unseen.covers(pieces.start)
-    for key in parts:
-        parts[key] -= float(pieces.dur[is_unseen & pieces.of(key)].sum()) / profile.counted_steps
-    unseen_ns = total - sum(parts.values())
-    if unseen_ns < _TOLD * total:
-        return parts, ""
-    return parts, f", without {duration(unseen_ns)} at the ends of the recording, of which the GPU's side is unknown"
+    """The known parts of a step; and in words how much of it they leave out."""
+    if profile.unknown_ns < _TOLD * sum(profile.parts.values()):
+        return profile.known_parts, ""
+    return profile.known_parts, f", without {duration(profile.unknown_ns)} in which the GPU's side is unknown"
 
 
 def of_the_gpu(name: str) -> bool:

@@ -67,9 +67,13 @@ def known_cold_steps(profile: Profile) -> list[ColdStep]:
 
 
 def known_unseen(profile: Profile) -> Union:
-    """The time at either end of the recording of which it is unknown what the GPU did."""
+    """The time in steps of which it is unknown what the GPU did."""
     entry = profile.trace.entry
-    name = result_name("unseen", __name__, "tracekit.profile.unrecorded") if entry is not None else ""
+    name = (
+        result_name("unseen", __name__, "tracekit.profile.unrecorded", "tracekit.trace.facts")
+        if entry is not None
+        else ""
+    )
     if (spans := recall(entry, name, list[tuple[int, int]])) is None:
         union = unseen(profile)
         spans = [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)]

@@ -14,6 +14,7 @@ from tracekit import lines_file
 from tracekit import run as runs
 from tracekit.engine import Attribution
 from tracekit.engine.attribution import StepView
+from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError
 from tracekit.intervals import Bools, Ints, Union
@@ -241,10 +242,27 @@ class Profile:
 
     @cached_property
     def unseen(self) -> Union:
-        """The time at either end of the recording of which it is unknown what the GPU did."""
+        """The time in steps of which it is unknown what the GPU did: at the ends of the recording, and where the trace
+        lacks work."""
         from tracekit.profile.cached import known_unseen
 
         return known_unseen(self)
+
+    @cached_property
+    def known_parts(self) -> dict[str, float]:
+        """What a counted step is made of without the time of which it is unknown what the GPU did, ns by bucket."""
+        parts = dict(self.parts)
+        if 0 < sum(parts.get(key, 0.0) for key in ON_THE_GPU) < sum(parts.values()) and len(self.unseen.starts):
+            pieces = self.attribution.pieces
+            is_unseen = self.counted[pieces.step] & self.unseen.covers(pieces.start)
+            for key in parts:
+                parts[key] -= float(pieces.dur[is_unseen & pieces.of(key)].sum()) / self.counted_steps
+        return parts
+
+    @property
+    def unknown_ns(self) -> float:
+        """For how much of a counted step it is unknown what the GPU did."""
+        return sum(self.parts.values()) - sum(self.known_parts.values())
 
     @cached_property
     def sample(self) -> Sample:
@@ -267,12 +285,13 @@ class Profile:
     @cached_property
     def answered(self) -> dict[str, Bools]:
         """For each view, the steps that its means cover: those that neither compile nor start anything up, or all if
-        none is left, that can be answered; of inferred ones, without one that was cut off."""
+        none is left, that can be answered; of these, those that are whole, if any is."""
         in_means = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
         in_means[[cold_step.index for cold_step in self.cold_steps]] = False
-        if self.trace.steps.whole is not None and (in_means & self.trace.steps.whole).any():
-            in_means &= self.trace.steps.whole
-        return {name: in_means & view.known for name, view in self.views.items()}
+        is_whole = np.ones(len(in_means), bool) if self.trace.steps.whole is None else self.trace.steps.whole.copy()
+        is_whole[[*self.trace.unknown.steps]] = False
+        masks = {name: in_means & view.known for name, view in self.views.items()}
+        return {name: mask & is_whole if (mask & is_whole).any() else mask for name, mask in masks.items()}
 
     @cached_property
     def cold_steps(self) -> list[ColdStep]:

@@ -29,7 +29,7 @@ def notes(report: "Report") -> list[Note]:
     for member in report.members:
         collected += _of_run(report, member)
         if isinstance(member, Profile):
-            collected += _of_trace(member)
+            collected += [*_of_trace(member), *_withheld(report, member)]
     return [*collected, *condition_notes(report), *_of_comparisons(report)]
 
 
@@ -75,6 +75,16 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
         yield Note("inferred", variants, text)
     for limit in profile.trace.health:
         yield Note("health", variants, limit.message)
+
+
+def _withheld(report: "Report", profile: Profile) -> Iterator[Note]:
+    """What would be told of the trace if it broke no law, for each law: the kinds of finding, in words."""
+    kinds: dict[str, list[str]] = {}
+    for withheld in report.diagnoses[profile.name].withheld:
+        kinds.setdefault(withheld.reason, []).append(withheld.id.replace("_", " "))
+    for reason, names in kinds.items():
+        told = ", ".join(dict.fromkeys(names))
+        yield Note("cannot answer", (profile.name,), f"what rests on unknown time ({told}) is withheld. {reason}")
 
 
 def _unknown_steps(profile: Profile) -> Iterator[Note]:

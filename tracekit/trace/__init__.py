@@ -1,6 +1,6 @@
 """What happened: any Kineto trace, read into Arrow tables with exact nanoseconds."""
 
-from tracekit.trace.health import Limitation
+from tracekit.trace.facts import Breach
 from tracekit.trace.model import Trace
 
-__all__ = ["Limitation", "Trace"]
+__all__ = ["Breach", "Trace"]

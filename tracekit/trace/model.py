@@ -13,7 +13,9 @@ from tracekit.intervals import Ints, Rows, runs
 from tracekit.trace.census import Census, take_census
 from tracekit.trace.columns import codes, held, labels, small, values
 from tracekit.trace.enclosing import AroundCalls, find_frames, find_operators
-from tracekit.trace.health import Limitation, examine
+from tracekit.trace.facts import Breach, breaches
+from tracekit.trace.facts.coverage import Coverage, find_coverage
+from tracekit.trace.facts.known import Unknown
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.roles import OPERATOR, PYTHON, Labels, Roles
@@ -36,7 +38,7 @@ class Summary:
     steps: StepTable
     device: str
     has_stacks: bool
-    health: list[Limitation]
+    health: list[Breach]
 
 
 @dataclass(frozen=True)
@@ -207,9 +209,19 @@ class Trace:
         return find_steps(self) if self.summary is None else self.summary.steps
 
     @cached_property
-    def health(self) -> list[Limitation]:
-        """What limits the answers this trace can give."""
-        return examine(self) if self.summary is None else self.summary.health
+    def coverage(self) -> Coverage:
+        """Which launches have work in the trace."""
+        return find_coverage(self)
+
+    @cached_property
+    def health(self) -> list[Breach]:
+        """The laws that the trace breaks, the gravest first: they limit the answers that it can give."""
+        return breaches(self) if self.summary is None else self.summary.health
+
+    @cached_property
+    def unknown(self) -> Unknown:
+        """When nobody knows what the GPU or the host did."""
+        return Unknown.of(self.health)
 
     @cached_property
     def device(self) -> str:

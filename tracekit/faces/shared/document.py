@@ -3,6 +3,7 @@ added, and are never renamed.
 """
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
 
@@ -91,6 +92,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "host_mean_over": _numbers(profile, profile.answered["host"]),
         "notes": _notes(report, profile),
         "verdict": report.diagnoses[profile.name].verdict.document(),
+        "withheld": [asdict(withheld) for withheld in report.diagnoses[profile.name].withheld],
         "measured": _measured(profile, report.base_of(profile)),
         "calibrated": _calibrated(report, profile),
         "cold": _cold(profile),
@@ -133,6 +135,7 @@ def _untraced(report: Report, member: Untraced) -> dict[str, Any]:
         "host_mean_over": [],
         "notes": _notes(report, member),
         "verdict": None,
+        "withheld": [],
         "measured": _measured(member, report.base_of(member)) if member.is_measured else None,
         "calibrated": None,
         "cold": None,
@@ -155,8 +158,8 @@ def attribution(attributed: Attribution) -> dict[str, Any]:
     }
 
 
-def _health(attributed: Attribution) -> list[dict[str, str]]:
-    return [{"code": entry.code, "message": entry.message} for entry in attributed.trace.health]
+def _health(attributed: Attribution) -> list[dict[str, Any]]:
+    return [breach.document() for breach in attributed.trace.health]
 
 
 def _iterations(attributed: Attribution) -> dict[str, Any] | None:

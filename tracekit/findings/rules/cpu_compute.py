@@ -13,7 +13,7 @@ from tracekit.findings.rules.compiled_code import break_time
 from tracekit.intervals import Union
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
-from tracekit.profile.unrecorded import device_side_missing
+from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import COMPILED_CODE, OPERATOR
 from tracekit.units import duration, percent

@@ -18,8 +18,8 @@ from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.profile.unrecorded import device_side_missing
 from tracekit.trace.enclosing import enclosing
+from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
 from tracekit.units import count, duration, times
 

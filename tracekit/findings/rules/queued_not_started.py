@@ -70,13 +70,8 @@ def _ended_by(profile: Profile, waits: QueueWaits) -> tuple[Where, str]:
 def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
     """What the trace says for each possible cause: sentences about what it shows, and what it rules out."""
     clues, excluded = [], []
-    unrecorded = _calls_before(profile, waits, _without_work(profile))
-    if unrecorded >= _OFTEN * len(waits.start):
-        clues.append(
-            f"Before {count(unrecorded)}, launch calls have no recorded work: that may be what the GPU does meanwhile."
-        )
-    elif not unrecorded:
-        excluded.append("unrecorded work of this process (every earlier launch has its kernel)")
+    if not profile.trace.coverage.is_incomplete.any():
+        excluded.append("unrecorded work of this process (every launch has its kernel)")
     if (share := _of_the_profiler(profile, waits)) >= _OFTEN:
         clues.append(f"The profiler's own work covers {percent(share)} of them: record fewer steps at a time.")
     if (first := _first_runs(profile, waits)) >= _OFTEN * len(waits.start):
@@ -106,13 +101,6 @@ def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
         excluded.append("a throttled clock (kernels after a wait are as fast as others)")
     excluded.append("priorities among its streams (none of them runs meanwhile)")
     return clues, excluded
-
-
-def _without_work(profile: Profile) -> Ints:
-    """The calls that submitted work of which the trace shows nothing."""
-    calls = profile.trace.where(lambda part: part.roles.launch & part.process)
-    workless: Ints = calls[profile.trace.links.submitted(calls)[1] == 0]
-    return workless
 
 
 def _runtime_calls(profile: Profile, name: re.Pattern[str]) -> Ints:

@@ -16,7 +16,7 @@ from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.verdict import HOST_BOUND
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
-from tracekit.trace.health import has_operators
+from tracekit.trace.facts.laws.sides import has_operators
 from tracekit.units import count, duration, many, ratio
 
 _LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it

@@ -13,13 +13,13 @@ from tracekit.profile import Member, Profile, Untraced
 from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.profile.start_up import cold_said
 from tracekit.profile.subject import device_name
-from tracekit.profile.unrecorded import device_side_missing
 from tracekit.report.blocks import Headline, Line, Mark, Pace, Sentences, Series
 from tracekit.report.comparability import Contradiction, contradiction, unlike
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
 from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of
 from tracekit.sanitize import sanitize
+from tracekit.trace.facts.devices import device_side_missing
 from tracekit.typical_step import typical_step
 from tracekit.units import count, duration, percent, ratio
 from tracekit.unprofiled import compared, compiling_cost
@@ -181,7 +181,7 @@ def _single_variant(member: Member) -> str:
         return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
     if wall is not None:
         pace = f"{duration(wall.step_ns)} a step{_median(member)}{_unprofiled(member)}"
-        return f"{name} takes {pace}: {_largest(member.parts, member)}." + _left_out(member)
+        return f"{name} takes {pace}: {_largest(_with_unknown(member), member)}." + _left_out(member)
     if host is not None:
         return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts, member)} a step."
     return f"{name}: neither wall nor host time is known."
@@ -236,8 +236,8 @@ def _left_out(member: Member) -> str:
     known_ns, unseen_ns = int(view.step_ns[view.known].sum()), member.unseen.total()
     if unseen_ns and unseen_ns >= _MIN_UNKNOWN_SHARE * known_ns:
         text += (
-            f" Of the {duration(known_ns)} recorded, {duration(unseen_ns)} lie before the first or after the last "
-            "recorded work of the GPU: what it did then is unknown."
+            f" For {duration(unseen_ns)} of the {duration(known_ns)} recorded, it is unknown what the GPU did: work is "
+            "missing, or was not recorded yet or any more."
         )
     done_ns, end_ns = member.trace.steps.own_end
     if end_ns - done_ns >= _MIN_UNKNOWN_SHARE * max(known_ns, 1):
@@ -294,11 +294,19 @@ def _largest(parts: dict[str, float], member: Profile) -> str:
     total = sum(parts.values())
     largest = sorted(parts.items(), key=lambda item: -item[1])
     worth = [(key, part) for key, part in largest if part and part >= _WORTH * total][:_MAX_CONTRIBUTIONS]
-    nouns = {key: BUCKETS[key].noun for key, _ in worth}
+    nouns = {key: BUCKETS[key].noun if key in BUCKETS else key for key, _ in worth}
     if "cpu_compute" in nouns and device_side_missing(member.trace) is not None:
         nouns["cpu_compute"] = "operators"
     contributions = [f"{duration(part, like=total)} {nouns[key]} ({percent(part / total)})" for key, part in worth]
     return ", ".join(contributions) or "nothing"
+
+
+def _with_unknown(member: Profile) -> dict[str, float]:
+    """The known parts of a step, and how much of it is unknown, if that matters."""
+    unknown = member.unknown_ns
+    if unknown <= _MIN_UNKNOWN_SHARE * sum(member.parts.values()):
+        return member.parts
+    return {**member.known_parts, "unknown": unknown}
 
 
 def _unprofiled(member: Member) -> str:

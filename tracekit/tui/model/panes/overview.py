@@ -1,6 +1,7 @@
 """How long a step takes, what bounds it, where its time goes, and which steps stand out."""
 
 from tracekit.engine.buckets import ON_THE_GPU
+from tracekit.report.sections.doubts import doubt_lines
 from tracekit.report.sections.headline import headline, step_lines
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, bucket_table, of_steps
@@ -21,7 +22,8 @@ def overview(opened: Opened, selection: Selection) -> Content:
     numbers = breakdown_of(narrowed, selection)
     findings = findings_sheet(narrowed, selection)
     strip = strip_of(step_lines(narrowed.report, selection.view), selection.of("steps"))
-    lines_said = (sanitize(line, _LONGEST) for line in headline(narrowed.report))
+    leading = [*doubt_lines(narrowed.report.profiles), *headline(narrowed.report)]
+    lines_said = (sanitize(line, _LONGEST) for line in leading)
     pieces: list[Piece] = [prose(*lines_said, tone="lead")]
     if problems := opened.report.subject.problems:
         pieces.append(prose(*(f"{name}: {why}" for name, why in problems), title="Problems"))
@@ -62,6 +64,6 @@ OVERVIEW = Pane(
     "difference from the baseline; ~ marks one within noise, ≠ one that pairs of traces do not show. In the lines of "
     "steps, C marks a step that compiles and ! an outlier; Enter selects a step, Shift with the arrow keys several.",
     overview,
-    chapters=frozenset({"headline", "findings", "wall", "host", "step_series"}),
+    chapters=frozenset({"doubts", "headline", "findings", "wall", "host", "step_series"}),
     key="V",
 )

@@ -1,0 +1,140 @@
+"""Which launches have work in the trace? Of real traces, every launch of a kernel has some, unless it is recorded into
+a CUDA graph or the work was lost.
+
+Copies and memsets are not counted: those of no bytes, and those that a driver merges, leave no activity.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracekit import event_names
+from tracekit.intervals import Bools, Ints, Union, runs
+from tracekit.trace.facts.law import NO_TIME
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+
+_KERNEL_LAUNCH = event_names.call(event_names.KERNEL_LAUNCH)
+_BEGIN_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamBeginCapture(?:ToGraph)?")
+_MIN_REPLAYS = 3  # of two that differ, neither is known to be whole
+_END_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The launches of kernels and graphs that must have work, in order of their starts: rows, and what each lacks."""
+
+    calls: Ints
+    is_lost: Bools  # no work at all
+    present: Ints  # how many activities each has in the trace
+    missing: Ints  # how many it lacks: one, if it has none; of a replay of a graph, its nodes that others have
+    step: Ints  # index of the step in whose time each starts; −1 for none
+    captured: Ints  # rows of the launches that a graph being recorded took in: they run nothing
+
+    @property
+    def lost(self) -> int:
+        """How many launches have no work."""
+        return int(self.is_lost.sum())
+
+    @property
+    def is_incomplete(self) -> Bools:
+        """Which launches lack work, or some of it."""
+        mask: Bools = self.missing > 0
+        return mask
+
+    def by_step(self, steps: int) -> tuple[Ints, Ints]:
+        """For each step: how many activities its launches should have, and how many of these are missing."""
+        in_step = self.step >= 0
+        present, missing = (
+            np.bincount(self.step[in_step], numbers[in_step], minlength=steps).astype(np.int64)
+            for numbers in (self.present, self.missing)
+        )
+        return present + missing, missing
+
+
+def find_coverage(trace: "Trace") -> Coverage:
+    """Match the launches of a trace with GPU activity; a trace without any has no launches here."""
+    nothing = np.zeros(0, np.int64)
+    if trace.device != "gpu":
+        return Coverage(nothing, nothing.astype(bool), nothing, nothing, nothing, nothing)
+    calls = trace.where(lambda part: part.roles.launch & part.process & part.roles.named(_KERNEL_LAUNCH))
+    calls = calls[~np.isin(trace.correlation[calls], (0, -1))]  # these link nothing
+    captured = _in_capture(trace, calls)
+    expected = calls[~captured]
+    step = trace.steps.of(trace.ts_ns[expected])
+    present = trace.links.submitted(expected)[1].astype(np.int64)
+    missing = np.where(present == 0, 1, _missing_nodes(trace, expected, step))
+    return Coverage(expected, present == 0, present, missing, step, calls[captured])
+
+
+def _missing_nodes(trace: "Trace", calls: Ints, step: Ints) -> Ints:
+    """How many nodes each replay of a CUDA graph lacks that another replay of the same graph has.
+
+    Replays are of one graph if they are the n-th of their steps, and none has nodes that the longest lacks.
+    """
+    missing = np.zeros(len(calls), np.int64)
+    is_replay = trace.events_at(calls).roles.graph_launch & (trace.links.submitted(calls)[1] > 0)
+    replays = np.flatnonzero(is_replay)
+    if len(replays) < _MIN_REPLAYS:
+        return missing
+    nodes = _nodes(trace, calls[replays])
+    for group in replays_of_one_graph(step[replays]):
+        whole = max((nodes[k] for k in group), key=lambda names: names.total())
+        if all(nodes[k] <= whole for k in group):
+            missing[replays[group]] = [whole.total() - nodes[k].total() for k in group]
+    return missing
+
+
+def _nodes(trace: "Trace", calls: Ints) -> list[Counter[int]]:
+    """How often each name occurs among the activities of each replay; kernels that overlap have no certain order."""
+    order = np.argsort(trace.links.launches, kind="stable")
+    launches, names = trace.links.launches[order], trace.name_codes[trace.links.activities[order]]
+    bounds = np.searchsorted(launches, calls), np.searchsorted(launches, calls, side="right")
+    return [Counter(names[first:last].tolist()) for first, last in zip(*bounds, strict=True)]
+
+
+def replays_of_one_graph(step: Ints) -> Iterator[Ints]:
+    """Positions of the replays that are of one graph, group by group: of steps with the usual number of replays, or of
+    all where there are no steps."""
+    numbers, counts = np.unique(step[step >= 0], return_counts=True)
+    usual = int(np.bincount(counts).argmax()) if len(counts) else 0
+    alike = np.flatnonzero(np.isin(step, numbers[counts == usual]))
+    if len(numbers) > 1:
+        yield from alike[np.argsort(step[alike], kind="stable")].reshape(-1, usual).T
+    else:
+        yield np.arange(len(step))
+
+
+def _in_capture(trace: "Trace", calls: Ints) -> Bools:
+    """Which calls lie between the begin and the end of a graph's recording on their thread."""
+    marks = trace.where(
+        lambda part: part.process & (part.roles.named(_BEGIN_CAPTURE, True) | part.roles.named(_END_CAPTURE, True))
+    )
+    captured = np.zeros(len(calls), bool)
+    begins = trace.events_at(marks).roles.named(_BEGIN_CAPTURE, runtime=True) if len(marks) else captured[:0]
+    for track in np.unique(trace.track[marks]).tolist():
+        on_track = trace.track[marks] == track
+        mine = trace.track[calls] == track
+        last = np.searchsorted(marks[on_track], calls[mine]) - 1
+        captured[mine] = (last >= 0) & begins[on_track][np.maximum(last, 0)]
+    return captured
+
+
+def time_of_lost_work(trace: "Trace", coverage: Coverage) -> Union:
+    """When lost work may have run: from a launch without work until what was launched next begins, since a stream runs
+    in order, or to the end where nothing follows; but not while the GPU is known to work."""
+    is_incomplete = coverage.is_incomplete
+    if not is_incomplete.any():
+        return NO_TIME
+    bounds = runs(is_incomplete.astype(np.int8))
+    is_run = is_incomplete[bounds[:-1]]
+    first_activity = np.maximum(trace.links.submitted(coverage.calls)[0], 0)
+    begins = np.append(trace.ts_ns[first_activity], int(trace.end_ns.max()) + 1)
+    starts = trace.ts_ns[coverage.calls[bounds[:-1][is_run]]]
+    busy = trace.events_at(trace.where(lambda part: part.roles.gpu & part.lasting))
+    return Union.of(starts, np.maximum(begins[bounds[1:][is_run]], starts)).minus(Union.of(busy.ts_ns, busy.end_ns))

@@ -1,0 +1,86 @@
+"""Did work run on a device of which the trace shows nothing? The calls that submit it show that, or operators that only
+an accelerator has, or a read of a tensor's value that takes far longer than on a CPU, because it waits for a device.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints
+from tracekit.trace.columns import labels
+from tracekit.trace.roles import OPERATOR, OTHER_DEVICE, USER, Roles, bare
+from tracekit.units import count, duration
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+
+# Operators that work on an accelerator only. torch asks on a CPU, too, whether a library for GPUs would do: such
+# questions (`aten::cudnn_is_acceptable`) are no work.
+_ACCELERATED = re.compile(
+    r"aten::_?(?:cudnn|miopen)_(?!is_|can_|has_|use_).*|aten::_(?:flash|efficient)_attention_(?:forward|backward)"
+    r"|aten::_?(?:\w+_)?mps(?:_.*)?|triton_(?:poi|red|per|tem|mm)_.*|(?:mtia|hpu|npu|xla|mps|xpu)(?:::|_).*",
+    re.DOTALL,
+)
+_COLLECTIVE = re.compile(r"(?:nccl|rccl|hccl|xccl):.*", re.DOTALL)  # annotations of libraries for accelerators
+_OTHER_DEVICES = re.compile(r"(?:mtia|hpu|npu|tpu|xpu|mps)_.*")  # categories of events
+_READS = re.compile(r"aten::_local_scalar_dense")  # what .item() and float() of a tensor come down to
+_MIN_READ_NS = 200_000  # on average: on a CPU, reading a value takes a few µs
+_MIN_SHARE_OF_READS = 0.02  # of the recording
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """Work for a device of which the trace shows nothing: who submitted it, that in words, and which events show it."""
+
+    function: str | None  # the call that submitted most of it
+    operator: str | None  # or the operator, where no call is recorded
+    description: str
+    ask: Callable[[Roles], Bools]
+
+
+def device_side_missing(trace: "Trace") -> Submitted | None:
+    """Who submitted work to a device of which the trace shows nothing; None where no such work was submitted."""
+    if trace.device == "gpu":
+        return None
+    if trace.census.any(_is_launch):
+        name, number = _most_frequent(trace, _is_launch)
+        description = f"{count(number)} calls submitted work to the GPU, most of them {bare(name)}"
+        return Submitted(bare(name), None, description, _is_launch)
+    if any(map(_OTHER_DEVICES.fullmatch, labels(trace.events["cat"]))):
+        return Submitted(None, None, "The work ran on an accelerator", lambda roles: roles.kind >= OTHER_DEVICE)
+    if trace.census.any(_is_accelerated):
+        name, number = _most_frequent(trace, _is_accelerated)
+        description = f"{count(number)} operators ran that only an accelerator has, most of them {name}"
+        return Submitted(None, name, description, _is_accelerated)
+    reads = trace.where(lambda part: _reads(part.roles))
+    waited_ns, whole_ns = int(trace.dur_ns[reads].sum()), np.diff(trace.steps.window)[0]
+    if len(reads) and waited_ns >= max(_MIN_READ_NS * len(reads), _MIN_SHARE_OF_READS * whole_ns):
+        name = trace.names[trace.name_codes[reads[0]]]
+        description = (
+            f"Reading a value takes {duration(waited_ns / len(reads))} on average, as where it waits for a device"
+        )
+        return Submitted(None, name, description, _reads)
+    return None
+
+
+def _is_launch(roles: Roles) -> Bools:
+    return roles.launch
+
+
+def _is_accelerated(roles: Roles) -> Bools:
+    operators: Bools = (roles.kind < USER) & roles.named(_ACCELERATED)  # users may name annotations as they like
+    return operators | ((roles.kind <= USER) & roles.named(_COLLECTIVE))
+
+
+def _reads(roles: Roles) -> Bools:
+    reads: Bools = (roles.kind == OPERATOR) & roles.named(_READS)
+    return reads
+
+
+def _most_frequent(trace: "Trace", ask: Callable[[Roles], Bools]) -> tuple[str, int]:
+    """The most frequent name among the events of a role, and how many events there are."""
+    rows: Ints = trace.where(lambda part: ask(part.roles))
+    return trace.names[int(np.bincount(trace.name_codes[rows]).argmax())], len(rows)

@@ -1,0 +1,26 @@
+"""The mask of known time: when nobody knows what the GPU did, or what the host did, and which steps are not whole."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from tracekit.intervals import Union
+from tracekit.trace.facts.law import NO_TIME, Breach
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The times that no figure may rest on, on the trace's clock; every other time is known."""
+
+    gpu: Union
+    host: Union
+    steps: frozenset[int]  # indices of the steps that lack so much that they are not whole
+
+    @staticmethod
+    def of(health: Sequence[Breach]) -> "Unknown":
+        """What these breaches make unknown together."""
+        return Unknown(
+            reduce(Union.plus, (breach.gpu for breach in health), NO_TIME),
+            reduce(Union.plus, (breach.host for breach in health), NO_TIME),
+            frozenset(step for breach in health if breach.is_grave for step in breach.steps),
+        )

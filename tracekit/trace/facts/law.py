@@ -1,0 +1,156 @@
+"""What must hold of a trace that can be believed: a law is declared once, and each trace that breaks it says so.
+
+    @law("lost_work", "doubt", touches=("gpu work", "gpu idle"))
+    def lost_work(trace: Trace) -> Iterator[Broken]:
+        yield Broken("…", count=3, worst=row, gpu=spans)
+
+A breach of severity `note` limits an answer and spoils no figure. One of severity `doubt` spoils the figures that it
+touches: in the time that it names or, if it names none, everywhere. Of one of severity `refusal`, nothing can be said
+about these figures at all.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from tracekit.intervals import Union
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+
+Severity = Literal["refusal", "doubt", "note"]  # the gravest first
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+# What a breach can spoil: what the GPU did, when it idled, what the host did, when steps begin and end, and which
+# line of the user's did something.
+Figure = Literal["gpu work", "gpu idle", "host time", "steps", "lines"]
+FIGURES: tuple[Figure, ...] = get_args(Figure)
+
+NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Broken:
+    """How a trace breaks a law: the sentence to show, how often, and the row of the worst instance (−1: none).
+
+    `gpu` and `host` are the times, on the trace's clock, in which nobody knows what that side did, because of the
+    breach; `steps` are the indices of steps that are not whole because of it. `severity` is that of the law, unless
+    this breach is lighter or graver than usual.
+    """
+
+    message: str
+    count: int = 1
+    worst: int = -1
+    gpu: Union = NO_TIME
+    host: Union = NO_TIME
+    steps: tuple[int, ...] = ()
+    severity: Severity | None = None
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A law that a trace breaks, as every face tells it; `worst` is the event at which it is broken most."""
+
+    id: str
+    severity: Severity
+    message: str
+    touches: tuple[Figure, ...] = ()
+    count: int = 1
+    worst: dict[str, Any] | None = None
+    steps: tuple[int, ...] = ()  # indices of the steps that are not whole because of it
+    gpu: Union = field(default=NO_TIME, compare=False, repr=False)
+    host: Union = field(default=NO_TIME, compare=False, repr=False)
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether figures must not be believed because of it."""
+        return self.severity != "note"
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it spoils what it touches at all times, not only in the times and steps that it names."""
+        return self.is_grave and not (len(self.gpu.starts) or len(self.host.starts) or self.steps)
+
+    def document(self) -> dict[str, Any]:
+        """As the machine-readable report has it; `code` is the older name of `id`."""
+        return {
+            "id": self.id,
+            "code": self.id,
+            "severity": self.severity,
+            "count": self.count,
+            "touches": list(self.touches),
+            "unknown_gpu_ns": self.gpu.total(),
+            "unknown_host_ns": self.host.total(),
+            "worst": self.worst,
+            "message": self.message,
+        }
+
+    def stored(self) -> dict[str, Any]:
+        """As plain data from which `restored` makes it again."""
+        spans = {side: [getattr(self, side).starts.tolist(), getattr(self, side).ends.tolist()] for side in _SIDES}
+        return {**{name: getattr(self, name) for name in _PLAIN}, **spans}
+
+    @staticmethod
+    def restored(stored: dict[str, Any]) -> "Breach":
+        """The breach that was stored."""
+        spans = {side: Union(*(np.array(edges, np.int64) for edges in stored[side])) for side in _SIDES}
+        lists = {name: tuple(stored[name]) for name in ("touches", "steps")}
+        return Breach(**{**stored, **lists, **spans})
+
+
+_SIDES = ("gpu", "host")
+_PLAIN = ("id", "severity", "message", "touches", "count", "worst", "steps")
+
+Look = Callable[["Trace"], Iterable[Broken]]
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law: its stable id, how grave a breach is, which figures a breach touches, and what looks for breaches."""
+
+    id: str
+    severity: Severity
+    touches: tuple[Figure, ...]
+    look: Look
+
+    def breaches(self, trace: "Trace") -> list[Breach]:
+        """How this trace breaks it."""
+        return [self._breach(trace, broken) for broken in self.look(trace)]
+
+    def _breach(self, trace: "Trace", broken: Broken) -> Breach:
+        worst = None
+        if broken.worst >= 0:
+            row = broken.worst
+            worst = {
+                "event": row,
+                "name": trace.names[trace.name_codes[row]],
+                "start_ns": int(trace.ts_ns[row]),
+                "dur_ns": int(trace.dur_ns[row]),
+            }
+        severity = broken.severity or self.severity
+        return Breach(
+            self.id,
+            severity,
+            broken.message,
+            self.touches,
+            broken.count,
+            worst,
+            broken.steps,
+            broken.gpu,
+            broken.host,
+        )
+
+
+LAWS: dict[str, Law] = {}
+
+
+def law(name: str, severity: Severity, touches: tuple[Figure, ...] = ()) -> Callable[[Look], Look]:
+    """Register the function as the law of that id."""
+
+    def register(look: Look) -> Look:
+        assert name not in LAWS or LAWS[name].look.__module__ == look.__module__, f"{name} is declared twice"
+        LAWS[name] = Law(name, severity, touches, look)
+        return look
+
+    return register

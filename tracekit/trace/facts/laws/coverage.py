@@ -1,0 +1,93 @@
+"""Is the work there that was launched, and are the launches there of the work?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.intervals import Ints
+from tracekit.trace.facts.coverage import Coverage, time_of_lost_work
+from tracekit.trace.facts.law import Broken, law
+from tracekit.trace.model import Trace
+from tracekit.units import count, many, percent
+
+_MAX_LOST_SHARE = 0.02  # of the activities of a step, or of a recording: losing fewer changes no figure that matters
+_LISTED_STEPS = 6
+_MIN_LISTED_SHARE = 0.5  # of a step's activities: where fewer are lost in each, the steps are not listed
+_MIN_UNLAUNCHED_SHARE = 0.02  # of the activities
+
+
+@law("lost_work", "doubt", touches=("gpu work", "gpu idle"))
+def lost_work(trace: Trace) -> Iterator[Broken]:
+    """Launches without work: the profiler lost kernels, and the GPU seems idle while it worked."""
+    coverage = trace.coverage
+    if not coverage.is_incomplete.any():
+        return
+    expected, missing = coverage.by_step(len(trace.steps))
+    steps = np.flatnonzero(missing > _MAX_LOST_SHARE * expected)
+    is_grave = len(steps) or coverage.missing.sum() > _MAX_LOST_SHARE * (coverage.present + coverage.missing).sum()
+    yield Broken(
+        f"{_lacking(coverage)}{_where(trace, steps, expected, missing)}: whether the GPU worked then is unknown.",
+        int(coverage.missing.sum()),
+        int(coverage.calls[coverage.is_incomplete][0]),
+        gpu=time_of_lost_work(trace, coverage),
+        steps=tuple(steps.tolist()),
+        severity=None if is_grave else "note",
+    )
+
+
+def _lacking(coverage: Coverage) -> str:
+    lost, partial = int(coverage.is_lost.sum()), int((coverage.is_incomplete & ~coverage.is_lost).sum())
+    parts = [f"{count(lost)} of {count(len(coverage.calls))} launches have no work in the trace"] if lost else []
+    if partial:
+        parts.append(f"{many(partial, 'replay')} of CUDA graphs {'lacks' if partial == 1 else 'lack'} nodes")
+    return ", and ".join(parts)
+
+
+def _where(trace: Trace, steps: Ints, expected: Ints, missing: Ints) -> str:
+    """The steps that lack work, where they can be listed."""
+    if not trace.steps.annotated or not 0 < len(steps) < len(trace.steps):
+        return ""
+    numbers = [str(trace.steps.number[step]) for step in steps[:_LISTED_STEPS].tolist()]
+    more = f" and {count(len(steps) - _LISTED_STEPS)} more" if len(steps) > _LISTED_STEPS else ""
+    share = missing[steps].sum() / expected[steps].sum()
+    most = "" if share > _MIN_LISTED_SHARE else f" ({percent(share)} of theirs)"
+    return f", in step{'s' if len(steps) > 1 else ''} {', '.join(numbers)}{more}{most}"
+
+
+@law("lost_launches", "doubt", touches=("gpu idle", "steps", "lines"))
+def lost_launches(trace: Trace) -> Iterator[Broken]:
+    """Work without a launch, although calls before and after it were recorded: calls were lost."""
+    if trace.device != "gpu":
+        return
+    ids = trace.correlation[trace.where(lambda part: part.roles.runtime & part.process & (part.correlation > 0))]
+    rows = trace.where(lambda part: part.roles.gpu & (part.correlation > 0))
+    if not len(ids) or not len(rows):
+        return
+    unlinked = rows[trace.links.launch(rows) < 0]
+    within = unlinked[(trace.correlation[unlinked] > ids.min()) & (trace.correlation[unlinked] < ids.max())]
+    if len(within) and _is_of_this_process(trace, within):
+        yield Broken(
+            f"{count(len(within))} of {count(len(rows))} GPU activities have no launch call, although calls before and "
+            "after it were recorded: why the GPU idles before them is unknown.",
+            len(within),
+            int(within[0]),
+            severity=None if len(within) > _MIN_UNLAUNCHED_SHARE * len(rows) else "note",
+        )
+
+
+def _is_of_this_process(trace: Trace, activities: Ints) -> bool:
+    """Whether no other process of the file may have submitted them."""
+    others = trace.where(lambda part: part.roles.runtime & ~part.process)
+    return not bool(np.isin(trace.correlation[activities], trace.correlation[others]).any())
+
+
+@law("graph_recording", "note")
+def graph_recording(trace: Trace) -> Iterator[Broken]:
+    """Launches that a graph being recorded took in run nothing: they are no lost kernels."""
+    captured = trace.coverage.captured
+    if len(captured):
+        yield Broken(
+            f"{count(len(captured))} launches were recorded into CUDA graphs: they run nothing by themselves.",
+            len(captured),
+            int(captured[0]),
+        )

@@ -1,0 +1,80 @@
+"""Are the first nodes of replayed CUDA graphs missing from every replay?
+
+A profiler that starts after a graph was captured may lack the same nodes each time. The GPU then seems to idle equally
+long before the first recorded node of each replay, although nothing but submission lies between a call and its graph.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints, Union
+from tracekit.trace.facts.coverage import replays_of_one_graph
+from tracekit.trace.facts.law import Broken, law
+from tracekit.trace.model import Trace
+from tracekit.trace.rows import BEFORE
+from tracekit.units import count, duration
+
+_MIN_REPLAYS = 3
+_MIN_HOLE_NS = 40_000  # beyond what submitting a graph takes
+_MIN_SHARE_OF_GRAPH = 0.1  # of what its recorded nodes take: before a long graph runs, the driver has to submit it
+_MAX_SPREAD = 1.5  # of the holes around their median: the same nodes take the same time
+_MIN_SHARE_OF_REPLAYS = 0.5
+_MIN_SHARE_OF_HOLES = 0.9  # of the long holes must be alike
+
+
+@law("lost_nodes", "doubt", touches=("gpu work", "gpu idle"))
+def lost_nodes(trace: Trace) -> Iterator[Broken]:
+    """The GPU seems to idle for the same long time before the first recorded node of each replay."""
+    calls, starts, ends = _holes(trace)
+    missing, lengths = np.zeros(len(calls), bool), _lengths(trace, calls)
+    for group in replays_of_one_graph(trace.steps.of(trace.ts_ns[calls])) if len(calls) else ():
+        missing[group] = _the_same_each_time((ends - starts)[group], lengths[group])
+    if missing.any():
+        usual = duration(float(np.median((ends - starts)[missing])))
+        yield Broken(
+            f"{count(int(missing.sum()))} replays of CUDA graphs lack their first nodes: the GPU seems to idle for "
+            f"{usual} before the first recorded node of each. Start the profiler before the graphs are captured.",
+            int(missing.sum()),
+            int(calls[missing][0]),
+            gpu=Union.of(starts[missing], ends[missing]),
+        )
+
+
+def _holes(trace: Trace) -> tuple[Ints, Ints, Ints]:
+    """The replays, and from when to when the GPU does nothing before the first recorded node of each, ns."""
+    nothing = np.zeros(0, np.int64)
+    if not trace.census.any(lambda roles: roles.graph_launch):
+        return nothing, nothing, nothing
+    rows = trace.where(lambda part: part.roles.gpu & part.lasting)
+    launch = trace.links.launch(rows)
+    of_replay = np.zeros(len(rows), bool)
+    of_replay[launch >= 0] = trace.events_at(launch[launch >= 0]).roles.graph_launch
+    calls, first = np.unique(launch[of_replay], return_index=True)
+    events = trace.events_at(rows)
+    reach = np.concatenate(([BEFORE], np.maximum.accumulate(events.end_ns)[:-1]))[of_replay]
+    begin = events.ts_ns[of_replay][first]
+    idle_from = np.maximum(reach[first], trace.events_at(calls).end_ns)
+    return calls, np.minimum(idle_from, begin), begin
+
+
+def _lengths(trace: Trace, calls: Ints) -> Ints:
+    """From the start of the first recorded node of each replay to the end of the last, ns."""
+    position = np.searchsorted(calls, trace.links.launches)
+    of_replay = np.append(calls, -1)[position] == trace.links.launches
+    nodes = trace.events_at(trace.links.activities[of_replay])
+    first, last = np.full(len(calls), -BEFORE, np.int64), np.full(len(calls), BEFORE, np.int64)
+    np.minimum.at(first, position[of_replay], nodes.ts_ns)
+    np.maximum.at(last, position[of_replay], nodes.end_ns)
+    return last - first
+
+
+def _the_same_each_time(holes: Ints, lengths: Ints) -> Bools:
+    """The holes that are long and of about the same length: the same missing nodes take the same time."""
+    none = np.zeros(len(holes), bool)
+    long = (holes >= _MIN_HOLE_NS) & (holes >= _MIN_SHARE_OF_GRAPH * lengths)
+    if long.sum() < max(_MIN_REPLAYS, _MIN_SHARE_OF_REPLAYS * len(holes)):
+        return none
+    usual = np.median(holes[long])
+    even = long & (holes <= usual * _MAX_SPREAD) & (holes >= usual / _MAX_SPREAD)
+    return even if even.sum() >= max(_MIN_REPLAYS, _MIN_SHARE_OF_HOLES * long.sum()) else none

@@ -1,0 +1,114 @@
+"""Did the recorder keep everything, and leave durations as they were?"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.intervals import Bools, Ints
+from tracekit.trace.columns import labels, values
+from tracekit.trace.facts.law import Broken, law
+from tracekit.trace.model import Trace
+from tracekit.trace.roles import OPERATOR, PYTHON
+from tracekit.units import count, percent
+
+_MAX_LOST_SHARE = 0.02  # of what refers to an operator, or to a frame: with more, some were lost
+_MIN_FOUND_SHARE = 0.5  # of what refers to operators: some writers number calls and operators independently
+_MIN_REFERENCES = 20
+_SERIALISING = re.compile(r"cuda_profiler_range")  # categories of events
+
+
+@law("stacks", "note")
+def stacks(trace: Trace) -> Iterator[Broken]:
+    """Python stacks slow the host."""
+    if trace.has_stacks:
+        yield Broken("Python stacks were recorded, which slows Python down: without them it takes less time.")
+
+
+@law("serialised", "doubt", touches=("gpu work", "gpu idle", "steps"))
+def serialised(trace: Trace) -> Iterator[Broken]:
+    """Hardware counters were recorded, for which each kernel runs alone, and perhaps several times."""
+    if any(map(_SERIALISING.fullmatch, labels(trace.events["cat"]))):
+        yield Broken(
+            "Hardware counters were recorded, for which every kernel runs alone: durations and gaps are not those of "
+            "the training. Record without counters to time it."
+        )
+
+
+@law("lost_operators", "doubt", touches=("host time", "lines"))
+def lost_operators(trace: Trace) -> Iterator[Broken]:
+    """Calls and kernels name operators that are not in the trace."""
+    external = values(trace.events["external_id"])
+    is_operator = trace.where(lambda part: part.roles.kind == OPERATOR)
+    known = np.unique(external[is_operator])
+    refer = trace.where(lambda part: (part.roles.runtime & part.process) | part.roles.gpu)
+    refer = refer[external[refer] > 0]
+    found = _are_among(external[refer], known)
+    lost = len(refer) - int(found.sum())
+    if len(refer) >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * len(refer) and found.mean() >= _MIN_FOUND_SHARE:
+        yield Broken(
+            f"{percent(lost / len(refer))} of the calls and kernels belong to operators that are not in the trace: "
+            "what the host did then may be told as Python.",
+            lost,
+            int(refer[~found][0]),
+        )
+
+
+@law("lost_frames", "doubt", touches=("lines",))
+def lost_frames(trace: Trace) -> Iterator[Broken]:
+    """Python frames name callers that are not in the trace."""
+    if not trace.has_stacks:
+        return
+    frames = trace.where(lambda part: part.roles.kind == PYTHON)
+    ids, callers = (values(trace.events[name], -1)[frames] for name in ("python_id", "python_parent_id"))
+    refer = frames[callers >= 0]
+    found = _are_among(callers[callers >= 0], np.unique(ids))
+    lost = len(refer) - int(found.sum())
+    if len(refer) >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * len(refer):
+        yield Broken(
+            f"{percent(lost / len(refer))} of the Python frames were called by frames that are not in the trace: lines "
+            "may be wrong.",
+            lost,
+            int(refer[~found][0]),
+        )
+
+
+@law("duplicates", "doubt", touches=("gpu work",))
+def duplicates(trace: Trace) -> Iterator[Broken]:
+    """GPU activities that are in the trace twice."""
+    rows = trace.where(lambda part: part.roles.gpu & part.lasting)
+    columns = (trace.correlation, trace.name_codes, trace.track, trace.dur_ns, trace.ts_ns)
+    order = np.lexsort([column[rows] for column in columns])
+    same = np.ones(max(len(rows) - 1, 0), bool)
+    for column in columns:
+        ordered = column[rows[order]]
+        same &= ordered[1:] == ordered[:-1]
+    if same.any():
+        yield Broken(
+            f"{count(int(same.sum()))} GPU activities are in the trace twice: counts of kernels are too high.",
+            int(same.sum()),
+            int(rows[order[1:][same][0]]),
+        )
+
+
+@law("several_recordings", "doubt", touches=("gpu work", "gpu idle", "host time", "steps"))
+def several_recordings(trace: Trace) -> Iterator[Broken]:
+    """Launches of one process share an id, which a single recording never gives twice."""
+    calls = trace.where(lambda part: part.roles.launch & part.process & (part.correlation > 0))
+    order = calls[np.argsort(trace.correlation[calls], kind="stable")]
+    again = order[1:][trace.correlation[order[1:]] == trace.correlation[order[:-1]]]
+    if len(again) > _MAX_LOST_SHARE * len(calls):
+        yield Broken(
+            f"{count(len(again))} launches have the id of another one: the file seems to hold several recordings, "
+            "whose times cannot be told apart.",
+            len(again),
+            int(again[0]),
+        )
+
+
+def _are_among(numbers: Ints, ascending: Ints) -> Bools:
+    if not len(ascending):
+        return np.zeros(len(numbers), bool)
+    position = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    found: Bools = ascending[position] == numbers
+    return found

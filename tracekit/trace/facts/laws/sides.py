@@ -1,0 +1,141 @@
+"""Are both sides there: what the host did, and what the GPU did?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.trace.facts.devices import device_side_missing
+from tracekit.trace.facts.law import Broken, law
+from tracekit.trace.model import Trace
+from tracekit.trace.reading.ascend import HARDWARE
+from tracekit.trace.roles import OPERATOR
+from tracekit.units import count, duration
+
+_COLLECTIVES = {"Communication", "HCCL"}  # processes in which Ascend's profiler draws collectives
+_NO_ID = 1 << 62  # beyond any correlation id
+
+
+@law("no_gpu_side", "refusal", touches=("gpu work", "gpu idle"))
+def no_gpu_side(trace: Trace) -> Iterator[Broken]:
+    """Launches, but no GPU activity at all."""
+    launches = trace.census.count(lambda roles: roles.launch)
+    if launches and trace.device != "gpu":
+        yield Broken(f"{count(launches)} launch calls, but no GPU activity: the GPU side was not recorded.", launches)
+
+
+@law("another_device", "refusal", touches=("gpu work", "gpu idle", "host time"))
+def another_device(trace: Trace) -> Iterator[Broken]:
+    """Work ran on a device that was not recorded: an operator only submitted it."""
+    submitted = device_side_missing(trace)
+    if submitted is not None and not trace.census.any(lambda roles: roles.launch):
+        yield Broken(
+            f"{submitted.description}, and that device was not recorded: operators only submit work to it.",
+            worst=int(trace.where(lambda part: submitted.ask(part.roles))[0]),
+        )
+
+
+@law("calls_unknown", "doubt", touches=("gpu idle", "steps"))
+def calls_unknown(trace: Trace) -> Iterator[Broken]:
+    """GPU work, but no calls of the training process that could have submitted it."""
+    if why := why_calls_unknown(trace):
+        called = trace.census.any(lambda roles: roles.runtime)
+        yield Broken(
+            f"{why[:1].upper()}{why[1:]}, so launches and syncs cannot be identified.",
+            severity="note" if called else None,
+        )
+
+
+@law("no_operators", "note")
+def no_operators(trace: Trace) -> Iterator[Broken]:
+    """GPU work and calls, but no operator."""
+    if trace.device == "gpu" and not why_calls_unknown(trace) and not has_operators(trace):
+        yield Broken(
+            "No operators were recorded: what the host does between calls of the runtime "
+            f"{'counts as Python, whatever it is' if trace.has_stacks else 'is not known'}."
+        )
+
+
+@law("ascend", "note")
+def ascend(trace: Trace) -> Iterator[Broken]:
+    """The words are those of CUDA, although the device is another one."""
+    processes = set(trace.tracks["process"].to_pylist())
+    if HARDWARE in processes:
+        uncounted = ", and the time in which it only communicates as idle" if processes & _COLLECTIVES else ""
+        yield Broken(
+            "Ascend's profiler wrote this trace: what is called GPU is its NPU, and calls of CANN count as dispatch"
+            f"{uncounted}."
+        )
+
+
+@law("unlinked_gpu", "note")
+def unlinked_gpu(trace: Trace) -> Iterator[Broken]:
+    """GPU work without a launch call."""
+    gpu = trace.census.count(lambda roles: roles.gpu)
+    unlinked = gpu - len(trace.links.activities) if trace.threads.main is not None else 0
+    if unlinked > 0:
+        yield Broken(
+            f"{count(unlinked)} of {count(gpu)} GPU activities {'has' if unlinked == 1 else 'have'} no launch call "
+            f"{_submitted(trace)}.",
+            unlinked,
+        )
+
+
+@law("backlog", "note")
+def backlog(trace: Trace) -> Iterator[Broken]:
+    """The GPU still works on earlier launches when the first step is issued."""
+    steps = trace.steps
+    late = int(steps.begin[0] - steps.issued[0]) if steps.annotated and len(steps) else 0
+    if late and trace.device == "gpu" and not why_calls_unknown(trace):
+        yield Broken(
+            f"When the first step is issued, the GPU is busy with earlier launches for another {duration(late)}: that "
+            "time belongs to no step."
+        )
+
+
+@law("several_devices", "note")
+def several_devices(trace: Trace) -> Iterator[Broken]:
+    """The work of several devices counts as that of one."""
+    tracks = np.flatnonzero(trace.census.by_track(lambda roles: roles.gpu, len(trace.tracks)))
+    devices = len({trace.tracks["pid"][int(track)].as_py() for track in tracks})
+    if devices > 1 and trace.threads.main is not None:
+        yield Broken(
+            f"The trace holds the work of {devices} devices: the GPU counts as busy while any of them is.", devices
+        )
+
+
+def why_calls_unknown(trace: Trace) -> str | None:
+    """Why launches and syncs cannot be identified in a trace that shows GPU work; None if they can."""
+    census, process = trace.census, trace.threads.process
+    if not census.any(lambda roles: roles.gpu):
+        return None
+    if not (census.roles.runtime & process[census.track]).any():
+        return "the trace holds GPU activity, but no runtime call of the training process"
+    if not census.any(lambda roles: roles.launch | roles.sync_by_name | roles.alloc):
+        return "the runtime calls in this trace are not named like those of CUDA or ROCm"
+    return None
+
+
+def has_operators(trace: Trace) -> bool:
+    """Whether operators were recorded, which tell dispatch from Python."""
+    return trace.census.any(lambda roles: (roles.kind == OPERATOR) & ~roles.annotation)
+
+
+def _submitted(trace: Trace) -> str:
+    """Where there is no call, and which activities were launched before or after the host was recorded, judged by the
+    ascending ids of calls."""
+    first_id, last_id, ids = _NO_ID, -_NO_ID, [np.zeros(0, np.int64)]
+    for part in trace.parts():
+        tied = part.correlation != 0
+        if (part.roles.runtime & ~part.process).any():
+            return "of the training process"  # another one may have submitted them
+        calls = part.correlation[tied & part.roles.runtime]
+        first_id, last_id = int(calls.min(initial=first_id)), int(calls.max(initial=last_id))
+        rows = part.rows(tied & part.roles.gpu)
+        ids.append(trace.correlation[rows[trace.links.launch(rows) < 0]])
+    unlinked = np.concatenate(ids)
+    before, after = int((unlinked < first_id).sum()), int((unlinked > last_id).sum())
+    if first_id > last_id:
+        return "in the trace"
+    ends = {"before the recording": before, "after the recording of the host ended": after}
+    parts = [f"{count(n)} {'was' if n == 1 else 'were'} submitted {phase}" for phase, n in ends.items() if n]
+    return f"in the trace: {', '.join(parts)}" if parts else "in the trace"

@@ -97,6 +97,32 @@ def refills(draw: st.DrawFn, clock: Clock, correlation: int) -> list[dict[str, A
     ]
 
 
+# µs before and after: on both sides of 1 ms before a call and of 60 s after it.
+_LEADS = [1, 5, 10, 30, 999, 1_000, 1_010, 5_000]
+_CLOCKS = [-3_000, -10, 59_999_990, 60_000_000, 60_000_010, 60_000_050, 1_700_000_000_000_000]
+
+
+@st.composite
+def impossible(draw: st.DrawFn, clock: Clock, work: list[dict[str, Any]]) -> None:
+    """Makes activities outlast others of their row, start before their calls, or have a clock of their own."""
+    for event in work:
+        if draw(st.integers(0, 2)) == 0:
+            event["args"] = event.get("args", {}) | {"context": draw(st.sampled_from([1, 1, 1, "1", 2, None]))}
+        damage = draw(st.sampled_from(["none"] * 5 + ["lasts", "lasts", "early", "no cat", "tid"]))
+        if damage == "lasts":
+            event["dur"] = max(event.get("dur", 0), 0) + draw(st.integers(0, 12)) * clock.grid // 1_000
+        elif damage == "early":
+            event["ts"] -= draw(st.sampled_from(_LEADS))
+        elif damage == "no cat" and draw(st.integers(0, 3)) == 0:
+            event |= {"cat": None, "pid": "CUDA functions"}
+        elif damage == "tid":
+            event["tid"] = draw(st.sampled_from([7, "7"]))
+    if draw(st.integers(0, 4)) == 0:
+        apart = draw(st.sampled_from(_CLOCKS))
+        for event in work:
+            event["ts"] += 0 if draw(st.integers(0, 4)) == 0 else apart
+
+
 @st.composite
 def kineto_traces(draw: st.DrawFn) -> list[dict[str, Any]]:
     """A trace as Kineto writes it, in any schema since 2021."""
@@ -133,12 +159,16 @@ def kineto_traces(draw: st.DrawFn) -> list[dict[str, Any]]:
         cat = draw(st.sampled_from(["hpu_op", "mtia_ccp_events"]))
         made.append(draw(events(clock, cat, "hpu", (0, 7), draw(spans(clock)))))
     made += draw(st.lists(noise(clock), max_size=3))
+    if draw(st.integers(0, 2)) == 0:
+        draw(impossible(clock, [e for e in work if e["cat"] in on_gpu]))
+    if draw(st.integers(0, 5)) == 0:  # of the host, only calls and annotations
+        made = [e for e in made if e.get("cat") not in ("cpu_op", "python_function")]
 
     spelling = draw(st.sampled_from(["new"] * 6 + ["old", "upper"]))
     for event in made:
         if spelling == "old":
             event["cat"] = OLD.get(event.get("cat", ""), event.get("cat"))
-        elif spelling == "upper" and "cat" in event:
+        elif spelling == "upper" and event.get("cat"):
             event["cat"] = event["cat"].upper()
         if event.get("cat", "") is None:
             del event["cat"]

@@ -93,6 +93,113 @@ WALL = [
         [{"kernel_launch": 2_000, "sync": 15_000, "unrecorded": 33_000}],
     ),
     Known(
+        "§2 an activity ends where the first whole later one of its stream starts, whatever it is",
+        [
+            step(0, 0, 100),
+            launch(0, 2, 1),
+            launch(2, 4, 2),
+            launch(4, 6, 3),
+            kernel(10, 99, 1),  # until 30
+            kernel(30, 40, 2),
+            kernel(50, 60, 3),
+            op("aten::mm", 0, 0),
+        ],
+        [(0, 0, 100_000, 0, 100_000, True)],
+        [{"kernel_launch": 10_000, "gpu_compute": 40_000, "gpu_gap": 10_000, "python": 40_000}],
+        [{"kernel_launch": 6_000, "python": 94_000}],
+    ),
+    *(
+        Known(
+            f"§2 an activity outlasts {what}, which is real",
+            [
+                step(0, 0, 100),
+                launch(0, 2, 1),
+                launch(2, 4, 2),
+                kernel(4, 90, 1) | first,
+                kernel(30, 40, 2) | second,
+                op("aten::mm", 0, 0),
+            ],
+            [(0, 0, 100_000, 0, 100_000, True)],
+            [{"kernel_launch": 4_000, "gpu_compute": 86_000, "python": 10_000}],
+            [{"kernel_launch": 4_000, "python": 96_000}],
+        )
+        for what, first, second in (
+            ("one of another stream", {}, {"tid": 8}),
+            ("one of a stream that is written differently", {}, {"tid": "7"}),
+            ("one of another context", {}, {"args": {"correlation": 2, "context": 5}}),
+            ("part of one that ends later", {}, {"dur": 60}),
+            ("one that starts with it", {}, {"ts": 4}),
+            ("one of 0 ns", {}, {"dur": 0}),
+            ("one of its own launch", {}, {"args": {"correlation": 1}}),
+        )
+    ),
+    Known(
+        "§2 one that starts before its call is cut short by those of its own launch, too, and linked to nothing",
+        [
+            step(0, 0, 100),
+            launch(10, 12, 1),
+            kernel(5, 90, 1),  # until 20
+            kernel(20, 40, 1),
+            op("aten::mm", 0, 0),
+        ],
+        [(0, 0, 100_000, 0, 100_000, True)],
+        [{"python": 65_000, "gpu_compute": 35_000}],
+        [{"kernel_launch": 2_000, "python": 98_000}],
+    ),
+    Known(
+        "§2 one that starts more than 1 ms before its call has no part in anything, one of 1 ms is linked to nothing",
+        [
+            step(0, 0, 3_000),
+            launch(2_000, 2_010, 1),
+            launch(2_020, 2_030, 2),
+            launch(2_040, 2_050, 3),
+            launch(2_060, 2_070, 4),
+            kernel(500, 700, 1),
+            kernel(1_020, 1_040, 2),
+            kernel(2_100, 2_120, 3),
+            kernel(2_120, 2_140, 4),
+            op("aten::mm", 0, 0),
+        ],
+        [(0, 0, 3_000_000, 0, 3_000_000, True)],
+        # two calls of 10 µs; [2,040, 2,080): the third and 30 µs after it; then a gap until the kernel starts
+        [{"gpu_compute": 60_000, "kernel_launch": 60_000, "gpu_gap": 20_000, "python": 2_860_000}],
+        [{"kernel_launch": 40_000, "python": 2_960_000}],
+    ),
+    *(
+        Known(
+            f"§6 no wall view: two clocks, most activities start {where}",
+            [
+                step(0, 0, 10),
+                *(launch(k, k + 1, k) for k in (1, 3, 5)),
+                *(kernel(at, at, k) for at, k in zip(starts, (1, 3, 5), strict=True)),
+                op("aten::mm", 0, 0),
+            ],
+            [(0, 0, 10_000, 0, 10_000, True)],
+            [None],
+            [{"kernel_launch": 3_000, "python": 7_000}],
+            cannot=["wall"],
+        )
+        for where, starts in (
+            ("before their calls", (0, 2, 7)),
+            ("more than 60 s after them", (60_000_003, 60_000_005, 7)),
+            ("on either side", (0, 60_000_005, 7)),
+        )
+    ),
+    Known(
+        "§6 one clock: no more than half start elsewhere, and 60 s is not too late",
+        [
+            step(0, 0, 10),
+            launch(1, 2, 1),
+            launch(3, 4, 3),
+            kernel(0, 1, 1),
+            kernel(60_000_004, 60_000_005, 3),
+            op("aten::mm", 0, 0),
+        ],
+        [(0, 0, 60_000_005_000, 0, 10_000, True)],
+        [{"gpu_compute": 2_000, "python": 1_000, "kernel_launch": 32_000} | {"gpu_gap": 60_000_005_000 - 35_000}],
+        [{"kernel_launch": 2_000, "python": 8_000}],
+    ),
+    Known(
         "§6 no wall view: launches and no GPU activity",
         [step(0, 0, 10), launch(2, 4, 1)],
         [(0, 0, 10_000, 0, 10_000, True)],
@@ -153,7 +260,7 @@ WALL = [
             step(2, 10, 20),
             launch(12, 13, 2),
             kernel(6, 80, 1),
-            kernel(20, 30, 2),
+            kernel(20, 30, 2) | {"tid": 8},
         ],
         [(1, 0, 80_000, 0, 50_000, True), (2, 80_000, 80_000, 10_000, 20_000, True)],
         [{"unrecorded": 5_000, "kernel_launch": 1_000, "gpu_compute": 74_000}, {}],

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import Any
 
-from .events import classify, link, load_events, nanoseconds
+from .events import believable, calls_by_id, classify, has_two_clocks, link, load_events, nanoseconds
 from .steps import find_steps, no_wall_view, step_is_known, step_time
 from .threads import find_helpers, find_main_thread, find_recorded
 from .views import cut_into_pieces, fill_host_view, wall_pieces
@@ -39,10 +39,17 @@ def document(events: list[dict[str, Any]]) -> dict[str, Any]:
     hosts = [e for e in all_hosts if main is not None and e.thread[0] == main[0]]
     helpers = find_helpers(hosts, main) if main is not None else []
 
-    launch_of = link(hosts, gpu)
+    calls = calls_by_id(hosts)
+    on_gpu = bool(gpu)  # what has no part in anything still makes it a GPU trace
+    two_clocks = has_two_clocks(gpu, calls)
+    gpu = believable(gpu, calls)
+    launch_of = link(gpu, calls)
+    nothing_lasts = not any(e.lasts for e in [*hosts, *gpu])
+    if two_clocks:  # §6: no activity has a part in §6 and §7
+        gpu, launch_of = [], {}
     steps = find_steps(hosts, main, gpu, launch_of)
 
-    o = "dispatch" if gpu else "cpu_compute"  # §4
+    o = "dispatch" if on_gpu else "cpu_compute"  # §4
     by_thread = defaultdict(list)
     for event in hosts:
         by_thread[event.thread].append(event)
@@ -51,9 +58,9 @@ def document(events: list[dict[str, Any]]) -> dict[str, Any]:
     cannot: dict[str, str] = {}
     if not hosts:
         cannot = dict.fromkeys(("wall", "host"), "the file holds no host event")
-    elif not any(e.lasts for e in [*hosts, *gpu]):
+    elif not steps or nothing_lasts:
         cannot = dict.fromkeys(("wall", "host"), "nothing in the file lasts")
-    elif (reason := no_wall_view(known, steps, gpu, launch_of)) is not None:
+    elif (reason := no_wall_view(known, steps, on_gpu, two_clocks, launch_of)) is not None:
         cannot = {"wall": reason}
 
     host: list[tuple[int, int, str]] = []
@@ -64,13 +71,13 @@ def document(events: list[dict[str, Any]]) -> dict[str, Any]:
         pieces = cut_into_pieces(window, bounds, driving[0], driving[1:], gpu, overhead, o, find_recorded(hosts))
         fill_host_view(pieces, o)
         host = [(p.start, p.end, p.host) for p in pieces]
-        wall = wall_pieces(pieces, gpu, launch_of) if "wall" not in cannot else []
+        wall = wall_pieces(pieces, gpu, launch_of, on_gpu) if "wall" not in cannot else []
 
     compiles = [e for row in driving for e in row if e.compile and e.lasts]
     host_starts, wall_starts = [p[0] for p in host], [p[0] for p in wall]
     rows = []
     for i, step in enumerate(steps):
-        unknown = bool(gpu) and not step_is_known(hosts, step_time(steps, i), launch_of)
+        unknown = on_gpu and not step_is_known(hosts, step_time(steps, i), launch_of)
         rows.append(
             {
                 "step": step.number,
@@ -88,7 +95,7 @@ def document(events: list[dict[str, Any]]) -> dict[str, Any]:
             }
         )
     return {
-        "device": "gpu" if gpu else "cpu",
+        "device": "gpu" if on_gpu else "cpu",
         "cannot_answer": cannot,
         "steps": rows,
         "main_thread": main,

@@ -85,6 +85,8 @@ class Event:
     start: int
     end: int
     correlation: Decimal | None
+    row: tuple[Any, ...] = ()  # as written (§2)
+    nests: bool = False  # has no cat: a file of 2019
     launch: bool = False
     sync: bool = False
     alloc: bool = False
@@ -134,6 +136,12 @@ def correlation_of(raw: dict[str, Any]) -> Decimal | None:
     return None if value in (0, -1) else Decimal(value)
 
 
+def row_of(raw: dict[str, Any]) -> tuple[Any, ...]:
+    """`pid`, `tid` and `args.context` as written: 7 is not "7", and absent equals absent (§2)."""
+    args = raw.get("args")
+    return raw.get("pid"), raw.get("tid"), args.get("context") if isinstance(args, dict) else None
+
+
 def text(value: object) -> str:
     """A pid or tid as text."""
     return "" if value is None else str(value)
@@ -161,6 +169,8 @@ def classify(raw: dict[str, Any]) -> Event | None:
         start,
         start + length,
         correlation_of(raw),
+        row_of(raw),
+        raw.get("cat") is None,
     )
 
     if cat in GPU_CATS:
@@ -214,24 +224,59 @@ def is_generated(frame: str) -> bool:
     return False
 
 
-def link(hosts: list[Event], gpu: list[Event]) -> dict[Event, Event]:
-    """The launch of every GPU activity that is linked (§2); marks the blocking copies on the way."""
-    calls, copies = defaultdict(list), defaultdict(list)
+def calls_by_id(hosts: list[Event]) -> dict[Decimal, list[Event]]:
+    """The runtime calls that carry each id, the first to start (then to end) in front."""
+    calls = defaultdict(list)
     for event in hosts:
         if event.kind == "runtime" and event.correlation is not None:
             calls[event.correlation].append(event)
-    for activity in gpu:
+    return {correlation: sorted(those, key=call_order) for correlation, those in calls.items()}
+
+
+def is_early(activity: Event, calls: dict[Decimal, list[Event]]) -> bool:
+    """Whether it starts before its call does (§2)."""
+    those = calls.get(activity.correlation) if activity.correlation is not None else None
+    return those is not None and activity.start < those[0].start
+
+
+def believable(gpu: list[Event], calls: dict[Decimal, list[Event]]) -> list[Event]:
+    """The activities that have a part in anything, none of which outlasts a whole later one of its stream (§2)."""
+    cut = {}
+    for e in gpu:
+        for f in gpu:
+            same = e.correlation is not None and e.correlation == f.correlation
+            if f.row != e.row or e.nests or (same and not is_early(e, calls)):
+                continue
+            if e.start < f.start < f.end <= e.end:
+                cut[e] = min(cut.get(e, f.start), f.start)
+    for e, end in cut.items():  # all were compared as written
+        e.end = end
+    return [e for e in gpu if not (is_early(e, calls) and calls[e.correlation][0].start - e.start > 1_000_000)]
+
+
+def has_two_clocks(gpu: list[Event], calls: dict[Decimal, list[Event]]) -> bool:
+    """Whether most activities that share an id with calls lie before the first of these, or long after it (§6)."""
+    sharing = [e for e in gpu if e.correlation in calls]
+    astray = [e for e in sharing if is_early(e, calls) or e.start - calls[e.correlation][0].end > 60_000_000_000]
+    return 2 * len(astray) > len(sharing)
+
+
+def link(gpu: list[Event], calls: dict[Decimal, list[Event]]) -> dict[Event, Event]:
+    """The launch of every GPU activity that is linked (§2); marks the blocking copies on the way."""
+    copies = defaultdict(list)
+    linked = [e for e in gpu if e.correlation in calls and not is_early(e, calls)]
+    for activity in linked:
         leaves_alone = activity.name.startswith(("Memcpy DtoD", "Memcpy PtoP", "CopyDeviceToDevice", "CopyPeerToPeer"))
         if activity.name.startswith("Memcpy ") and not activity.name.startswith("Memcpy HtoH"):
             leaves_alone |= "Pinned" in activity.name
-        if activity.cat == "gpu_memcpy" and activity.correlation is not None and not leaves_alone:
+        if activity.cat == "gpu_memcpy" and not leaves_alone:
             copies[activity.correlation].append(activity)
-    for correlation, linked in copies.items():
-        last = max(copy.end for copy in linked)
+    for correlation, those in copies.items():
+        last = max(copy.end for copy in those)
         for call in calls[correlation]:
             if COPY_ASYNC.fullmatch(SUFFIXES.sub("", call.name)) and last <= call.end:
                 call.sync = True
-    return {a: min(calls[a.correlation], key=call_order) for a in gpu if calls.get(a.correlation)}
+    return {a: min(calls[a.correlation], key=call_order) for a in linked}
 
 
 def call_order(call: Event) -> tuple[int, int, bool]:

@@ -64,7 +64,9 @@ def step_time(steps: list[Step], i: int) -> tuple[int, int]:
     return steps[i].s, steps[i + 1].s if i + 1 < len(steps) else steps[i].e
 
 
-def no_wall_view(known: list[Event], steps: list[Step], gpu: list[Event], launch_of: dict[Event, Event]) -> str | None:
+def no_wall_view(
+    known: list[Event], steps: list[Step], gpu: bool, two_clocks: bool, launch_of: dict[Event, Event]
+) -> str | None:
     """The reason why the trace has no wall view, if it has none (§6, last part)."""
     launching = {e.thread[0] for e in known if e.launch}
     if not gpu and launching:
@@ -73,6 +75,8 @@ def no_wall_view(known: list[Event], steps: list[Step], gpu: list[Event], launch
         return "another kind of device"
     if len(launching) > 1:
         return "several processes make launch calls"
+    if two_clocks:
+        return "two clocks"
     if gpu and not any(
         step_time(steps, i)[0] <= call.start < step_time(steps, i)[1]
         for call in launch_of.values()

@@ -129,9 +129,11 @@ def group(pieces: list[Piece], wanted: Any) -> list[list[Piece]]:
     return runs
 
 
-def wall_pieces(pieces: list[Piece], gpu: list[Event], launch_of: dict[Event, Event]) -> list[tuple[int, int, str]]:
+def wall_pieces(
+    pieces: list[Piece], gpu: list[Event], launch_of: dict[Event, Event], on_gpu: bool
+) -> list[tuple[int, int, str]]:
     """The wall view of the window, as (start, end, bucket)."""
-    if not gpu:
+    if not on_gpu:
         return [(p.start, p.end, "sync_stall" if p.host == "sync" else p.host) for p in pieces]
     out = [(p.start, p.end, p.busy) for p in pieces if p.busy is not None]
     starting = defaultdict(list)

@@ -146,7 +146,7 @@ def _before_loss(trace: Trace) -> Bools:
     if lost_from is None:
         return np.ones(len(steps), bool)
     is_complete = (np.maximum(steps.done, steps.returned) <= lost_from) & (steps.until <= lost_from)
-    if trace.device == "gpu":
+    if trace.device == "gpu" and not trace.impossible.two_clocks:
         is_complete[_steps_with_unlinked_launches(trace)] = False  # what they submitted may be what is missing
     return np.logical_and.accumulate(is_complete)
 
@@ -187,6 +187,8 @@ def _why_no_wall(trace: Trace, linked: Bools) -> str | None:
         if trace.census.any(lambda roles: roles.kind == OTHER_DEVICE):
             return "the work ran on a device that is neither CUDA's nor ROCm's, and its activity cannot be read"
         return None
+    if trace.impossible.two_clocks:
+        return "the host's calls and the GPU's work are stamped by two clocks that have nothing in common"
     if not linked.any():
         return "no GPU activity was launched inside a step by the process that these steps belong to"
     return None

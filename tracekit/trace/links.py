@@ -18,6 +18,7 @@ from tracekit.trace.roles import ASYNC_COPY, COPY, NEVER_BLOCKS, RUNTIME
 from tracekit.trace.storing.scratch import scratch_array
 
 if TYPE_CHECKING:
+    from tracekit.trace.facts.impossible import Impossible
     from tracekit.trace.model import Trace
     from tracekit.trace.rows import Events
 
@@ -60,9 +61,11 @@ class Links:
         return calls[bounds[:-1]], self.activities[order[bounds[:-1]]], counts
 
 
-def link(trace: "Trace") -> Links:
-    """Link the runtime calls of the main thread's process with the GPU activities of the trace."""
-    matched = [_matched(trace, rows, ids) for rows, ids in _groups(trace)]
+def link(trace: "Trace", impossible: "Impossible | None" = None) -> Links:
+    """Link the runtime calls of the main thread's process with the GPU activities of the trace: with all of them, where
+    it is not told what is impossible."""
+    unlinked = impossible.before_call if impossible is not None else np.zeros(0, np.int64)
+    matched = [_matched(trace, rows, ids) for rows, ids in _groups(trace, unlinked)]
     gpu = trace.census.count(lambda roles: roles.gpu)
     if not matched:
         nothing = np.zeros(0, np.int32)
@@ -70,13 +73,15 @@ def link(trace: "Trace") -> Links:
     activities = np.concatenate([group[0] for group in matched])
     launches = np.concatenate([group[1] for group in matched])
     blocking = np.sort(np.concatenate([group[2] for group in matched]))
+    if impossible is not None and impossible.two_clocks:  # then it is unknown when what was submitted ran
+        return Links(activities[:0], launches[:0], blocking, gpu)
     if len(matched) > 1:
         order = np.argsort(activities)
         activities, launches = activities[order], launches[order]
     return Links(activities, launches, blocking, gpu)
 
 
-def _groups(trace: "Trace") -> Iterator[tuple[Rows, Ints]]:
+def _groups(trace: "Trace", unlinked: Ints) -> Iterator[tuple[Rows, Ints]]:
     """Calls and activities that carry an id, by groups of ids, in order of their starts: rows and ids."""
     event_count = trace.census.count(lambda roles: roles.runtime | roles.gpu)
     if not event_count:
@@ -86,7 +91,7 @@ def _groups(trace: "Trace") -> Iterator[tuple[Rows, Ints]]:
     bounds = []  # for each part, where each group's events are
     filled = 0
     for part in trace.parts():
-        tied = _tied(part)
+        tied = _tied(part) & ~part.among(unlinked)
         part_rows, part_ids = part.rows(tied), part.correlation[tied]
         group = (part_ids % groups).astype(np.uint8)
         order = np.argsort(group, kind="stable") if groups > 1 else slice(None)

@@ -11,7 +11,7 @@ from tracekit.trace.model import Trace
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.inputs import local
 from tracekit.trace.reading.tables import EVENTS_FILE
-from tracekit.trace.schema import EVENTS
+from tracekit.trace.schema import STORED
 from tracekit.trace.sources import source_of
 from tracekit.trace.storing import cache
 from tracekit.workspace import workspace_anywhere
@@ -71,10 +71,10 @@ def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
 
     def events() -> pa.Table:
         try:
-            return entry.columns(EVENTS_FILE, EVENTS)
+            return entry.columns(EVENTS_FILE, STORED)
         except (OSError, pa.ArrowInvalid, KeyError):
             entry.drop()
-            return load(path).events
+            return load(path).recorded.events
 
     try:
         facts: dict[str, Any] = {name: entry.facts[name] for name in (*_FACTS, "source_name")}

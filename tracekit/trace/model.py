@@ -15,13 +15,16 @@ from tracekit.trace.columns import codes, held, labels, small, values
 from tracekit.trace.enclosing import AroundCalls, find_frames, find_operators
 from tracekit.trace.facts import Breach, breaches
 from tracekit.trace.facts.coverage import Coverage, find_coverage
+from tracekit.trace.facts.impossible import Impossible, find_impossible
 from tracekit.trace.facts.known import Unknown
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.roles import OPERATOR, PYTHON, Labels, Roles
 from tracekit.trace.rows import Events, Wanted, parts
+from tracekit.trace.schema import EVENTS
 from tracekit.trace.steps import StepTable, find_steps
 from tracekit.trace.storing.cache import Entry
+from tracekit.trace.storing.scratch import scratch_array
 from tracekit.trace.threads import Threads, find_threads, host_recorded
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ class Trace:
     process: str | None = None  # of a file that merges several, the one whose events these are; see split.py
     infers_steps: bool = False  # whether repeated iterations count as steps if none are annotated
     cuts_own_end: bool = False  # whether the recording's own wait at its end belongs to no step
+    is_recorded: bool = False  # whether it is as the file has it, with all that cannot have happened
 
     @staticmethod
     def load(
@@ -95,9 +99,24 @@ class Trace:
         return SOURCES[self.source_name]
 
     @cached_property
+    def recorded(self) -> "Trace":
+        """The same trace as the file has it."""
+        return self if self.is_recorded else replace(self, is_recorded=True, summary=None)
+
+    @cached_property
+    def impossible(self) -> Impossible:
+        """What in it cannot have happened, and is therefore not believed."""
+        return find_impossible(self.recorded)
+
+    @cached_property
     def events(self) -> pa.Table:
         """The duration events; from the cache only when they are needed."""
-        return self.read_events()
+        if self.is_recorded:
+            return self.read_events()
+        table = self.recorded.events.select(EVENTS.names)
+        if len(self.impossible.shortened):
+            table = table.set_column(EVENTS.get_field_index("dur_ns"), EVENTS.field("dur_ns"), pa.array(self.dur_ns))
+        return table
 
     @property
     def base_ns(self) -> int:
@@ -108,12 +127,18 @@ class Trace:
     @cached_property
     def ts_ns(self) -> Ints:
         """Start of each event."""
-        return values(self.events["ts_ns"])
+        return values(self.recorded.events["ts_ns"])
 
     @cached_property
     def dur_ns(self) -> Ints:
-        """Duration of each event."""
-        return values(self.events["dur_ns"])
+        """Duration of each event; of one that outlasts a whole later one of its stream, until that one starts."""
+        dur_ns = values(self.recorded.events["dur_ns"])
+        if self.is_recorded or not len(self.impossible.shortened):
+            return dur_ns
+        amended_ns: Ints = scratch_array(len(dur_ns), np.int64)
+        amended_ns[:] = dur_ns
+        amended_ns[self.impossible.shortened] = self.impossible.shortened_ns
+        return amended_ns
 
     @property
     def end_ns(self) -> Ints:
@@ -123,43 +148,54 @@ class Trace:
     @cached_property
     def track(self) -> Rows:
         """Row in `tracks` of each event."""
-        return small(self.events["track"])
+        return small(self.recorded.events["track"])
 
     @cached_property
     def correlation(self) -> Ints:
         """Correlation id of each event, 0 for none."""
-        return held(self.events["correlation"])
+        return held(self.recorded.events["correlation"])
 
     @cached_property
     def cat_codes(self) -> Rows:
-        """For each event the number of its `cat`, in the order of `labels.kinds`."""
-        return codes(self.events["cat"])
+        """For each event the number of its `cat`, in the order of `labels.kinds`; the last for one without any part."""
+        cat_codes = codes(self.recorded.events["cat"])
+        if self.is_recorded or not len(self.impossible.untimely):
+            return cat_codes
+        amended: Rows = scratch_array(len(cat_codes), np.int32)
+        amended[:] = cat_codes
+        amended[self.impossible.untimely] = len(self.labels.kinds) - 1
+        return amended
 
     @cached_property
     def name_codes(self) -> Rows:
         """For each event the index of its name in `names`."""
-        return codes(self.events["name"])
+        return codes(self.recorded.events["name"])
+
+    @property
+    def file_row(self) -> Rows:
+        """For each event the row of the file on which it stands; see `schema.STORED`."""
+        return small(self.recorded.events["file_row"])
 
     @cached_property
     def name_texts(self) -> pa.Array:
         """The distinct names as an Arrow array."""
-        names = self.events["name"]
+        names = self.recorded.events["name"]
         return names.chunk(0).dictionary if names.num_chunks else pa.array([], pa.string())
 
     @cached_property
     def names(self) -> list[str]:
         """The distinct names."""
-        return labels(self.events["name"])
+        return labels(self.recorded.events["name"]) if self.is_recorded else self.recorded.names
 
     @cached_property
     def labels(self) -> Labels:
         """The roles that follow from categories and names."""
-        return Labels(labels(self.events["cat"]), self.names)
+        return Labels([*labels(self.events["cat"]), ""], self.names) if self.is_recorded else self.recorded.labels
 
     @cached_property
     def census(self) -> Census:
-        """How many events of which kind each track holds."""
-        return take_census(self)
+        """How many events of which kind each track holds, those without any part included."""
+        return take_census(self) if self.is_recorded else self.recorded.census
 
     @property
     def roles(self) -> Roles:
@@ -181,7 +217,7 @@ class Trace:
     @cached_property
     def threads(self) -> Threads:
         """The thread that drives the training, and those that help it."""
-        return find_threads(self)
+        return find_threads(self) if self.is_recorded else self.recorded.threads
 
     @cached_property
     def host_recorded(self) -> tuple[int, int]:
@@ -191,7 +227,10 @@ class Trace:
     @cached_property
     def links(self) -> Links:
         """Which runtime call submitted which GPU activity."""
-        return link(self)
+        impossible = None if self.is_recorded else self.impossible
+        if impossible is not None and not impossible.changes_links:
+            return self.recorded.links
+        return link(self, impossible)
 
     @cached_property
     def operators(self) -> AroundCalls:

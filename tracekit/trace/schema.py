@@ -72,6 +72,10 @@ EVENTS = pa.schema(
     ]
 )
 
+# As a trace is stored: beside them the row of the file on which each event stands, as written: events of equal `pid`,
+# `tid` and `args.context` have equal numbers, of which those of events without a category are complements (~number).
+STORED = EVENTS.append(pa.field("file_row", pa.int32()))
+
 # The same columns while a trace is being read: text as numbers, whose meaning each part defines for itself.
 CODED = pa.schema([pa.field(f.name, pa.int32() if f.type == LABEL else f.type) for f in EVENTS])
 

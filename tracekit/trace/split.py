@@ -14,7 +14,7 @@ from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.census import Ask
 from tracekit.trace.columns import codes, held, valid
 from tracekit.trace.model import Trace
-from tracekit.trace.schema import EVENTS, LABEL, TRACKS
+from tracekit.trace.schema import LABEL, STORED, TRACKS
 from tracekit.trace.storing.column_file import Piece, in_memory
 from tracekit.trace.storing.results import recall, remember, result_name
 
@@ -162,15 +162,17 @@ def _events(trace: Trace, tracks: Bools) -> pa.Table:
     rows = np.flatnonzero(tracks[trace.track])
     number = np.cumsum(tracks) - 1
     pieces, dictionaries = [], []
-    for field in EVENTS:
-        column = trace.events[field.name].combine_chunks()
+    for field in STORED:
+        column = trace.recorded.events[field.name].combine_chunks()
         if field.type == LABEL:
             coded = column if isinstance(column, pa.DictionaryArray) else column.chunk(0)
             dictionaries.append(coded.dictionary)
-            pieces.append(Piece(codes(trace.events[field.name])[rows]))
+            pieces.append(Piece(codes(trace.recorded.events[field.name])[rows]))
         elif field.name == "track":
             pieces.append(Piece(number[trace.track[rows]].astype(np.int32)))
         else:
             coded = column if isinstance(column, pa.Array) else column.chunk(0)
-            pieces.append(Piece(held(trace.events[field.name])[rows], valid(coded)[rows] if coded.null_count else None))
-    return in_memory(pieces, EVENTS, dictionaries)
+            pieces.append(
+                Piece(held(trace.recorded.events[field.name])[rows], valid(coded)[rows] if coded.null_count else None)
+            )
+    return in_memory(pieces, STORED, dictionaries)

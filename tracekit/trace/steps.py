@@ -118,9 +118,9 @@ def _of_iterations(trace: "Trace", starts: Ints, ends: Ints) -> StepTable:
 
 
 def _single_step(trace: "Trace", cut: int) -> StepTable:
-    start, end = AFTER, BEFORE
+    start, end, one_clock = AFTER, BEFORE, not trace.impossible.two_clocks
     for part in trace.parts():
-        for is_counted, until in ((part.process, cut), (part.roles.gpu, AFTER)):
+        for is_counted, until in ((part.process, cut), (part.roles.gpu & one_clock, AFTER)):
             lasting = part.rows(is_counted & part.lasting)
             if len(lasting):
                 events = trace.events_at(lasting)
@@ -148,7 +148,7 @@ def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints,
 def _unlinked_backlog(trace: "Trace") -> int:
     """The end of work that was submitted before the recording: it has no call, and its id is below that of every
     call."""
-    if trace.links.gpu == len(trace.links.activities):
+    if trace.links.gpu == len(trace.links.activities) or trace.impossible.two_clocks:
         return BEFORE
     first_id, ends = int(np.iinfo(np.int64).max), BEFORE
     for part in trace.parts():

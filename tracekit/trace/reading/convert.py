@@ -103,7 +103,7 @@ class Part:
     store: BatchStore
     categories: list[Any] = field(default_factory=list)
     names: list[Any] = field(default_factory=list)
-    tracks: list[Any] = field(default_factory=list)  # [pid, tid]
+    tracks: list[Any] = field(default_factory=list)  # [pid, tid, context, whether there is no category]
     labels: list[Any] = field(default_factory=list)  # [what, pid, tid, label]
     spans: list[Any] = field(default_factory=list)  # for each batch that holds an event: first, last, ascending
     communications: list[Any] = field(default_factory=list)  # rows of communications.COMMUNICATIONS
@@ -119,7 +119,7 @@ class Part:
             store,
             list(decoder.categories),
             list(decoder.names),
-            [list(pair) for pair in decoder.tracks],
+            [list(row) for row in decoder.tracks],
             [[*key, label] for key, label in decoder.labels.items()],
             decoder.spans,
             decoder.communications,

@@ -232,7 +232,10 @@ class Decoder:
         rows.durations += [event.dur or 0 for event in duration_events]
         rows.cats += cats
         rows.names += names
-        rows.tracks += [self.tracks[event.pid, event.tid] for event in duration_events]
+        rows.tracks += [
+            self.tracks[event.pid, event.tid, arg.context, event.cat is None]
+            for event, arg in zip(duration_events, args, strict=True)
+        ]
         rows.correlation += [arg.correlation for arg in args]
         rows.external_id += [arg.external_id for arg in args]
         rows.external_id_2021 += [arg.external_id_2021 for arg in args]
@@ -312,6 +315,7 @@ def _move_back(events: Sequence[Event]) -> None:
     """
     for event in events:
         if event.args is not None and isinstance(stream := event.args.original_stream, int):
+            event.args.context = f"{event.args.context!r} on {event.tid!r}"  # the row that the file has it on
             event.tid = event.args.stream = stream
 
 

@@ -15,6 +15,7 @@ class Args(msgspec.Struct, gc=False):
     external_id: Scalar = msgspec.field(default=None, name="External id")
     external_id_2021: Scalar = msgspec.field(default=None, name="external id")
     stream: Scalar = None
+    context: Scalar = None  # with process and thread, it says which row of the file an event stands on
     original_stream: Scalar = None  # of work of a CUDA graph that an exporter moved to a lane (PyTorch 2.15)
     bytes: Scalar = None
     bandwidth: Scalar = msgspec.field(default=None, name="memory bandwidth (GB/s)")

@@ -100,12 +100,14 @@ class _Numbering:
 
 def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Callable[[], Iterator[list[Piece]]]]:
     """The tracks, the labels behind the numbers, and what yields the events in order of time."""
-    cats, names, tracks = _Numbering(), _Numbering(), _Numbering()
+    cats, names, tracks, file_rows = _Numbering(), _Numbering(), _Numbering(), _Numbering()
     maps = [
         (
             cats.of([category(cat, None) for cat in part.categories]),
             names.of(["" if name is None else _text(name) for name in part.names]),
-            tracks.of([(_text(pid), _text(tid)) for pid, tid in part.tracks]),
+            tracks.of([(_text(pid), _text(tid)) for pid, tid, *_ in part.tracks]),
+            file_rows.of([tuple(row) for *row, _ in part.tracks])
+            ^ -np.array([row[-1] for row in part.tracks], np.int32),
         )
         for part in converted.parts
     ]
@@ -114,7 +116,8 @@ def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Callable[[]
     def columns(index: int, rows: pa.RecordBatch) -> list[Piece]:
         owner, _ = converted.order[index]
         pieces = [Piece(values(column), _validity(column)) for column in rows.columns]
-        for column_index, numbers in zip((2, 3, 4), maps[owner], strict=True):
+        pieces.append(pieces[4])
+        for column_index, numbers in zip((2, 3, 4, -1), maps[owner], strict=True):
             codes = pieces[column_index].values
             pieces[column_index] = Piece(numbers[codes] if len(numbers) else codes)
         return pieces

@@ -20,7 +20,7 @@ from tracekit.errors import EmptyTraceError, NotATraceError
 from tracekit.intervals import Ints
 from tracekit.trace.reading.event_details import table_of_communications, table_of_notes
 from tracekit.trace.reading.tables import Reading, stored
-from tracekit.trace.schema import EVENTS, LABEL, TRACKS
+from tracekit.trace.schema import LABEL, STORED, TRACKS
 from tracekit.trace.storing.column_file import Piece
 
 if TYPE_CHECKING:
@@ -155,9 +155,10 @@ def _columns(rows: list[_Row], numbers: dict[tuple[str, str], int]) -> tuple[lis
         "bytes": integers([row.size for row in rows]),
         "sequence": integers([row.sequence for row in rows]),
     }
+    columns["file_row"] = columns["track"]
     nothing = Piece(np.zeros(len(rows), np.int64), np.zeros(len(rows), bool))
-    dictionaries = [pa.array(list(labels[field.name]), pa.string()) for field in EVENTS if field.type == LABEL]
-    return [columns.get(field.name, nothing) for field in EVENTS], dictionaries
+    dictionaries = [pa.array(list(labels[field.name]), pa.string()) for field in STORED if field.type == LABEL]
+    return [columns.get(field.name, nothing) for field in STORED], dictionaries
 
 
 class _Export:

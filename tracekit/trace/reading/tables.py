@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracekit.trace.schema import EVENTS
+from tracekit.trace.schema import STORED
 from tracekit.trace.storing import cache
 from tracekit.trace.storing.column_file import ColumnFile, Piece, in_memory
 
@@ -47,17 +47,17 @@ def stored(
     `pieces` yields their columns some rows at a time, in order of time, and starts anew at each call.
     """
     if not rows:  # only events of other kinds
-        return EVENTS.empty_table(), None
+        return STORED.empty_table(), None
     if folder is not None and (rows > _SMALL or bytes_read >= cache.WORTH_BYTES):
         file = folder / EVENTS_FILE
         try:
-            columns = ColumnFile(file, EVENTS, rows)
+            columns = ColumnFile(file, STORED, rows)
             for piece in pieces():
                 columns.add(piece)
             return columns.close(dictionaries), file
         except OSError:  # a disk that is full
             pass
-    return in_memory(joined(list(pieces())), EVENTS, dictionaries), None
+    return in_memory(joined(list(pieces())), STORED, dictionaries), None
 
 
 def joined(parts: list[list[Piece]]) -> list[Piece]:

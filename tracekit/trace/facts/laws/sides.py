@@ -71,8 +71,8 @@ def ascend(trace: Trace) -> Iterator[Broken]:
 def unlinked_gpu(trace: Trace) -> Iterator[Broken]:
     """GPU work without a launch call."""
     gpu = trace.census.count(lambda roles: roles.gpu)
-    unlinked = gpu - len(trace.links.activities) if trace.threads.main is not None else 0
-    if unlinked > 0:
+    unlinked = gpu - len(trace.links.activities) - len(trace.impossible.before_call)
+    if unlinked > 0 and trace.threads.main is not None and not trace.impossible.two_clocks:
         yield Broken(
             f"{count(unlinked)} of {count(gpu)} GPU activities {'has' if unlinked == 1 else 'have'} no launch call "
             f"{_submitted(trace)}.",

@@ -266,12 +266,13 @@ def _coverage(trace: "Trace", operators: Ints, iterations: Iterations) -> float:
     edges = np.searchsorted(starts, [low[0], high[0], low[-1], high[-1]])
     head, first = names[: edges[0]], names[edges[0] : edges[1]]
     last, tail = names[edges[2] : edges[3]], names[edges[3] :]
-    covered, start, end = int((high - low).sum()), int(starts[0]), int(ends.max())
+    start, end = min(int(starts[0]), int(low[0])), max(int(ends.max()), int(high[-1]))
+    covered = int((high - low).sum())
     if np.array_equal(head, first[max(len(first) - len(head), 0) :]):
         covered += int(low[0]) - start
     if np.array_equal(tail, last[: len(tail)]):
-        covered += max(end - int(high[-1]), 0)
-    return min(covered / max(end - start, 1), 1.0)
+        covered += end - int(high[-1])
+    return covered / max(end - start, 1)
 
 
 def _by_operators(trace: "Trace", main: int, operators: Ints) -> Iterations | None:

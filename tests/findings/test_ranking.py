@@ -105,7 +105,8 @@ def test_small_ones_are_left_out_unless_all_is_asked_for(well, capsys):
             assert main(["report", str(well), *given]) == 0
             assert ("A flea bites" in capsys.readouterr().out) is seen
         assert main(["report", str(well), "--format", "json"]) == 0
-        assert not json.loads(capsys.readouterr().out)["findings"]
+        (told,) = json.loads(capsys.readouterr().out)["findings"]  # the verdict
+        assert (told["id"].startswith("gpu_bound"), told["cost_ns"]) == (True, None)
     finally:
         unregister("flea")
 

@@ -28,8 +28,8 @@ def beside_the_host_table(path, *, kernel_ends):
     [
         (
             88,
-            "The host waits in syncs for 70.0 µs a step, mostly while the GPU works: the step loses only 2.00 µs to "
-            "them (sync stall).",
+            "A step loses only 2.00 µs (sync stall), although the host waits in syncs for 70.0 µs a step, mostly while "
+            "the GPU works.",
         ),
         (40, None),
     ],

@@ -5,6 +5,7 @@ which findings of several variants are one and the same.
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from heapq import merge
 
 import msgspec
 
@@ -12,7 +13,7 @@ from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.belief import Withheld, believed
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding
-from tracekit.findings.ranking import ranked, worth_telling
+from tracekit.findings.ranking import order, ranked, worth_telling
 from tracekit.findings.saving import Savings
 from tracekit.findings.verdict import (
     MIN_KNOWN_SHARE,
@@ -45,6 +46,12 @@ class Diagnosis:
     def findings(self) -> list[Finding]:
         """The findings that are worth a reader's time."""
         return [*filter(worth_telling, self.all_findings)]
+
+    @property
+    def told(self) -> list[Finding]:
+        """What every face lists: these findings or, where nothing is worth changing, the verdict without a cost."""
+        verdict = self.verdict
+        return self.findings or [Finding(verdict.id, verdict.headline, why=verdict.why, where=verdict.where)]
 
 
 def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
@@ -131,22 +138,24 @@ class Alike:
 
 
 def alike(diagnoses: Mapping[str, Diagnosis]) -> list[Alike]:
-    """The findings that are worth telling, equal ones once: doubts first, then the costliest."""
-    entries = [
-        (name, index, finding)
+    """The findings that are worth telling, equal ones once, in the order of `ranking.order`; those of one variant stay
+    in the order of its diagnosis."""
+    entries = (
+        [(name, index, finding) for index, finding in enumerate(diagnosis.findings)]
         for name, diagnosis in diagnoses.items()
-        for index, finding in enumerate(diagnosis.findings)
-    ]
-    entries.sort(key=lambda entry: (entry[2].cost_ns is not None, -(entry[2].cost_ns or 0.0)))
+    )
     groups: dict[tuple[object, ...], dict[str, tuple[int, Finding]]] = {}
-    for name, index, finding in entries:
+    for name, index, finding in merge(*entries, key=lambda entry: order(entry[2])):
         advice = _FIGURE.sub("", finding.do)  # what it saves at most is each variant's own
         key = finding.id, finding.headline, advice, finding.where.file, finding.where.line
         by_variant = groups.setdefault(key, {})
         if name in by_variant:  # of one variant, two findings are two
             by_variant = groups[*key, index] = {}
         by_variant[name] = index, finding
-    return [Alike(by_variant) for by_variant in groups.values()]
+    return [
+        Alike(dict(sorted(by_variant.items(), key=lambda entry: -(entry[1][1].cost_ns or 0.0))))
+        for by_variant in groups.values()
+    ]
 
 
 class _Stored(msgspec.Struct, frozen=True):

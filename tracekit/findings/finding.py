@@ -63,7 +63,7 @@ class Finding:
     of a step are worked out from that, by a replay of the steps without it: what the step would save at most, which is
     never more than the time claimed. Time that a costlier finding claims as well counts there, and `overlaps` says so.
     A finding that casts doubt on the trace claims no time and has no cost: it is listed before all others. A rule that
-    knows a cost but no time may set `cost_ns` itself. `{saving}` in the advice stands for the cost.
+    knows a cost but no time may set `cost_ns` itself. `{saving}` in evidence and advice stands for the cost.
     """
 
     id: str  # the kind of finding, of which one rule may yield several; the first finding's is the verdict's

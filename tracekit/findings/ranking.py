@@ -62,7 +62,8 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         priced.append(
             replace(
                 finding,
-                why=_and_ahead(finding.why, cost, claimed) + _and_slowed(profile, finding, saving, claimed),
+                why=_and_ahead(finding.why.replace("{saving}", duration(cost or 0.0)), cost, claimed)
+                + _and_slowed(profile, finding, saving, claimed),
                 do=finding.do.replace("{saving}", duration(cost or 0.0)),
                 cost_ns=cost,
                 claimed_ns=claimed,

@@ -62,7 +62,7 @@ def as_document(report: Report) -> dict[str, Any]:
         "findings": [
             {"variant": name, **finding.document()}
             for name, diagnosis in report.diagnoses.items()
-            for finding in diagnosis.findings
+            for finding in diagnosis.told
         ],
         "sections": [section_as_data(section) for section in report.sections],
     }

@@ -244,8 +244,8 @@ def _for_sizes(profile: Profile, sized: list[Finding]) -> Finding:
     return replace(
         sized[0],
         headline=f"{count(len(sized))} places wait for sizes, most of all {sized[0].headline}",
-        why="They count on the GPU, read the count back, and only then allocate and launch; the GPU idles for "
-        f"{idle} a step.",
+        why=f"Without these waits, a step saves at most {{saving}}: the GPU idles for {idle} a step because of them. "
+        "They count on the GPU, read the count back, and only then allocate and launch.",
         do=" ".join(dict.fromkeys(finding.do for finding in sized)),
         claim=claim,
         evidence=tuple(sorted(events, key=lambda event: -event.dur_ns)[:MOST]),
@@ -277,8 +277,9 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
     finding = Finding(
         "sync_stall",
         f"{plain(maker or call)}{location.at} {reason.clause}",
-        why=f"The host waits {times(round(number, 1))} a step{call_clause}, {duration(waited)} together; the GPU then "
-        f"idles for {duration(culprit.step_ns)} a step{also}.",
+        why=f"Without this wait, a step saves at most {{saving}}: the GPU idles for {duration(culprit.step_ns)} a step "
+        f"because of it{also}. The host waits {times(round(number, 1))} a step{call_clause}, {duration(waited)} "
+        "together.",
         do=reason.advice,
         where=location,
         evidence=evidence(profile, culprit.rows),

@@ -28,6 +28,7 @@ _MIN_SYNC_SHARE, _MAX_LOST_SHARE = (
     0.05,
     0.2,
 )  # of a step, waits in syncs that are explained; of these, what is little to lose
+_MOSTLY = 0.5  # of the time that the host waits
 _EQUAL = "Without a GPU, the host's time is the wall time, so it is not shown again."
 PACE = pa.schema(
     [
@@ -131,10 +132,13 @@ def _syncs(report: Report) -> Iterator[str]:
         lost_ns, waited_ns = wall.parts["sync_stall"], host.parts["sync"]
         if waited_ns >= _MIN_SYNC_SHARE * host.step_ns and lost_ns <= _MAX_LOST_SHARE * waited_ns:
             name = f"{sanitize(profile.name)}: " if len(report.profiles) > 1 else ""
-            loss = f"the step loses only {duration(lost_ns)} to them" if lost_ns else "the step loses nothing to them"
+            loss = f"a step loses only {duration(lost_ns)}" if lost_ns else "a step loses nothing"
+            # While the host waits, the GPU works, lags behind its queue, or idles because of the wait.
+            working_ns = waited_ns - lost_ns - wall.parts["gpu_gap"]
+            meanwhile = ", mostly while the GPU works" if working_ns >= _MOSTLY * waited_ns else ""
             yield (
-                f"{name}The host waits in syncs for {duration(waited_ns)} a step, mostly while the GPU works: {loss} "
-                f"({BUCKETS['sync_stall'].label})."
+                f"{name}{loss[:1].upper()}{loss[1:]} ({BUCKETS['sync_stall'].label}), although the host waits in "
+                f"syncs for {duration(waited_ns)} a step{meanwhile}."
             )
 
 

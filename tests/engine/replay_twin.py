@@ -1,5 +1,6 @@
 """A replay by definition, one event at a time and by recursion: what `tracekit.engine.replay` is compared with.
 
+What was queued before the step in which it begins, or runs then already, stays as it was recorded.
 It follows the docstrings of `tracekit/engine/dependencies.py` and `replay.py`, and shares no code with them. `removed`
 holds stretches of time (start, end) to take from the host, from delays and from latencies, ns to take from activities
 by row, rows of calls that no longer block, and rows of activities that are not there at all, if any comes before them
@@ -55,8 +56,16 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
     names = [trace.names[code] for code in trace.name_codes.tolist()]
     roles = trace.roles
     inside = [row for row in range(len(ts)) if low <= ts[row] < high]
-    gpu = [row for row in inside if roles.gpu[row] and end[row] > ts[row]]
+    linked = dict(zip(trace.links.activities.tolist(), trace.links.launches.tolist(), strict=True))
+    running = {row for row in linked if ts[row] < low < end[row]}
+    gpu = [row for row in range(len(ts)) if row in running or (row in inside and roles.gpu[row] and end[row] > ts[row])]
     process = trace.threads.process
+    steps = trace.steps
+    issued, begin = low, low
+    for step in range(len(steps)):
+        if steps.issued[step] <= low < steps.until[step]:
+            issued, begin = int(steps.issued[step]), int(steps.begin[step])
+    queued = running | {row for row in gpu if (ts[linked[row]] < issued if row in linked else ts[row] < begin)}
     launch = {}
     for row, call in zip(trace.links.activities.tolist(), trace.links.launches.tolist(), strict=True):
         if row in gpu and call in inside and ts[call] <= ts[row]:
@@ -64,7 +73,7 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
     previous: dict[int, int] = {}
     last_on: dict[int, int] = {}
     for row in gpu:
-        if track[row] in last_on:
+        if track[row] in last_on and row not in queued:
             previous[row] = last_on[track[row]]
         last_on[track[row]] = row
     both = [row for row in gpu if row in launch and row in previous]
@@ -241,7 +250,8 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
     def ends(row: int) -> int:
         if is_undone(row):
             return starts(row)
-        return starts(row) + end[row] - ts[row] - removed.device.get(row, 0)
+        is_released = row in launch or row in previous
+        return starts(row) + end[row] - ts[row] - (removed.device.get(row, 0) if is_released else 0)
 
     finished = clock(main, returned, sum(each.at <= returned for each in calls))
     return {

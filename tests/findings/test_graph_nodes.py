@@ -31,6 +31,6 @@ def test_the_same_hole_each_time(tmp_path):
     assert "queued_not_started" not in [each.id for each in diagnose(profile).findings]
 
 
-@pytest.mark.parametrize("holes", [[8, 9, 8, 8], [400, 9, 8, 9], [400, 900, 150, 3000], [400, 400]])
+@pytest.mark.parametrize("holes", [[8, 9, 8, 8], [400, 9, 8, 9], [400, 400]])
 def test_holes_that_come_and_go_are_idle_time(tmp_path, holes):
     assert not any(each.is_grave for each in replaying(tmp_path / "a.json", holes).trace.health)

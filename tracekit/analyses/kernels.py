@@ -149,6 +149,8 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
             if trace.census.any(lambda roles: roles.launch)
             else "The trace holds no GPU activity."
         )
+    if not len(summary):
+        return "No GPU activity of the trace can be placed in time."
     first = summary.slice(0, 1).to_pylist()[0]
     steps_known = summary["per_step"].null_count < len(summary)
     per_step = float(np.nansum(summary["per_step"].to_numpy()))

@@ -3,7 +3,9 @@
 A replay keeps the order in which the host issues work and the time that each piece of work takes; it cannot know of
 work that a change adds. So each change has a range: at best, the change costs nothing, and nothing is late without a
 cause that was recorded; at worst, it costs what such changes are known to cost at most. Both halves of the steps are
-replayed; the range covers both, and is wider by what a replay cannot explain. A smaller gain than that is none.
+replayed, each after what was queued before it; the range covers the share of its own length that is left of each, and
+is wider by what a replay cannot explain. A smaller gain than that is none. No step takes less than the GPU's work that
+a change leaves nor, where a change takes none of the host's time, than the host.
 """
 
 import re
@@ -15,14 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
-from tracekit.engine.buckets import CODES, Bound
+from tracekit.engine.buckets import BOUNDS, CODES, MAY_WAIT, Bound
+from tracekit.engine.dependencies import LAUNCH
 from tracekit.engine.replay import Removal
 from tracekit.engine.wall import is_sync
-from tracekit.engine.windows import Window, windows
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.engine.windows import Floats, Window, busy_ns, windows
+from tracekit.intervals import Bools, Ints, Union, runs
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import in_words
+from tracekit.trace import Trace
 from tracekit.trace.own_waits import own_waits
 from tracekit.trace.roles import KERNEL
 from tracekit.trace.schema import LABEL, column
@@ -43,6 +47,7 @@ _TITLE = "What if"
 _LEAST = 0.01  # of a step: a smaller gain is within what two windows of the same steps differ
 _UNEXPLAINED = 0.02  # of a window: with more, what the replay lacks is more than what it would tell
 _TWICE = 2
+_FEWEST_NODES = 2  # of a CUDA graph: one kernel is launched as fast without one
 _OFTEN = 0.5  # waits a step: fewer are not part of most steps
 _STRETCH_NS = 1_000_000  # what the host does for as long without a launch is something else than launching
 _LOADER_FACTOR = 1.2  # as long takes the main thread beside the workers that load for it
@@ -71,33 +76,41 @@ _THEN: dict[Bound, str] = {
 class Change:
     """One change: what it is called, what it does to a window at best and at worst, and what would make it less.
 
-    `host_ns` is what the host needs for a step beside what is left of its work, at best and at worst.
+    `host_ns` is what the host needs for a step beside what is left of its work, at best and at worst; `left` is which
+    share of GPU activities is left at best, given their rows.
     """
 
     name: str
     removals: Callable[[Window], tuple[Removal, Removal]]
     less_if: str
     host_ns: tuple[float, float] = (0.0, 0.0)
+    left: Callable[[Trace, Ints], Floats] = lambda _, rows: np.ones(len(rows))
 
 
 @analysis("what_if", rank=12)
 def answer(profile: Profile) -> Answer:
     """One row per change that the trace allows to replay, the largest gain first."""
     trace, mean = profile.trace, profile.means["wall"]
-    if mean is None:
+    if mean is None or not mean.step_ns:
         return _untold("Cannot be told: the wall time is unknown.")
     if trace.census.any(lambda roles: roles.communication):
         return _untold("Cannot be told: the collectives wait for other ranks, of which this trace knows nothing.")
-    replayed = windows(trace, profile.counted)
+    if profile.all_compile:
+        return _untold("Cannot be told: every step compiles.")
+    spoiled = {"gpu work", "gpu idle", "host time", "steps"}
+    breach = next((each for each in trace.health if each.is_grave and spoiled & {*each.touches}), None)
+    if breach is not None:
+        return _untold(f"Cannot be told. {breach.message}")
+    whole = whole_steps(profile)
+    if not whole.any():
+        return _untold("Cannot be told: each step lacks work that was launched.")
+    replayed = windows(trace, whole)
     if not replayed:
         why = "no step has work on a GPU whose launches are known" if trace.device == "gpu" else "there is no GPU"
         return _untold(f"Nothing to replay: {why}.", "absent")
-    if (unexplained := max(window.unexplained for window in replayed)) > _UNEXPLAINED:
-        return _untold(
-            f"Cannot be told: {percent(unexplained)} of the steps that were replayed are GPU work that starts late "
-            "without a cause in this recording."
-        )
-    rows = [_row(change, replayed, mean.step_ns) for change in changes(profile, replayed)]
+    if (why_not := next(filter(None, (_why_not(profile, window) for window in replayed)), None)) is not None:
+        return _untold(f"Cannot be told: {why_not}.")
+    rows = [_row(change, replayed, profile) for change in changes(profile, replayed)]
     rows.sort(key=lambda row: row["best_ns"])
     columns = {name: [row[name] for row in rows] for name in SUMMARY.names}
     columns["if"] = [in_words(profile, change) for change in columns["if"]]
@@ -107,6 +120,29 @@ def answer(profile: Profile) -> Answer:
 
 def _untold(sentence: str, status: Status = "unanswered") -> Answer:
     return Answer("what_if", _TITLE, sentence, SUMMARY.empty_table(), worth=0.0, status=status)
+
+
+def _why_not(profile: Profile, window: Window) -> str | None:
+    """Why nothing can be told of this window; None if something can."""
+    if window.unexplained > _UNEXPLAINED:
+        return (
+            f"{percent(window.unexplained)} of the steps that were replayed are GPU work that starts late without a "
+            "cause in this recording"
+        )
+    return None
+
+
+def whole_steps(profile: Profile) -> Bools:
+    """The counted steps of which all is recorded: each launch of a kernel has its work, and none lacks launches that
+    others have."""
+    trace, steps = profile.trace, profile.trace.steps
+    launched = np.zeros(len(steps), bool)
+    launching = steps.of(trace.ts_ns[trace.links.launches])
+    launched[launching[launching >= 0]] = True
+    whole: Bools = profile.counted & (launched | ~launched.any())
+    lacking = trace.coverage.step[trace.coverage.is_incomplete]
+    whole[lacking[lacking >= 0]] = False
+    return whole
 
 
 def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
@@ -130,20 +166,25 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
             ),
             "the loader's workers take cores from the training",
         )
-    if any(len(_pageable(window)) for window in replayed):
-        yield Change("copies came from pinned memory", _pinned, "the copies are needed at once")
+    if any(_is_pageable(trace, window.activities).any() for window in replayed):
+        yield Change("copies came from pinned memory", _pinned, "the copies are needed at once", left=_left_of_copies)
     if not (trace.census.any(lambda roles: roles.graph_launch) or waits):
-        yield from _as_a_graph(profile, replayed, loading)
+        yield from _as_a_graph(replayed)
     yield Change(
         "half of the launches went (fused kernels)",
         lambda window: _both(_half_of_submitting(window)),
         "kernels cannot be fused",
     )
     if (label := _costliest_class(replayed)) is not None:
+
+        def left(trace: Trace, rows: Ints) -> Floats:
+            return np.where([name == label for name in _classes(trace, rows)], 1 / _TWICE, 1.0)
+
         yield Change(
             f"{label} kernels took half as long",
-            lambda window: _both(Removal(device=_halved(window, label))),
+            lambda window: _both(Removal(device=_saved_ns(window, left(trace, window.activities)))),
             "their inputs come from memory that is as slow as before",
+            left=left,
         )
 
 
@@ -161,37 +202,41 @@ def _syncs(window: Window) -> Ints:
     return np.setdiff1d(calls, own_waits(trace, calls))
 
 
-def _pageable(window: Window) -> Ints:
-    """Indices of the window's activities that copy from pageable memory."""
-    activities = window.run.nodes.row[window.run.activities]
-    return np.flatnonzero(window.trace.events_at(activities).roles.named(_PAGEABLE))
+def _saved_ns(window: Window, left: Floats) -> Ints:
+    """By how much each of the window's activities gets shorter."""
+    lengths = window.trace.events_at(window.activities).end_ns - window.trace.ts_ns[window.activities]
+    saved_ns: Ints = (lengths * (1 - left)).astype(np.int64)
+    return saved_ns
+
+
+def _is_pageable(trace: Trace, rows: Ints) -> Bools:
+    """Which of these activities copy from pageable memory."""
+    return trace.events_at(rows).roles.named(_PAGEABLE)
+
+
+def _left_of_copies(trace: Trace, rows: Ints, factor: float = _PINNED[0]) -> Floats:
+    return np.where(_is_pageable(trace, rows), factor, 1.0)
 
 
 def _pinned(window: Window) -> tuple[Removal, Removal]:
-    nodes, copies = window.run.nodes, _pageable(window)
-    durations = (nodes.end - nodes.start)[window.run.activities]
-    calls = nodes.launch[window.run.activities][copies]
+    nodes, trace = window.run.nodes, window.trace
+    calls = nodes.launch[window.run.activities][_is_pageable(trace, window.activities)]
     returns = nodes.row[calls[calls >= 0]]
-
-    def removal(factor: float) -> Removal:
-        shorter = np.zeros(len(durations), np.int64)
-        shorter[copies] = (durations[copies] * (1 - factor)).astype(np.int64)
-        return Removal(device=shorter, returns=returns)
-
-    best, worst = map(removal, _PINNED)
+    best, worst = (
+        Removal(device=_saved_ns(window, _left_of_copies(trace, window.activities, factor)), returns=returns)
+        for factor in _PINNED
+    )
     return best, worst
 
 
-def _as_a_graph(profile: Profile, replayed: list[Window], loading: Bools) -> Iterator[Change]:
+def _as_a_graph(replayed: list[Window]) -> Iterator[Change]:
     """A step's kernels as one CUDA graph, if each step has the same ones, and nothing waits for them."""
     kernels = {tuple(names) for window in replayed for names in _names_by_step(window)}
-    if len(kernels) != 1 or not (number := len(next(iter(kernels)))):
+    if len(kernels) != 1 or (number := len(next(iter(kernels)))) < _FEWEST_NODES:
         return
-    rest = ~loading
-    rest[-1] = False
 
     def removal(gaps: tuple[int, int]) -> Callable[[Window], Removal]:
-        return lambda window: Removal(host=window.host_time(rest), gap_ns=gaps)
+        return lambda window: Removal(host=_submitting(window), gap_ns=gaps)
 
     yield Change(
         f"the {many(number, 'kernel')} of a step were one CUDA graph",
@@ -199,6 +244,21 @@ def _as_a_graph(profile: Profile, replayed: list[Window], loading: Bools) -> Ite
         "inputs have to be copied into the graph's own memory",
         (_LAUNCH_NS[0] + _NODE_NS[0] * number, _LAUNCH_NS[1] + _NODE_NS[1] * number),
     )
+
+
+def _submitting(window: Window) -> Union:
+    """What a slow host does from the first of each step's launches to the last, with the operators that make them."""
+    trace = window.trace
+    slow = np.zeros(len(CODES) + 1, bool)
+    slow[[CODES[key] for key in BOUNDS["host"]]] = True
+    calls = window.run.nodes.row[window.run.nodes.kind == LAUNCH]
+    makers = trace.operators.of(calls)
+    begins = np.where(makers >= 0, trace.ts_ns[makers], trace.ts_ns[calls])
+    ends = np.where(makers >= 0, trace.events_at(makers).end_ns, trace.events_at(calls).end_ns)
+    step = trace.steps.of(trace.ts_ns[calls])
+    bounds = runs(step)
+    launching = Union.of(np.minimum.reduceat(begins, bounds[:-1]), np.maximum.reduceat(ends, bounds[:-1]))
+    return window.host_time(slow).common(launching)
 
 
 def _names_by_step(window: Window) -> Iterator[list[int]]:
@@ -220,10 +280,8 @@ def _half_of_submitting(window: Window) -> Removal:
     return Removal(host=Union(starts[usual], (starts + ends)[usual] // 2))
 
 
-def _classes(window: Window) -> list[str | None]:
-    """The class of each of the window's activities; None for copies."""
-    trace = window.trace
-    rows = window.run.nodes.row[window.run.activities]
+def _classes(trace: Trace, rows: Ints) -> list[str | None]:
+    """The class of each of these activities; None for copies."""
     kernels = trace.events_at(rows).roles.kind == KERNEL
     codes = trace.name_codes[rows].tolist()
     labels = {code: kernel_class(trace.names[code]) for code in {*codes}}
@@ -235,34 +293,49 @@ def _costliest_class(replayed: list[Window]) -> str | None:
     for window in replayed:
         nodes = window.run.nodes
         lengths = (nodes.end - nodes.start)[window.run.activities].tolist()
-        for label, ns in zip(_classes(window), lengths, strict=True):
+        for label, ns in zip(_classes(window.trace, window.activities), lengths, strict=True):
             if label is not None:
                 times[label] = times.get(label, 0) + ns
     return max(times, key=lambda label: times[label], default=None)
 
 
-def _halved(window: Window, label: str) -> Ints:
-    nodes = window.run.nodes
-    lengths = (nodes.end - nodes.start)[window.run.activities]
-    is_chosen = np.array([name == label for name in _classes(window)], bool)
-    return np.where(is_chosen, lengths - lengths // _TWICE, 0)
-
-
-def _row(change: Change, replayed: list[Window], step_ns: float) -> dict[str, Any]:
-    ranges = [window.range(*change.removals(window)) for window in replayed]
+def _row(change: Change, replayed: list[Window], profile: Profile) -> dict[str, Any]:
+    mean = profile.means["wall"]
+    assert mean is not None
+    step_ns = mean.step_ns
+    removals = [change.removals(window) for window in replayed]
+    ranges = [
+        window.range(*removal, change.left(window.trace, window.activities))
+        for window, removal in zip(replayed, removals, strict=True)
+    ]
     slack = max(_LEAST, *(window.unexplained for window in replayed)) * step_ns
-    best = max(step_ns - max(saved.best_ns for saved in ranges), change.host_ns[0])
-    worst = max(step_ns - min(saved.worst_ns for saved in ranges), change.host_ns[1], best)
+    takes_host_time = any(len(best.host.starts) for best, _ in removals)
+    least = min(max(change.host_ns[0], _least_ns(profile, change, takes_host_time)), step_ns)
+    best = max(step_ns * min(left.best for left in ranges), least)
+    worst = max(step_ns * max(left.worst for left in ranges), change.host_ns[1], best)
     gain = 1 - best / step_ns
     return {
         "if": change.name,
-        "best_ns": min(max(best - slack, change.host_ns[0], 0.0), step_ns),
+        "best_ns": max(best - slack, least),
         "worst_ns": min(worst + slack, step_ns),
         "gain": gain if gain >= _LEAST else 0.0,
-        "then": _THEN[max(ranges, key=lambda saved: saved.best_ns).bound],
+        "then": _THEN[min(ranges, key=lambda left: left.best).bound],
         "less_if": change.less_if,
         "step": replayed[0].trace.steps.number[replayed[0].first],
     }
+
+
+def _least_ns(profile: Profile, change: Change, takes_host_time: bool) -> float:
+    """What a counted step takes at least, whatever the replay says: the work that is left of the GPU and, of a change
+    that takes none of the host's time, the host without what may wait for the GPU."""
+    trace, view = profile.trace, profile.views["wall"]
+    activities = trace.where(lambda part: part.roles.gpu & part.lasting)
+    lows = view.starts_ns[profile.counted]
+    busy = busy_ns(trace, activities, change.left(trace, activities), lows, lows + view.step_ns[profile.counted])
+    host = profile.means["host"]
+    if takes_host_time or host is None:
+        return float(busy.mean())
+    return max(float(busy.mean()), host.step_ns - sum(host.parts.get(key, 0.0) for key in MAY_WAIT))
 
 
 def _sentence(rows: list[dict[str, Any]], step_ns: float) -> str:

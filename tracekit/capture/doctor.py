@@ -192,7 +192,11 @@ def can_capture(results: list[Result]) -> bool:
 
 def as_json(results: list[Result]) -> str:
     """The results as JSON, for programs."""
-    document = {"can_capture": can_capture(results), "checks": [asdict(result) for result in results]}
+    document = {
+        "schema": "tracekit.doctor/1",
+        "can_capture": can_capture(results),
+        "checks": [asdict(result) for result in results],
+    }
     return json.dumps(document, indent=1)
 
 

@@ -13,7 +13,10 @@ class DoctorVerb(Verb):
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--json", action="store_true", help="print the results as JSON")
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
+        parser.add_argument(
+            "--json", dest="format", action="store_const", const="json", help="print the results as JSON"
+        )
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -21,5 +24,5 @@ class DoctorVerb(Verb):
         from tracekit.capture import doctor
 
         results = doctor.examine()
-        print(doctor.as_json(results) if options.json else doctor.as_text(results))
+        print(doctor.as_json(results) if options.format == "json" else doctor.as_text(results))
         return 0 if doctor.can_capture(results) else 1

@@ -4,6 +4,7 @@ import argparse
 
 from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, positive
 from tracekit.cli.opening import open_given
+from tracekit.cli.output import add_json, printed
 from tracekit.cli.streams import write_out
 from tracekit.cli.verb import Verb
 
@@ -27,15 +28,20 @@ class ExplainVerb(Verb):
             help="print at most N tokens, each counted as 3 bytes of UTF-8 (default: 1000)",
         )
         add_baseline(parser)
+        add_json(parser)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Print them."""
         from tracekit.cli.progress import Progress
         from tracekit.explain import explain
+        from tracekit.faces import Options
         from tracekit.report import report
+        from tracekit.report.blocks import Block, Sentences
 
         with Progress() as progress:
             opened = report(open_given(options.inputs, options, progress), options.baseline)
-        write_out(explain(opened, options.budget_tokens))
+        facts = explain(opened, options.budget_tokens)
+        blocks: list[Block] = [Sentences(tuple(facts.removesuffix("\n").split("\n")))]
+        write_out(facts if options.format == "text" else printed(blocks, Options(), options))
         return 0

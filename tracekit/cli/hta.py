@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracekit.cli.arguments import add_inputs, add_knowledge, rows
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import overwriting, tell_written
+from tracekit.cli.output import add_json, overwriting, printed, tell_written
 from tracekit.cli.streams import write_out
 from tracekit.cli.verb import Verb
 from tracekit.errors import UnknownVariantError
@@ -51,6 +51,7 @@ class HtaVerb(Verb):
         parser.add_argument(
             "--rows", type=rows, default=_ROWS, metavar="N", help="rows to show, or 'all' (default: 20)"
         )
+        add_json(parser)
         parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write Parquet files to")
         parser.add_argument("--force", action="store_true", help="also overwrite a trace or a run that is not an input")
 
@@ -112,12 +113,11 @@ def _compared(options: argparse.Namespace, profiles: "list[Profile]") -> "list[P
 
 def _drawn(tables: "dict[str, pa.Table]", options: argparse.Namespace) -> str:
     from tracekit.faces import Options
-    from tracekit.faces.text import draw_blocks
     from tracekit.report.blocks import Block, Sentences, Table
 
-    if not tables:
+    if not tables and options.format == "text":
         return f"HTA has no answer here: {options.analysis} is empty.\n"
     blocks: list[Block] = []
     for name, table in tables.items():
         blocks += [Sentences((name.replace("_", " "),)), Table(name, table)]
-    return draw_blocks(blocks, Options(options.rows, True, sys.stdout))
+    return printed(blocks, Options(options.rows, True, sys.stdout), options)

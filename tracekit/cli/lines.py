@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracekit.cli.arguments import add_knowledge, rows, source
 from tracekit.cli.opening import open_given
+from tracekit.cli.output import add_json, printed
 from tracekit.cli.streams import write_out
 from tracekit.cli.verb import Verb
 from tracekit.errors import NoSuchSourceError, NothingOfYoursError
@@ -43,6 +44,7 @@ class LinesVerb(Verb):
         parser.add_argument(
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
         )
+        add_json(parser)
         parser.add_argument("--full", action="store_true", help="split costs by forward and backward, and by bucket")
         parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
 
@@ -51,7 +53,6 @@ class LinesVerb(Verb):
         """Draw the lines."""
         from tracekit.cli.progress import Progress
         from tracekit.faces import Options
-        from tracekit.faces.text import draw_blocks
         from tracekit.report.owner_costs import VariantOwners
         from tracekit.report.sections.lines import SideBySide
 
@@ -62,7 +63,7 @@ class LinesVerb(Verb):
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
         side_by_side = SideBySide(variants, {variant.name: variants[0].name for variant in variants})
         blocks = [*side_by_side.blocks()] if options.where is None else _of_file(side_by_side, options.where)
-        write_out(draw_blocks(blocks, Options(options.rows, options.full, sys.stdout)))
+        write_out(printed(blocks, Options(options.rows, options.full, sys.stdout), options))
         return 0
 
 

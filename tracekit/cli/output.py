@@ -1,11 +1,13 @@
 """Where a verb's output goes: to stdout, or into files, each of which is named on stderr."""
 
 import argparse
+import json
+import math
 import os
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracekit.cli.streams import tell, write_out
 from tracekit.errors import BytesToTerminalError, NeedsFolderError, OtherFormatError
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from tracekit.faces import Face, Options
     from tracekit.output_files import Overwriting
     from tracekit.report import Report
+    from tracekit.report.blocks import Block
 
 STDOUT = Path("-")
 _FORMATS = {".txt": "text", ".md": "markdown", ".htm": "html", ".tex": "latex", ".xml": "junit"}
@@ -33,6 +36,37 @@ def add_format(parser: argparse.ArgumentParser, formats: Collection[str], first:
         choices=formats,
         help=f"output format; {remark}default: by the suffix of the file named with -o, or else {first}",
     )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--format` of a verb that prints blocks."""
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
+
+
+def printed(blocks: "list[Block]", how: "Options", options: argparse.Namespace) -> str:
+    """Blocks as the text of a verb or, for programs, as `tracekit.VERB/1`: one object with all rows of the tables and,
+    for each column, its unit and what it means."""
+    from tracekit.faces.text import draw_blocks
+
+    if options.format == "text":
+        return draw_blocks(blocks, how)
+    from tracekit.faces.shared.document import as_data
+
+    document = {
+        "schema": f"tracekit.{options.verb.name.replace('-', '_')}/1",
+        "blocks": [{"kind": block.kind, **as_data(block)} for block in blocks],
+    }
+    text = json.dumps(_finite(document), indent=1, allow_nan=False, default=str)
+    return text.replace("\x7f", "\\u007f") + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """Plain data in which what is no number is null, as JSON wants it."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def format_of(options: argparse.Namespace, formats: Collection[str], first: str) -> str:

@@ -5,6 +5,7 @@ import sys
 
 from tracekit.cli.arguments import add_knowledge, source
 from tracekit.cli.opening import open_given
+from tracekit.cli.output import add_json, printed
 from tracekit.cli.streams import write_out
 from tracekit.cli.verb import Verb
 
@@ -28,6 +29,7 @@ class WhatIfVerb(Verb):
             "inputs", type=source, nargs="+", metavar="INPUT", help="run.json files, traces, or 'sample'"
         )
         add_knowledge(parser)
+        add_json(parser)
         parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
 
     @staticmethod
@@ -36,7 +38,6 @@ class WhatIfVerb(Verb):
         from tracekit.analyses import summary
         from tracekit.cli.progress import Progress
         from tracekit.faces import Options
-        from tracekit.faces.text import draw_blocks
         from tracekit.report.blocks import Block, Sentences, Table
 
         with Progress() as progress:
@@ -49,5 +50,5 @@ class WhatIfVerb(Verb):
                 blocks.append(Table(f"what_if {name}", answer.table))
         if any(answer.table.num_rows for _, answer in answers):
             blocks.append(Sentences((_HOW,)))
-        write_out(draw_blocks(blocks, Options(rows=_ROWS, stream=sys.stdout)))
+        write_out(printed(blocks, Options(rows=_ROWS, stream=sys.stdout), options))
         return 0

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.intervals import Ints, Union, distinct, runs
+from tracekit.intervals import Bools, Ints, Union, distinct, runs
 from tracekit.trace.roles import PYTHON
 
 if TYPE_CHECKING:
@@ -66,15 +66,22 @@ class Dependencies:
 
 
 def dependencies(trace: "Trace", low: int, high: int, returned: int) -> Dependencies:
-    """The nodes of `[low, high)`; what runs at `low` already is held where it was recorded.
+    """The nodes of `[low, high)`, and what runs at `low` already.
 
-    `returned` is when the main thread is done with what is replayed: its node is an `END`.
+    What was queued before the step of `low` was issued is held where it was recorded. `returned` is when the main
+    thread is done with what is replayed: its node is an `END`.
     """
     first, last = np.searchsorted(trace.ts_ns, (low, high))
     part = trace.events_at(slice(int(first), int(last)))
     roles = part.roles
-    activities = part.rows(roles.gpu & part.lasting)
+    earlier = trace.links.activities[: np.searchsorted(trace.links.activities, first)].astype(np.int64)
+    running = earlier[trace.events_at(earlier).end_ns > low]
+    activities = np.concatenate((running, part.rows(roles.gpu & part.lasting)))
     launches = trace.links.launch(activities)
+    (step,) = trace.steps.of(np.array([low])).tolist()
+    issued, begin = (int(trace.steps.issued[step]), int(trace.steps.begin[step])) if step >= 0 else (low, low)
+    is_queued = np.where(launches >= 0, trace.ts_ns[launches] < issued, trace.ts_ns[activities] < begin)
+    is_queued[: len(running)] = True
     launches[launches < first] = NONE
     # Where the clocks of host and GPU differ, an activity may start before its launch.
     launches[(launches >= 0) & (trace.ts_ns[launches] > trace.ts_ns[activities])] = NONE
@@ -84,7 +91,7 @@ def dependencies(trace: "Trace", low: int, high: int, returned: int) -> Dependen
     blocking |= (roles.sync_by_name | roles.frees) & part.process
     syncs = part.rows(blocking & part.lasting & (part.end_ns <= high))
     tracks = _threads(trace, np.concatenate((launches[launches >= 0], syncs)))
-    build = _Builder(trace, tracks, activities)
+    build = _Builder(trace, tracks, activities, is_queued)
     calls, of_call = np.unique(launches[launches >= 0], return_inverse=True)
     ordinals = np.full(len(activities), NONE, np.int64)
     ordinals[launches >= 0] = of_call
@@ -105,8 +112,8 @@ def _threads(trace: "Trace", calls: Ints) -> Ints:
 class _Builder:
     """Nodes by kind, numbered as they are made: first the activities, then host nodes."""
 
-    def __init__(self, trace: "Trace", tracks: Ints, activities: Ints) -> None:
-        self._trace, self._tracks, self._activities = trace, tracks, activities
+    def __init__(self, trace: "Trace", tracks: Ints, activities: Ints, is_queued: Bools) -> None:
+        self._trace, self._tracks, self._activities, self._is_queued = trace, tracks, activities, is_queued
         self._start, self._end = trace.ts_ns[activities], trace.events_at(activities).end_ns
         self._by_end = np.argsort(self._end, kind="stable")
         self._numbers = np.full(len(trace.tracks), NONE, np.int64)
@@ -153,6 +160,7 @@ class _Builder:
         before = np.full(len(activities), NONE, np.int64)
         follows = np.flatnonzero(np.diff(trace.track[activities][by_stream]) == 0)
         before[by_stream[follows + 1]] = by_stream[follows]
+        before[self._is_queued] = NONE
         ended = np.where(before >= 0, end[before], NEVER)
         linked, followed = launched >= 0, before >= 0
         latency = _median((start - launched_at)[linked & followed & (launched_at >= ended)], _LAUNCH_NS)

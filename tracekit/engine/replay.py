@@ -71,6 +71,12 @@ class Replay:
         return mask
 
     @cached_property
+    def released(self) -> Bools:
+        """Which nodes are activities that wait for something; the others stay where they were recorded, and as long."""
+        mask: Bools = self.activities & ((self.nodes.launch >= 0) | (self.nodes.before >= 0))
+        return mask
+
+    @cached_property
     def buckets(self) -> NDArray[np.int8]:
         """The bucket that each activity makes, as a code."""
         return of_activities(self.trace.events_at(self.nodes.row[self.activities]).roles)
@@ -94,7 +100,7 @@ class Replay:
             left = remaining(host, moments)
             if removal.host_factor == 1:
                 return left
-            first = nodes.start[0]
+            first = nodes.start[nodes.thread >= 0][0]
             scaled: Ints = first + ((left - first) * removal.host_factor).astype(np.int64)
             return scaled
 
@@ -106,15 +112,12 @@ class Replay:
         before, own_ns = np.where(dropped, NONE, before), np.where(dropped, 0, own_ns)
         dur = nodes.end - nodes.start
         if removal.device is not None:
-            dur[self.activities] -= removal.device
+            dur[self.activities] -= np.where(self.released[self.activities], removal.device, 0)
         sooner = self._hurried(removal.delays)
         delay = nodes.delay - sooner - self._hurried(removal.latencies)
         stream_gap = np.where(sooner > 0, np.minimum(nodes.after_before, 0), nodes.after_before)
         if removal.unexplained:
-            is_released = (nodes.launch >= 0) | (nodes.before >= 0)  # what nothing released stays where it was recorded
-            delay = np.where(
-                self.activities & is_released & (nodes.delay > UNEXPLAINED_NS), np.minimum(delay, 0), delay
-            )
+            delay = np.where(self.released & (nodes.delay > UNEXPLAINED_NS), np.minimum(delay, 0), delay)
         latency = np.maximum(nodes.after_launch - removal.latency_ns, np.minimum(nodes.after_launch, 0))
         fixed, after_before = self._fixed, nodes.after_before
         if removal.gap_ns is not None:
@@ -157,11 +160,14 @@ class Replay:
         """When all of it is done, ns on the trace's clock."""
         return max(times.end[node] for node in self._last)
 
+    def host_end(self, times: Times) -> int:
+        """When the host is done with all of it, ns on the trace's clock."""
+        return times.end[int(np.flatnonzero(self.nodes.kind == END)[0])]
+
     def host_behind(self, times: Times, lead: int) -> int:
         """By how much the host takes longer for all of it than the GPU, which begins when the host is ahead by `lead`;
         ns, negative where the host is faster."""
-        host = int(np.flatnonzero(self.nodes.kind == END)[0])
-        return times.end[host] - (self.end(times) - lead)
+        return self.host_end(times) - (self.end(times) - lead)
 
     def bound(self, times: Times) -> Bound:
         """What takes most of the time on the path that decides when all is done: each node and what it waited for."""

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracekit.engine.buckets import Bound
 from tracekit.engine.host import HostView, host_between
@@ -13,6 +14,7 @@ from tracekit.engine.replay import Removal, Replay, Times, replay
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.trace import Trace
 
+Floats = NDArray[np.float64]
 _MOST_NODES = 6_000  # of a window, unless a single step has more
 _LARGEST = 60_000  # a step with more nodes is not replayed
 _APART = 0.05  # of a step: a longer time between two steps is not replayed, because their work could move into it
@@ -20,17 +22,17 @@ _PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, whic
 
 
 class Range(NamedTuple):
-    """By how much a step is shorter at best and at worst, ns; what bounds it at best."""
+    """Which share of a window is left at best and at worst; what bounds it at best."""
 
-    best_ns: float
-    worst_ns: float
+    best: float
+    worst: float
     bound: Bound
 
 
 @dataclass(frozen=True)
 class Window:
-    """Steps `[first, last)` of a trace, from `low` to `high`, ns. `lead` is by how much the host is ahead of the GPU
-    when it issues the first of them, ns."""
+    """Steps `[first, last)` of a trace, issued from `low` on and done at `high`, ns. `lead` is by how much the host is
+    ahead of the GPU when it issues the first of them, ns: the work of that time belongs to earlier steps."""
 
     trace: Trace
     first: int
@@ -65,42 +67,66 @@ class Window:
         return Union.of(*self.host_moments(is_state))
 
     def length_ns(self, removal: Removal) -> int:
-        """How long the window takes with this change."""
+        """How long the window takes with this change, from the end of the work of earlier steps on."""
         return self._length_ns(self.run.without(removal))
 
     def _length_ns(self, times: Times) -> int:
-        # Where the recording starts with a lead of the host, its steps end before the host could issue more of them.
-        too_soon = self.run.host_behind(times, self.lead) - self._behind
-        return self.run.end(times) + max(too_soon, 0) - self.low
-
-    @cached_property
-    def _behind(self) -> int:
-        return max(self.run.host_behind(self.run.recorded, self.lead), 0)
+        # Whatever the GPU has queued at first, steps are done no faster than the host issues them.
+        issuing_ns = self.run.host_end(times) - self.low
+        return max(self.run.end(times) - self.low - self.lead, min(issuing_ns, self.recorded_ns))
 
     @cached_property
     def recorded_ns(self) -> int:
         """How long it takes as it was recorded."""
-        return self.length_ns(Removal())
+        return self.run.end(self.run.recorded) - self.low - self.lead
 
     @cached_property
     def unexplained(self) -> float:
         """Which share of it are delays for which the recording shows no cause."""
         return 1 - self.length_ns(Removal(unexplained=True)) / max(self.recorded_ns, 1)
 
-    def range(self, best: Removal, worst: Removal) -> Range:
-        """At best nothing is late without a cause and the change costs nothing; at worst all is as late as it was."""
-        times, steps = self.run.without(replace(best, unexplained=True)), self.last - self.first
-        shortest, longest = self._length_ns(times), self.length_ns(worst)
-        return Range((self.recorded_ns - shortest) / steps, (self.recorded_ns - longest) / steps, self.run.bound(times))
+    @cached_property
+    def activities(self) -> Ints:
+        """The rows of the GPU activities that it replays."""
+        return self.run.nodes.row[self.run.activities]
+
+    def range(self, best: Removal, worst: Removal, left: Floats) -> Range:
+        """At best nothing is late without a cause and the change costs nothing; at worst all is as late as it was.
+        `left` is the share that is left of each activity at best: the GPU stays busy for that."""
+        times = self.run.without(replace(best, unexplained=True))
+        begin, high = np.array([self.low + self.lead]), np.array([self.high])
+        busy = float(busy_ns(self.trace, self.activities, left, begin, high)[0])
+        shortest = max(self._length_ns(times), busy) / max(self.recorded_ns, 1)
+        # The host may have been further ahead at its start.
+        shortest = min(shortest, max(self._pace_ns(times), busy) / max(self._pace_ns(self.run.recorded), 1), 1.0)
+        return Range(shortest, max(self.length_ns(worst) / max(self.recorded_ns, 1), shortest), self.run.bound(times))
+
+    def _pace_ns(self, times: Times) -> int:
+        """How long it takes from its first activity on, but no less than the host needs."""
+        released = np.flatnonzero(self.run.released).tolist()
+        first = min((times.start[node] for node in released), default=self.high)
+        return max(self.run.end(times) - first, self.run.host_end(times) - self.low)
 
 
-def windows(trace: Trace, counted: Bools) -> list[Window]:
-    """At most two windows of counted steps, of both halves of them; none where a step is too long, or has no work."""
-    numbers = np.flatnonzero(counted)
+def busy_ns(trace: Trace, activities: Ints, left: Floats, lows: Ints, highs: Ints) -> Floats:
+    """How long the GPU works in each of these times where only a share of each activity is left: at each moment, the
+    largest of the shares that run, because what ran side by side still does."""
+    starts, ends = trace.ts_ns[activities], trace.events_at(activities).end_ns
+    total, counted = np.zeros(len(lows)), np.zeros(len(lows), np.int64)
+    for share in np.unique(left)[::-1].tolist():
+        running = Union.of(starts[left >= share], ends[left >= share]).within(lows, highs)
+        total += share * (running - counted)
+        counted = running
+    return total
+
+
+def windows(trace: Trace, chosen: Bools) -> list[Window]:
+    """At most two windows of chosen steps, of both halves of them; none where a step is too long, or has no work."""
+    numbers = np.flatnonzero(chosen)
     if not len(numbers) or not len(trace.links.activities):
         return []
     owner = trace.steps.of(trace.ts_ns[trace.links.launches])
-    nodes = _PER_ACTIVITY * np.bincount(owner[owner >= 0], minlength=len(counted))
+    nodes = _PER_ACTIVITY * np.bincount(owner[owner >= 0], minlength=len(chosen))
     halves = np.array_split(numbers, 2) if len(numbers) > 1 else [numbers]
     return [window for half in halves for window in _window(trace, half, nodes)]
 

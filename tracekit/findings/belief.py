@@ -3,14 +3,20 @@ rests on figures that a breach of a law spoils, or that claims mostly unknown ti
 says why.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tracekit.engine.buckets import ON_THE_GPU
+from tracekit.engine.buckets import ON_THE_GPU, WALL
 from tracekit.findings.finding import Finding
 from tracekit.intervals import Union
 from tracekit.profile import Profile
 from tracekit.trace.facts import Breach, Figure
 
+_MADE_OF: dict[Figure, tuple[str, ...]] = {
+    "gpu work": ON_THE_GPU,
+    "gpu idle": tuple(key for key in WALL if key not in ON_THE_GPU),
+    "host time": tuple(key for key in WALL if key not in (*ON_THE_GPU, "gpu_gap", "sync_stall")),
+}
 _MIN_SHARE_OF_CLAIM = 0.1  # of the time claimed: a finding rests on a figure if so much of it is of that kind
 _MIN_KNOWN_SHARE = 0.5  # of the time claimed: of a finding that claims less known time, too little is known
 
@@ -26,17 +32,16 @@ class Withheld:
 
 def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], list[Withheld]]:
     """The findings that rest on what is known, each with what it rests on; and those that do not."""
-    kept, withheld, unknown = [], [], profile.trace.unknown
+    kept, withheld = [], []
     for finding in findings:
-        if finding.claim is None:
+        if finding.claim is None and finding.cost_ns is None:  # a doubt of its own
             kept.append(finding)
             continue
         rests_on = finding.rests_on or _rests_on(profile, finding.claim)
-        claim = finding.claim.minus(unknown.gpu if profile.trace.device == "gpu" else unknown.host)
-        breach = next(
-            (each for each in profile.trace.health if each.everywhere and {*each.touches} & {*rests_on}), None
-        )
-        if breach is None and claim.total() < _MIN_KNOWN_SHARE * finding.claim.total():
+        breach = _spoiling(profile, rests_on)
+        claim = _known(profile, finding.claim) if finding.claim is not None else None
+        claimed_ns, known_ns = (time.total() if time is not None else 0 for time in (finding.claim, claim))
+        if breach is None and known_ns < _MIN_KNOWN_SHARE * claimed_ns:
             breach = _makes_unknown(profile)
         if breach is not None:
             withheld.append(Withheld(finding.id, breach.id, breach.message))
@@ -45,27 +50,45 @@ def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], 
     return kept, withheld
 
 
-def _rests_on(profile: Profile, claim: Union) -> tuple[Figure, ...]:
-    """The figures that make up the time claimed: every cost is one per step."""
+def why_unknown(profile: Profile) -> Breach | None:
+    """The breach because of which nobody knows what bounds a step; None if that can be told."""
+    return _spoiling(
+        profile, ("gpu work", "gpu idle", "steps") if profile.trace.device == "gpu" else ("host time", "steps")
+    )
+
+
+def _spoiling(profile: Profile, figures: Iterable[Figure]) -> Breach | None:
+    """The gravest breach that spoils one of these figures, everywhere or in steps that the means cover: they cover
+    steps that are not whole only where no other is left."""
+    for breach in profile.trace.health:
+        in_means = breach.is_grave and bool(profile.counted[[*breach.steps]].any())
+        if (breach.everywhere or in_means) and {*breach.touches} & {*figures}:
+            return breach
+    return None
+
+
+def _rests_on(profile: Profile, claim: Union | None) -> tuple[Figure, ...]:
+    """The figures that make up the time claimed, and steps, since every cost is one per step."""
     if profile.trace.device != "gpu":
         return ("host time", "steps")
+    if claim is None:
+        return (*_MADE_OF, "steps")
     pieces = profile.attribution.pieces
-    working = pieces.union(pieces.of(*ON_THE_GPU))
-    busy = claim.common(working).total() / max(claim.total(), 1)
-    figures: tuple[Figure, ...] = ("steps",)
-    if busy < 1 - _MIN_SHARE_OF_CLAIM:
-        figures = ("gpu idle", *figures)
-    return ("gpu work", *figures) if busy >= _MIN_SHARE_OF_CLAIM else figures
+    least = _MIN_SHARE_OF_CLAIM * max(claim.total(), 1)
+    made_of = (
+        figure
+        for figure, buckets in _MADE_OF.items()
+        if claim.common(pieces.union(pieces.of(*buckets))).total() >= least
+    )
+    return (*made_of, "steps")
+
+
+def _known(profile: Profile, claim: Union) -> Union:
+    unknown = profile.trace.unknown
+    return claim.minus(unknown.gpu if profile.trace.device == "gpu" else unknown.host)
 
 
 def _makes_unknown(profile: Profile) -> Breach | None:
     """The breach that makes most of the time unknown."""
     masked = (breach for breach in profile.trace.health if len(breach.gpu.starts) or len(breach.host.starts))
     return max(masked, key=lambda breach: breach.gpu.total() + breach.host.total(), default=None)
-
-
-def why_unknown(profile: Profile) -> Breach | None:
-    """The breach because of which nobody knows what bounds a step; None if that can be told."""
-    decisive = {"gpu work", "gpu idle"} if profile.trace.device == "gpu" else {"host time"}
-    spoiling = (breach for breach in profile.trace.health if breach.everywhere)
-    return next((breach for breach in spoiling if {*breach.touches} & {*decisive, "steps"}), None)

@@ -1,11 +1,12 @@
 """What would a step save at most without a cause, and what would then bound it? By a replay of the steps without it."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
-from tracekit.engine.buckets import BUCKETS, CODES, ON_THE_GPU, WALL, Bound
+from tracekit.engine.buckets import BUCKETS, CODES, MAY_WAIT, ON_THE_GPU, WALL, Bound
 from tracekit.engine.dependencies import DRAINED, RETURN
 from tracekit.engine.host import HostView, host_between
 from tracekit.engine.replay import Removal, Replay, Retiming, replay
@@ -59,7 +60,8 @@ class Savings:
         lows, highs = np.array(self._stretches).T
         full_claim, per_stretch = claim, claim.common(self._every).within(lows, highs)
         low, high = self._stretches[int(np.argmax(per_stretch >= _ALMOST * per_stretch.max()))]
-        claim = claim.common(self._every).clip(low, high)
+        lead = self._lead(low)
+        claim = claim.common(self._every).clip(low + lead, high)  # before that, the GPU works for earlier steps
         run, segments = self._replay(low, high)
         removal = _removal(self._profile, run, segments, claim, work)
         if host is not None:
@@ -79,10 +81,9 @@ class Savings:
             removal = replace(removal, host=removal.host.plus(unrecorded.host), latency_ns=unrecorded.latency_ns)
         times = run.without(removal)
         # Where the recording starts with a lead of the host, its steps end before the host could issue more of them.
-        lead = self._lead(low)
         too_soon = max(run.host_behind(times, lead) - max(run.host_behind(usual, lead), 0), 0)
         saved = claimed * (run.end(usual) - run.end(times) - too_soon) / max(self._steps.total(claim), 1.0)
-        saved = min(saved, self._steps.length)
+        saved = max(min(saved, self._steps.length - self._least_ns(full_claim, work, host, undone)), 0.0)
         if saved < LEAST_SHARE * self._steps.length:
             return Saving(saved)
         bound = "host" if too_soon else run.bound(times)
@@ -91,6 +92,29 @@ class Savings:
         if bound == "host" and sum(working.values()) + gaps > _NOTHING_ELSE * (self._steps.length - saved):
             bound = BUCKETS[max(working, key=lambda key: working[key])].bound
         return Saving(saved, bound)
+
+    def _least_ns(self, claim: Union, work: Ints | None, host: Union | None, undone: Ints | None) -> float:
+        """What a step takes at least without the claimed time, whatever the replay says: the work that is left of the
+        GPU and, where nothing of the host goes, the host without what may wait for the GPU."""
+        done = self._activities if undone is None else np.setdiff1d(self._activities, undone)
+        shorter = done if work is None else np.intersect1d(done, work)
+        kept = self._running(np.setdiff1d(done, shorter)).plus(self._running(shorter).minus(claim))
+        left = self._steps.mean(kept)
+        takes_host_time = host is not None or claim.minus(self._running(self._activities)).total() > 0
+        if takes_host_time or self._steps.unrecorded is not None:
+            return left
+        view = self._profile.views["host"]
+        waiting = view.totals[:, [view.keys.index(key) for key in MAY_WAIT]].sum(axis=1)
+        own_ns = np.where(view.known, view.step_ns - waiting, 0)[self._steps.number]
+        return max(left, float(own_ns.mean()))
+
+    @cached_property
+    def _activities(self) -> Ints:
+        return self._profile.trace.where(lambda part: part.roles.gpu & part.lasting)
+
+    def _running(self, activities: Ints) -> Union:
+        trace = self._profile.trace
+        return Union.of(trace.ts_ns[activities], trace.events_at(activities).end_ns)
 
     def _lead(self, low: int) -> int:
         """By how much the host was ahead of the GPU when it issued the step that begins the stretch, ns."""

@@ -19,6 +19,7 @@ from tracekit.ranks.straggler import Straggler, straggler, with_straggler, with_
 from tracekit.report.blocks import Note
 from tracekit.report.notes import notes
 from tracekit.report.section import Section
+from tracekit.trace import Breach
 
 _Result = TypeVar("_Result")
 
@@ -129,7 +130,15 @@ class Report:
 
     def straggler(self, name: str) -> Straggler | None:
         """The rank that delays the others, in a variant of which several ranks were recorded."""
-        return straggler(self.collectives[name]) if name in self.collectives else None
+        if name not in self.collectives or any(breach.is_grave for breach in self._breaches(name)):
+            return None
+        return straggler(self.collectives[name])
+
+    def _breaches(self, name: str) -> Iterator[Breach]:
+        """The laws that the traces of a variant's ranks break, where they were read here."""
+        for profile in self.profiles:
+            for capture in profile.captures if profile.name == name else ():
+                yield from capture.trace.health if capture.trace is not None else ()
 
     @cached_property
     def ranks(self) -> dict[str, list[RankColumns]]:

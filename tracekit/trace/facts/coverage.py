@@ -1,7 +1,7 @@
-"""Which launches have work in the trace? Of real traces, every launch of a kernel has some, unless it is recorded into
-a CUDA graph or the work was lost.
+"""Which launches have work in the trace? In real traces, every launch of a kernel and every copy has some, unless it is
+recorded into a CUDA graph or the work was lost.
 
-Copies and memsets are not counted: those of no bytes, and those that a driver merges, leave no activity.
+Memsets are not counted: some of them leave no activity.
 """
 
 import re
@@ -19,15 +19,16 @@ from tracekit.trace.facts.law import NO_TIME
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-_KERNEL_LAUNCH = event_names.call(event_names.KERNEL_LAUNCH)
+_MUST_HAVE_WORK = event_names.call(rf"{event_names.KERNEL_LAUNCH}|(?:cuda|hip|cu)Memcpy.*Async")
 _BEGIN_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamBeginCapture(?:ToGraph)?")
 _MIN_REPLAYS = 3  # of two that differ, neither is known to be whole
+_WAITS_FOR_ALL = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 _END_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """The launches of kernels and graphs that must have work, in order of their starts: rows, and what each lacks."""
+    """The launches of kernels, graphs and copies that must have work, in order of their starts: rows, and what each lacks."""
 
     calls: Ints
     is_lost: Bools  # no work at all
@@ -62,7 +63,7 @@ def find_coverage(trace: "Trace") -> Coverage:
     nothing = np.zeros(0, np.int64)
     if trace.device != "gpu":
         return Coverage(nothing, nothing.astype(bool), nothing, nothing, nothing, nothing)
-    calls = trace.where(lambda part: part.roles.launch & part.process & part.roles.named(_KERNEL_LAUNCH))
+    calls = trace.where(lambda part: part.roles.launch & part.process & part.roles.named(_MUST_HAVE_WORK))
     calls = calls[~np.isin(trace.correlation[calls], (0, -1))]  # these link nothing
     captured = _in_capture(trace, calls)
     expected = calls[~captured]
@@ -127,7 +128,7 @@ def _in_capture(trace: "Trace", calls: Ints) -> Bools:
 
 def time_of_lost_work(trace: "Trace", coverage: Coverage) -> Union:
     """When lost work may have run: from a launch without work until what was launched next begins, since a stream runs
-    in order, or to the end where nothing follows; but not while the GPU is known to work."""
+    in order, or until the host has waited for all of it, or to the end; but not while the GPU is known to work."""
     is_incomplete = coverage.is_incomplete
     if not is_incomplete.any():
         return NO_TIME
@@ -136,5 +137,10 @@ def time_of_lost_work(trace: "Trace", coverage: Coverage) -> Union:
     first_activity = np.maximum(trace.links.submitted(coverage.calls)[0], 0)
     begins = np.append(trace.ts_ns[first_activity], int(trace.end_ns.max()) + 1)
     starts = trace.ts_ns[coverage.calls[bounds[:-1][is_run]]]
+    ends = begins[bounds[1:][is_run]]
+    waits = trace.where(lambda part: part.process & part.roles.named(_WAITS_FOR_ALL, runtime=True))
+    launched = trace.ts_ns[coverage.calls[bounds[1:][is_run] - 1]]
+    waited = np.append(trace.events_at(waits).end_ns, ends.max())
+    ends = np.minimum(ends, waited[np.searchsorted(trace.ts_ns[waits], launched)])
     busy = trace.events_at(trace.where(lambda part: part.roles.gpu & part.lasting))
-    return Union.of(starts, np.maximum(begins[bounds[1:][is_run]], starts)).minus(Union.of(busy.ts_ns, busy.end_ns))
+    return Union.of(starts, np.maximum(ends, starts)).minus(Union.of(busy.ts_ns, busy.end_ns))

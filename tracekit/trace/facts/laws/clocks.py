@@ -19,8 +19,8 @@ def two_clocks(trace: Trace) -> Iterator[Broken]:
     """Calls and GPU activity are stamped by clocks that have nothing in common."""
     if trace.impossible.two_clocks:
         yield Broken(
-            "The host's calls and the GPU's work are stamped by two clocks: how they lie in time is unknown, and so are "
-            "launch delays and idle time."
+            "The host's calls and the GPU's work are stamped by two clocks: how they lie in time is unknown, and so "
+            "are launch delays and idle time."
         )
 
 

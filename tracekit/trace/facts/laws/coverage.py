@@ -7,6 +7,7 @@ import numpy as np
 from tracekit.intervals import Ints
 from tracekit.trace.facts.coverage import Coverage, time_of_lost_work
 from tracekit.trace.facts.law import Broken, law
+from tracekit.trace.facts.laws.sides import why_calls_unknown
 from tracekit.trace.model import Trace
 from tracekit.units import count, many, percent
 
@@ -20,17 +21,20 @@ _MIN_UNLAUNCHED_SHARE = 0.02  # of the activities
 def lost_work(trace: Trace) -> Iterator[Broken]:
     """Launches without work: the profiler lost kernels, and the GPU seems idle while it worked."""
     coverage = trace.coverage
-    if not coverage.is_incomplete.any():
+    if not coverage.is_incomplete.any() or trace.impossible.two_clocks:
         return
     expected, missing = coverage.by_step(len(trace.steps))
     steps = np.flatnonzero(missing > _MAX_LOST_SHARE * expected)
+    unknown = time_of_lost_work(trace, coverage)
+    begin, done = trace.steps.begin, trace.steps.done
+    spoiled = np.union1d(steps, np.flatnonzero(unknown.within(begin, done) > _MAX_LOST_SHARE * (done - begin)))
     is_grave = len(steps) or coverage.missing.sum() > _MAX_LOST_SHARE * (coverage.present + coverage.missing).sum()
     yield Broken(
         f"{_lacking(coverage)}{_where(trace, steps, expected, missing)}: whether the GPU worked then is unknown.",
         int(coverage.missing.sum()),
         int(coverage.calls[coverage.is_incomplete][0]),
-        gpu=time_of_lost_work(trace, coverage),
-        steps=tuple(steps.tolist()),
+        gpu=unknown,
+        steps=tuple(spoiled.tolist()),
         severity=None if is_grave else "note",
     )
 
@@ -57,10 +61,13 @@ def _where(trace: Trace, steps: Ints, expected: Ints, missing: Ints) -> str:
 @law("lost_launches", "doubt", touches=("gpu idle", "steps", "lines"))
 def lost_launches(trace: Trace) -> Iterator[Broken]:
     """Work without a launch, although calls before and after it were recorded: calls were lost."""
-    if trace.device != "gpu":
+    if trace.device != "gpu" or trace.impossible.two_clocks:
         return
     ids = trace.correlation[trace.where(lambda part: part.roles.runtime & part.process & (part.correlation > 0))]
     rows = trace.where(lambda part: part.roles.gpu & (part.correlation > 0))
+    if len(rows) and not trace.census.any(lambda roles: roles.launch) and not why_calls_unknown(trace):
+        yield Broken("No launch of the GPU's work was recorded: why it idles is unknown.", len(rows), int(rows[0]))
+        return
     if not len(ids) or not len(rows):
         return
     unlinked = rows[trace.links.launch(rows) < 0]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from tracekit.units import count, percent
 _MAX_LOST_SHARE = 0.02  # of what refers to an operator, or to a frame: with more, some were lost
 _MIN_FOUND_SHARE = 0.5  # of what refers to operators: some writers number calls and operators independently
 _MIN_REFERENCES = 20
+_MIN_SAMPLED_SHARE = 0.1  # of the launches without work, and of the work without launches
+_MIN_OUTSIDE = 3  # launches
 _SERIALISING = re.compile(r"cuda_profiler_range")  # categories of events
 
 
@@ -37,7 +40,29 @@ def serialised(trace: Trace) -> Iterator[Broken]:
 
 @law("lost_operators", "doubt", touches=("host time", "lines"))
 def lost_operators(trace: Trace) -> Iterator[Broken]:
-    """Calls and kernels name operators that are not in the trace."""
+    """Operators are missing around launches, or calls and kernels name operators that are not in the trace."""
+    yield from islice(chain(_outside_operators(trace), _of_unknown_operators(trace)), 1)
+
+
+def _outside_operators(trace: Trace) -> Iterator[Broken]:
+    """Launches of kernels that operators launch elsewhere; others may be launched by code that has no operators."""
+    coverage = trace.coverage
+    calls = coverage.calls[~coverage.is_lost]
+    calls = calls[~trace.events_at(calls).roles.graph_launch]
+    inside = trace.operators.of(calls) >= 0
+    kernels = trace.name_codes[trace.links.submitted(calls)[0]]
+    by_operators = np.isin(kernels, kernels[inside])
+    outside = calls[~inside & by_operators]
+    if len(outside) >= _MIN_OUTSIDE and len(outside) > _MAX_LOST_SHARE * len(calls):
+        yield Broken(
+            f"{percent(len(outside) / len(calls))} of the launches lie in no operator, although operators launch the "
+            "same kernels elsewhere: what the host did then may be told as Python.",
+            len(outside),
+            int(outside[0]),
+        )
+
+
+def _of_unknown_operators(trace: Trace) -> Iterator[Broken]:
     external = values(trace.events["external_id"])
     is_operator = trace.where(lambda part: part.roles.kind == OPERATOR)
     known = np.unique(external[is_operator])
@@ -70,6 +95,25 @@ def lost_frames(trace: Trace) -> Iterator[Broken]:
             "may be wrong.",
             lost,
             int(refer[~found][0]),
+        )
+
+
+@law("sampled", "refusal", touches=("gpu work", "gpu idle", "host time", "steps", "lines"))
+def sampled(trace: Trace) -> Iterator[Broken]:
+    """Launches without work and work without launches, both in great number: the file holds a sample of the events."""
+    coverage, ids = trace.coverage, trace.correlation
+    calls = trace.where(lambda part: part.roles.runtime & part.process & (part.correlation > 0))
+    work = trace.where(lambda part: part.roles.gpu & (part.correlation > 0))
+    if not len(coverage.calls) or not len(work) or trace.impossible.two_clocks:
+        return
+    alone = (
+        ~_are_among(ids[work], np.unique(ids[calls])) & (ids[work] > ids[calls].min()) & (ids[work] < ids[calls].max())
+    )
+    if min(alone.mean(), coverage.is_lost.mean()) > _MIN_SAMPLED_SHARE:
+        yield Broken(
+            f"The file seems to hold only a sample of the events: {percent(coverage.is_lost.mean())} of the launches "
+            f"have no work, and {percent(alone.mean())} of the work has no launch.",
+            coverage.lost + int(alone.sum()),
         )
 
 

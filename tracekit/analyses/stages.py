@@ -13,7 +13,7 @@ from tracekit.analyses.message_passing import kind_of
 from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace.rereading import Arguments, arguments
-from tracekit.trace.roles import OPERATOR
+from tracekit.trace.roles import DATALOAD, OPERATOR
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import percent
 
@@ -49,12 +49,12 @@ def answer(profile: Profile) -> Answer:
     mean = profile.means["wall"]
     loading = mean.parts["dataload"] if mean is not None else 0.0
     if mean is None or not loading:
-        status: Status = "unanswered" if mean is None else "absent"
-        sentence = (
-            "Cannot be answered, because the wall time is unknown."
-            if mean is None
-            else "The loop does not wait for a loader."
-        )
+        status: Status = "absent"
+        sentence = "The loop does not wait for a loader."
+        if mean is None:
+            status, sentence = "unanswered", "Cannot be answered, because the wall time is unknown."
+        elif not profile.trace.census.any(lambda roles: roles.annotation & roles.named(DATALOAD)):
+            sentence = "No event of a data loader was recorded."
         return Answer("stages", "From sampling to training", sentence, SUMMARY.empty_table(), worth=0.0, status=status)
     rows = _loading_operators(profile)
     fetching = _covered(profile, rows[_fetches(profile, rows)])

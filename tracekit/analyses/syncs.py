@@ -182,10 +182,10 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     if _no_gpu(trace):
         readers = float(summary["per_step"].to_numpy().sum())
         return (
-            f"There is no GPU here, but {many(readers, 'operator')} a step read{'s' if readers == 1 else ''} a value "
-            "back; on a GPU each would wait."
+            f"No work of a GPU was recorded, but {many(readers, 'operator')} a step "
+            f"read{'s' if readers == 1 else ''} a value back; on a GPU each would wait."
             if readers
-            else "There is no GPU here, and no operator would wait for one."
+            else "No work of a GPU was recorded, and no operator would wait for it."
         )
     if not len(summary):
         if not (held_up := _held_up(profile)):

@@ -4,6 +4,7 @@ its holes make one finding, or one for each event to blame.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.facts.devices import device_side_missing
-from tracekit.trace.roles import OPERATOR, PYTHON, RUNTIME
+from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON, RUNTIME
 from tracekit.units import count, duration, times
 
 _LAZY = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading"
@@ -33,6 +34,7 @@ _OF_THE_STEP = re.compile(
     r"|<built-in method run_backward\b",
     re.DOTALL,
 )
+_LISTED = 3  # places
 _MOVE_IT = "Move it out of the step, or do it in parallel: in another thread or process{gpu}."
 
 
@@ -86,6 +88,21 @@ class Cases:
         return duration(self.longest.lasts_ns)
 
     @property
+    def may_be_loading(self) -> bool:
+        """Whether nothing was recorded in any of them, neither a loader nor anything else, and each lies before the
+        first operator of its step."""
+        trace, pieces = self.profile.trace, self.profile.attribution.pieces
+        if any(hole.row >= 0 or hole.line_known for hole in self.holes):
+            return False
+        if trace.census.any(lambda roles: roles.annotation & roles.named(DATALOAD)):
+            return False
+        operators = trace.where(lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
+        step_of = trace.steps.of(trace.ts_ns[operators])
+        first_ns = np.full(len(trace.steps), np.iinfo(np.int64).max)
+        np.minimum.at(first_ns, step_of[step_of >= 0], trace.ts_ns[operators[step_of >= 0]])
+        return all(pieces.end[hole.piece] <= first_ns[pieces.step[hole.piece]] for hole in self.holes)
+
+    @property
     def in_backward(self) -> bool:
         """Whether the longest is in an operator of backward."""
         return bool(enclosing(self.profile.trace, self._row, lambda part: part.roles.backward_node)[0] >= 0)
@@ -100,6 +117,11 @@ class Cases:
     @property
     def _row(self) -> Ints:
         return np.array([self.longest.row], np.int64)
+
+    @property
+    def places(self) -> dict[str, int]:
+        """What the holes are blamed on, and how many on each."""
+        return dict(Counter(plain(hole.name) for hole in self.holes))
 
     @property
     def times(self) -> str:
@@ -131,7 +153,16 @@ def _stalls(cases: Cases) -> str:
     instead = f"{cases.at_most} instead of the usual {duration(cases.longest.usual_ns)}{cases.meanwhile}"
     if len(cases.holes) == 1:
         return f"Once, it takes {instead}."
-    return f"It does so {cases.times}, for {cases.total} in all; the longest takes {instead}."
+    places = cases.places
+    where = f"at {count(len(places))} places ({_listed(places)})" if len(places) > 1 else "there"
+    return f"It does so {cases.times} {where}, for {cases.total} in all; the longest takes {instead}."
+
+
+def _listed(places: dict[str, int]) -> str:
+    """The most frequent places and how often each occurs."""
+    frequent = sorted(places.items(), key=lambda place: -place[1])
+    listed = ", ".join(f"{name} {times(number)}" for name, number in frequent[:_LISTED])
+    return f"{listed}, …" if len(frequent) > _LISTED else listed
 
 
 def _unexplained(cases: Cases) -> str:
@@ -155,16 +186,23 @@ def _busy(subject: str) -> Callable[[Cases], str]:
 
 
 def _how_long(cases: Cases) -> str:
+    guess = " Nothing was recorded then, before the first operator of a step: it may be loading (a guess)."
+    loading = guess if cases.may_be_loading else ""
     if cases.seldom:
         steps = f"{count(cases.steps)} of {count(cases.profile.counted_steps)} steps"
-        return f"It takes {cases.total} in all, in only {steps}."
-    return f"It takes {cases.per_step} a step, up to {cases.at_most} at a time."
+        return f"It takes {cases.total} in all, in only {steps}.{loading}"
+    return f"It takes {cases.per_step} a step, up to {cases.at_most} at a time.{loading}"
 
 
 def _doing_it_elsewhere(cases: Cases) -> str:
     """Only Python and operators that compute on the CPU can be moved, the latter to a GPU where there is one; what
     PyTorch does to take the step cannot."""
     hole = cases.longest
+    if cases.may_be_loading:
+        return (
+            "Find out what the loop does before the first operator, with Python stacks (with_stack=True) or a capture. "
+            "If it loads the batch, load in other processes: DataLoader(num_workers=…, persistent_workers=True)."
+        )
     if hole.row < 0 or (hole.kind == PYTHON and not _OF_THE_STEP.match(hole.name)):
         return _MOVE_IT.format(gpu=", or on the GPU" if cases.meanwhile else "")
     if hole.kind == RUNTIME:
@@ -251,8 +289,8 @@ STORIES = (
         "host_freeze",
         lambda hole: hole.odd and hole.usual_ns > 0 and not hole.often and hole.kind != PYTHON,
         lambda cases: (
-            f"The host stalls in {cases.culprit if cases.longest.row >= 0 else f'the time {cases.longest.name}'}"
-            f"{cases.location.at}"
+            f"The host stalls{', most of all' if len(cases.places) > 1 else ''} "
+            f"in {cases.culprit if cases.longest.row >= 0 else f'the time {cases.longest.name}'}{cases.location.at}"
         ),
         _stalls,
         _why_it_stalls,

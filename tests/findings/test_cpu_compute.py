@@ -20,12 +20,13 @@ def product(*types, name="aten::mm"):
 @pytest.mark.parametrize(
     ("events", "said"),
     [
-        ([product("float", "float")], "Try bfloat16 under autocast, channels_last"),
-        ([product("c10::BFloat16", "c10::BFloat16")], "Try channels_last"),
-        ([product()], "Try bfloat16 under autocast (unless it is on already), channels_last"),
+        ([product("float", "float")], "Try bfloat16 under autocast, one thread per core"),
+        ([product("float", name="aten::conv2d")], "Try bfloat16 under autocast, channels_last and one thread per core"),
+        ([product("c10::BFloat16", "c10::BFloat16")], "Try one thread per core"),
+        ([product()], "Try bfloat16 under autocast (unless it is on already), one thread per core"),
         (
             [event("python_function", "torch/amp/autocast_mode.py(350): __enter__", 2, 4), product()],
-            "Try channels_last",
+            "Try one thread per core",
         ),
         ([op("aten::mkldnn_rnn_layer_backward", 10, 90)], "time steps of a recurrent layer"),
         ([op("## Call CompiledFxGraph fabc ##", 10, 90)], "Try bfloat16 under autocast (unless"),

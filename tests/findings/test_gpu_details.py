@@ -27,7 +27,7 @@ REDUCE = "void at::native::reduce_kernel<512, 1>(int)"
 MB = 1 << 20
 
 
-def working(path, *work, device=A100):
+def working(path, *work, device=A100, major=8):
     """Two steps of consecutive kernels, each given by its operator and inputs, name, µs and occupancy."""
     events = []
     for k in range(2):
@@ -42,7 +42,7 @@ def working(path, *work, device=A100):
             until += length
         events += [launch(at + len(work), until, 0, "cudaDeviceSynchronize"), step(k, at, until)]
     write(path, *BEFORE, *events)
-    document = json.loads(path.read_text()) | {"deviceProperties": [{"id": 0, "name": device, "computeMajor": 8}]}
+    document = json.loads(path.read_text()) | {"deviceProperties": [{"id": 0, "name": device, "computeMajor": major}]}
     path.write_text(json.dumps(document))
     return open_subject([path]).profiles[0]
 

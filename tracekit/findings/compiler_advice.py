@@ -44,6 +44,10 @@ _GENERATED = re.compile(r"triton_(?:poi|red|per|tem|mm|for)_.*|(?:graph_\d+_)?cp
 _LAYER = re.compile(r".*torch_geometric[/\\]nn[/\\](aggr|norm)[/\\](\w+)\.py", re.DOTALL)
 _WRAPPER = re.compile(r".*torch_geometric[/\\](?:experimental|deprecation)\.py", re.DOTALL)  # only passes a call on
 
+_BEGINS_RECORDING = re.compile(r"(?:cuda|hip)StreamBeginCapture.*")
+# What says to compile, or goes on from there.
+_COMPILING = re.compile(r"torch\.compile|[Cc]ompile the (?:model|optimizer)|reduce-overhead|CUDA graphs may also")
+
 
 def is_compiled(profile: Profile) -> bool:
     """Whether torch.compile is at work already: it was asked for, or it, its guards or its work is in the trace."""
@@ -51,6 +55,23 @@ def is_compiled(profile: Profile) -> bool:
     return requested or profile.trace.census.any(
         lambda roles: roles.named(COMPILED_REGION) | roles.named(_GENERATED) | roles.named(GUARDS) | roles.compile_span
     )
+
+
+def without_compiling(advice: str, compiled: str) -> str:
+    """The advice without its sentences that say to compile, where the variant of that name is compiled and slower."""
+    sentences = re.split(r"(?<=\.) (?=[A-Z])", advice)
+    others = [sentence for sentence in sentences if not _COMPILING.search(sentence)]
+    if len(others) == len(sentences):
+        return advice
+    batches = " Larger batches hide the overhead." if "larger batches" in advice else ""
+    return " ".join((f"Find out first why {compiled}, which is compiled, takes longer.{batches}", *others))
+
+
+def graphs_recorded(profile: Profile) -> float:
+    """How many recordings of CUDA graphs begin in a counted step."""
+    trace = profile.trace
+    rows = trace.where(lambda part: part.roles.runtime & part.roles.named(_BEGINS_RECORDING))
+    return float(profile.in_counted(trace.steps.of(trace.ts_ns[rows])).sum()) / profile.counted_steps
 
 
 def into_graphs(profile: Profile) -> str:

@@ -11,6 +11,7 @@ import msgspec
 
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.belief import Withheld, believed
+from tracekit.findings.compiler_advice import without_compiling
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding
 from tracekit.findings.ranking import order, ranked, worth_telling
@@ -46,6 +47,18 @@ class Diagnosis:
     def findings(self) -> list[Finding]:
         """The findings that are worth a reader's time."""
         return [*filter(worth_telling, self.all_findings)]
+
+    def where_compiling_is_slower(self, compiled: str) -> "Diagnosis":
+        """The same without the advice to compile, where the variant of that name is compiled and takes longer."""
+        findings = [
+            replace(
+                finding,
+                do=without_compiling(finding.do, compiled),
+                also=tuple(without_compiling(part, compiled) for part in finding.also),
+            )
+            for finding in self.all_findings
+        ]
+        return replace(self, all_findings=findings)
 
     @property
     def told(self) -> list[Finding]:

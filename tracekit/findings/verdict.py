@@ -48,7 +48,6 @@ VERDICTS = {
     "cpu_compute": "Operators compute on the CPU",
     "preprocessing": "Preparing data in the loop takes most of the time",
     "backward_handover": "Backward changes threads most of the time",
-    "too_little_recorded": "Too little was recorded to say what bounds a step",
     "idle_unexplained": "The profiler itself takes most of the time",  # only a finding can say that nothing explains it
 }
 # The verdict on each bound; `gpu` and `host` stand for several, of which `gpu_bound` and `slowest` choose one.
@@ -151,10 +150,12 @@ def sliver(profile: Profile) -> str:
 
 def mostly_unknown(profile: Profile) -> str:
     """Why less than half of a step is known, as a clause; empty where more is."""
-    known_ns, step_ns = sum(_judged(profile)[0].values()), sum(profile.parts.values())
+    parts, step_ns = _judged(profile)[0], sum(profile.parts.values())
+    known_ns = sum(parts.values()) - parts.get("unrecorded", 0.0)
     if known_ns >= MIN_KNOWN_SHARE * step_ns:
         return ""
-    return f"what the GPU did is known for {duration(known_ns)} of {duration(step_ns)} a step"
+    what = "what happened" if parts.get("unrecorded") else "what the GPU did"
+    return f"{what} is known for {duration(known_ns)} of {duration(step_ns)} a step"
 
 
 def _judged(profile: Profile) -> tuple[dict[str, float], str]:

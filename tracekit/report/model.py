@@ -11,6 +11,7 @@ from tracekit.analyses import Answer, summaries
 from tracekit.compare import Comparison, Difference, calibrated, compare
 from tracekit.errors import UnknownVariantError
 from tracekit.findings import Diagnosis, diagnose
+from tracekit.findings.compiler_advice import is_compiled
 from tracekit.profile import Member, Profile, Subject
 from tracekit.profile.calibration import Calibration, calibrations
 from tracekit.ranks import Collectives, RankColumns, collectives, rank_columns
@@ -22,6 +23,7 @@ from tracekit.report.section import Section
 from tracekit.trace import Breach
 
 _Result = TypeVar("_Result")
+_SLOWER = 1.05  # times as long: a smaller difference shows nothing
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,17 @@ class Report:
             alone = self.by_variant.diagnosis(replace(profile, calibration=self.calibrated.get(profile.name)))
             of_all = with_waits(alone, profile, self.collectives.get(profile.name))
             diagnoses[profile.name] = with_straggler(of_all, profile, self.straggler(profile.name))
+        for profile in self.profiles:
+            if (slower := self._compiled_and_slower(profile)) is not None:
+                diagnoses[profile.name] = diagnoses[profile.name].where_compiling_is_slower(slower)
         return diagnoses
+
+    def _compiled_and_slower(self, profile: Profile) -> str | None:
+        """A compiled variant with the same baseline that takes longer than this one, which is not compiled."""
+        if is_compiled(profile):
+            return None
+        others = (other for other in self.profiles if self.base_of(other) is self.base_of(profile))
+        return next((other.name for other in others if _is_slower(other, profile) and is_compiled(other)), None)
 
     @cached_property
     def calibrations(self) -> dict[str, Calibration]:
@@ -198,6 +210,14 @@ class Report:
         for member in self.members:
             members.setdefault(self.base_of(member).name, []).append(member)
         return [(self.member(name), group) for name, group in members.items()]
+
+
+def _is_slower(profile: Profile, than: Profile) -> bool:
+    """Whether a step of it takes clearly longer: unprofiled where both were measured so, else in the traces."""
+    measured = [each.variant.measured if each.variant is not None else None for each in (profile, than)]
+    wall = [each.means["wall"] for each in (profile, than)]
+    steps = [each.step_ns for each in (measured if all(measured) else wall) if each is not None]
+    return len(steps) == 2 and steps[0] > _SLOWER * steps[1]
 
 
 def report(subject: Subject, baseline: str | None = None) -> Report:

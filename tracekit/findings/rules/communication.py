@@ -27,6 +27,7 @@ _MANY, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that sho
 _LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
 _SOME_LATE = 0.2  # of their time: where more than that is waiting, the advice mentions it
 _ROOM = 0.5  # of what nothing overlaps: where the rest of the step is shorter than that, it cannot hide it
+_NCCL = re.compile(r"(?:nccl|rccl).*", re.DOTALL)  # kernels and annotations
 _DDP = re.compile(r".*(?:DistributedDataParallel|(?:ddp\.|::)reducer).*", re.DOTALL)
 _FSDP = re.compile(r".*(?:FullyShardedDataParallel|FSDP|fully_shard).*", re.DOTALL)
 _SHARDING = ("all_gather", "reduce_scatter")
@@ -70,7 +71,8 @@ def advice(profile: Profile, kind: str, rows: Ints, started: Ints, times: Spent)
     room_ns = max(times.step_ns - times.running_ns, 0.0)
     if room_ns < _ROOM * times.exposed_ns:
         hidden = f"At most {duration(room_ns)} more of it can be hidden beside the rest of a step"
-        return f"{_ALIKE}{hidden}; beyond that, send less{_sending_less(profile, kind, started)}."
+        by_nccl = profile.trace.census.any(lambda roles: roles.named(_NCCL))
+        return f"{_ALIKE if by_nccl else ''}{hidden}; beyond that, send less{_sending_less(profile, kind, started)}."
     return _earlier(profile, kind, started)
 
 

@@ -31,9 +31,9 @@ _ADVICE = {
         "Move fewer rows: sort the edges and use sparse or segmented products, or gather what is needed only once. "
         "This saves at most {most} a step.",
     ),
-    **dict.fromkeys(
-        ("matmul", "convolution"),
-        "Try {smaller}channels_last and one thread per core (torch.set_num_threads); a GPU is made for such products.",
+    "matmul": "Try {smaller}one thread per core (torch.set_num_threads); a GPU is made for such products.",
+    "convolution": (
+        "Try {smaller}channels_last and one thread per core (torch.set_num_threads); a GPU is made for such products."
     ),
 }
 # By whether anything is compiled: then the operator runs outside of the graphs.

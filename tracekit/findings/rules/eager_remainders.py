@@ -6,9 +6,9 @@ import numpy as np
 
 from tracekit.engine.buckets import SUBMITTING
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.compiler_advice import into_graphs
+from tracekit.findings.compiler_advice import graphs_recorded, into_graphs
 from tracekit.findings.culprits import outermost_operators, plain, where_of_event
-from tracekit.findings.holes import is_hole
+from tracekit.findings.holes import OFTEN, is_hole
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.units import duration, many, times
@@ -28,7 +28,11 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     is_eager_wait = pieces.of(*SUBMITTING) & ~is_hole(pieces)
     is_eager_wait &= _until_one_of(profile, eager)
     steps = profile.counted_steps
-    if replays.sum() < steps or not (is_eager_wait & profile.counted[pieces.step]).any():
+    if (
+        replays.sum() < steps
+        or graphs_recorded(profile) >= OFTEN
+        or not (is_eager_wait & profile.counted[pieces.step]).any()
+    ):
         return
     operator, row = _most_calls(profile, eager)
     location = where_of_event(profile, row, operator)

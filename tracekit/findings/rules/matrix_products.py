@@ -200,7 +200,9 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
     if not len(rows):
         return
     major = _major(profile.trace, costliest(profile, rows)[0].kernel or "")
-    if major is not None and major < _FIRST:
+    others_are_half = bool(len(kernels(profile, with_name(profile, _in_half))))
+    on_nvidia = not any("AMD" in str(gpu.get("name")) or "Radeon" in str(gpu.get("name")) for gpu in profile.trace.gpus)
+    if not on_nvidia or (major is None and not others_are_half) or (major is not None and major < _FIRST):
         return
     geforce = any("GeForce" in str(gpu.get("name")) for gpu in profile.trace.gpus)
     yield blaming(
@@ -211,9 +213,7 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
             "fp32 without tensor cores",
             why="Matrix products and convolutions in fp32 that do not use tensor cores are "
             f"{percent(share_of_work(profile, rows))} of the GPU's work{sizes_of(profile, rows)}.",
-            do=_advice(
-                major, others_are_half=bool(len(kernels(profile, with_name(profile, _in_half)))), geforce=geforce
-            ),
+            do=_advice(major, others_are_half=others_are_half, geforce=geforce),
             link=_TF32_PAGE,
             saved=1 / _GEFORCE_SPEEDUP if geforce else 1.0,
         ),
@@ -239,12 +239,13 @@ def _major(trace: Trace, kernel: str) -> int | None:
 
 def _advice(major: int | None, *, others_are_half: bool, geforce: bool) -> str:
     if others_are_half:
+        tf32 = ', or allow TF32 for them (torch.set_float32_matmul_precision("high"))'
         return (
-            "Other products of this training run in half precision already: let these run under torch.autocast, too, "
-            'or allow TF32 for them (torch.set_float32_matmul_precision("high")).'
+            "Other products of this training run in half precision already: let these run under torch.autocast, too"
+            f"{tf32 if major is not None and major >= _FIRST_WITH_TF32 else ''}."
         )
     if major is not None and major < _FIRST_WITH_TF32:
-        return "Run them in half precision, which this GPU's tensor cores support: torch.autocast and a GradScaler."
+        return "Run them in fp16, which this GPU's tensor cores support: torch.autocast and a GradScaler."
     if geforce:
         return (
             "Run under torch.autocast with bfloat16, whose peak is twice that of fp32 on a GeForce. TF32 "

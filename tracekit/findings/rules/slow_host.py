@@ -7,9 +7,9 @@ import numpy as np
 
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
 from tracekit.findings import Finding, Where, evidence, one_by_one, rule
-from tracekit.findings.compiler_advice import into_graphs, is_compiled
+from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, is_compiled
 from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain, where_of_buckets
-from tracekit.findings.holes import is_hole
+from tracekit.findings.holes import OFTEN, is_hole
 from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
@@ -83,6 +83,16 @@ _ADVICE_GRAPHS = (
     "Bring more of the step into the CUDA graphs: {into_graphs}. This saves at most {saving} a step; larger batches "
     "hide the overhead."
 )
+# Where a step is one launch, there is nothing to bring into a graph.
+_ADVICE_ONE_LAUNCH = (
+    "Do more with each launch, for a step makes no other: larger batches, or several steps in one CUDA graph. This "
+    "saves at most {saving} a step."
+)
+_ADVICE_FEWER_SIZES = (
+    "Use fewer sizes: {recorded} a step are recorded anew, which takes longer than to launch their kernels. Pad "
+    "batches to a few sizes, so that graphs are replayed, or use none where sizes vary. This saves at most {{saving}} "
+    "a step."
+)
 
 
 @rule("slow_host")
@@ -107,8 +117,11 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     line_at = f", most of all{location.at}" if location.file else ""
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
     wrapped, replays = _in_wrappers(profile, is_claimed), profile.trace.census.any(lambda roles: roles.graph_launch)
-    if name != "python_bound" and replays:
-        advice = _ADVICE_GRAPHS
+    recorded = graphs_recorded(profile)
+    if recorded >= OFTEN:
+        advice, link = _ADVICE_FEWER_SIZES.format(recorded=many(round(recorded, 1), "CUDA graph")), _GRAPHS
+    elif name != "python_bound" and replays:
+        advice = _ADVICE_GRAPHS if len(_of_counted_steps(profile)[1]) > profile.counted_steps else _ADVICE_ONE_LAUNCH
     elif wrapped >= _MOSTLY * idle and not replays:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
     elif not has_operators(profile.trace):

@@ -81,6 +81,22 @@ def test_what_a_path_shows(file, owner):
 
 
 @pytest.mark.parametrize(
+    "file",
+    [
+        "torchrun", "/opt/conda/bin/torchrun", "bin/accelerate", "/home/me/.venv/bin/litgpt", r"C:\env\Scripts\pytest",
+        "<frozen runpy>", "runpy.py",
+    ],
+)  # fmt: skip
+def test_what_starts_a_script_is_not_the_users(file):
+    assert owner_by_path(file) == Guess("python")
+    assert not may_be_the_users(file)
+
+
+def test_a_script_of_that_name_is_the_users():
+    assert may_be_the_users("/home/me/bin/train.py")
+
+
+@pytest.mark.parametrize(
     ("file", "owner"),
     [("gnn/model.py", "gnn"), ("/home/me/gnn/train.py", "/home/me/gnn/train.py"), ("/home/me/train.v2.py", "train")],
 )

@@ -21,6 +21,7 @@ _INSTALLED = re.compile(r"(?:^|[/\\])(?:site|dist)-packages[/\\]([^/\\]+)")
 _STANDARD = re.compile(r"(?:.*[/\\])?lib[/\\]python\d[\d.]*[/\\]", re.DOTALL)
 _SEPARATOR = re.compile(r"[/\\]")
 _LIBRARIES = ("torch", "torch_geometric")  # known without `site-packages`
+_RUNNERS = ("torchrun", "accelerate", "deepspeed", "lightning", "pytest", "ipython", "jupyter")  # without their folder
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -43,7 +44,7 @@ def owner_by_path(file: str, mine: tuple[str, ...] = ()) -> Guess:
         return Guess(USER)
     if (known := _by_shape(file)) is not None:
         return Guess(known)
-    if _STANDARD.match(file):
+    if _STANDARD.match(file) or _is_runner(parts):
         return Guess(PYTHON)
     top = parts[0].removesuffix(".py")
     is_whole = top == "" or top.endswith(":")
@@ -58,6 +59,12 @@ def owner_by_path(file: str, mine: tuple[str, ...] = ()) -> Guess:
     if top in sys.stdlib_module_names:
         return Guess(PYTHON)
     return Guess(USER) if len(parts) == 1 else Guess(top or file, is_certain=False)
+
+
+def _is_runner(parts: list[str]) -> bool:
+    """Whether it is a command that started the script: its frame is around all of it."""
+    *folders, name = parts
+    return name in _RUNNERS or (folders[-1:] in (["bin"], ["Scripts"]) and not name.endswith(".py"))
 
 
 def may_be_the_users(file: str) -> bool:

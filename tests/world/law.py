@@ -44,6 +44,15 @@ _TOUCHED_BY = {  # by the figures that a law says it touches: those that are not
     "host": {"steps", "host time"},
 }
 _GPU_BOUND = "gpu_bound"
+_HOST_BUCKETS = ("python", "dispatch", "guards", "kernel_launch", "alloc", "unrecorded")
+_BUCKETS = {  # of which a finding about a real trace can claim no more than there is
+    **dict.fromkeys(HOST, _HOST_BUCKETS),
+    "sync_stall": ("sync_stall",),
+    "dataloader_bound": ("dataload",),
+    "exposed_comm": ("gpu_comm",),
+    "allocator": ("alloc",),
+}
+_WITHHELD = ("too_little_recorded", "empty", "gpu_side_missing", "host_side_missing")  # verdicts that claim nothing
 _UNNAMED_HOST = (*HOST, "host_freeze", "idle_unexplained")  # host time of which nobody can say more than where it is
 _FAMILIES = {each.ids for each in vars(all_causes).values() if isinstance(each, type) and issubclass(each, Cause)}
 _SPREAD = ("cold_start", "recompiles", "compile_in_steps")  # costs of few steps that are spread over all there are
@@ -110,6 +119,11 @@ class Truth:
         return self.told.findings(self.variant["name"])
 
     @cached_property
+    def causes(self) -> list[dict[str, Any]]:
+        """The findings, with those that are too small to be told."""
+        return [each.document() for each in self.told.report.diagnoses[self.variant["name"]].all_findings]
+
+    @cached_property
     def savings(self) -> Mapping[Cause, float]:
         """Shares of a step."""
         if self.world is None:
@@ -127,6 +141,17 @@ class Truth:
         mean = self.variant["mean"]
         return _figures(mean) if mean["wall"] is not None else None
 
+    @cached_property
+    def whole(self) -> dict[str, float] | None:
+        """What the whole recording took, start-up and what lies between and around its steps included."""
+        rows = (self.variant["iterations"] or self.variant)["steps"]
+        known = [_figures(each) for each in rows if each["wall"] is not None]
+        if not known:
+            return None
+        took = {name: sum(row[name] for row in known) for name in known[0]}
+        step = max(self.span_ns, took["step"])
+        return {"step": step, "busy": took["busy"], "idle": step - took["busy"], "host": step}
+
     def of_steps(self, numbers: Collection[int]) -> dict[str, float] | None:
         """What these steps took in the mean; all counted ones, if they are not known one by one."""
         rows = [self.by_step[number] for number in numbers if number in self.by_step]
@@ -136,14 +161,17 @@ class Truth:
 
     def allowed(self, name: str, numbers: Collection[int]) -> tuple[float, float]:
         """What a finding of this kind may claim: a share of the step, and a cost."""
-        same = [each for each in self.findings if each["id"] == name]
-        alike = [each for each in self.findings if self.is_alike(each["id"], name)]
+        same = [each for each in self.causes if each["id"] == name]
+        alike = [each for each in self.causes if self.is_alike(each["id"], name)]
         shares = [each["share"] or 0.0 for each in alike] + [sum(each["share"] or 0.0 for each in same)]
         costs = [each["cost_ns"] or 0.0 for each in alike] + [sum(each["cost_ns"] or 0.0 for each in same)]
         saved = [self.saving(numbers, cause) for cause in self.savings if name in cause.ids]
         true = self.of_steps(numbers)
         if name.startswith((_GPU_BOUND, "cuda_graph_ok")) and true is not None:
             saved.append(true["busy"] / max(true["step"], 1))
+        if self.world is None and self.mean is not None:
+            wall = self.variant["mean"]["wall"]
+            saved.append(sum(wall[bucket] for bucket in _BUCKETS.get(name, ())) / max(self.mean["step"], 1))
         step_ns = true["step"] if true is not None else self.span_ns
         return max(shares + saved), max(costs + [share * step_ns for share in saved])
 
@@ -228,8 +256,8 @@ def broken(told: Told, truth: Truth, lost: Collection[str] = ()) -> list[str]:
     """What the report of a damaged recording claims beyond the truth, a line each. `lost` are the kinds of finding that
     can be told only as time of the host any more, by inference, because the file looks like one of a recorder that
     never writes what was lost."""
-    if not truth.told.variants:
-        return []
+    if not truth.told.variants or (truth.world is None and truth.mean is None):
+        return []  # nobody knows what would be true
     return [line for variant in told.variants for line in _broken(told, variant, truth, lost)]
 
 
@@ -243,18 +271,22 @@ def _broken(told: Told, variant: dict[str, Any], truth: Truth, lost: Collection[
     if not annotated and variant["iterations"] is None:
         # Figures are about the whole recording, and those of the truth perhaps about a step of it.
         scale = max(truth.span_ns / max(step_ns, 1), 1.0)
-        true = {**true, "host": step_ns} if true is not None else None
+        true = truth.whole
+    host = truth.of_steps(variant["host_mean_over"]) if annotated else None
+    if host is not None and true is not None:
+        true = {**true, "host": max(true["host"], host["host"])}
     if true is not None and mean["wall"] is not None:
-        yield from _stated("a step", _figures(mean), true, scale, variant)
+        yield from _stated("a step", _figures(mean), true, variant)
     for each in variant["steps"] if annotated else ():
         if each["wall"] is not None and each["step"] in truth.by_step:
-            yield from _stated(f"step {each['step']}", _figures(each), truth.by_step[each["step"]], 1.0, variant)
+            yield from _stated(f"step {each['step']}", _figures(each), truth.by_step[each["step"]], variant)
     findings = told.findings(variant["name"])
     vague = [truth.allowed(name, numbers) for name in {each["id"] for each in truth.findings} & {*lost}]
     fewer = max(_known(truth.variant) / max(_known(variant), 1), 1.0)
     for finding in findings:
         name, allowed = finding["id"], truth.allowed(finding["id"], numbers)
-        if name in _UNNAMED_HOST and (finding["confidence"] == "inferred" or finding["where"]["function"]):
+        is_guess = finding["confidence"] == "inferred" or finding["where"]["function"] or name != "python_bound"
+        if name in _UNNAMED_HOST and is_guess:
             allowed = tuple(map(sum, zip(allowed, *vague, strict=True)))
         more = MORE * (fewer if name in _SPREAD else 1.0)
         share, cost = more * allowed[0] + FLOOR, scale * (more * allowed[1] + FLOOR * step_ns)
@@ -273,12 +305,11 @@ def _known(variant: Mapping[str, Any]) -> int:
 
 
 def _stated(
-    what: str, said: Mapping[str, float], true: Mapping[str, float], scale: float, variant: Mapping[str, Any]
+    what: str, said: Mapping[str, float], true: Mapping[str, float], variant: Mapping[str, Any]
 ) -> Iterator[str]:
     for name, value in said.items():
-        allowed = scale * (MORE * true[name] + FLOOR * true["step"])
-        if value > allowed and not _is_doubted(name, variant):
-            yield f"{what}: {name} {_ms(value)}, truth {_ms(scale * true[name])}"
+        if value > MORE * true[name] + FLOOR * true["step"] and not _is_doubted(name, variant):
+            yield f"{what}: {name} {_ms(value)}, truth {_ms(true[name])}"
 
 
 def _is_doubted(figure: str, variant: Mapping[str, Any]) -> bool:
@@ -305,6 +336,8 @@ def _verdict(variant: Mapping[str, Any], truth: Truth, numbers: Collection[int],
         allowed += vague
     if truth.is_alike(before["id"], verdict["id"]) or (vague and verdict["id"] in _UNNAMED_HOST):
         allowed = max(allowed, before["share"] or 0.0)
+    if verdict["id"] in _WITHHELD:
+        return
     if (verdict["share"] or 0.0) > MORE * allowed + FLOOR and not _grave(variant):
         yield f"verdict {verdict['id']}: {verdict['share']:.1%}, allowed {allowed:.1%} (was {before['id']})"
 
@@ -332,6 +365,8 @@ def _first(
         return
     if first is None or first["cost_ns"] is None:
         named = [entry["message"] for entry in _grave(variant)] + ([first["headline"]] if first else [])
+        if variant["verdict"]["id"] in _WITHHELD:
+            named.append(variant["verdict"]["sentence"])
         if any(_begins(sentence) in told.lead for sentence in named):
             return
     was = truth.findings[0]["id"] if truth.findings else "nothing"

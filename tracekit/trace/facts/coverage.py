@@ -28,7 +28,7 @@ _END_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
 
 @dataclass(frozen=True)
 class Coverage:
-    """The launches of kernels, graphs and copies that must have work, in order of their starts: rows, and what each lacks."""
+    """The launches that must have work, in order of their starts: rows, and what each lacks."""
 
     calls: Ints
     is_lost: Bools  # no work at all

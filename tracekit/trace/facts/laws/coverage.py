@@ -28,7 +28,7 @@ def lost_work(trace: Trace) -> Iterator[Broken]:
     unknown = time_of_lost_work(trace, coverage)
     begin, done = trace.steps.begin, trace.steps.done
     spoiled = np.union1d(steps, np.flatnonzero(unknown.within(begin, done) > _MAX_LOST_SHARE * (done - begin)))
-    is_grave = len(steps) or coverage.missing.sum() > _MAX_LOST_SHARE * (coverage.present + coverage.missing).sum()
+    is_grave = len(spoiled) or coverage.missing.sum() > _MAX_LOST_SHARE * (coverage.present + coverage.missing).sum()
     yield Broken(
         f"{_lacking(coverage)}{_where(trace, steps, expected, missing)}: whether the GPU worked then is unknown.",
         int(coverage.missing.sum()),

@@ -45,7 +45,7 @@ def calls_unknown(trace: Trace) -> Iterator[Broken]:
         )
 
 
-@law("no_operators", "note")
+@law("no_operators", "doubt", touches=("host time", "lines"))
 def no_operators(trace: Trace) -> Iterator[Broken]:
     """GPU work and calls, but no operator."""
     if trace.device == "gpu" and not why_calls_unknown(trace) and not has_operators(trace):

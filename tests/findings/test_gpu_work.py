@@ -69,7 +69,7 @@ def test_a_gpu_whose_tensor_cores_take_half_precision_only(tmp_path):
     (finding,) = without_tensor_cores(
         working(tmp_path / "a.json", ("aten::mm", "volta_sgemm_64x64_nt", 600, 7), major=7)
     )
-    assert "half precision" in finding.advice
+    assert "Run them in fp16" in finding.advice
     assert "TF32" not in finding.advice
 
 

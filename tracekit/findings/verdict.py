@@ -21,6 +21,7 @@ from tracekit.units import duration, many, percent
 VERDICTS = {
     "empty": "No event with a duration was recorded",
     "unknown": "What bounds a step is unknown",
+    "too_little_recorded": "Too little was recorded to say what bounds a step",
     "gpu_side_missing": "What the GPU did was not recorded",
     "host_side_missing": "What the host did was not recorded",
     "gpu_bound_gemm": "GPU-bound, mostly by matrix products and convolutions",

@@ -163,10 +163,11 @@ def test_steps_that_lack_work_are_not_replayed(tmp_path):
         return events[:-1] if number in (0, 5) else events
 
     profile = opened(steps(tmp_path / "a.json", losing))
-    assert np.flatnonzero(~whole_steps(profile)).tolist() == [0, 5]
+    # What is lost may have run until the next step's work begins.
+    assert np.flatnonzero(~whole_steps(profile)).tolist() == [0, 1, 5, 6]
     everywhere = steps(tmp_path / "b.json", lambda number, start: many_launches(number, start)[:-1])
     answer, rows = told(everywhere)
-    assert "lacks work that was launched" in answer.sentence
+    assert "have no work in the trace" in answer.sentence
     assert not rows
 
 

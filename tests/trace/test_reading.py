@@ -100,7 +100,7 @@ def test_times_in_quotes_are_the_numbers_in_them(tmp_path: Path, end: str) -> No
         ('"1747130000123559.000"', '"long"'),
         *((text, "1") for text in ('" 1"', '"1_0"', '"NaN"', '"0x1"', '"01"', '""', "true", "[1]", "null")),
     ]
-    events = (f'{{"ph": "X", "cat": "kernel", "name": "n", "ts": {ts}, "dur": {dur}}}' for ts, dur in rows)
+    events = (f'{{"ph": "X", "cat": "cpu_op", "name": "n", "ts": {ts}, "dur": {dur}}}' for ts, dur in rows)
     path = tmp_path / "t.json"
     path.write_text("[" + ", ".join(events) + end + "]")
     trace = Trace.load(path, use_cache=False)

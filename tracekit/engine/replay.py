@@ -223,7 +223,7 @@ def _sweep(threads: int, *columns: list[int]) -> Times:
                 start, last = ends[source], source
             if starts[before] > start:  # kernels of a stream may overlap, but begin in order
                 start, last = starts[before], before
-            if delay < 0:  # a removed delay lets nothing start before what it waits for
+            if delay < 0 <= last:  # a removed delay lets nothing start before what it waits for
                 start = max(start + delay, starts[launch] + min(latency, 0), ends[before] + stream_gap, ends[source])
             else:
                 start = start + delay if last >= 0 else delay
@@ -338,7 +338,7 @@ class Retiming:
         start[nodes.row[active]] = np.array(clock.times.start, np.int64)[active]
         end[nodes.row[active]] = np.array(clock.times.end, np.int64)[active]
         order = np.argsort(start, kind="stable")
-        table = trace.events.take(order).combine_chunks()
+        table = trace.recorded.events.take(order).combine_chunks()
         for name, column in (("ts_ns", start[order]), ("dur_ns", np.maximum(end - start, 0)[order])):
             index = table.schema.get_field_index(name)
             table = table.set_column(index, table.schema.field(index), [column])

@@ -115,10 +115,11 @@ class Report:
 
     def _compiled_and_slower(self, profile: Profile) -> str | None:
         """A compiled variant with the same baseline that takes longer than this one, which is not compiled."""
-        if is_compiled(profile):
-            return None
         others = (other for other in self.profiles if self.base_of(other) is self.base_of(profile))
-        return next((other.name for other in others if _is_slower(other, profile) and is_compiled(other)), None)
+        slower = [other for other in others if _is_slower(other, profile)]
+        if not slower or is_compiled(profile):
+            return None
+        return next((other.name for other in slower if is_compiled(other)), None)
 
     @cached_property
     def calibrations(self) -> dict[str, Calibration]:

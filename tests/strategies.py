@@ -106,15 +106,14 @@ _CLOCKS = [-3_000, -10, 59_999_990, 60_000_000, 60_000_010, 60_000_050, 1_700_00
 def impossible(draw: st.DrawFn, clock: Clock, work: list[dict[str, Any]]) -> None:
     """Makes activities outlast others of their row, start before their calls, or have a clock of their own."""
     for event in work:
-        if isinstance(event["ts"], str) or isinstance(event.get("dur"), str):  # in quotes
-            continue
         if draw(st.integers(0, 2)) == 0:
             event["args"] = event.get("args", {}) | {"context": draw(st.sampled_from([1, 1, 1, "1", 2, None]))}
         damage = draw(st.sampled_from(["none"] * 5 + ["lasts", "lasts", "early", "no cat", "tid"]))
         if damage == "lasts":
-            event["dur"] = max(event.get("dur", 0), 0) + draw(st.integers(0, 12)) * clock.grid // 1_000
+            dur = event.get("dur", 0)
+            event["dur"] = _moved(dur if Decimal(dur) > 0 else 0, draw(st.integers(0, 12)) * clock.grid // 1_000)
         elif damage == "early":
-            event["ts"] -= draw(st.sampled_from(_LEADS))
+            event["ts"] = _moved(event["ts"], -draw(st.sampled_from(_LEADS)))
         elif damage == "no cat" and draw(st.integers(0, 3)) == 0:
             event |= {"cat": None, "pid": "CUDA functions"}
         elif damage == "tid":
@@ -122,8 +121,12 @@ def impossible(draw: st.DrawFn, clock: Clock, work: list[dict[str, Any]]) -> Non
     if draw(st.integers(0, 4)) == 0:
         apart = draw(st.sampled_from(_CLOCKS))
         for event in work:
-            if not isinstance(event["ts"], str):
-                event["ts"] += 0 if draw(st.integers(0, 4)) == 0 else apart
+            event["ts"] = _moved(event["ts"], 0 if draw(st.integers(0, 4)) == 0 else apart)
+
+
+def _moved(time: Any, us: int) -> Any:
+    """A time so many µs later, in quotes if it was."""
+    return format(Decimal(time) + us, "f") if isinstance(time, str) else time + us
 
 
 @st.composite

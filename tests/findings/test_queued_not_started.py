@@ -86,7 +86,7 @@ def test_launches_without_recorded_work(tmp_path):
     lost = [launch(982 * k + 3.1, 982 * k + 3.9, 90 + k) for k in range(3)]
     profile = waiting(tmp_path / "t.json", *lost)
     assert not [finding for finding in diagnose(profile).findings if finding.id == "queued_not_started"]
-    assert "launches have no work in the trace" in profile.trace.health[0].message
+    assert any("launches have no work in the trace" in breach.message for breach in profile.trace.health)
 
 
 def test_two_contexts_that_take_turns(tmp_path):

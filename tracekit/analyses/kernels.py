@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import CostliestLines, EventRows, line_columns, numbered, text
 from tracekit.engine.buckets import ON_THE_GPU
-from tracekit.intervals import Ints
+from tracekit.intervals import Ints, Union
 from tracekit.kernel_class import kernel_class
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
@@ -161,7 +161,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     )
     names = many(len(summary), "distinct name")
     return (
-        f"{number}, with {names}; {_idle_sentence(_idle(trace))}. The costliest is "
+        f"{number}, with {names}; {_idle_sentence(_idle(trace), _unknown_idle_ns(trace))}. The costliest is "
         f"{short_kernel(first['name'])}: {_cost_clause(first)}."
     )
 
@@ -173,14 +173,18 @@ def _cost_clause(first: dict[str, Any]) -> str:
     return f"{duration(first['step_ns'])} a step, {percent(first['share'])} of its GPU time"
 
 
-def _idle_sentence(idle: dict[str, tuple[int, int]]) -> str:
-    """How idle each device is between its first and its last activity."""
+def _idle_sentence(idle: dict[str, tuple[int, int]], unknown_ns: int) -> str:
+    """How idle each device is between its first and its last activity, and for how long that is unknown."""
     if len(idle) == 1:
         ((span, idle_ns),) = idle.values()
+        idle_ns -= unknown_ns
+        unknown = f", and for {duration(unknown_ns, like=span)} it is unknown whether it is" if unknown_ns else ""
         return (
             f"in the {duration(span)} from the first to the last, the GPU is idle for {duration(idle_ns, like=span)} "
-            f"({percent(idle_ns / span if span else 0)})"
+            f"({percent(idle_ns / span if span else 0)}){unknown}"
         )
+    if unknown_ns:
+        return f"for how long its {len(idle)} devices are idle is unknown"
     shares = sorted(idle_ns / span if span else 0.0 for span, idle_ns in idle.values())
     return f"from the first to the last its {len(idle)} devices are idle {percent(shares[0])} to {percent(shares[-1])}"
 
@@ -204,6 +208,16 @@ def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
         device: (reach[device] - begun[device], reach[device] - begun[device] - busy[device])
         for device in sorted(begun)
     }
+
+
+def _unknown_idle_ns(trace: Trace) -> int:
+    """For how long between the first activity and the last nobody knows whether the GPU idles."""
+    unknown = trace.unknown.gpu
+    if not len(unknown.starts):
+        return 0
+    activities = trace.events_at(trace.where(lambda part: part.roles.gpu))
+    busy = Union.of(activities.ts_ns, activities.end_ns)
+    return unknown.minus(busy).clip(int(activities.ts_ns.min()), int(activities.end_ns.max())).total()
 
 
 def _of_no_step(trace: Trace) -> str:

@@ -83,8 +83,14 @@ def _withheld(report: "Report", profile: Profile) -> Iterator[Note]:
     for withheld in report.diagnoses[profile.name].withheld:
         kinds.setdefault(withheld.reason, []).append(withheld.id.replace("_", " "))
     for reason, names in kinds.items():
-        told = ", ".join(dict.fromkeys(names))
-        yield Note("cannot answer", (profile.name,), f"what rests on unknown time ({told}) is withheld. {reason}")
+        told = [*dict.fromkeys(names)]
+        those, they = (
+            ("the finding", "is withheld, since it rests")
+            if len(told) == 1
+            else ("the findings", "are withheld, since they rest")
+        )
+        text = f"{those} {', '.join(told)} {they} on figures in doubt. {reason}"
+        yield Note("cannot answer", (profile.name,), text)
 
 
 def _unknown_steps(profile: Profile) -> Iterator[Note]:

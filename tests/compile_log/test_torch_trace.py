@@ -10,7 +10,7 @@ from tracekit.cli import main
 from tracekit.compile_log.torch_trace import read
 from tracekit.lines_file import Graph
 
-HEAD = "V1122 01:19:27.696000 3529 torch/_dynamo/utils.py:2350]"
+HEAD = "V1122 01:19:27.696000 1 torch/_dynamo/utils.py:2350]"
 MINE = "/home/me/model.py"
 STACK = f'File "{MINE}", line 7, in forward\n    return x.sin()'
 STACKS = "inductor_provenance_tracking_kernel_stack_traces"

@@ -88,9 +88,9 @@ def test_the_host_is_not_blamed_for_time_of_which_nothing_was_recorded(tmp_path)
 @pytest.mark.parametrize("bucket", [key for key in WALL if BUCKETS[key].bound not in ("gpu", "copies", "gaps")])
 def test_every_bucket_leads_to_a_verdict(bucket):
     census = SimpleNamespace(count=lambda ask: 100)
-    trace = SimpleNamespace(census=census, device="cpu", health=[])
+    trace = SimpleNamespace(census=census, device="cpu")
     parts = {bucket: 2e6}
-    profile = SimpleNamespace(parts=parts, known_parts=parts, unknown_ns=0.0, counted_steps=1, trace=trace)
+    profile = SimpleNamespace(parts=parts, known_parts=parts, unknown_ns=0.0, counted_steps=1, trace=trace, health=[])
     assert verdict(profile).id in {*VERDICTS} - {"too_little_recorded"} or bucket == "unrecorded"
 
 

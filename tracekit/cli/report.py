@@ -60,7 +60,7 @@ class ReportVerb(Verb):
             with Progress() as progress:
                 opened = report(open_given(options.inputs, options, progress), options.baseline)
             write_report(face, opened, _how(options), options)
-        doubtful = any(breach.is_grave for profile in opened.profiles for breach in profile.trace.health)
+        doubtful = any(breach.is_grave for profile in opened.profiles for breach in profile.health)
         return NOT_CHECKED if options.strict and doubtful else 0
 
 

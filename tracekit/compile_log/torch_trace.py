@@ -8,7 +8,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -21,20 +21,22 @@ from tracekit.run import Ledger
 
 _RECORD = re.compile(r"(?:\[rank\d+\]:)?[VIWEC]\d{4} [\d:.]+ (?P<process>\d+) [^\]]*\] ?(?P<metadata>\{.*)")
 _LOOKED_AT, _LONGEST = 100, 1 << 16  # lines of a file that may be a log, and characters of one
+_LATEST_NS = 1 << 62  # in unix time
 _FILES = "dedicated_log_torch_trace_*.log"
 
 
-def read(path: Path) -> tuple[Ledger, list[Graph]]:
+def read(path: Path, processes: Collection[int] = ()) -> tuple[Ledger, list[Graph]]:
     """What was compiled, and the lines of the kernels if the compiler stored them. Raises BadCompileLogError.
 
-    The path is the folder that TORCH_TRACE named, or one file in it; of several files, one per rank, the first is read.
-    In a folder without a file of that name, it is the first that holds a record.
+    The path is the folder that TORCH_TRACE named, or one file in it. Of several files, one per rank, the first that one
+    of these processes wrote is read, or else the first. Where no file has that name, those count that hold a record.
     """
     try:
         files = (sorted(path.glob(_FILES)) or sorted(filter(_is_log, path.iterdir()))) if path.is_dir() else [path]
         if not files:
             raise BadCompileLogError(path, f"neither {_FILES} nor another such log is in it")
-        with _opened(files[0]) as file:
+        wanted = (file for file in files if len(files) > 1 and _process(file) in processes)
+        with _opened(next(wanted, files[0])) as file:
             log, records = _listened(file)
     except (OSError, EOFError, zlib.error) as error:  # the last two of a damaged archive
         raise BadCompileLogError(path, getattr(error, "strerror", None) or "it cannot be read") from None
@@ -53,14 +55,17 @@ def _opened(path: Path) -> TextIO:
 
 def _is_log(path: Path) -> bool:
     """Whether one of the first lines of a file is a record."""
-    if not path.is_file():
-        return False
+    return path.is_file() and _process(path) is not None
+
+
+def _process(path: Path) -> int | None:
+    """The process of the first record; None if none of the first lines is one."""
     try:
         with _opened(path) as file:
             lines = islice(iter(lambda: file.readline(_LONGEST), ""), _LOOKED_AT)
-            return any(_head(line) is not None for line in lines)
+            return next((head[0] for head in map(_head, lines) if head is not None), None)
     except (OSError, EOFError, zlib.error):
-        return False
+        return None
 
 
 def _listened(lines: Iterable[str]) -> tuple[CompileLog, int]:
@@ -69,7 +74,10 @@ def _listened(lines: Iterable[str]) -> tuple[CompileLog, int]:
     for process, metadata, payload in _records(lines):
         try:
             if "chromium_event" in metadata and payload is not None:
-                t_ns = round(json.loads(payload)["ts"] * 1000)
+                span_ns = round(json.loads(payload)["ts"] * 1000)
+                if not 0 <= span_ns < _LATEST_NS:
+                    continue
+                t_ns = span_ns
             log.take(metadata, payload, t_ns, process)
             records += 1
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):

@@ -60,7 +60,7 @@ def why_unknown(profile: Profile) -> Breach | None:
 def _spoiling(profile: Profile, figures: Iterable[Figure]) -> Breach | None:
     """The gravest breach that spoils one of these figures, everywhere or in steps that the means cover: they cover
     steps that are not whole only where no other is left."""
-    for breach in profile.trace.health:
+    for breach in profile.health:
         in_means = breach.is_grave and bool(profile.counted[[*breach.steps]].any())
         if (breach.everywhere or in_means) and {*breach.touches} & {*figures}:
             return breach
@@ -90,5 +90,5 @@ def _known(profile: Profile, claim: Union) -> Union:
 
 def _makes_unknown(profile: Profile) -> Breach | None:
     """The breach that makes most of the time unknown."""
-    masked = (breach for breach in profile.trace.health if len(breach.gpu.starts) or len(breach.host.starts))
+    masked = (breach for breach in profile.health if len(breach.gpu.starts) or len(breach.host.starts))
     return max(masked, key=lambda breach: breach.gpu.total() + breach.host.total(), default=None)

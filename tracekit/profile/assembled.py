@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tracekit.compile_log.torch_trace import read
 from tracekit.errors import BadCompileLogError, EmptyStudyError
+from tracekit.profile.foreign_log import foreign_log, processes
 from tracekit.profile.subject import Member, Subject, Untraced
 from tracekit.run import Requested, Variant
 from tracekit.study import Study
@@ -35,13 +36,16 @@ def study_subject(study: Study) -> Subject:
 
 
 def with_compile_log(subject: Subject, path: Path) -> Subject:
-    """The same subject with what the log says about its only bare trace. Raises BadCompileLogError, also if there are
-    several."""
+    """The same subject with what the log says about its only bare trace, unless it is of another process. Raises
+    BadCompileLogError, also if there are several."""
     bare = [profile for profile in subject.profiles if profile.variant is None]
     if len(bare) != 1:
         raise BadCompileLogError(path, f"it belongs to a single trace outside of a run, but {len(bare)} were given")
     (profile,) = bare
-    ledger, graphs = read(path)
-    variant = Variant(name=profile.name, outcome="ok", requested=Requested(compile=True), ledger=ledger)
-    logged = replace(profile, variant=variant, graphs=tuple(graphs))
+    ledger, graphs = read(path, processes(profile.trace))
+    if beside := foreign_log(profile.trace, ledger, graphs):
+        logged = replace(profile, beside=tuple(beside))
+    else:
+        variant = Variant(name=profile.name, outcome="ok", requested=Requested(compile=True), ledger=ledger)
+        logged = replace(profile, variant=variant, graphs=tuple(graphs))
     return replace(subject, members=[logged if member is profile else member for member in subject.members])

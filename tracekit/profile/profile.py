@@ -26,6 +26,7 @@ from tracekit.profile.collective_waits import collective_waits
 from tracekit.profile.start_up import ColdStep
 from tracekit.run import Window, Workload
 from tracekit.trace import Trace
+from tracekit.trace.facts import Breach, gravest_first
 from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.steps import in_steps
 
@@ -150,6 +151,7 @@ class Profile:
     mine: tuple[str, ...] = ()  # packages that are the user's, where nothing recorded says so
     turns: Mapping[int, Path] = field(default_factory=dict)  # by round, short traces that were taken in turns
     calibration: "Calibration | None" = None  # with which costs are to be told without the time of recording
+    beside: tuple[Breach, ...] = ()  # laws broken by what was given beside the trace
 
     def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
         """The capture of that window: that of the first rank, unless another one is named."""
@@ -177,6 +179,11 @@ class Profile:
         if main is None or main.attribution is None:
             raise ValueError(f"{self.name}: a profile is made of a steady capture that was read")
         return main.attribution
+
+    @cached_property
+    def health(self) -> list[Breach]:
+        """The laws that the trace breaks, and what was given beside it, the gravest first."""
+        return gravest_first([*self.trace.health, *self.beside])
 
     @cached_property
     def contract(self) -> Attribution:

@@ -73,7 +73,7 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
             "there are no Python stacks, so Python is inferred: it is the time between operators on the driving thread."
         )
         yield Note("inferred", variants, text)
-    for limit in profile.trace.health:
+    for limit in profile.health:
         yield Note("health", variants, limit.message)
 
 

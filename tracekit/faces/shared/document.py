@@ -84,7 +84,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "reason": variant.error if variant is not None else None,
         "trace": str(profile.trace.path),
         **attribution(profile.contract),
-        "health": _health(profile.attribution),
+        "health": [breach.document() for breach in profile.health],
         "iterations": _iterations(profile.attribution),
         "device_name": device_name(profile),
         "mean": _means(profile.contract_means),
@@ -151,15 +151,11 @@ def attribution(attributed: Attribution) -> dict[str, Any]:
     """The attribution of one trace: its steps, views and limits."""
     return {
         "device": attributed.trace.device,
-        "health": _health(attributed),
+        "health": [breach.document() for breach in attributed.trace.health],
         "cannot_answer": dict(attributed.cannot_answer),
         "steps_from": "annotations" if attributed.trace.steps.annotated else attributed.trace.steps.inferred,
         "steps": _steps(attributed),
     }
-
-
-def _health(attributed: Attribution) -> list[dict[str, Any]]:
-    return [breach.document() for breach in attributed.trace.health]
 
 
 def _iterations(attributed: Attribution) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ def doubt_lines(profiles: list[Profile]) -> list[str]:
     """A sentence for each of the gravest breaches of these variants' traces; the last also counts the others."""
     names: dict[tuple[Severity, str], list[str]] = {}
     for profile in profiles:
-        for breach in profile.trace.health:
+        for breach in profile.health:
             if breach.is_grave:
                 names.setdefault((breach.severity, breach.message), []).append(profile.name)
     lines = []

@@ -12,7 +12,7 @@ from tracekit.trace.facts.law import FIGURES, LAWS, SEVERITIES, Breach, Figure, 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-__all__ = ["FIGURES", "LAWS", "SEVERITIES", "Breach", "Figure", "Severity", "breaches"]
+__all__ = ["FIGURES", "LAWS", "SEVERITIES", "Breach", "Figure", "Severity", "breaches", "gravest_first"]
 
 
 def breaches(trace: "Trace") -> list[Breach]:
@@ -20,4 +20,9 @@ def breaches(trace: "Trace") -> list[Breach]:
     for module in pkgutil.iter_modules(laws.__path__):
         import_module(f"{laws.__name__}.{module.name}")
     found = [breach for each in LAWS.values() for breach in each.breaches(trace)]
+    return gravest_first(found)
+
+
+def gravest_first(found: list[Breach]) -> list[Breach]:
+    """The breaches by severity; in order otherwise."""
     return sorted(found, key=lambda breach: SEVERITIES.index(breach.severity))

@@ -1,0 +1,70 @@
+"""Is a compile log that was given with a trace of the process that was recorded? It is not used unless it may be."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+from tracekit.lines_file import Graph
+from tracekit.run import Ledger
+from tracekit.trace import Trace
+from tracekit.trace.facts import Breach
+from tracekit.trace.facts.law import Broken, Law
+
+_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")
+_MOST_APART_NS = 86_400_000_000_000  # a day: training may go on for long between compilation and recording
+_YEAR_2000_NS, _YEAR_2100_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # others are no unix time
+_MOST_PROCESSES = 1 << 22  # on Linux; before 2.5, torch wrote ids of threads instead, which are far larger
+
+
+def foreign_log(trace: Trace, ledger: Ledger, graphs: Sequence[Graph]) -> list[Breach]:
+    """The law that a compile log is of the process, the day and the version of its trace, if this one breaks it."""
+    return Law("foreign_log", "doubt", ("lines",), partial(_of_another, ledger, graphs)).breaches(trace)
+
+
+def processes(trace: Trace) -> frozenset[int]:
+    """The id of the process that trains; none if the trace does not say."""
+    pids = (pid for pid, trains in zip(trace.tracks["pid"].to_pylist(), trace.threads.process, strict=True) if trains)
+    return frozenset(int(pid) for pid in pids if str(pid).isdecimal())
+
+
+def _of_another(ledger: Ledger, graphs: Sequence[Graph], trace: Trace) -> Iterator[Broken]:
+    reasons = (_another_day(ledger, trace), _another_process(ledger, trace), _another_version(graphs, trace))
+    if reason := next(filter(None, reasons), None):
+        yield Broken(f"{reason}, and is not used.")
+
+
+def _another_day(ledger: Ledger, trace: Trace) -> str | None:
+    begun, ended = trace.host_recorded
+    begun, ended = trace.base_ns + begun, trace.base_ns + ended
+    compiles = [compiled for compiled in ledger.compiles if _is_date(compiled.start_ns) and _is_date(compiled.end_ns)]
+    if not compiles or not _is_date(begun):
+        return None
+    first, last = min(each.start_ns for each in compiles), max(each.end_ns for each in compiles)
+    if first - ended <= _MOST_APART_NS and begun - last <= _MOST_APART_NS:
+        return None
+    return f"The compile log is of {_day(first)}, the recording of {_day(begun)}: the log is of another run"
+
+
+def _another_process(ledger: Ledger, trace: Trace) -> str | None:
+    logged = {compiled.thread for compiled in ledger.compiles}
+    recorded = processes(trace)
+    if not logged or not recorded or max(logged) > _MOST_PROCESSES or logged & recorded:
+        return None
+    numbers = " and ".join(", ".join(map(str, sorted(pids))) for pids in (logged, recorded))
+    return f"The compile log is of another process than the recording ({numbers})"
+
+
+def _another_version(graphs: Sequence[Graph], trace: Trace) -> str | None:
+    called = {match[1] for match in map(_CALL.fullmatch, trace.names) if match}
+    if not called or not graphs or called & {graph.key for graph in graphs}:
+        return None
+    return "No graph that the recording calls is in the compile log: the log is of another program or version"
+
+
+def _is_date(unix_ns: int) -> bool:
+    return _YEAR_2000_NS < unix_ns < _YEAR_2100_NS
+
+
+def _day(unix_ns: int) -> str:
+    return datetime.fromtimestamp(unix_ns / 1e9, UTC).date().isoformat()

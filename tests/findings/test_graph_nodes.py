@@ -13,6 +13,7 @@ def replaying(path, holes):
     for k, hole in enumerate(holes):
         begin = at + 10 + hole
         events += [
+            op("aten::empty", at + 0.2, at + 0.8),
             launch(at + 1, at + 10, k + 1, "cudaGraphLaunch"),
             kernel("gemm", begin, begin + 300, k + 1),
             kernel("gemm", begin + 301, begin + 600, k + 1),

@@ -60,6 +60,16 @@ def test_unless_the_recording_of_the_gpu_began_later(tmp_path):
     assert not [each for each in diagnose(profile).all_findings if each.id == "queued_not_started"]
 
 
+def test_a_gpu_that_always_begins_so_late_was_not_busy_before(tmp_path):
+    """Where each idle GPU takes 300 µs to begin, the first kernel says nothing of earlier work."""
+    steps = [step(k, 10_000 * k, 10_000 * (k + 1)) for k in range(4)]
+    calls = [launch(10_000 * k + 4000, 10_000 * k + 4010, k + 1) for k in range(4)]
+    kernels = [kernel("work", 10_000 * k + 4310, 10_000 * k + 9000, k + 1) for k in range(4)]
+    assert not opened(tmp_path / "t.json", *steps, *calls, *kernels).unseen.total()
+    kernels[0] = kernel("work", 6000, 9000, 1)
+    assert opened(tmp_path / "u.json", *steps, *calls, *kernels).unseen.ends.tolist() == [6_000_000]
+
+
 def test_unless_it_ended_earlier(tmp_path):
     lost = [launch(26_000 + 10 * k, 26_005 + 10 * k, 500 + k) for k in range(5)]
     profile = opened(tmp_path / "t.json", step(0, 0, 30_000), *recording(), *lost)

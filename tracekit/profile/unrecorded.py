@@ -3,9 +3,10 @@
 import numpy as np
 
 from tracekit.engine.wall import SUBMISSION_NS
-from tracekit.intervals import Union
+from tracekit.intervals import Ints, Union
 from tracekit.profile.profile import Profile
 from tracekit.profile.recording_words import has_steps
+from tracekit.trace import Trace
 from tracekit.trace.rows import AFTER, BEFORE
 
 
@@ -18,11 +19,20 @@ def unseen(profile: Profile) -> Union:
     first, last = int(trace.ts_ns[activities[0]]), int(trace.events_at(activities).end_ns.max())
     lost = trace.ts_ns[trace.coverage.calls[trace.coverage.is_lost]]
     without_steps, launches = not has_steps(profile), trace.links.launches
-    of_first = trace.links.launch(activities[:1])
-    late = bool(of_first[0] >= 0) and first - int(trace.events_at(of_first).end_ns[0]) > 2 * SUBMISSION_NS
-    before = without_steps or late or bool((lost < first).any())
+    before = without_steps or _starts_late(trace, activities) or bool((lost < first).any())
     after = without_steps or bool((lost > trace.ts_ns[launches].max(initial=BEFORE)).any())
     is_known = view.known & (view.step_ns > 0)
     steps = Union.of(view.starts_ns[is_known], (view.starts_ns + view.step_ns)[is_known])
     ends = steps.minus(Union.of(np.array([first if before else BEFORE]), np.array([last if after else AFTER])))
     return ends.plus(steps.common(trace.unknown.gpu))
+
+
+def _starts_late(trace: Trace, activities: Ints) -> bool:
+    """Whether the first activity starts so long after its call that work which was not recorded must have kept it
+    waiting: far longer than the others that are called while the GPU idles."""
+    calls = trace.links.launch(activities)
+    delays = trace.ts_ns[activities] - trace.events_at(np.maximum(calls, 0)).end_ns
+    worked_until = np.maximum.accumulate(trace.events_at(activities).end_ns)
+    into_idle = delays[1:][(calls[1:] >= 0) & (worked_until[:-1] <= trace.ts_ns[activities[1:]] - delays[1:])]
+    usual_ns = float(np.median(into_idle)) if len(into_idle) else 0.0
+    return bool(calls[0] >= 0) and bool(delays[0] > 2 * max(SUBMISSION_NS, usual_ns))

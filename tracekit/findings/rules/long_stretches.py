@@ -17,6 +17,7 @@ from tracekit.findings.holes import OFTEN, Hole, Holes
 from tracekit.findings.rules.allocator import recurring_calls
 from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
+from tracekit.findings.rules.recorded_graphs import time_of_recording
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
@@ -338,11 +339,11 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
     of_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
     of_other_rules = np.union1d(of_other_rules, computing(profile))
-    prepared = is_preparing(profile)
+    elsewhere = is_preparing(profile) | time_of_recording(profile).covers(profile.attribution.pieces.start)
     long_holes = Holes(profile, of_other_rules)
     for hole in long_holes:
         story = story_of(hole)
-        if prepared[hole.piece] or hole.outlier or (hole.unseen and story.id != "cold_start"):
+        if elsewhere[hole.piece] or hole.outlier or (hole.unseen and story.id != "cold_start"):
             continue
         blamed = str(_location(profile, hole)) if hole.row < 0 else hole.name
         _, holes = groups.setdefault((story.id, "" if story.together else blamed), (story, []))

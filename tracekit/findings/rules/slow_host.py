@@ -13,6 +13,7 @@ from tracekit.findings.holes import OFTEN, is_hole
 from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
+from tracekit.findings.rules.recorded_graphs import time_of_recording
 from tracekit.findings.verdict import HOST_BOUND
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
@@ -88,11 +89,6 @@ _ADVICE_ONE_LAUNCH = (
     "Do more with each launch, for a step makes no other: larger batches, or several steps in one CUDA graph. This "
     "saves at most {saving} a step."
 )
-_ADVICE_FEWER_SIZES = (
-    "Use fewer sizes: {recorded} a step are recorded anew, which takes longer than to launch their kernels. Pad "
-    "batches to a few sizes, so that graphs are replayed, or use none where sizes vary. This saves at most {{saving}} "
-    "a step."
-)
 
 
 @rule("slow_host")
@@ -117,10 +113,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     line_at = f", most of all{location.at}" if location.file else ""
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
     wrapped, replays = _in_wrappers(profile, is_claimed), profile.trace.census.any(lambda roles: roles.graph_launch)
-    recorded = graphs_recorded(profile)
-    if recorded >= OFTEN:
-        advice, link = _ADVICE_FEWER_SIZES.format(recorded=many(round(recorded, 1), "CUDA graph")), _GRAPHS
-    elif name != "python_bound" and replays:
+    if name != "python_bound" and replays and graphs_recorded(profile) < OFTEN:
         advice = _ADVICE_GRAPHS if len(_of_counted_steps(profile)[1]) > profile.counted_steps else _ADVICE_ONE_LAUNCH
     elif wrapped >= _MOSTLY * idle and not replays:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
@@ -194,8 +187,10 @@ def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
 
 def _of_other_rules(profile: Profile) -> Bools:
     """The pieces that are blamed on an event with a rule of its own."""
-    trace, event = profile.trace, profile.attribution.pieces.event
+    trace, pieces = profile.trace, profile.attribution.pieces
+    event = pieces.event
     apart = np.isin(event, np.union1d(pageable_calls(trace), computing(profile))) | is_preparing(profile)
+    apart |= time_of_recording(profile).covers(pieces.start)
     garbage = trace.labels.fits(GARBAGE)
     if garbage.any():
         apart |= (event >= 0) & garbage[trace.name_codes[np.maximum(event, 0)]]

@@ -113,17 +113,32 @@ def replays_of_one_graph(step: Ints) -> Iterator[Ints]:
 
 def _in_capture(trace: "Trace", calls: Ints) -> Bools:
     """Which calls lie between the begin and the end of a graph's recording on their thread."""
-    marks = trace.where(
-        lambda part: part.process & (part.roles.named(_BEGIN_CAPTURE, True) | part.roles.named(_END_CAPTURE, True))
-    )
+    marks, begins = _capture_marks(trace)
     captured = np.zeros(len(calls), bool)
-    begins = trace.events_at(marks).roles.named(_BEGIN_CAPTURE, runtime=True) if len(marks) else captured[:0]
     for track in np.unique(trace.track[marks]).tolist():
         on_track = trace.track[marks] == track
         mine = trace.track[calls] == track
         last = np.searchsorted(marks[on_track], calls[mine]) - 1
         captured[mine] = (last >= 0) & begins[on_track][np.maximum(last, 0)]
     return captured
+
+
+def graph_recordings(trace: "Trace") -> tuple[Ints, Ints]:
+    """The calls with which recordings of graphs begin, and for each the call of its thread that ends it."""
+    marks, begins = _capture_marks(trace)
+    order = np.argsort(trace.track[marks], kind="stable")
+    marks, begins = marks[order], begins[order]
+    opens = np.flatnonzero(begins[:-1] & ~begins[1:] & (trace.track[marks[:-1]] == trace.track[marks[1:]]))
+    return marks[opens], marks[opens + 1]
+
+
+def _capture_marks(trace: "Trace") -> tuple[Ints, Bools]:
+    """The calls that begin or end a graph's recording, and which of them begin one."""
+    marks = trace.where(
+        lambda part: part.process & (part.roles.named(_BEGIN_CAPTURE, True) | part.roles.named(_END_CAPTURE, True))
+    )
+    begins = trace.events_at(marks).roles.named(_BEGIN_CAPTURE, runtime=True) if len(marks) else np.zeros(0, bool)
+    return marks, begins
 
 
 def time_of_lost_work(trace: "Trace", coverage: Coverage) -> Union:

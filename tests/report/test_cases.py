@@ -160,7 +160,7 @@ class TestImpossibleDurations:
 
     def test_the_damage_is_named_first(self) -> None:
         found = told(self.FILE)
-        assert any(entry["count"] == 3 for entry in found.grave)
+        assert sum(entry["count"] for entry in found.grave) == 3  # of the last, no later one says where it ends
         assert found.names_the_damage
 
     def test_they_end_where_their_stream_goes_on_or_nothing_is_told(self) -> None:
@@ -168,12 +168,17 @@ class TestImpossibleDurations:
         if variant["mean"]["wall"] is None:
             assert "wall" in variant["cannot_answer"]
             return
-        assert [each["wall_ns"] for each in variant["steps"]] == pytest.approx([10 * MS] * 4, rel=0.02)
-        assert [busy(each) for each in variant["steps"]] == pytest.approx([8 * MS] * 4, rel=0.02)
+        told_steps = [each for each in variant["steps"] if each["step"] in variant["mean_over"]]
+        assert len(told_steps) >= 3  # the last holds the activity that no later one shortens
+        assert all(each["wall_ns"] == pytest.approx(10 * MS, rel=0.02) for each in told_steps)
+        assert all(busy(each) == pytest.approx(8 * MS, rel=0.02) for each in told_steps)
 
     def test_no_figure_rests_on_them(self) -> None:
         found = told(self.FILE)
-        assert not re.search(r"\b[1-9][\d.]* s\b|\b\d{3,} ms\b", found.lead)
+        figures = " ".join(found.text.split())
+        for entry in found.grave:  # which says how wrong they are
+            figures = figures.replace(" ".join(entry["message"].split()), "")
+        assert not re.search(r"\b[1-9][\d.]* s\b|\b\d{3,} ms\b", figures)
         assert all((each["cost_ns"] or 0.0) <= 10 * MS for each in found.findings())
         assert all(row["best_ns"] <= row["worst_ns"] <= 11 * MS for row in found.rows("what_if"))
 

@@ -112,9 +112,10 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
 
 def _grouped(profile: Profile) -> dict[str, Any]:
     trace = profile.trace
-    groups, lines = Grouping(profile, ["dur_ns", "tied"]), CostliestLines(profile)
+    groups, lines = Grouping(profile, ["dur_ns", "tied", "doubtful"]), CostliestLines(profile)
     for gpu, launch, step in _activities(trace):
-        group = groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], (launch >= 0).astype(np.int64))
+        tied, doubtful = (mask.astype(np.int64) for mask in (launch >= 0, trace.unknown.gpu.covers(trace.ts_ns[gpu])))
+        group = groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], tied, doubtful)
         lines.add(gpu, group, trace.dur_ns[gpu])
     columns: Names = {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
     return groups.sorted(columns, **lines.columns(len(groups.keys)))
@@ -135,7 +136,7 @@ def _summary(profile: Profile) -> pa.Table:
             "mean_ns": grouped["dur_ns_mean"],
             "share": weights / (float(weights.sum()) or 1.0),
             "count": grouped["count"],
-            "total_ns": total,
+            "total_ns": pa.array(total, mask=grouped["doubtful"] > 0),
             **{name: grouped[name] for name in LINE_COLUMNS.names},
         },
     )

@@ -53,16 +53,17 @@ def answer(profile: Profile) -> Answer:
     keys, parts = (WALL, attribution.wall) if answered else (HOST, attribution.host)
     largest = parts.argmax(axis=1) if len(steps) else np.zeros(0, np.int64)
     busy = attribution.wall[:, _BUSY].sum(axis=1) / np.maximum(attribution.wall_ns, 1)
-    busy_known = attribution.wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
-    step_known = attribution.wall_known if answered else attribution.host_known
+    wall_known = attribution.wall_known & profile.trace.unknown.whole(len(steps))
+    busy_known = wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
+    step_known = wall_known if answered else attribution.host_known
     summary = table(
         STEPS,
         {
             "step": steps.number,
             "start_ns": steps.begin,
-            "wall_ns": pa.array(attribution.wall_ns, mask=~attribution.wall_known),
+            "wall_ns": pa.array(attribution.wall_ns, mask=~wall_known),
             "host_ns": pa.array(attribution.host_ns, mask=~attribution.host_known),
-            "ahead_ns": pa.array(steps.done - steps.returned, mask=~attribution.wall_known),
+            "ahead_ns": pa.array(steps.done - steps.returned, mask=~wall_known),
             "steady": ~attribution.compiles,
             "busy": [float(part) if real else None for part, real in zip(busy, busy_known, strict=True)],
             "most": [

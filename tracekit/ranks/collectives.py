@@ -232,6 +232,11 @@ class Collectives:
         """How much later than the first the rank arrived, in all collectives; once, where some overlap."""
         return _lasting([blame for blame in self._blames if blame.late_rank == rank])
 
+    def lost_by_ns(self, rank: int) -> int:
+        """How long that rank waited for others while nothing else ran on it, in all collectives."""
+        lost = np.minimum(values(self.table["wait_ns"]), values(self.table["exposed_ns"]))
+        return self._united_ns(rank, lost, np.ones(len(self.table), bool))
+
     def wait_ns(self, rank: int) -> int:
         """How long that rank waited for others, in all collectives."""
         return self._united_ns(rank, values(self.table["wait_ns"]), np.ones(len(self.table), bool))

@@ -21,10 +21,12 @@ from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
 from tracekit.run import Break, Limit, Skip
 from tracekit.trace.enclosing import outermost
-from tracekit.units import count, many
+from tracekit.units import count, duration, many, times
 
 _REGION = re.compile(r"Torch-Compiled Region: .*", re.DOTALL)
 _WRAPPER = re.compile(r"Torch-Compiled Region: .*|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue", re.DOTALL)
+_ENTERS = re.compile(r"TorchDynamo Cache Lookup|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue")
+_MANY_ENTRIES = 3  # a step: forward and a loss may well be compiled apart
 _LEFT = ("python", "guards")  # what runs outside of graphs; the wrappers of graphs have buckets of their own
 _WRAPS = ("dispatch", "cpu_compute")
 
@@ -76,9 +78,54 @@ def _clipped(profile: Profile, piece_mask: Bools, starts: Ints, ends: Ints, desc
     return BreakTime(time.minus(time.minus(spans)), in_span, description)
 
 
+def entering(profile: Profile) -> Bools:
+    """The pieces in which compiled code is entered, where a step enters it often and nothing else says why: none where
+    a capture knows of the graph breaks."""
+    pieces = profile.attribution.pieces
+    if profile.variant is not None or _entries(profile) < _MANY_ENTRIES:
+        return np.zeros(len(pieces.start), bool)
+    enters = profile.trace.labels.fits(_ENTERS)
+    is_entry: Bools = (pieces.event >= 0) & enters[profile.trace.name_codes[np.maximum(pieces.event, 0)]]
+    return pieces.of("guards") | (pieces.of(*_WRAPS) & is_entry)
+
+
+def _entries(profile: Profile) -> int:
+    """How often a counted step enters compiled code on the main thread."""
+    trace = profile.trace
+    if not trace.census.any(lambda roles: roles.named(_REGION)):
+        return 0
+    main = trace.threads.main
+    regions = trace.where(lambda part: part.roles.named(_REGION) & part.lasting & (part.track == main))
+    return round(float(profile.in_counted(trace.steps.of(trace.ts_ns[regions])).sum()) / profile.counted_steps)
+
+
 _BREAKS = "https://docs.pytorch.org/docs/stable/compile/programming_model.fix_graph_breaks.html"
 _RECOMPILES = "https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html"
 _TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
+
+
+@rule("entering_compiled_code")
+def entering_compiled_code(profile: Profile) -> Iterator[Finding]:
+    """`compiled_code_entered`: what it takes to enter compiled code, in a trace of which no run knows the breaks."""
+    is_entering, pieces = entering(profile), profile.attribution.pieces
+    if profile.means["wall"] is None or not (is_entering & profile.counted[pieces.step]).any():
+        return
+    entries = _entries(profile)
+    taking = float(pieces.dur[is_entering & profile.counted[pieces.step]].sum()) / profile.counted_steps
+    yield Finding(
+        "compiled_code_entered",
+        f"Compiled code is entered {times(entries)} a step, as {count(entries - 1)} graph breaks would make it",
+        why=f"Checking its guards and preparing its inputs takes {duration(taking)} a step. A trace does not name "
+        "breaks: that they are why is a guess, and functions may be compiled apart.",
+        do="Find the graph breaks (TORCH_LOGS=graph_breaks, or tracekit capture) and remove them, or compile a single "
+        "function that calls the others. This saves at most {saving} a step.",
+        where=Where(operator="Torch-Compiled Region"),
+        link=_BREAKS,
+        claim=pieces.union(is_entering),
+        saved=(entries - 1) / entries,
+        evidence=evidence(profile, blamed_events(profile, is_entering)),
+        confidence="inferred",
+    )
 
 
 @rule("compiled_code")

@@ -10,6 +10,7 @@ from tracekit.findings import Finding, Where, evidence, one_by_one, rule
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, is_compiled
 from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain, where_of_buckets
 from tracekit.findings.holes import OFTEN, is_hole
+from tracekit.findings.rules.compiled_code import entering
 from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
@@ -125,7 +126,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     gaps = mean.parts["gpu_gap"]
     if "CUDA graphs" in advice and not replays and gaps >= _TOLD * mean.step_ns:
         advice += _ADVICE_GAPS.format(gaps=duration(gaps))
-    if (regions := round(_regions(profile))) >= _MANY_REGIONS:
+    if (regions := round(_regions(profile))) >= _MANY_REGIONS and not entering(profile).any():
         advice += _ADVICE_REGIONS.format(number=count(regions))
     # Other findings tell of the rest of the GPU's idle time, such as waits for copies.
     partial = idle < _NEARLY * _idle(mean.parts)
@@ -190,7 +191,7 @@ def _of_other_rules(profile: Profile) -> Bools:
     trace, pieces = profile.trace, profile.attribution.pieces
     event = pieces.event
     apart = np.isin(event, np.union1d(pageable_calls(trace), computing(profile))) | is_preparing(profile)
-    apart |= time_of_recording(profile).covers(pieces.start)
+    apart |= time_of_recording(profile).covers(pieces.start) | entering(profile)
     garbage = trace.labels.fits(GARBAGE)
     if garbage.any():
         apart |= (event >= 0) & garbage[trace.name_codes[np.maximum(event, 0)]]

@@ -167,21 +167,21 @@ def _late_ranks(report: Report) -> Iterator[str]:
 def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:
     entries = [(member, entry) for member in group if (entry := report.comparison(member.name)) is not None]
     if not entries:
-        return [_single_variant(base)]
+        return [_single_variant(report, base)]
     return [
         _never_compiled(member) or _against(report, member, base, entry) + _cold(member, base) + _gave_up(member)
         for member, entry in entries
     ]
 
 
-def _single_variant(member: Member) -> str:
+def _single_variant(report: Report, member: Member) -> str:
     name, wall, host = sanitize(member.name), member.means["wall"], member.means["host"]
     if isinstance(member, Untraced):
         pace, why = duration(unprofiled_ns(member)), sanitize(f"{member.outcome}: {member.reason}")
         return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
     if wall is not None:
         pace = f"{duration(wall.step_ns)} a step{_median(member)}{_unprofiled(member)}"
-        return f"{name} takes {pace}: {_largest(_with_unknown(member), member)}." + _left_out(member)
+        return f"{name} takes {pace}: {_largest(_with_waits(report, member), member)}." + _left_out(member)
     if host is not None:
         return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts, member)} a step."
     return f"{name}: neither wall nor host time is known."
@@ -233,7 +233,9 @@ def _left_out(member: Member) -> str:
     if cost := int(view.totals[compiling, view.keys.index("compile")].sum()):
         steps = f"{count(int(compiling.sum()))} of its {count(int(view.known.sum()))} steps"
         text = f" Compiling takes another {duration(cost)}, in {steps}."
-    known_ns, unseen_ns = int(view.step_ns[view.known].sum()), member.unseen.total()
+    whole = view.known & member.trace.unknown.whole(len(member.trace.steps))
+    starts, lasting = view.starts_ns[whole], view.step_ns[whole]
+    known_ns, unseen_ns = int(lasting.sum()), int(member.unseen.within(starts, starts + lasting).sum())
     if unseen_ns and unseen_ns >= _MIN_UNKNOWN_SHARE * known_ns:
         text += (
             f" For {duration(unseen_ns)} of the {duration(known_ns)} recorded, it is unknown what the GPU did: work is "
@@ -299,6 +301,16 @@ def _largest(parts: dict[str, float], member: Profile) -> str:
         nouns["cpu_compute"] = "operators"
     contributions = [f"{duration(part, like=total)} {nouns[key]} ({percent(part / total)})" for key, part in worth]
     return ", ".join(contributions) or "nothing"
+
+
+def _with_waits(report: Report, member: Profile) -> dict[str, float]:
+    """The parts of a step, where a rank is late with what is lost to it apart from communication."""
+    parts, matched = _with_unknown(member), report.collectives.get(member.name)
+    rank = member.captures[0].rank
+    if matched is None or matched.unmatched.get(rank, 1) or report.straggler(member.name) is None:
+        return parts
+    waits = min(matched.lost_by_ns(rank) / max(len(matched.steps), 1), parts.get("gpu_comm", 0.0))
+    return {**parts, "gpu_comm": parts.get("gpu_comm", 0.0) - waits, "waiting for late ranks": waits}
 
 
 def _with_unknown(member: Profile) -> dict[str, float]:
@@ -407,7 +419,7 @@ def step_lines(report: Report, view: str) -> list[Line]:
 
 def _line(name: str, attribution: Attribution, view: str) -> Line:
     step_view = attribution.views[view]
-    is_known = step_view.known.tolist()
+    is_known = (step_view.known & attribution.trace.unknown.whole(len(attribution.trace.steps))).tolist()
     return Line(
         name=name,
         steps=tuple(attribution.trace.steps.number),

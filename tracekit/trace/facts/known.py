@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from tracekit.intervals import Union
+import numpy as np
+
+from tracekit.intervals import Bools, Union
 from tracekit.trace.facts.law import NO_TIME, Breach
 
 
@@ -24,3 +26,9 @@ class Unknown:
             reduce(Union.plus, (breach.host for breach in health), NO_TIME),
             frozenset(step for breach in health if breach.is_grave for step in breach.steps),
         )
+
+    def whole(self, number: int) -> Bools:
+        """Which of so many steps are whole; all of them where none is, since then nothing else can be told."""
+        is_whole = np.ones(number, bool)
+        is_whole[[*self.steps]] = False
+        return is_whole if is_whole.any() else ~is_whole

@@ -117,11 +117,7 @@ class Report:
         """A compiled variant with the same baseline that takes longer than this one, which is not compiled."""
         others = (other for other in self.profiles if self.base_of(other) is self.base_of(profile))
         slower = [other for other in others if _is_slower(other, profile)]
-<<<<<<< HEAD
-        if not slower or is_compiled(profile):
-=======
         if not slower or is_compiled(profile):  # asked last, since it may read the trace
->>>>>>> c10fa9a0 (No figure rests on activities of unknown length, and waiting for a late rank is no communication)
             return None
         return next((other.name for other in slower if is_compiled(other)), None)
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from real import trace_names, trace_path
+from small import training
 
+from tests.on_screen import ask, opened, rows, texts
 from tests.world.worlds import world
 from tracekit.faces import Options, find
 from tracekit.faces import json as as_json
@@ -15,6 +17,8 @@ from tracekit.findings.diagnosis import Diagnosis
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.sections.findings import cards
+from tracekit.sanitize import sanitize
+from tracekit.tui.model.selection import Selection
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "run.json"
 
@@ -35,6 +39,18 @@ def same_order_everywhere(paths, monkeypatch):
         for headline in told:
             at = said.index(plain(headline), at) + 1
 
+    terminal_ui(paths, made)
+
+
+def terminal_ui(paths, made):
+    """Its overview lists the findings as cards in the same order, and the verdict of each variant without any."""
+    content = ask(opened(paths, infer_steps=True), Selection("overview"))
+    listed = [row["finding"] for sheet in content.sheets if sheet.name == "findings" for row in rows(sheet)]
+    assert listed == [sanitize(group.finding.headline) for group in alike(made.diagnoses)]
+    said = " ".join(texts(content))
+    for diagnosis in made.diagnoses.values():
+        assert diagnosis.findings or sanitize(diagnosis.verdict.sentence, 2000) in said
+
 
 def plain(text):
     return " ".join(unescape(text).replace("\\", "").replace("`", "").split())
@@ -53,6 +69,12 @@ def test_findings_of_the_sample(monkeypatch):
 @pytest.mark.parametrize("seed", range(20))
 def test_findings_of_a_world(seed, tmp_path, monkeypatch):
     same_order_everywhere([world(seed).write(tmp_path)], monkeypatch)
+
+
+def test_the_terminal_ui_has_the_verdict_of_a_variant_without_findings(tmp_path):
+    healthy = training(tmp_path / "healthy.json")
+    slow = world(1).write(tmp_path)
+    terminal_ui([slow, healthy], report(open_subject([slow, healthy])))
 
 
 def told_by(**findings):

@@ -29,13 +29,24 @@ def overview(opened: Opened, selection: Selection) -> Content:
         pieces.append(prose(*(f"{name}: {why}" for name, why in problems), title="Problems"))
     if len(findings):
         pieces.append(findings)
-    else:
-        pieces.append(prose(*(diagnosis.verdict.sentence for diagnosis in narrowed.report.diagnoses.values())))
+    pieces += _verdicts(narrowed)
     pieces.append(numbers)
     if numbers.lines:
         pieces.append(bucket_sheet(numbers, lambda row: _of_bucket(numbers, row, selection)))
     pieces.append(strip)
     return Content(tuple(pieces))
+
+
+def _verdicts(opened: Opened) -> list[Piece]:
+    """What bounds a step of the variants of which nothing is worth changing."""
+    told = {
+        name: sanitize(diagnosis.verdict.sentence, _LONGEST)
+        for name, diagnosis in opened.report.diagnoses.items()
+        if not diagnosis.findings
+    }
+    several = len(opened.report.diagnoses) > 1
+    said = (f"{sanitize(name)}: {sentence}" if several else sentence for name, sentence in told.items())
+    return [prose(*said)] if told else []
 
 
 def breakdown_of(opened: Opened, selection: Selection) -> BucketTable:

@@ -5,7 +5,8 @@ from small import event, kernel, launch, op, step, write
 
 from tests.findings.pointing import points_at_events
 from tracekit.analyses import compiles
-from tracekit.findings import diagnose
+from tracekit.findings import Finding, diagnose
+from tracekit.findings.diagnosis import diagnosis
 from tracekit.findings.rules.eager_remainders import eager_remainders
 from tracekit.profile import open_subject
 from tracekit.report.sections.findings import cost, sentence
@@ -130,3 +131,18 @@ def test_the_fuser_of_torchscript_compiles(tmp_path):
     diagnosis = diagnose(open_subject([write(tmp_path / "a.json", *events)]).profiles[0])
     (finding,) = (each for each in diagnosis.findings if each.id == "compile_in_steps")
     assert finding.why.startswith("This happens once, for 4.00 ms, and the GPU idles meanwhile.")
+
+
+def test_what_is_saved_on_average_over_all_steps_says_so(tmp_path):
+    """The headline's mean is of the steps that do not compile."""
+    tuning = (2, "CachingAutotuner.benchmark_all_configs", 30_000)
+    profile, _ = training(tmp_path / "a.json", tuning)
+    pieces = profile.attribution.pieces
+    tuned = Finding("recompiles", "Tuned", claim=pieces.union(pieces.of("compile")), every_step=True)
+    slow = Finding("python_bound", "Slow", claim=pieces.union(pieces.of("python")), do="It saves {saving} a step.")
+    by_id = {each.id: each for each in diagnosis(profile, [tuned, slow]).all_findings}
+    assert by_id["python_bound"].do.endswith(" a step on average over all 6 steps.")
+    (alone,) = diagnosis(profile, [slow]).all_findings
+    assert alone.do.endswith(" a step.")
+    assert not alone.total
+    assert by_id["recompiles"].total == "30.0 ms in all"

@@ -54,6 +54,7 @@ def test_the_parts_of_a_card():
         ({"cost_ns": None}, []),
         ({"share": None}, ["up to 1.50 ms a step"]),
         ({"over_steps": 7}, ["up to 10.5 ms of the 21.0 ms recorded (50.0 %)"]),
+        ({"over_steps": 7, "once": True}, ["10.5 ms, once"]),
         ({"bound": "exact"}, ["1.50 ms of 3.00 ms a step (50.0 %)"]),
         ({"bound": "lower"}, ["at least 1.50 ms of 3.00 ms a step (50.0 %)"]),
     ],

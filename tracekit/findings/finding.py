@@ -106,6 +106,14 @@ class Finding:
         return ". ".join(filter(None, (self.headline, self.why))).rstrip(".")
 
     @property
+    def total(self) -> str:
+        """The cost of all the steps that it is spread over, `10.5 ms in all` or `21.8 ms, once`; empty where it is one
+        of each counted step, as the means are."""
+        if not self.over_steps or self.cost_ns is None:
+            return ""
+        return f"{duration(self.cost_ns * self.over_steps)}{', once' if self.once else ' in all'}"
+
+    @property
     def advice(self) -> str:
         """What to change, for this finding and those that are part of it."""
         return " ".join(filter(None, (self.do, *self.also)))
@@ -132,7 +140,7 @@ class Finding:
 
 _PLAIN = (
     "id", "title", "headline", "why", "do", "cost_ns", "claimed_ns", "then_bound_by", "bound", "share", "confidence",
-    "advice", "link",
+    "advice", "link", "over_steps", "once",
 )  # fmt: skip
 _ABOUT_THE_HOST = ("launch_bound", "dispatch_bound", "python_bound")
 _LITTLE = 0.5  # of the time claimed: where less is saved, it is said why

@@ -14,7 +14,7 @@ from tracekit.findings.finding import Finding, as_clause
 from tracekit.findings.saving import Saving, Savings
 from tracekit.intervals import Union
 from tracekit.profile import LEAST_SHARE, Profile
-from tracekit.units import duration
+from tracekit.units import count, duration
 
 _AHEAD = 1.02  # times the time claimed: a smaller difference is not explained
 _BEYOND = 1.1  # times what is saved: where as much is claimed, something else keeps it from being saved
@@ -37,6 +37,8 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     alone = {id(finding): _alone(savings, finding) for finding in findings}
     gross = sorted(findings, key=lambda finding: (-_weight(finding, alone[id(finding)]), -_gross(steps, finding)))
     shared = _overlaps(gross)
+    # How many steps costs are spread over, where that is not the counted ones, of which the means are.
+    over_steps = len(steps.number) if len(steps.number) != profile.counted_steps else 0
     claims: list[Union] = []
     blamed_time = reduce(Union.plus, (finding.claim for finding in gross if finding.claim is not None), _busy(profile))
     unblamed, remaining_ns = steps.length - steps.mean(blamed_time), steps.length
@@ -62,13 +64,13 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         priced.append(
             replace(
                 finding,
-                why=_and_ahead(finding.why.replace("{saving}", duration(cost or 0.0)), cost, claimed)
+                why=_and_ahead(_with_saving(finding.why, cost, over_steps), cost, claimed)
                 + _and_slowed(profile, finding, saving, claimed),
-                do=finding.do.replace("{saving}", duration(cost or 0.0)),
+                do=_with_saving(finding.do, cost, over_steps),
                 cost_ns=cost,
                 claimed_ns=claimed,
                 share=share,
-                over_steps=0 if finding.once or len(steps.number) == profile.counted_steps else len(steps.number),
+                over_steps=finding.over_steps if finding.once else over_steps,
                 then_bound_by=saving.bound,
                 overlaps=overlaps,
             )
@@ -76,6 +78,12 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     with_parts = _with_parts(steps, priced, [alone[id(finding)].step_ns for finding in gross])
     costly = [finding for finding in with_parts if finding.cost_ns is None or finding.cost_ns > 0]
     return sorted(costly, key=order)
+
+
+def _with_saving(text: str, cost: float | None, over_steps: int) -> str:
+    """The text with the cost in place of `{saving}`, and what it is a mean over, where the means are over others."""
+    saving, mean = duration(cost or 0.0), f" on average over all {count(over_steps)} steps" if over_steps else ""
+    return text.replace("{saving} a step", f"{saving} a step{mean}").replace("{saving}", saving)
 
 
 def _busy(profile: Profile) -> Union:

@@ -10,7 +10,7 @@ from tracekit.findings import Finding, Where, blamed_events, evidence, rule
 from tracekit.findings.culprits import by_name, plain
 from tracekit.profile import Profile
 from tracekit.profile.start_up import cold_said
-from tracekit.units import count, duration
+from tracekit.units import duration
 
 
 @rule("lost_to_tools")
@@ -52,7 +52,7 @@ _FIRST = "the first "
 
 @rule("start_up")
 def start_up(profile: Profile) -> Iterator[Finding]:
-    """`cold_start`, of steps that the means leave out: its cost is spread over all steps."""
+    """`cold_start`, of steps that the means leave out: its cost is a total, spread over all steps for programs."""
     cold, view = profile.cold_steps, profile.attribution.answered_view
     if not cold:
         return
@@ -66,11 +66,11 @@ def start_up(profile: Profile) -> Iterator[Finding]:
         f"One-time start-up makes the first {'step' if len(cold) == 1 else f'{len(cold)} steps'} longer",
         cost,
         "Warm up first: this happens once, so it matters only in a short run.",
-        f"Left out of the means: {cold_said(profile)}. The cost is spread over all {count(steps)} steps, and no other "
-        "figure contains it.",
+        f"Left out of the means: {cold_said(profile)}. No other figure contains it.",
         share=cost / float(view.step_ns[view.known].mean()),
         where=Where(operator=largest_part.removeprefix(_FIRST)) if largest_part.startswith(_FIRST) else Where(),
         evidence=evidence(profile, calls[np.isin(trace.steps.of(trace.ts_ns[calls]), of_cold)]),
         link=_LINK,
         once=True,
+        over_steps=steps,
     )

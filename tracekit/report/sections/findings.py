@@ -61,10 +61,13 @@ def _place(finding: Finding) -> str:
 
 def cost(finding: Finding) -> str:
     """What it costs a step and how much of it that is, as `up to 1.50 ms of 2.58 ms a step (58.3 %)`; of the whole
-    recording, where the means leave out steps that it is about. Empty if it has no cost."""
+    recording, where the means leave out steps that it is about; a total, where it happens once. Empty if it has no
+    cost."""
     if finding.cost_ns is None:
         return ""
     bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[finding.bound]
+    if finding.once and finding.total:
+        return finding.total
     if not finding.share:
         return f"{bound}{duration(finding.cost_ns)} a step"
     if over_steps := finding.over_steps:

@@ -56,7 +56,7 @@ def _card(by_variant: dict[str, Finding], several: bool) -> Card:
     first = next(iter(by_variant.values()))
     figures = tuple(
         (
-            duration(finding.cost_ns) if finding.cost_ns is not None else "",
+            finding.total or (duration(finding.cost_ns) if finding.cost_ns is not None else ""),
             percent(finding.share) if finding.share is not None else "",
             *([sanitize(name)] if several else []),
         )

@@ -5,6 +5,7 @@ import pyarrow as pa
 from tracekit.findings import Finding, Where, alike
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
+from tracekit.report.sections.findings import cost
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Content, Piece, prose
@@ -13,7 +14,6 @@ from tracekit.tui.model.panes.instances import event_label
 from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
-from tracekit.units import duration, percent
 
 _EVIDENCE = pa.schema(
     [
@@ -80,10 +80,8 @@ def finding(opened: Opened, selection: Selection) -> Content:
 def _cost(finding: Finding, name: str) -> str:
     if finding.cost_ns is None:
         return name
-    bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[finding.bound]
-    share = f" ({percent(finding.share)})" if finding.share is not None else ""
     consequence = f"; {finding.then}" if finding.then else ""
-    return f"{name}: {bound}{duration(finding.cost_ns)} a step{share}{consequence}"
+    return f"{name}: {cost(finding)}{consequence}"
 
 
 def _culprit(profile: Profile, culprit: Where, selection: Selection) -> Sheet:

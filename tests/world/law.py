@@ -53,7 +53,13 @@ _BUCKETS = {  # of which a finding about a real trace can claim no more than the
     "allocator": ("alloc",),
 }
 _WITHHELD = ("too_little_recorded", "empty", "gpu_side_missing", "host_side_missing")  # verdicts that claim nothing
-_UNNAMED_HOST = (*HOST, "host_freeze", "idle_unexplained")  # host time of which nobody can say more than where it is
+_UNNAMED_HOST = (
+    *HOST,
+    "host_freeze",
+    "idle_unexplained",
+    "backward_handover",
+    "cpu_compute",
+)  # host time of which nobody can say more than where it is
 _FAMILIES = {each.ids for each in vars(all_causes).values() if isinstance(each, type) and issubclass(each, Cause)}
 _SPREAD = ("cold_start", "recompiles", "compile_in_steps")  # costs of few steps that are spread over all there are
 _WHAT_IF = {  # what a change spares at most, by what its name begins or ends with

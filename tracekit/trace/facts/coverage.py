@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MUST_HAVE_WORK = event_names.call(rf"{event_names.KERNEL_LAUNCH}|(?:cuda|hip|cu)Memcpy.*Async")
 _BEGIN_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamBeginCapture(?:ToGraph)?")
+_MIN_SHARE_OF_STREAM = 0.05  # of the activities: a stream that runs fewer is rarely used, and may not go on
 _MIN_REPLAYS = 3  # of two that differ, neither is known to be whole
 _WAITS_FOR_ALL = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 _END_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
@@ -142,20 +143,35 @@ def _capture_marks(trace: "Trace") -> tuple[Ints, Bools]:
 
 
 def time_of_lost_work(trace: "Trace", coverage: Coverage) -> Union:
-    """When lost work may have run: from a launch without work until what was launched next begins, since a stream runs
-    in order, or until the host has waited for all of it, or to the end; but not while the GPU is known to work."""
+    """When lost work may have run: from a launch without work until each stream begins what was launched later, since a
+    stream runs in order, or until the host has waited for all of it, or to the end; but not while the GPU is known to
+    work."""
     is_incomplete = coverage.is_incomplete
     if not is_incomplete.any():
         return NO_TIME
     bounds = runs(is_incomplete.astype(np.int8))
     is_run = is_incomplete[bounds[:-1]]
-    first_activity = np.maximum(trace.links.submitted(coverage.calls)[0], 0)
-    begins = np.append(trace.ts_ns[first_activity], int(trace.end_ns.max()) + 1)
     starts = trace.ts_ns[coverage.calls[bounds[:-1][is_run]]]
-    ends = begins[bounds[1:][is_run]]
+    last_lost = coverage.calls[bounds[1:][is_run] - 1]
+    ends = _begun_everywhere(trace, last_lost)
     waits = trace.where(lambda part: part.process & part.roles.named(_WAITS_FOR_ALL, runtime=True))
-    launched = trace.ts_ns[coverage.calls[bounds[1:][is_run] - 1]]
+    launched = trace.ts_ns[last_lost]
     waited = np.append(trace.events_at(waits).end_ns, ends.max())
     ends = np.minimum(ends, waited[np.searchsorted(trace.ts_ns[waits], launched)])
     busy = trace.events_at(trace.where(lambda part: part.roles.gpu & part.lasting))
     return Union.of(starts, np.maximum(ends, starts)).minus(Union.of(busy.ts_ns, busy.end_ns))
+
+
+def _begun_everywhere(trace: "Trace", calls: Ints) -> Ints:
+    """When each stream that matters has begun something that was launched after each call; the end of the trace, where
+    one never does."""
+    activities, launches = trace.links.activities, trace.links.launches
+    end = int(trace.end_ns.max()) + 1
+    begun = np.full(len(calls), end if not len(activities) else 0, np.int64)
+    tracks, counts = np.unique(trace.track[activities], return_counts=True)
+    for track in tracks[counts >= _MIN_SHARE_OF_STREAM * len(activities)].tolist():
+        on_track = trace.track[activities] == track
+        order = np.argsort(launches[on_track], kind="stable")
+        starts = np.append(trace.ts_ns[activities[on_track][order]], end)
+        begun = np.maximum(begun, starts[np.searchsorted(launches[on_track][order], calls, side="right")])
+    return begun

@@ -58,7 +58,7 @@ def _where(trace: Trace, steps: Ints, expected: Ints, missing: Ints) -> str:
     return f", in step{'s' if len(steps) > 1 else ''} {', '.join(numbers)}{more}{most}"
 
 
-@law("lost_launches", "doubt", touches=("gpu idle", "steps", "lines"))
+@law("lost_launches", "doubt", touches=("gpu work", "gpu idle", "steps", "lines"))
 def lost_launches(trace: Trace) -> Iterator[Broken]:
     """Work without a launch, although calls before and after it were recorded: calls were lost."""
     if trace.device != "gpu" or trace.impossible.two_clocks:

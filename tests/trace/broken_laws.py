@@ -383,6 +383,7 @@ CASES = {
         "serialised",
         [*loop(), event("cuda_profiler_range", "gemm", 40, 120, tid=7, pid=0)],
         "doubt",
+        worst=("gemm", 40),
         touches=(WORK, IDLE, "steps"),
     ),
     "another_device, by long reads": Case(
@@ -393,6 +394,17 @@ CASES = {
         touches=(WORK, IDLE, "host time"),
         twin=reading_a_value(3),
     ),
+    **{
+        f"another_device, by events of {cat}": Case(
+            "another_device",
+            on_a_cpu(event(cat, "work", 700, 710)),
+            "refusal",
+            worst=("work", 700),
+            touches=(WORK, IDLE, "host time"),
+            twin=on_a_cpu(event("user_annotation", "work", 700, 710)),
+        )
+        for cat in ("hpu_op", "mtia_ccp_events", "xpu_runtime", "mps_op")
+    },
     **{
         f"another_device, by {name}": Case(
             "another_device",

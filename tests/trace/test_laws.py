@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from real import trace_names, trace_path
-from small import Event
+from small import Event, event
 
 from tests.strategies import as_json, traces
 from tests.trace.broken_laws import (
@@ -214,6 +214,7 @@ def test_in_a_merged_file_each_process_is_judged_by_itself(tmp_path: Path) -> No
         for each in without(loop(), in_step(1, "kernel"))
     ]
     path = tmp_path / "merged.json"
-    path.write_text(text_of([*loop(), *theirs]))
+    counted = event("cuda_profiler_range", "gemm", 40, 120, tid=8, pid=10)
+    path.write_text(text_of([*loop(), *theirs, counted]))
     parts = split(Trace.load(path, use_cache=False))
-    assert [grave_ids(part.trace.health) for part in parts] == [[], ["lost_work"]]
+    assert [grave_ids(part.trace.health) for part in parts] == [[], ["lost_work", "serialised"]]

@@ -44,7 +44,7 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
             do="Record with ProfilerActivity.CUDA (or the activity of your device), and let the profiler warm up "
             "for a step. Until then it cannot be known what the device did, or whether it idled.",
             where=Where(function=submitted.function, operator=submitted.operator),
-            evidence=evidence(profile, trace.where(lambda part: submitted.ask(part.roles))),
+            evidence=evidence(profile, submitted.rows),
             link=_PROFILER_PAGE,
         )
 

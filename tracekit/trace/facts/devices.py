@@ -3,7 +3,6 @@ an accelerator has, or a read of a tensor's value that takes far longer than on 
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import labels
-from tracekit.trace.roles import OPERATOR, OTHER_DEVICE, USER, Roles, bare
+from tracekit.trace.roles import OPERATOR, USER, Roles, bare
 from tracekit.units import count, duration
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class Submitted:
     function: str | None  # the call that submitted most of it
     operator: str | None  # or the operator, where no call is recorded
     description: str
-    ask: Callable[[Roles], Bools]
+    rows: Ints
 
 
 def device_side_missing(trace: "Trace") -> Submitted | None:
@@ -46,15 +45,17 @@ def device_side_missing(trace: "Trace") -> Submitted | None:
     if trace.device == "gpu":
         return None
     if trace.census.any(_is_launch):
-        name, number = _most_frequent(trace, _is_launch)
-        description = f"{count(number)} calls submitted work to the GPU, most of them {bare(name)}"
-        return Submitted(bare(name), None, description, _is_launch)
-    if any(map(_OTHER_DEVICES.fullmatch, labels(trace.events["cat"]))):
-        return Submitted(None, None, "The work ran on an accelerator", lambda roles: roles.kind >= OTHER_DEVICE)
+        rows = trace.where(lambda part: _is_launch(part.roles))
+        name = _most_frequent(trace, rows)
+        description = f"{count(len(rows))} calls submitted work to the GPU, most of them {bare(name)}"
+        return Submitted(bare(name), None, description, rows)
+    if len(rows := of_category(trace, _OTHER_DEVICES)):
+        return Submitted(None, None, "The work ran on an accelerator", rows)
     if trace.census.any(_is_accelerated):
-        name, number = _most_frequent(trace, _is_accelerated)
-        description = f"{count(number)} operators ran that only an accelerator has, most of them {name}"
-        return Submitted(None, name, description, _is_accelerated)
+        rows = trace.where(lambda part: _is_accelerated(part.roles))
+        name = _most_frequent(trace, rows)
+        description = f"{count(len(rows))} operators ran that only an accelerator has, most of them {name}"
+        return Submitted(None, name, description, rows)
     reads = trace.where(lambda part: _reads(part.roles))
     waited_ns, whole_ns = int(trace.dur_ns[reads].sum()), np.diff(trace.steps.window)[0]
     if len(reads) and waited_ns >= max(_MIN_READ_NS * len(reads), _MIN_SHARE_OF_READS * whole_ns):
@@ -62,8 +63,14 @@ def device_side_missing(trace: "Trace") -> Submitted | None:
         description = (
             f"Reading a value takes {duration(waited_ns / len(reads))} on average, as where it waits for a device"
         )
-        return Submitted(None, name, description, _reads)
+        return Submitted(None, name, description, reads)
     return None
+
+
+def of_category(trace: "Trace", pattern: re.Pattern[str]) -> Ints:
+    """The rows of the events whose category matches as a whole."""
+    categories = [k for k, category in enumerate(labels(trace.events["cat"])) if pattern.fullmatch(category)]
+    return np.flatnonzero(np.isin(trace.cat_codes, categories)) if categories else np.zeros(0, np.int64)
 
 
 def _is_launch(roles: Roles) -> Bools:
@@ -80,7 +87,6 @@ def _reads(roles: Roles) -> Bools:
     return reads
 
 
-def _most_frequent(trace: "Trace", ask: Callable[[Roles], Bools]) -> tuple[str, int]:
-    """The most frequent name among the events of a role, and how many events there are."""
-    rows: Ints = trace.where(lambda part: ask(part.roles))
-    return trace.names[int(np.bincount(trace.name_codes[rows]).argmax())], len(rows)
+def _most_frequent(trace: "Trace", rows: Ints) -> str:
+    """The most frequent name among these events."""
+    return trace.names[int(np.bincount(trace.name_codes[rows]).argmax())]

@@ -17,8 +17,8 @@ from tracekit.trace.rows import BEFORE
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-_EARLY_NS = 1_000_000  # what begins so much before its call has no part in anything
-_LATE_NS = 60_000_000_000  # what begins so long after its call shares no clock with it
+_MAX_LEAD_NS = 1_000_000  # before its call: what begins earlier counts in nothing
+_MAX_DELAY_NS = 60_000_000_000  # after its call: what begins later shares no clock with it
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -27,12 +27,12 @@ class Impossible:
     """Rows are indices into the events table, in ascending order; durations are in ns."""
 
     shortened: (
-        Ints  # activities that outlast a whole later one of their stream: they end where the first such one starts
+        Ints  # activities that outlast a whole later one of their stream: they end where the first of these starts
     )
     recorded_ns: Ints  # how long each of them lasts in the file
     shortened_ns: Ints  # and how long it can have lasted at most
     before_call: Ints  # activities that start before their call does: they are linked to nothing
-    untimely: Ints  # those of them that start so long before it that they have no part in anything
+    untimely: Ints  # those of them that start so long before it that they count in nothing
     two_clocks: bool  # whether calls and activities are stamped by clocks that have nothing in common
 
     @property
@@ -56,8 +56,8 @@ def _before_their_calls(recorded: "Trace") -> tuple[Ints, Ints, bool]:
         starts = recorded.ts_ns[activities]
         lead = calls.ts_ns - starts
         before.append(activities[lead > 0].astype(np.int64))
-        untimely.append(activities[lead > _EARLY_NS].astype(np.int64))
-        astray += int(((lead > 0) | (starts - calls.end_ns > _LATE_NS)).sum())
+        untimely.append(activities[lead > _MAX_LEAD_NS].astype(np.int64))
+        astray += int(((lead > 0) | (starts - calls.end_ns > _MAX_DELAY_NS)).sum())
     return np.concatenate(before), np.concatenate(untimely), 2 * astray > len(recorded.links.activities)
 
 

@@ -28,6 +28,9 @@ Figure = Literal["gpu work", "gpu idle", "host time", "steps", "lines"]
 FIGURES: tuple[Figure, ...] = get_args(Figure)
 
 NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
+# The fields of a breach, as they are stored: times, and what is plain data anyway.
+_SIDES = ("gpu", "host")
+_PLAIN = ("id", "severity", "message", "touches", "count", "worst", "steps")
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,6 @@ class Breach:
         return Breach(**{**stored, **lists, **spans})
 
 
-_SIDES = ("gpu", "host")
-_PLAIN = ("id", "severity", "message", "touches", "count", "worst", "steps")
-
 Look = Callable[["Trace"], Iterable[Broken]]
 
 
@@ -128,10 +128,9 @@ class Law:
                 "start_ns": int(trace.ts_ns[row]),
                 "dur_ns": int(trace.dur_ns[row]),
             }
-        severity = broken.severity or self.severity
         return Breach(
             self.id,
-            severity,
+            broken.severity or self.severity,
             broken.message,
             self.touches,
             broken.count,

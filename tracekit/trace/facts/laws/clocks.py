@@ -10,8 +10,8 @@ from tracekit.trace.model import Trace
 from tracekit.units import count, duration
 
 _MIN_EARLY_SHARE = 0.01  # of the activities: fewer that start too early change no figure that matters
-_BEYOND_THE_HOST = 0.3  # of the host's recording: a GPU that works for so much longer was not waited for
-_TOO_LONG = 20  # times the longest of the others
+_MIN_OVERRUN_SHARE = 0.3  # of the host's recording: the GPU hardly works for so long after it
+_MIN_TIMES_USUAL = 20  # as long as the longest of the others
 
 
 @law("two_clocks", "refusal", touches=("gpu work", "gpu idle", "steps"))
@@ -48,8 +48,8 @@ def causality(trace: Trace) -> Iterator[Broken]:
     early, gpu = trace.impossible.before_call, trace.links.gpu
     if len(early) and not trace.impossible.two_clocks:
         yield Broken(
-            f"{count(len(early))} of {count(gpu)} GPU activities start before the calls that launched them: they are "
-            "linked to nothing.",
+            f"{count(len(early))} of {count(gpu)} GPU activities {'starts' if len(early) == 1 else 'start'} before the "
+            "launch call: such work is linked to nothing.",
             len(early),
             int(early[0]),
             severity="note" if len(early) <= _MIN_EARLY_SHARE * gpu else None,
@@ -61,9 +61,9 @@ def overlong(trace: Trace) -> Iterator[Broken]:
     """An activity that goes on long after the host's recording, and takes far longer than any other."""
     begun, ended = _recorded_host(trace)
     rows = trace.where(lambda part: part.roles.gpu & part.lasting) if begun < ended else np.zeros(0, np.int64)
-    late = rows[trace.events_at(rows).end_ns > ended + _BEYOND_THE_HOST * (ended - begun)]
+    late = rows[trace.events_at(rows).end_ns > ended + _MIN_OVERRUN_SHARE * (ended - begun)]
     usual = trace.dur_ns[np.setdiff1d(rows, late)].max(initial=0)
-    odd = late[trace.dur_ns[late] > _TOO_LONG * usual]
+    odd = late[trace.dur_ns[late] > _MIN_TIMES_USUAL * usual]
     if len(odd) and usual:
         events = trace.events_at(odd)
         steps = trace.steps

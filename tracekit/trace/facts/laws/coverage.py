@@ -40,8 +40,10 @@ def lost_work(trace: Trace) -> Iterator[Broken]:
 
 
 def _lacking(coverage: Coverage) -> str:
-    lost, partial = int(coverage.is_lost.sum()), int((coverage.is_incomplete & ~coverage.is_lost).sum())
-    parts = [f"{count(lost)} of {count(len(coverage.calls))} launches have no work in the trace"] if lost else []
+    lost, partial = coverage.lost, int((coverage.is_incomplete & ~coverage.is_lost).sum())
+    parts, have = [], "has" if lost == 1 else "have"
+    if lost:
+        parts.append(f"{count(lost)} of {count(len(coverage.calls))} launches {have} no work in the trace")
     if partial:
         parts.append(f"{many(partial, 'replay')} of CUDA graphs {'lacks' if partial == 1 else 'lack'} nodes")
     return ", and ".join(parts)
@@ -74,8 +76,8 @@ def lost_launches(trace: Trace) -> Iterator[Broken]:
     within = unlinked[(trace.correlation[unlinked] > ids.min()) & (trace.correlation[unlinked] < ids.max())]
     if len(within) and _is_of_this_process(trace, within):
         yield Broken(
-            f"{count(len(within))} of {count(len(rows))} GPU activities have no launch call, although calls before and "
-            "after it were recorded: why the GPU idles before them is unknown.",
+            f"{count(len(within))} of {count(len(rows))} GPU activities {'has' if len(within) == 1 else 'have'} no "
+            "launch call, although calls around it were recorded: why the GPU idles before such work is unknown.",
             len(within),
             int(within[0]),
             severity=None if len(within) > _MIN_UNLAUNCHED_SHARE * len(rows) else "note",
@@ -94,7 +96,7 @@ def graph_recording(trace: Trace) -> Iterator[Broken]:
     captured = trace.coverage.captured
     if len(captured):
         yield Broken(
-            f"{count(len(captured))} launches were recorded into CUDA graphs: they run nothing by themselves.",
+            f"{many(len(captured), 'launch', 'launches')} recorded into CUDA graphs: what is recorded runs later.",
             len(captured),
             int(captured[0]),
         )

@@ -15,7 +15,7 @@ from tracekit.trace.model import Trace
 from tracekit.trace.rows import BEFORE
 from tracekit.units import count, duration
 
-_MIN_REPLAYS = 3
+_MIN_REPLAYS = 3  # of one graph
 _MIN_HOLE_NS = 40_000  # beyond what submitting a graph takes
 _MIN_SHARE_OF_GRAPH = 0.1  # of what its recorded nodes take: before a long graph runs, the driver has to submit it
 _MIN_SHARE_OF_REPLAYS = 0.9  # of one graph: where it sometimes begins at once, something else delays it

@@ -7,17 +7,18 @@ from itertools import chain, islice
 import numpy as np
 
 from tracekit.intervals import Bools, Ints
-from tracekit.trace.columns import labels, values
+from tracekit.trace.columns import values
+from tracekit.trace.facts.devices import of_category
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON
-from tracekit.units import count, percent
+from tracekit.units import many, percent
 
 _MAX_LOST_SHARE = 0.02  # of what refers to an operator, or to a frame: with more, some were lost
 _MIN_FOUND_SHARE = 0.5  # of what refers to operators: some writers number calls and operators independently
 _MIN_REFERENCES = 20
 _MIN_SAMPLED_SHARE = 0.1  # of the launches without work, and of the work without launches
-_MIN_OUTSIDE = 3  # launches
+_MIN_LAUNCHES_OUTSIDE = 3  # of operators
 _SERIALISING = re.compile(r"cuda_profiler_range")  # categories of events
 
 
@@ -31,10 +32,13 @@ def stacks(trace: Trace) -> Iterator[Broken]:
 @law("serialised", "doubt", touches=("gpu work", "gpu idle", "steps"))
 def serialised(trace: Trace) -> Iterator[Broken]:
     """Hardware counters were recorded, for which each kernel runs alone, and perhaps several times."""
-    if any(map(_SERIALISING.fullmatch, labels(trace.events["cat"]))):
+    ranges = of_category(trace, _SERIALISING)
+    if len(ranges):
         yield Broken(
             "Hardware counters were recorded, for which every kernel runs alone: durations and gaps are not those of "
-            "the training. Record without counters to time it."
+            "the training. Record without counters to time it.",
+            len(ranges),
+            int(ranges[0]),
         )
 
 
@@ -53,7 +57,7 @@ def _outside_operators(trace: Trace) -> Iterator[Broken]:
     kernels = trace.name_codes[trace.links.submitted(calls)[0]]
     by_operators = np.isin(kernels, kernels[inside])
     outside = calls[~inside & by_operators]
-    if len(outside) >= _MIN_OUTSIDE and len(outside) > _MAX_LOST_SHARE * len(calls):
+    if len(outside) >= _MIN_LAUNCHES_OUTSIDE and len(outside) > _MAX_LOST_SHARE * len(calls):
         yield Broken(
             f"{percent(len(outside) / len(calls))} of the launches lie in no operator, although operators launch the "
             "same kernels elsewhere: what the host did then may be told as Python.",
@@ -129,7 +133,8 @@ def duplicates(trace: Trace) -> Iterator[Broken]:
         same &= ordered[1:] == ordered[:-1]
     if same.any():
         yield Broken(
-            f"{count(int(same.sum()))} GPU activities are in the trace twice: counts of kernels are too high.",
+            f"{many(int(same.sum()), 'GPU activity is', 'GPU activities are')} in the trace twice: counts of "
+            "kernels are too high.",
             int(same.sum()),
             int(rows[order[1:][same][0]]),
         )
@@ -143,8 +148,8 @@ def several_recordings(trace: Trace) -> Iterator[Broken]:
     again = order[1:][trace.correlation[order[1:]] == trace.correlation[order[:-1]]]
     if len(again) > _MAX_LOST_SHARE * len(calls):
         yield Broken(
-            f"{count(len(again))} launches have the id of another one: the file seems to hold several recordings, "
-            "whose times cannot be told apart.",
+            f"{many(len(again), 'launch has', 'launches have')} the id of another one: the file seems to hold "
+            "several recordings, whose times cannot be told apart.",
             len(again),
             int(again[0]),
         )

@@ -9,7 +9,7 @@ from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.reading.ascend import HARDWARE
 from tracekit.trace.roles import OPERATOR
-from tracekit.units import count, duration
+from tracekit.units import count, duration, many
 
 _COLLECTIVES = {"Communication", "HCCL"}  # processes in which Ascend's profiler draws collectives
 _NO_ID = 1 << 62  # beyond any correlation id
@@ -20,7 +20,7 @@ def no_gpu_side(trace: Trace) -> Iterator[Broken]:
     """Launches, but no GPU activity at all."""
     launches = trace.census.count(lambda roles: roles.launch)
     if launches and trace.device != "gpu":
-        yield Broken(f"{count(launches)} launch calls, but no GPU activity: the GPU side was not recorded.", launches)
+        yield Broken(f"{many(launches, 'launch call')}, but no GPU activity: the GPU side was not recorded.", launches)
 
 
 @law("another_device", "refusal", touches=("gpu work", "gpu idle", "host time"))
@@ -30,7 +30,7 @@ def another_device(trace: Trace) -> Iterator[Broken]:
     if submitted is not None and not trace.census.any(lambda roles: roles.launch):
         yield Broken(
             f"{submitted.description}, and that device was not recorded: operators only submit work to it.",
-            worst=int(trace.where(lambda part: submitted.ask(part.roles))[0]),
+            worst=int(submitted.rows[0]),
         )
 
 

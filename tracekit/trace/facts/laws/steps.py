@@ -11,7 +11,9 @@ from tracekit.trace.steps import find_iterations, find_repetition
 from tracekit.units import duration, many, percent
 
 _MIN_TIME_TOLD = 0.01  # of a recording: what lasts less at either end is not mentioned
-_USUALLY = 0.8  # of the steps: what so many have is expected of the others
+_MIN_SHARE_WITH_BATCH = 0.8  # of the steps: what so many ask for is expected of the others
+_MIN_STEPS_OF_A_LOADER = 3  # the first and the last may have no batch
+_LISTED_STEPS = 6
 
 
 @law("no_steps", "note")
@@ -62,14 +64,14 @@ def lost_steps(trace: Trace) -> Iterator[Broken]:
 def lost_batches(trace: Trace) -> Iterator[Broken]:
     """Most steps ask a data loader for a batch, but some do not: events of the loader were lost."""
     steps = trace.steps
-    if not steps.annotated or len(steps) < 3:
+    if not steps.annotated or len(steps) < _MIN_STEPS_OF_A_LOADER:
         return
     rows = trace.where(lambda part: part.roles.annotation & part.roles.named(DATALOAD))
     asked = np.bincount(np.maximum(steps.of(trace.ts_ns[rows]), 0), minlength=len(steps)) > 0
     # The batch of the first step may have been asked for before the recording, and the last may need none.
     without = np.flatnonzero(~asked[1:-1]) + 1
-    if len(without) and asked.sum() >= _USUALLY * len(steps):
-        names = ", ".join(str(steps.number[step]) for step in without[:6].tolist())
+    if len(without) and asked.sum() >= _MIN_SHARE_WITH_BATCH * len(steps):
+        names = ", ".join(str(steps.number[step]) for step in without[:_LISTED_STEPS].tolist())
         yield Broken(
             f"No batch was asked for in {many(len(without), 'step')} ({names}), unlike in the others: waits for a "
             "data loader may be missing from the trace.",

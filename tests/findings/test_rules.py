@@ -251,6 +251,32 @@ def test_the_host_of_a_gpu_is_named_by_its_largest_part(tmp_path):
     assert "20 kernels and copies 2.00 µs each to run" in diagnose(opened(slow(50, 5, 5))).verdict.sentence
 
 
+def test_a_slow_host_names_what_the_gpu_waits_for_most(tmp_path):
+    """An operator or, where more of the time is that of its own code, the innermost Python function."""
+
+    def headline(in_operator: float, in_function: float) -> str:
+        made = []
+        for number in range(4):
+            begun = 1000.0 * number
+            made.append(step(number, begun, begun + 990))
+            made.append(event("python_function", "site-packages/lib/loop.py(3): outer", begun, begun + 990))
+            for k in range(5):
+                at, ids = begun + 190 * k, 1 + 10 * number + k
+                began = at + in_function
+                made += [
+                    event("python_function", "site-packages/lib/loop.py(9): prepare", at, began),
+                    op("aten::mul", began, began + in_operator),
+                    launch(began + in_operator - 5, began + in_operator, ids),
+                    kernel("mul", began + in_operator + 1, began + in_operator + 5, ids),
+                ]
+        (first, *_) = diagnose(opened(write(tmp_path / "slow.json", *made))).findings
+        assert str(first.where)
+        return first.headline
+
+    assert headline(120, 30) == "Dispatch-bound: the host is too slow, most of all in aten::mul"
+    assert headline(30, 120) == "Python-bound: the host is too slow, most of all in prepare"
+
+
 def wrapped(path, share, *more):
     """Four steps of ten launches 100 µs apart, of which this share is in the wrapper of a compiled graph."""
     made = [op("aten::empty", -20, -10)]

@@ -8,7 +8,7 @@ import numpy as np
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
 from tracekit.findings import Finding, Where, evidence, one_by_one, rule
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, is_compiled
-from tracekit.findings.culprits import Culprit, grouped, outermost_operators, plain, where_of_buckets
+from tracekit.findings.culprits import Culprit, by_name, grouped, outermost_operators, plain, where_of_buckets
 from tracekit.findings.holes import OFTEN, is_hole
 from tracekit.findings.rules.compiled_code import entering
 from tracekit.findings.rules.habits import GARBAGE
@@ -19,6 +19,7 @@ from tracekit.findings.verdict import HOST_BOUND
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.trace.facts.laws.sides import has_operators
+from tracekit.trace.roles import PYTHON
 from tracekit.units import count, duration, many, ratio
 
 _LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it
@@ -110,8 +111,13 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     line, share = where_of_buckets(profile, *(key for key in HOST_BOUND[name] if key in SUBMITTING))
     culprits = [culprit for culprit in _operators(profile, is_claimed) if len(culprit.rows)]
     operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
-    location = Where(line.file, line.line, line.function, operator) if share >= _OF_A_LINE else Where(operator=operator)
-    line_at = f", most of all{location.at}" if location.file else ""
+    if share >= _OF_A_LINE:
+        location = Where(line.file, line.line, line.function, operator)
+    else:
+        location = Where(function=_function(profile, is_claimed, culprits), operator=operator)
+    named = location.function or operator
+    culprit = location.at or (f" in {named}" if named else "")
+    most_of_all = f", most of all{culprit}" if culprit else ""
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
     wrapped, replays = _in_wrappers(profile, is_claimed), profile.trace.census.any(lambda roles: roles.graph_launch)
     if name != "python_bound" and replays and graphs_recorded(profile) < OFTEN:
@@ -133,7 +139,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     rest = " (other findings cover the rest of its idle time)" if partial else ""
     yield Finding(
         name,
-        f"{term}: the host is too slow{line_at}",
+        f"{term}: the host is too slow{most_of_all}",
         why=f"For this reason, the GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step"
         f"{rest}: "
         f"{_parts(profile, is_claimed, mean.step_ns)}{_of_wrappers(profile, wrapped, idle)}."
@@ -213,6 +219,17 @@ def _operators(profile: Profile, piece_mask: Bools) -> list[Culprit]:
         return np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], -1).astype(np.int64)
 
     return [culprit for culprit in grouped(profile, piece_mask, name_of) if culprit.key >= 0]
+
+
+def _function(profile: Profile, piece_mask: Bools, operators: list[Culprit]) -> str | None:
+    """The innermost Python function with most of these pieces, if it has more of them than any operator."""
+    trace = profile.trace
+    pieces = profile.attribution.pieces
+    events = np.maximum(pieces.event, 0)
+    is_function = (pieces.event >= 0) & (trace.labels.kinds[trace.cat_codes[events]] == PYTHON)
+    functions = by_name(profile, piece_mask & is_function)
+    most = max((culprit.step_ns for culprit in operators), default=0.0)
+    return plain(functions[0].name) if functions and functions[0].step_ns > most else None
 
 
 def _per_step(profile: Profile, piece_mask: Bools) -> float:

@@ -52,27 +52,27 @@ def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], 
 
 def why_unknown(profile: Profile) -> Breach | None:
     """The breach because of which nobody knows what bounds a step; None if that can be told."""
-    return _spoiling(
-        profile, ("gpu work", "gpu idle", "steps") if profile.trace.device == "gpu" else ("host time", "steps")
-    )
+    decisive: tuple[Figure, ...] = ("gpu work", "gpu idle") if profile.trace.device == "gpu" else ("host time",)
+    return _spoiling(profile, (*decisive, "steps", "causes"))
 
 
 def _spoiling(profile: Profile, figures: Iterable[Figure]) -> Breach | None:
-    """The gravest breach that spoils one of these figures, everywhere or in steps that the means cover: they cover
-    steps that are not whole only where no other is left."""
+    """The gravest breach that spoils one of these figures: everywhere, in steps that the means cover, since no other is
+    left, or in so many steps that the others say little of all."""
+    counted = profile.counted
     for breach in profile.health:
-        in_means = breach.is_grave and bool(profile.counted[[*breach.steps]].any())
+        in_means = breach.is_grave and bool(counted[[*breach.steps]].any() or len(breach.steps) > counted.sum())
         if (breach.everywhere or in_means) and {*breach.touches} & {*figures}:
             return breach
     return None
 
 
 def _rests_on(profile: Profile, claim: Union | None) -> tuple[Figure, ...]:
-    """The figures that make up the time claimed, and steps, since every cost is one per step."""
+    """The figures that make up the time claimed, and steps, since every cost is one per step, and causes."""
     if profile.trace.device != "gpu":
-        return ("host time", "steps")
+        return ("host time", "steps", "causes")
     if claim is None:
-        return (*_MADE_OF, "steps")
+        return (*_MADE_OF, "steps", "causes")
     pieces = profile.attribution.pieces
     least = _MIN_SHARE_OF_CLAIM * max(claim.total(), 1)
     made_of = (
@@ -80,7 +80,7 @@ def _rests_on(profile: Profile, claim: Union | None) -> tuple[Figure, ...]:
         for figure, buckets in _MADE_OF.items()
         if claim.common(pieces.union(pieces.of(*buckets))).total() >= least
     )
-    return (*made_of, "steps")
+    return (*made_of, "steps", "causes")
 
 
 def _known(profile: Profile, claim: Union) -> Union:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Severity = Literal["refusal", "doubt", "note"]  # the gravest first
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 # What a breach can spoil: what the GPU did, when it idled, what the host did, when steps begin and end, and which
-# line of the user's did something.
-Figure = Literal["gpu work", "gpu idle", "host time", "steps", "lines"]
+# line of the user's did something; and which of several causes a time has, on which the order of findings rests.
+Figure = Literal["gpu work", "gpu idle", "host time", "steps", "lines", "causes"]
 FIGURES: tuple[Figure, ...] = get_args(Figure)
 
 NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -42,7 +42,7 @@ def serialised(trace: Trace) -> Iterator[Broken]:
         )
 
 
-@law("lost_operators", "doubt", touches=("host time", "lines"))
+@law("lost_operators", "doubt", touches=("host time", "lines", "causes"))
 def lost_operators(trace: Trace) -> Iterator[Broken]:
     """Operators are missing around launches, or calls and kernels name operators that are not in the trace."""
     yield from islice(chain(_outside_operators(trace), _of_unknown_operators(trace)), 1)

@@ -23,7 +23,7 @@ from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace import Trace
 from tracekit.trace.facts.laws.sides import why_calls_unknown
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration
+from tracekit.units import count, duration, many
 
 SUMMARY = pa.schema(
     [
@@ -142,12 +142,12 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     per_step = float(summary["per_step"].to_numpy().sum())
     cost = float(summary["step_ns"].to_numpy().sum())
     latencies, replayed = _latencies(profile.trace)
-    calls = f"{count(per_step)} launch calls a step"
+    calls, occupy = f"{many(per_step, 'launch call')} a step", "occupies" if per_step == 1 else "occupy"
     if not len(latencies):
-        return f"{calls} occupy the host for {duration(cost)}; what they submitted is not in the trace."
+        return f"{calls} {occupy} the host for {duration(cost)}; what they submitted is not in the trace."
     latency = float(np.median(latencies, overwrite_input=True))
     idle = _without_work(profile)
     of_them = f" ({count(idle)} of them without work in the trace)" if idle >= _TOLD else ""
-    sentence = f"{calls}{of_them} occupy the host for {duration(cost)}"
+    sentence = f"{calls}{of_them} {occupy} the host for {duration(cost)}"
     sentence += f"; half of the work starts within {duration(latency)} of its call"
     return f"{sentence}; {count(replayed)} calls of the trace replay a CUDA graph." if replayed else f"{sentence}."

@@ -72,7 +72,7 @@ _ALL = (
         "the profiler itself delays the host"),
     Bucket("cpu_compute", "CPU compute", "CPU compute", "#3a9d5d", "■", "cpu",
         "operators compute on the CPU"),
-    Bucket("unrecorded", "not recorded", "time of which nothing was recorded", "#a89f91", "-", "unrecorded",
+    Bucket("unrecorded", "not recorded", "unrecorded time", "#a89f91", "-", "unrecorded",
         "nothing of what the host did was recorded", refills=True),
 )  # fmt: skip
 BUCKETS = {bucket.key: bucket for bucket in _ALL}

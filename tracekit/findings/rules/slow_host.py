@@ -249,11 +249,12 @@ def _launches(profile: Profile) -> str:
     kernels, calls = _of_counted_steps(profile)
     if not len(calls):
         return "No launch call is linked to a kernel"
-    steps = profile.counted_steps
+    launches, works = (round(len(times) / profile.counted_steps) for times in (calls, kernels))
     return (
-        f"{many(round(len(calls) / steps), 'launch', 'launches')} a step take {duration(float(np.median(calls)))} each "
-        f"to submit, {many(round(len(kernels) / steps), 'kernel and copy', 'kernels and copies')} "
-        f"{duration(float(np.median(kernels)))} each to run (medians)"
+        f"{many(launches, 'launch', 'launches')} a step take{'s' if launches == 1 else ''} "
+        f"{duration(float(np.median(calls)))}{'' if launches == 1 else ' each'} to submit, "
+        f"{many(works, 'kernel or copy', 'kernels and copies')} {duration(float(np.median(kernels)))}"
+        f"{'' if works == 1 else ' each'} to run (medians)"
     )
 
 

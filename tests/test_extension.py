@@ -31,6 +31,7 @@ from tracekit.report import blocks, report, sections
 from tracekit.report.breakdown import Part, breakdown
 from tracekit.report.section import Contents, of_comparison, of_run, of_trace, of_variant
 from tracekit.report.section import unregister as forget_producer
+from tracekit.trace.facts import LAWS
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import pieces_of
 
@@ -298,7 +299,7 @@ def test_a_screen_shows_them_too(paths):
 def test_the_guides_examples_run(paths, tmp_path, capsys):
     page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
     examples = re.findall(r"## To add .*?```python\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         exec(compile(example, "CONTRIBUTING.md", "exec"), {"__name__": "example"})
     (test,) = re.findall(r"(from small import .*?)```", page, re.DOTALL)
@@ -313,6 +314,7 @@ def test_the_guides_examples_run(paths, tmp_path, capsys):
             assert "idle_ns" in said or "idle" in said, name
             assert name == "parquet" or "grew most" in said, name
             assert "Kernels take their time" in said, name
+            assert name == "parquet" or "Only 4 steps were recorded." in said, name
         assert main(["report", *map(str, paths), "--format", "titles"]) == 0
         assert "Worst bucket" in capsys.readouterr().out.splitlines()
     finally:
@@ -320,3 +322,4 @@ def test_the_guides_examples_run(paths, tmp_path, capsys):
         forget_producer("worst")
         forget_rule("busy_gpu")
         forget_face("titles")
+        LAWS.pop("few_steps", None)

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from real import trace_names, trace_path
+from real import ROOT, trace_names, trace_path
 from small import Event, event
 
+from docs.made import with_laws
 from tests.strategies import as_json, traces
 from tests.trace.broken_laws import (
     CASES,
@@ -36,7 +37,7 @@ from tests.trace.broken_laws import (
 from tracekit.errors import TracekitError
 from tracekit.intervals import Union
 from tracekit.trace import Trace
-from tracekit.trace.facts import FIGURES, LAWS, Breach
+from tracekit.trace.facts import FIGURES, Breach, all_laws
 from tracekit.trace.facts.known import Unknown
 from tracekit.trace.split import split
 
@@ -122,11 +123,10 @@ def test_an_archive_that_is_damaged(tmp_path: Path) -> None:
     assert (breach.severity, breach.everywhere) == ("doubt", True)
 
 
-def test_every_law_that_spoils_figures_is_tried_here(tmp_path: Path) -> None:
-    health_of(tmp_path, text_of(loop()))  # registers the laws
+def test_every_law_that_spoils_figures_is_tried_here() -> None:
     tried = {case.law for case in CASES.values()} | {"lost_events", "cut_short", "damaged"}
-    assert {law.id for law in LAWS.values() if law.severity != "note"} == tried - {"graph_recording"}
-    assert all({*law.touches} <= {*FIGURES} and bool(law.touches) == (law.severity != "note") for law in LAWS.values())
+    assert {law.id for law in all_laws() if law.severity != "note"} == tried - {"graph_recording"}
+    assert all({*law.touches} <= {*FIGURES} and bool(law.touches) == (law.severity != "note") for law in all_laws())
 
 
 @pytest.mark.traces
@@ -134,6 +134,12 @@ def test_every_law_that_spoils_figures_is_tried_here(tmp_path: Path) -> None:
 def test_no_real_trace_is_doubted_without_reason(name: str) -> None:
     expected = ["no_gpu_side"] if name == "pyg_timeline_rtx4090_no_kernels" else []
     assert grave_ids(Trace.load(trace_path(name)).health) == expected
+
+
+def test_the_page_lists_every_law() -> None:
+    page = (ROOT / "docs" / "traces.md").read_text(encoding="utf-8")
+    assert with_laws(page) == page, "run: make pages"
+    assert all(f"| `{law.id}` | {law.severity} |" in page for law in all_laws())
 
 
 def test_the_gravest_come_first(tmp_path: Path) -> None:

@@ -7,20 +7,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tracekit.trace.facts import laws
-from tracekit.trace.facts.law import FIGURES, LAWS, SEVERITIES, Breach, Figure, Severity
+from tracekit.trace.facts.law import FIGURES, LAWS, SEVERITIES, Breach, Figure, Law, Severity
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
-__all__ = ["FIGURES", "LAWS", "SEVERITIES", "Breach", "Figure", "Severity", "breaches", "gravest_first"]
+__all__ = [
+    "FIGURES",
+    "LAWS",
+    "SEVERITIES",
+    "Breach",
+    "Figure",
+    "Law",
+    "Severity",
+    "all_laws",
+    "breaches",
+    "gravest_first",
+]
 
 
 def breaches(trace: "Trace") -> list[Breach]:
     """The laws that this trace breaks, the gravest first."""
+    return gravest_first([breach for law in all_laws() for breach in law.breaches(trace)])
+
+
+def all_laws() -> list[Law]:
+    """Every law, by module."""
     for module in pkgutil.iter_modules(laws.__path__):
         import_module(f"{laws.__name__}.{module.name}")
-    found = [breach for each in LAWS.values() for breach in each.breaches(trace)]
-    return gravest_first(found)
+    return [*LAWS.values()]
 
 
 def gravest_first(found: list[Breach]) -> list[Breach]:

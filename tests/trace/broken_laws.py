@@ -256,14 +256,14 @@ CASES = {
         "doubt",
         count=6,
         worst=("gemm", 1040),
-        touches=(IDLE, "steps", "lines"),
+        touches=(WORK, IDLE, "steps", "lines"),
     ),
     "lost_launches of one in many": Case(
         "lost_launches",
         without(loop(2, 60), is_("cuda_runtime", 1030)),
         "note",
         worst=("gemm", 1040),
-        touches=(IDLE, "steps", "lines"),
+        touches=(WORK, IDLE, "steps", "lines"),
         twin=loop(2, 60),
     ),
     "lost_launches, all of them": Case(
@@ -275,7 +275,7 @@ CASES = {
         "doubt",
         count=24,
         worst=("gemm", 40),
-        touches=(IDLE, "steps", "lines"),
+        touches=(WORK, IDLE, "steps", "lines"),
         says="No launch of the GPU's work was recorded",
     ),
     "graph_recording": Case(
@@ -341,7 +341,7 @@ CASES = {
         "doubt",
         count=6,
         worst=("cudaLaunchKernel", 1030),
-        touches=("host time", "lines"),
+        touches=("host time", "lines", "causes"),
         says="25.0 % of the launches lie in no operator",
     ),
     "lost_operators by their ids": Case(
@@ -350,7 +350,7 @@ CASES = {
         "doubt",
         count=12,
         worst=("cudaLaunchKernel", 1030),
-        touches=("host time", "lines"),
+        touches=("host time", "lines", "causes"),
         twin=numbered(),
         says="25.0 % of the calls and kernels belong to operators",
     ),
@@ -439,7 +439,7 @@ CASES = {
         "no_operators",
         without(loop(), lambda each: each["cat"] == "cpu_op"),
         "doubt",
-        touches=("host time", "lines"),
+        touches=("lines",),
     ),
 }
 

@@ -17,13 +17,12 @@ def unseen(profile: Profile) -> Union:
     if not len(activities) or not view.known.any():
         return Union.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
     first, last = int(trace.ts_ns[activities[0]]), int(trace.events_at(activities).end_ns.max())
-    lost = trace.ts_ns[trace.coverage.calls[trace.coverage.is_lost]]
-    without_steps, launches = not has_steps(profile), trace.links.launches
-    before = without_steps or _starts_late(trace, activities) or bool((lost < first).any())
-    after = without_steps or bool((lost > trace.ts_ns[launches].max(initial=BEFORE)).any())
+    without_steps = not has_steps(profile)
+    first = first if without_steps or _starts_late(trace, activities) else BEFORE
+    last = last if without_steps else AFTER
     is_known = view.known & (view.step_ns > 0)
     steps = Union.of(view.starts_ns[is_known], (view.starts_ns + view.step_ns)[is_known])
-    ends = steps.minus(Union.of(np.array([first if before else BEFORE]), np.array([last if after else AFTER])))
+    ends = steps.minus(Union.of(np.array([first]), np.array([last])))
     return ends.plus(steps.common(trace.unknown.gpu))
 
 

@@ -60,7 +60,10 @@ def causality(trace: Trace) -> Iterator[Broken]:
 def overlong(trace: Trace) -> Iterator[Broken]:
     """An activity that goes on long after the host's recording, and takes far longer than any other."""
     begun, ended = _recorded_host(trace)
-    rows = trace.where(lambda part: part.roles.gpu & part.lasting) if begun < ended else np.zeros(0, np.int64)
+    if begun == ended:
+        return
+    # A collective waits for other ranks, for as long as they take.
+    rows = trace.where(lambda part: part.roles.gpu & part.lasting & ~part.roles.communication)
     late = rows[trace.events_at(rows).end_ns > ended + _MIN_OVERRUN_SHARE * (ended - begun)]
     usual = trace.dur_ns[np.setdiff1d(rows, late)].max(initial=0)
     odd = late[trace.dur_ns[late] > _MIN_TIMES_USUAL * usual]

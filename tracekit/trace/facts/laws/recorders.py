@@ -9,7 +9,7 @@ import numpy as np
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import values
 from tracekit.trace.facts.devices import of_category
-from tracekit.trace.facts.law import Broken, law
+from tracekit.trace.facts.law import FIGURES, Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON
 from tracekit.units import many, percent
@@ -102,7 +102,7 @@ def lost_frames(trace: Trace) -> Iterator[Broken]:
         )
 
 
-@law("sampled", "refusal", touches=("gpu work", "gpu idle", "host time", "steps", "lines"))
+@law("sampled", "refusal", touches=FIGURES)
 def sampled(trace: Trace) -> Iterator[Broken]:
     """Launches without work and work without launches, both in great number: the file holds a sample of the events."""
     coverage, ids = trace.coverage, trace.correlation

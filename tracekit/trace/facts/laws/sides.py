@@ -45,13 +45,14 @@ def calls_unknown(trace: Trace) -> Iterator[Broken]:
         )
 
 
-@law("no_operators", "doubt", touches=("host time", "lines"))
+@law("no_operators", "doubt", touches=("lines",))
 def no_operators(trace: Trace) -> Iterator[Broken]:
     """GPU work and calls, but no operator."""
     if trace.device == "gpu" and not why_calls_unknown(trace) and not has_operators(trace):
         yield Broken(
             "No operators were recorded: what the host does between calls of the runtime "
-            f"{'counts as Python, whatever it is' if trace.has_stacks else 'is not known'}."
+            f"{'counts as Python, whatever it is' if trace.has_stacks else 'is not known'}.",
+            severity="note" if trace.has_stacks else None,
         )
 
 

@@ -1,5 +1,6 @@
-"""Findings rest on what is known: not on steps that lack work where few others are left, nor on an order of causes where
-operators were lost."""
+"""Findings rest on what is known: not on steps that lack work where few others are left, nor on an order of causes
+where operators were lost.
+"""
 
 import pytest
 from small import kernel, launch, op, step, write

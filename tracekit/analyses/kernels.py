@@ -161,10 +161,10 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
         else _of_no_step(trace)
     )
     names = many(len(summary), "distinct name")
-    return (
-        f"{number}, with {names}; {_idle_sentence(_idle(trace), _unknown_idle_ns(trace))}. The costliest is "
-        f"{short_kernel(first['name'])}: {_cost_clause(first)}."
-    )
+    # Where it is unknown how long activities last, so is from when to when the GPU worked.
+    lengths_unknown = any(each.is_grave and {"gpu work", "steps"} <= {*each.touches} for each in profile.health)
+    idle = "" if lengths_unknown else f"; {_idle_sentence(_idle(trace), _unknown_idle_ns(trace))}"
+    return f"{number}, with {names}{idle}. The costliest is {short_kernel(first['name'])}: {_cost_clause(first)}."
 
 
 def _cost_clause(first: dict[str, Any]) -> str:

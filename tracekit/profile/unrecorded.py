@@ -17,9 +17,13 @@ def unseen(profile: Profile) -> Union:
     if not len(activities) or not view.known.any():
         return Union.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
     first, last = int(trace.ts_ns[activities[0]]), int(trace.events_at(activities).end_ns.max())
-    without_steps = not has_steps(profile)
-    first = first if without_steps or _starts_late(trace, activities) else BEFORE
-    last = last if without_steps else AFTER
+    lost = trace.ts_ns[trace.coverage.calls[trace.coverage.is_lost]]
+    without_steps, launches = not has_steps(profile), trace.links.launches
+    if not (without_steps or _starts_late(trace, activities)):
+        # Where the first launches have no work, the recording of the GPU began as late as that work may have run.
+        first = int(trace.unknown.gpu.clip(BEFORE, first).ends.max(initial=BEFORE)) if (lost < first).any() else BEFORE
+    if not (without_steps or (lost > trace.ts_ns[launches].max(initial=BEFORE)).any()):
+        last = AFTER
     is_known = view.known & (view.step_ns > 0)
     steps = Union.of(view.starts_ns[is_known], (view.starts_ns + view.step_ns)[is_known])
     ends = steps.minus(Union.of(np.array([first]), np.array([last])))

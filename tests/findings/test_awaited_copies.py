@@ -101,7 +101,7 @@ def reading(path, operator, steps=4):
             launch(t + 170, t + 175, n + 4),
             kernel("select", t + 180, t + 190, n + 4),
             launch(t + 177, t + 179, n + 5),
-            kernel("gemm", t + 195, t + 295, n + 5),
+            kernel("gemv", t + 195, t + 295, n + 5),
             event("cuda_runtime", "cudaDeviceSynchronize", t + 190, t + 300, correlation=0),
         ]
     return open_subject([write(path, *events)]).profiles[0]

@@ -253,7 +253,7 @@ async def test_a_filter_is_of_the_table_it_was_asked_for(pair: list[Path]) -> No
 async def test_a_pane_is_laid_out_and_drawn_once(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """A pane is drawn once, in widgets that are reused: if the answer is known, a key costs one drawing."""
     laid_out: list[None] = []
-    async with started(pair, size=(80, 24)) as (app, pilot):
+    async with started(pair, size=(80, 25)) as (app, pilot):
         await press(pilot, "K", "enter", "escape", "O", "V")
         await pilot.pause(0.2)
         app.screen.screen_layout_refresh_signal.subscribe(app.browser, lambda _: laid_out.append(None))

@@ -67,7 +67,7 @@ async def test_three_variants_stand_side_by_side_without_scrolling(pair, tmp_pat
 
 async def test_a_small_screen_has_one_scroll_bar_at_most(pair) -> None:
     """The page itself does not scroll around tables that do."""
-    async with started(pair, size=(80, 24)) as (app, pilot):
+    async with started(pair, size=(80, 25)) as (app, pilot):
         for key in "VKOT":
             await press(pilot, key)
             await still(pilot)

@@ -59,11 +59,11 @@ def why_unknown(profile: Profile) -> Breach | None:
 def _spoiling(profile: Profile, figures: Iterable[Figure]) -> Breach | None:
     """The gravest breach that spoils one of these figures: everywhere, in steps that the means cover, since no other is
     left, or in so many steps that the others say little of all."""
-    counted = profile.counted
     for breach in profile.health:
-        in_means = breach.is_grave and bool(counted[[*breach.steps]].any() or len(breach.steps) > counted.sum())
-        if (breach.everywhere or in_means) and {*breach.touches} & {*figures}:
-            return breach
+        if breach.is_grave and {*breach.touches} & {*figures}:
+            spoiled, counted = [*breach.steps], profile.counted
+            if breach.everywhere or counted[spoiled].any() or len(spoiled) > counted.sum():
+                return breach
     return None
 
 

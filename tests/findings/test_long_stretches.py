@@ -204,3 +204,15 @@ def test_only_work_on_the_cpu_is_to_be_moved(tmp_path):
     calling = advice("call.json", lambda at, end: [launch(at, end, 0, "cudaFuncGetAttributes")])
     assert calling.startswith("Find out what the call waits for")
     assert "or a core that other work holds" in calling  # a host without one is held up in calls, too
+
+
+def test_events_that_are_in_the_file_twice_do_no_harm(tmp_path):
+    """What was recorded about an event is looked up by start and name, and is found for one of two that are alike."""
+    sized = {"Input Dims": [[4, 4]], "Input type": ["float"]}
+    events = [step(0, 0, 60_000), launch(1, 5, 1), kernel("gemm", 10, 40, 1)]
+    for k in range(12):
+        lasts = 30_000 if k == 11 else 50
+        indexing = event("cpu_op", "aten::index", 100.0 * k + 100, 100.0 * k + 100 + lasts, **sized)
+        events += [indexing, dict(indexing)]
+    events += [launch(50_000, 50_005, 2), kernel("gemm", 50_010, 50_040, 2)]
+    assert diagnose(open_subject([write(tmp_path / "t.json", *events)]).profiles[0]).all_findings

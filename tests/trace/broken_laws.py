@@ -429,6 +429,13 @@ CASES = {
         count=24,
         touches=(WORK, IDLE),
     ),
+    "several_processes": Case(
+        "several_processes",
+        [*loop(), launch(5, 8, 999) | {"pid": 2, "tid": 2}, kernel("gemm", 30, 40, 999) | {"tid": 9}],
+        "refusal",
+        count=2,
+        touches=(WORK, IDLE, "steps"),
+    ),
     "calls_unknown": Case(
         "calls_unknown",
         without(loop(), lambda each: each["cat"] == "cuda_runtime"),

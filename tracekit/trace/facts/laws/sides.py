@@ -23,6 +23,18 @@ def no_gpu_side(trace: Trace) -> Iterator[Broken]:
         yield Broken(f"{many(launches, 'launch call')}, but no GPU activity: the GPU side was not recorded.", launches)
 
 
+@law("several_processes", "refusal", touches=("gpu work", "gpu idle", "steps"))
+def several_processes(trace: Trace) -> Iterator[Broken]:
+    """Several processes launch work: whose steps the GPU works for cannot be told."""
+    launches = trace.census.by_track(lambda roles: roles.launch, len(trace.tracks))
+    processes = {trace.tracks["pid"][int(track)].as_py() for track in np.flatnonzero(launches)}
+    if len(processes) > 1:
+        yield Broken(
+            f"{count(len(processes))} processes launch work in this file: whose work the GPU does cannot be told.",
+            len(processes),
+        )
+
+
 @law("another_device", "refusal", touches=("gpu work", "gpu idle", "host time"))
 def another_device(trace: Trace) -> Iterator[Broken]:
     """Work ran on a device that was not recorded: an operator only submitted it."""

@@ -39,9 +39,11 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
     elif (submitted := device_side_missing(trace)) is not None:
         yield Finding(
             "gpu_side_missing",
-            "The GPU side is missing: the device was not recorded",
+            f"The GPU side is missing: {'the file was cut' if trace.cut_short else 'the device was not recorded'}",
             why=f"{submitted.description}, but the trace shows nothing of what came of it.",
-            do="Record with ProfilerActivity.CUDA (or the activity of your device), and let the profiler warm up "
+            do="Get the whole file. Until then it cannot be known what the device did, or whether it idled."
+            if trace.cut_short
+            else "Record with ProfilerActivity.CUDA (or the activity of your device), and let the profiler warm up "
             "for a step. Until then it cannot be known what the device did, or whether it idled.",
             where=Where(function=submitted.function, operator=submitted.operator),
             evidence=evidence(profile, submitted.rows),

@@ -12,6 +12,7 @@ from tracekit.trace.roles import OPERATOR
 from tracekit.units import count, duration, many
 
 _COLLECTIVES = {"Communication", "HCCL"}  # processes in which Ascend's profiler draws collectives
+_LOST_WITH_THE_REST = "it may be in the part of the file that is missing"
 _NO_ID = 1 << 62  # beyond any correlation id
 
 
@@ -20,7 +21,8 @@ def no_gpu_side(trace: Trace) -> Iterator[Broken]:
     """Launches, but no GPU activity at all."""
     launches = trace.census.count(lambda roles: roles.launch)
     if launches and trace.device != "gpu":
-        yield Broken(f"{many(launches, 'launch call')}, but no GPU activity: the GPU side was not recorded.", launches)
+        why = _LOST_WITH_THE_REST if trace.cut_short else "the GPU side was not recorded"
+        yield Broken(f"{many(launches, 'launch call')}, but no GPU activity: {why}.", launches)
 
 
 @law("several_processes", "refusal", touches=("gpu work", "gpu idle", "steps"))
@@ -40,8 +42,11 @@ def another_device(trace: Trace) -> Iterator[Broken]:
     """Work ran on a device that was not recorded: an operator only submitted it."""
     submitted = device_side_missing(trace)
     if submitted is not None and not trace.census.any(lambda roles: roles.launch):
+        why = f"but none of its work is in the trace: {_LOST_WITH_THE_REST}"
+        if not trace.cut_short:
+            why = "and that device was not recorded: operators only submit work to it"
         yield Broken(
-            f"{submitted.description}, and that device was not recorded: operators only submit work to it.",
+            f"{submitted.description}, {why}.",
             worst=int(submitted.rows[0]),
         )
 

@@ -113,6 +113,9 @@ class Union:
         return covered_before(np.maximum(highs, lows)) - covered_before(lows)
 
 
+NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 @dataclass(frozen=True)
 class StepFunction:
     """A piecewise constant function: `values[k]` on `[edges[k], edges[k + 1])`, `outside` elsewhere."""

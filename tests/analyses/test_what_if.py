@@ -104,6 +104,16 @@ def test_half_of_the_launches_leave_half_of_the_dispatch(tmp_path):
     assert row["then"] == "the host"
 
 
+def test_what_operators_compute_on_the_cpu_is_no_launching(tmp_path):
+    def computing(number, start):
+        launching, stacked = many_launches(number, start)[:15], op("aten::stack", start + 500, start + 1000)
+        return [*launching, stacked]
+
+    _, rows = told(steps(tmp_path / "a.json", computing))
+    assert rows["half of the launches went (fused kernels)"]["best_ns"] >= 730_000
+    assert rows["the 5 kernels of a step were one CUDA graph"]["best_ns"] >= 480_000
+
+
 def test_time_between_steps_stays(tmp_path):
     _, near = told(steps(tmp_path / "a.json", many_launches))
     _, far = told(steps(tmp_path / "b.json", many_launches, apart=5000.0))

@@ -7,8 +7,9 @@ from tracekit.findings import diagnose
 from tracekit.profile import open_subject
 
 
-def replaying(path, holes):
-    """One step for each hole (in µs) between the launch of a graph and the first of its two nodes."""
+def replaying(path, holes, marked=None):
+    """A step for each hole (in µs) between the launch of a graph and the first of its two nodes; perhaps only some of
+    them are marked."""
     events, at = [op("aten::empty", -20, -10)], 0.0
     for k, hole in enumerate(holes):
         begin = at + 10 + hole
@@ -18,7 +19,7 @@ def replaying(path, holes):
             kernel("gemm", begin, begin + 300, k + 1),
             kernel("gemm", begin + 301, begin + 600, k + 1),
             launch(at + 11, begin + 600, 0, "cudaDeviceSynchronize"),
-            step(k, at, begin + 605),
+            *([step(k, at, begin + 605)] if marked is None or k in marked else []),
         ]
         at = begin + 605
     return open_subject([write(path, *events)]).profiles[0]
@@ -30,6 +31,11 @@ def test_the_same_hole_each_time(tmp_path):
     assert (breach.id, breach.count, breach.worst["name"]) == ("lost_nodes", 4, "cudaGraphLaunch")
     assert breach.gpu.total() == (400 + 402 + 398 + 401) * 1000
     assert "queued_not_started" not in [each.id for each in diagnose(profile).findings]
+
+
+def test_replays_of_one_graph_are_known_by_their_nodes_where_steps_are_not(tmp_path):
+    profile = replaying(tmp_path / "a.json", [400, 402, 398, 401], marked=(0, 3))
+    assert "lost_nodes" in [each.id for each in profile.trace.health]
 
 
 @pytest.mark.parametrize("holes", [[8, 9, 8, 8], [400, 9, 8, 9], [400, 400]])

@@ -259,3 +259,20 @@ def test_what_a_cuda_graph_saved_is_within_what_is_said_of_it():
         "CUDA graphs may also shorten the gaps between kernels, by another 204 µs a step at most."
     )
     assert finding.then == "without this cause, the GPU's work would bound the step"
+
+
+def test_only_what_the_cause_does_on_the_host_goes_where_that_is_known(tmp_path):
+    """A loop in an annotation that begins after a long stretch of Python: without the loop, the stretch stays."""
+    events, at = [], 0.0
+    for number in range(4):
+        begun, loop = at, at + 3_000
+        calls = [(loop + 20 + 15 * k, 1 + 100 * number + k) for k in range(100)]
+        events += [op("aten::zero_", call - 5, call + 6) for call, _ in calls]
+        events += [launch(call, call + 4, ids) for call, ids in calls]
+        events += [kernel("fill", call + 6, call + 8, ids) for call, ids in calls]
+        at = loop + 20 + 15 * 100
+        events.append(event("user_annotation", "Optimizer.zero_grad#AdamW.zero_grad", loop, at))
+        events.append(step(number, begun, at))
+    profile = open_subject([write(tmp_path / "t.json", *events)]).profiles[0]
+    (loop_finding,) = (each for each in diagnose(profile).all_findings if each.id == "zero_grad")
+    assert loop_finding.cost_ns == pytest.approx(1_500 * US, rel=0.05)

@@ -81,7 +81,7 @@ def test_the_sentence_about_the_steps_agrees(tmp_path, spans, bounds, idles):
 
 def test_the_host_is_not_blamed_for_time_of_which_nothing_was_recorded(tmp_path):
     told = diagnose(waited(tmp_path / "t.json", (silence, 860), (sync, 20)))
-    assert told.verdict.id == "too_little_recorded"
+    assert told.verdict.id == "idle_unexplained"
     assert not {finding.id for finding in told.all_findings} & (HOST_BOUND.keys() | {"too_little_recorded"})
 
 

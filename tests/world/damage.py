@@ -24,7 +24,7 @@ _OPERATORS = ("cpu_op", "Operator")
 _MARK, _LOADER = "ProfilerStep#", "enumerate(DataLoader)"
 _ANNOTATIONS = (_MARK, _LOADER, "Optimizer.")  # which older versions write as operators
 _US = 1_000_000.0  # µs in a second
-_CAPTURES = 0.005  # of a step: how long a capture that is added takes, so that it hardly changes the truth
+_CAPTURES = 0.005  # of the step that it lies in: how long an added capture takes, so that it hardly changes the truth
 _UNIX_US = 1.7e15  # the time of day, as against the time since the machine was started
 
 
@@ -377,7 +377,7 @@ def capture_of_a_graph(file: File, draw: random.Random) -> File | None:
     start, end = span(file)
     low, high = draw.choice(marks) if marks else (start, end)
     moment = round(low + draw.uniform(0.0, 0.2) * (high - low), 3)
-    lasts = round(_CAPTURES * (end - start) / max(len(marks), 1), 3)
+    lasts = round(_CAPTURES * (high - low), 3)
     number = draw.randint(5, 20)
     runtime, launch = next((event["cat"], _name(event)) for event in file.events if _launches(event))
     prefix = "hip" if launch.startswith("hip") else "cuda"

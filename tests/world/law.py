@@ -30,6 +30,7 @@ from tracekit.errors import TracekitError
 from tracekit.faces import Options
 from tracekit.faces.shared.document import as_document
 from tracekit.faces.text import draw as drawn_as_text
+from tracekit.findings.verdict import VERDICTS, of_the_gpu
 from tracekit.profile import open_subject
 from tracekit.report import Report, report
 
@@ -139,7 +140,7 @@ class Truth:
     @cached_property
     def by_step(self) -> dict[int, dict[str, float]]:
         """What each numbered step took, as far as that is known."""
-        return {each["step"]: _figures(each) for each in self.variant["steps"] if each["wall"] is not None}
+        return {each["step"]: _figures(each) for each in _steps(self.variant) if each["wall"] is not None}
 
     @cached_property
     def mean(self) -> dict[str, float] | None:
@@ -150,8 +151,7 @@ class Truth:
     @cached_property
     def whole(self) -> dict[str, float] | None:
         """What the whole recording took, start-up and what lies between and around its steps included."""
-        rows = (self.variant["iterations"] or self.variant)["steps"]
-        known = [_figures(each) for each in rows if each["wall"] is not None]
+        known = [_figures(each) for each in _steps(self.variant) if each["wall"] is not None]
         if not known:
             return None
         took = {name: sum(row[name] for row in known) for name in known[0]}
@@ -172,10 +172,16 @@ class Truth:
         shares = [each["share"] or 0.0 for each in alike] + [sum(each["share"] or 0.0 for each in same)]
         costs = [each["cost_ns"] or 0.0 for each in alike] + [sum(each["cost_ns"] or 0.0 for each in same)]
         saved = [self.saving(numbers, cause) for cause in self.savings if name in cause.ids]
+        # What shares its time with a costlier finding is told by itself where that one is not.
+        costlier = [each for each in self.findings if name in each["overlaps"]]
+        shares += [each["share"] or 0.0 for each in costlier]
+        costs += [each["cost_ns"] or 0.0 for each in costlier]
+        if name == "sync_stall":  # several waits that cannot be told apart any more
+            saved += [gain for change, gain in self.told.gains(self.variant["name"]).items() if "the wait" in change]
         true = self.of_steps(numbers)
         if name.startswith((_GPU_BOUND, "cuda_graph_ok")) and true is not None:
             saved.append(true["busy"] / max(true["step"], 1))
-        if self.world is None and self.mean is not None:
+        if (self.world is None or name == "exposed_comm") and self.mean is not None:
             wall = self.variant["mean"]["wall"]
             saved.append(sum(wall[bucket] for bucket in _BUCKETS.get(name, ())) / max(self.mean["step"], 1))
         step_ns = true["step"] if true is not None else self.span_ns
@@ -228,11 +234,19 @@ class Truth:
         for cause, saved in self.savings.items():
             if saved >= max(NEAR * most, FLOOR) or any(name in cause.ids for name in allowed):
                 allowed |= {*cause.ids}
+        if self.world is not None and self.saving((), free=RESOURCES["gpu"]) >= NEAR * most:
+            allowed |= {name for name in VERDICTS if of_the_gpu(name)}
         if self.world is None:
             allowed |= {name for ids in _FAMILIES if findings and findings[0]["id"] in ids for name in ids}
         if allowed & {*HOST}:
             allowed |= {*_UNNAMED_HOST}
         return allowed
+
+
+def _steps(variant: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The steps, annotated or inferred; the whole recording, if there are none."""
+    steps: list[dict[str, Any]] = (variant["iterations"] or variant)["steps"]
+    return steps
 
 
 def _figures(row: Mapping[str, Any]) -> dict[str, float]:
@@ -270,7 +284,12 @@ def broken(told: Told, truth: Truth, lost: Collection[str] = ()) -> list[str]:
 def _broken(told: Told, variant: dict[str, Any], truth: Truth, lost: Collection[str]) -> Iterator[str]:
     mean = variant["mean"]
     annotated = variant["steps_from"] == "annotations"
-    numbers = variant["mean_over"] if annotated else []
+    numbers, host_numbers, same = variant["mean_over"], variant["host_mean_over"], annotated
+    if not annotated:  # as many inferred steps as there are in truth are the same ones, by their order
+        mine, true_ones = ([each["step"] for each in _steps(of)] for of in (variant, truth.variant))
+        same = variant["iterations"] is not None and len(mine) == len(true_ones)
+        number_of = dict(zip(mine, true_ones, strict=True)) if same else {}
+        numbers, host_numbers = ([number_of[each] for each in over if same] for over in (numbers, host_numbers))
     true = truth.of_steps(numbers)
     step_ns = true["step"] if true is not None else truth.span_ns
     scale = 1.0
@@ -278,7 +297,7 @@ def _broken(told: Told, variant: dict[str, Any], truth: Truth, lost: Collection[
         # Figures are about the whole recording, and those of the truth perhaps about a step of it.
         scale = max(truth.span_ns / max(step_ns, 1), 1.0)
         true = truth.whole
-    host = truth.of_steps(variant["host_mean_over"]) if annotated else None
+    host = truth.of_steps(host_numbers) if same else None
     if host is not None and true is not None:
         true = {**true, "host": max(true["host"], host["host"])}
     if true is not None and mean["wall"] is not None:
@@ -288,11 +307,13 @@ def _broken(told: Told, variant: dict[str, Any], truth: Truth, lost: Collection[
             yield from _stated(f"step {each['step']}", _figures(each), truth.by_step[each["step"]], variant)
     findings = told.findings(variant["name"])
     vague = [truth.allowed(name, numbers) for name in {each["id"] for each in truth.findings} & {*lost}]
-    fewer = max(_known(truth.variant) / max(_known(variant), 1), 1.0)
+    recorded_ns = sum(each["wall_ns"] or 0.0 for each in variant["steps"])
+    fewer = max(_known(truth.variant) / max(_known(variant), 1), truth.span_ns / max(recorded_ns, 1), 1.0)
     for finding in findings:
         name, allowed = finding["id"], truth.allowed(finding["id"], numbers)
         is_guess = finding["confidence"] == "inferred" or finding["where"]["function"] or name != "python_bound"
-        if name in _UNNAMED_HOST and is_guess:
+        # By the contract, what a host does right after a wait counts as the wait, unless it is known to load.
+        if (name in _UNNAMED_HOST and is_guess) or (name == "sync_stall" and "dataloader_bound" in lost):
             allowed = tuple(map(sum, zip(allowed, *vague, strict=True)))
         more = MORE * (fewer if name in _SPREAD else 1.0)
         share, cost = more * allowed[0] + FLOOR, scale * (more * allowed[1] + FLOOR * step_ns)
@@ -395,7 +416,7 @@ def _ms(ns: float) -> str:
 _VAGUE = {
     "frames": ("garbage_collection", "preprocessing", "cpu_compute", "operator_loop", "optimizer_loop", "zero_grad"),
     "loader_events": ("dataloader_bound",),
-    "operators": ("operator_loop", "optimizer_loop", "zero_grad", "cpu_compute", "allocator"),
+    "operators": ("operator_loop", "optimizer_loop", "zero_grad", "cpu_compute", "allocator", *_SPREAD),
 }
 
 

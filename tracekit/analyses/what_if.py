@@ -27,8 +27,9 @@ from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import in_words
 from tracekit.trace import Trace
+from tracekit.trace.enclosing import outermost
 from tracekit.trace.own_waits import own_waits
-from tracekit.trace.roles import KERNEL
+from tracekit.trace.roles import KERNEL, OPERATOR
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import duration, many, percent
 
@@ -50,6 +51,7 @@ _TWICE = 2
 _FEWEST_NODES = 2  # of a CUDA graph: one kernel is launched as fast without one
 _OFTEN = 0.5  # waits a step: fewer are not part of most steps
 _STRETCH_NS = 1_000_000  # what the host does for as long without a launch is something else than launching
+_COMPUTING_NS = 100_000  # what an operator computes on the CPU for as long, no graph of kernels can take in
 _LOADER_FACTOR = 1.2  # as long takes the main thread beside the workers that load for it
 # Of CUDA graphs, ns: a launch, each node of it, and the gaps between its kernels; at best and at worst.
 _LAUNCH_NS, _NODE_NS, _GAPS_NS = (5_000, 10_000), (0.0, 1_500.0), ((0, 500), (1_500, 1 << 40))
@@ -258,7 +260,7 @@ def _submitting(window: Window) -> Union:
     step = trace.steps.of(trace.ts_ns[calls])
     bounds = runs(step)
     launching = Union.of(np.minimum.reduceat(begins, bounds[:-1]), np.maximum.reduceat(ends, bounds[:-1]))
-    return window.host_time(slow).common(launching)
+    return window.host_time(slow).common(launching).minus(_without_launches(window, _COMPUTING_NS))
 
 
 def _names_by_step(window: Window) -> Iterator[list[int]]:
@@ -272,12 +274,25 @@ def _names_by_step(window: Window) -> Iterator[list[int]]:
 
 
 def _half_of_submitting(window: Window) -> Removal:
-    """The first half of each time in which the host dispatches or launches, unless it is too long for that."""
+    """The first half of each time in which the host dispatches what launches something, or launches it, unless it is
+    too long for that."""
     submitting = np.zeros(len(CODES) + 1, bool)
     submitting[[CODES["dispatch"], CODES["kernel_launch"]]] = True
     starts, ends = window.host_moments(submitting)
-    usual = (ends - starts > 1) & (ends - starts < _STRETCH_NS)
+    usual = (ends - starts > 1) & (ends - starts < _STRETCH_NS) & ~_without_launches(window).covers(starts)
     return Removal(host=Union(starts[usual], (starts + ends)[usual] // 2))
+
+
+def _without_launches(window: Window, least_ns: int = 0) -> Union:
+    """When outermost operators run that launch nothing, if they last that long: they compute on the CPU."""
+    trace, nodes = window.trace, window.run.nodes
+    rows = np.arange(*np.searchsorted(trace.ts_ns, (window.low, window.high)))
+    part = trace.events_at(rows)
+    operators = outermost(trace, rows[(part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting])
+    starts, ends = trace.ts_ns[operators], trace.events_at(operators).end_ns
+    first, last = np.searchsorted(np.sort(trace.ts_ns[nodes.row[nodes.kind == LAUNCH]]), (starts, ends))
+    alone = (first == last) & (ends - starts >= least_ns)
+    return Union.of(starts[alone], ends[alone])
 
 
 def _classes(trace: Trace, rows: Ints) -> list[str | None]:

@@ -23,21 +23,19 @@ from tracekit.engine.dependencies import (
     Dependencies,
     dependencies,
 )
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.intervals import NO_TIME, Bools, Ints, Union
 from tracekit.trace import Trace
 from tracekit.trace.roles import PYTHON, RUNTIME
 from tracekit.trace.rows import BEFORE
-
-_NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)
 class Removal:
     """What is taken out of a replay, and what is put in."""
 
-    host: Union = _NO_TIME  # when the driving threads do what is removed
-    delays: Union = _NO_TIME  # when an activity could run and does not
-    latencies: Union = _NO_TIME  # the same, because it was submitted only just before: the gap of its stream stays
+    host: Union = NO_TIME  # when the driving threads do what is removed
+    delays: Union = NO_TIME  # when an activity could run and does not
+    latencies: Union = NO_TIME  # the same, because it was submitted only just before: the gap of its stream stays
     device: Ints | None = None  # by how much each activity gets shorter, ns
     returns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of the calls that no longer block
     undone: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of activities that are not there at all

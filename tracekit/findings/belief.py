@@ -58,11 +58,11 @@ def why_unknown(profile: Profile) -> Breach | None:
 
 def _spoiling(profile: Profile, figures: Iterable[Figure]) -> Breach | None:
     """The gravest breach that spoils one of these figures: everywhere, in steps that the means cover, since no other is
-    left, or in so many steps that the others say little of all."""
+    left, or in most of all steps."""
     for breach in profile.health:
         if breach.is_grave and {*breach.touches} & {*figures}:
-            spoiled, counted = [*breach.steps], profile.counted
-            if breach.everywhere or counted[spoiled].any() or len(spoiled) > counted.sum():
+            spoiled = [*breach.steps]
+            if breach.everywhere or profile.counted[spoiled].any() or 2 * len(spoiled) > len(profile.counted):
                 return breach
     return None
 

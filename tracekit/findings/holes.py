@@ -18,7 +18,6 @@ from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import OPERATOR
 from tracekit.trace.rows import Events
 
-_WITHOUT_LAUNCHES = (*SLOW_HOST, "unrecorded")  # what the host does, or may do, while the GPU waits for it
 LEAST_NS = 1_000_000
 _SHORTER_NS = 100_000  # what is as short is no part of a hole's cause, whatever its name
 _ODD = 20  # times the median of its name: an event that long is out of the ordinary
@@ -29,9 +28,8 @@ _LOOKED_AT = 16  # starts of backward at which its line is looked up
 
 
 def is_hole(pieces: Pieces) -> Bools:
-    """The pieces of a slow host, and of one that was not recorded, that last that long, each blamed on one event or on
-    none."""
-    return pieces.of(*_WITHOUT_LAUNCHES) & (pieces.dur >= LEAST_NS)
+    """The pieces of a slow host that last that long, each blamed on one event or on none."""
+    return pieces.of(*SLOW_HOST) & (pieces.dur >= LEAST_NS)
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,6 @@ class Hole:
     in_python: bool  # the time counts as Python's
     line_known: bool  # a recording with stacks shows whose time it is
     unseen: bool  # what the GPU did meanwhile is unknown
-    unrecorded: bool  # so is what the host did
     handover: bool  # backward passes from the calling thread to autograd's, or back
     crowded: bool  # other threads of the process work most of the time
 
@@ -92,7 +89,7 @@ class Holes:
         trace, pieces = self._profile.trace, self._pieces
         names = [self._name(k) for k in range(len(self._rows))]
         often = self._comes_often(names)
-        in_python, unrecorded = pieces.of("python"), pieces.of("unrecorded")
+        in_python = pieces.of("python")
         unseen = self._profile.unseen.covers(pieces.start[self._indices])
         kinds = trace.labels.kinds[trace.cat_codes[np.maximum(self._rows, 0)]]
         for k, (piece, row) in enumerate(zip(self._indices.tolist(), self._rows.tolist(), strict=True)):
@@ -112,7 +109,6 @@ class Holes:
                 in_python=bool(in_python[piece]),
                 line_known=row < 0 and where_of_piece(self._profile, piece).file is not None,
                 unseen=bool(unseen[k]),
-                unrecorded=bool(unrecorded[piece]),
                 handover=row < 0 and self._is_handover(piece),
                 crowded=0 < _ODD * usual <= pieces.dur[piece] and self._is_crowded(piece, row),
             )
@@ -126,7 +122,7 @@ class Holes:
         """The pieces of counted steps in which the host is as long at the same: an event of the same name and line, or
         what lies between the same operators. How much of it the GPU waits for differs."""
         trace, pieces = self._profile.trace, self._pieces
-        alike: Bools = pieces.of(*_WITHOUT_LAUNCHES) & (pieces.dur >= _SHORTER_NS) & ((pieces.event >= 0) == (row >= 0))
+        alike: Bools = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & ((pieces.event >= 0) == (row >= 0))
         indices = np.flatnonzero(alike & self._profile.counted[pieces.step])
         if row >= 0:
             events = pieces.event[indices].astype(np.int64)
@@ -166,7 +162,7 @@ class Holes:
     def _nameless(self) -> Ints:
         """The numbers of the pieces of a slow host that are blamed on no event, if they are not too short."""
         pieces = self._pieces
-        is_nameless = pieces.of(*_WITHOUT_LAUNCHES) & (pieces.dur >= _SHORTER_NS) & (pieces.event < 0)
+        is_nameless = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & (pieces.event < 0)
         return self._pair_numbers(np.flatnonzero(is_nameless & self._profile.counted[pieces.step]))
 
     def _name(self, k: int) -> str:

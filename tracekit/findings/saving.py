@@ -20,6 +20,7 @@ _PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, whic
 _ALMOST = 0.9  # of the most that any stretch claims: the first one that claims so much will do
 # Of what remains of a step: if the GPU works for so much of it, or has work queued, the host does not bound it.
 _NOTHING_ELSE = 0.9
+_MOSTLY = 0.5  # of the time in which the GPU waits for what the host does
 _HOST = tuple(key for key in WALL if key not in (*ON_THE_GPU, "gpu_gap", "kernel_launch", "sync_stall"))
 
 
@@ -170,8 +171,9 @@ def _segments(host: HostView, steps: Union) -> Union:
 
 
 def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work: Ints | None) -> Removal:
-    """What is taken out: all of what the host does at some of the time claimed, beside a busy GPU, too; the waits in
-    its syncs, but not the work after them, which only comes later because of them; delays; and the GPU's work."""
+    """What is taken out: all of what the host does at the time claimed, beside a busy GPU, too, where the claim is most
+    of what the GPU waits for it; the waits in its syncs, but not the work after them, which only comes later because
+    of them; delays; and the GPU's work."""
     pieces, trace, nodes = profile.attribution.pieces, profile.trace, run.nodes
     first, last = (
         np.searchsorted(pieces.end, claim.starts[:1], side="right"),
@@ -200,8 +202,10 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
             busy = in_buckets(key)
             exposed = claim.common(Union.of(start[busy], end[busy]))
             shorter += np.where(run.buckets == CODES[key], exposed.within(begins, ends), 0)
-    claimed = claim.common(Union.of(start[host], np.minimum(called, end)[host]))
-    is_claimed = claimed.within(segments.starts, segments.ends) > 0
+    idling = Union.of(start[host], np.minimum(called, end)[host])
+    claimed = claim.common(idling)
+    claimed_ns, idle_ns = (time.within(segments.starts, segments.ends) for time in (claimed, idling))
+    is_claimed = claimed_ns > _MOSTLY * idle_ns
     claimed = claimed.plus(_after_launches(trace, np.unique(event[launching & (claim.within(start, end) > 0)])))
     return Removal(
         host=claimed.plus(Union.of(segments.starts[is_claimed], segments.ends[is_claimed])),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tracekit.engine.wall import SUBMISSION_NS
-from tracekit.intervals import Ints, Union
+from tracekit.intervals import NO_TIME, Ints, Union
 from tracekit.profile.profile import Profile
 from tracekit.profile.recording_words import has_steps
 from tracekit.trace import Trace
@@ -15,7 +15,7 @@ def unseen(profile: Profile) -> Union:
     trace, view = profile.trace, profile.views["wall"]
     activities = trace.where(lambda part: part.roles.gpu & part.lasting) if trace.device == "gpu" else np.zeros(0, int)
     if not len(activities) or not view.known.any():
-        return Union.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return NO_TIME
     first, last = int(trace.ts_ns[activities[0]]), int(trace.events_at(activities).end_ns.max())
     lost = trace.ts_ns[trace.coverage.calls[trace.coverage.is_lost]]
     without_steps, launches = not has_steps(profile), trace.links.launches

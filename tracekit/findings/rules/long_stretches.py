@@ -300,7 +300,7 @@ STORIES = (
     ),
     Story(
         "idle_unexplained",
-        lambda hole: hole.unrecorded or (hole.row < 0 and not hole.often and not hole.line_known),
+        lambda hole: hole.row < 0 and not hole.often and not hole.line_known,
         lambda cases: (
             "The GPU idles, and nothing was recorded meanwhile"
             if cases.meanwhile

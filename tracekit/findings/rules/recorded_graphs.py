@@ -7,10 +7,9 @@ from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import where_of_event
 from tracekit.findings.holes import OFTEN
-from tracekit.intervals import Ints, Union
+from tracekit.intervals import NO_TIME, Ints, Union
 from tracekit.profile import Profile
 from tracekit.trace.facts.coverage import graph_recordings
-from tracekit.trace.facts.law import NO_TIME
 from tracekit.units import duration, many, times
 
 _INSTANTIATES = re.compile(r"(?:cuda|hip|cu)GraphInstantiate.*")

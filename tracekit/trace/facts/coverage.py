@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracekit import event_names
-from tracekit.intervals import Bools, Ints, Union, runs
-from tracekit.trace.facts.law import NO_TIME
+from tracekit.intervals import NO_TIME, Bools, Ints, Union, runs
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -84,15 +83,15 @@ def _missing_nodes(trace: "Trace", calls: Ints, step: Ints) -> Ints:
     replays = np.flatnonzero(is_replay)
     if len(replays) < _MIN_REPLAYS:
         return missing
-    nodes = _nodes(trace, calls[replays])
-    for group in replays_of_one_graph(step[replays]):
+    nodes = nodes_of_replays(trace, calls[replays])
+    for group in _replays_of_one_graph(step[replays]):
         whole = max((nodes[k] for k in group), key=lambda names: names.total())
         if all(nodes[k] <= whole for k in group):
             missing[replays[group]] = [whole.total() - nodes[k].total() for k in group]
     return missing
 
 
-def _nodes(trace: "Trace", calls: Ints) -> list[Counter[int]]:
+def nodes_of_replays(trace: "Trace", calls: Ints) -> list[Counter[int]]:
     """How often each name occurs among the activities of each replay; kernels that overlap have no certain order."""
     order = np.argsort(trace.links.launches, kind="stable")
     launches, names = trace.links.launches[order], trace.name_codes[trace.links.activities[order]]
@@ -100,7 +99,7 @@ def _nodes(trace: "Trace", calls: Ints) -> list[Counter[int]]:
     return [Counter(names[first:last].tolist()) for first, last in zip(*bounds, strict=True)]
 
 
-def replays_of_one_graph(step: Ints) -> Iterator[Ints]:
+def _replays_of_one_graph(step: Ints) -> Iterator[Ints]:
     """Positions of the replays that are of one graph, group by group: of steps with the usual number of replays, or of
     all where there are no steps."""
     numbers, counts = np.unique(step[step >= 0], return_counts=True)

@@ -6,8 +6,8 @@ from functools import reduce
 
 import numpy as np
 
-from tracekit.intervals import Bools, Union
-from tracekit.trace.facts.law import NO_TIME, Breach
+from tracekit.intervals import NO_TIME, Bools, Union
+from tracekit.trace.facts.law import Breach
 
 
 @dataclass(frozen=True)

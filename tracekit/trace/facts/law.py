@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from tracekit.intervals import Union
+from tracekit.intervals import NO_TIME, Union
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -27,7 +27,6 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Figure = Literal["gpu work", "gpu idle", "host time", "steps", "lines", "causes"]
 FIGURES: tuple[Figure, ...] = get_args(Figure)
 
-NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
 # The fields of a breach, as they are stored: times, and what is plain data anyway.
 _SIDES = ("gpu", "host")
 _PLAIN = ("id", "severity", "message", "touches", "count", "worst", "steps")

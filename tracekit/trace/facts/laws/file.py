@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.intervals import Union
-from tracekit.trace.facts.law import NO_TIME, Broken, law
+from tracekit.intervals import NO_TIME, Union
+from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.units import many
 

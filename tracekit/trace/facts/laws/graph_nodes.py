@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.intervals import Ints, Union
-from tracekit.trace.facts.coverage import replays_of_one_graph
+from tracekit.trace.facts.coverage import nodes_of_replays
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.rows import BEFORE
@@ -27,7 +27,10 @@ def lost_nodes(trace: Trace) -> Iterator[Broken]:
     calls, starts, ends = _holes(trace)
     missing, lengths = np.zeros(len(calls), bool), _lengths(trace, calls)
     step = trace.steps.of(trace.ts_ns[calls])
-    for group in replays_of_one_graph(step) if len(calls) else ():
+    of_graph: dict[frozenset[tuple[int, int]], list[int]] = {}
+    for replay, nodes in enumerate(nodes_of_replays(trace, calls)):
+        of_graph.setdefault(frozenset(nodes.items()), []).append(replay)
+    for group in of_graph.values():
         long = ((ends - starts)[group] >= np.maximum(_MIN_HOLE_NS, _MIN_SHARE_OF_GRAPH * lengths[group])).astype(bool)
         missing[group] = long & (long.sum() >= max(_MIN_REPLAYS, _MIN_SHARE_OF_REPLAYS * len(group)))
     if missing.any():

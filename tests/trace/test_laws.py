@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from real import ROOT, trace_names, trace_path
-from small import Event, event
+from small import Event, event, kernel
 
 from docs.made import with_laws
 from tests.strategies import as_json, traces
@@ -211,6 +211,26 @@ def test_no_law_fails_on_a_part_of_a_trace(
 def test_a_trace_of_one_kind_of_events(tmp_path: Path, cat: str) -> None:
     expected = {"kernel": ["calls_unknown"], "cuda_runtime": ["no_gpu_side"]}.get(cat, [])
     assert grave_ids(health_of(tmp_path, text_of([each for each in loop() if each["cat"] == cat]))) == expected
+
+
+def test_calls_with_negative_ids_have_no_work(tmp_path: Path) -> None:
+    calls = [
+        each | {"args": {"correlation": -7 - each["args"]["correlation"]}} if each["cat"] == "cuda_runtime" else each
+        for each in loop()
+    ]
+    assert "lost_work" in grave_ids(health_of(tmp_path, text_of(calls)))
+
+
+def test_sentences_about_one_and_about_several(tmp_path: Path) -> None:
+    jumps = without(loop(6), lambda each: each["name"] in ("ProfilerStep#1", "ProfilerStep#4"))
+    longest = [kernel("gemm", 100, 999_999, 97), kernel("gemm", 150, 900_000, 98)]
+    for events, said in (
+        (jumps, "Step 0 is followed by step 2, the first of 2 jumps: "),
+        (without(loop(), lambda each: each["name"] == "ProfilerStep#1"), "Step 0 is followed by step 2: "),
+        ([*loop(), kernel("late", 3900, 90_000, 97)], "1 GPU activity lasts for 86.1 ms, "),
+        ([*loop(), *longest], "2 GPU activities cannot have lasted as long as recorded (up to 1.00 s), "),
+    ):
+        assert any(said in breach.message for breach in health_of(tmp_path, text_of(events))), said
 
 
 def test_in_a_merged_file_each_process_is_judged_by_itself(tmp_path: Path) -> None:

@@ -44,15 +44,23 @@ def find_threads(trace: "Trace") -> Threads:
 def host_recorded(trace: "Trace") -> tuple[int, int]:
     """From when to when the training process was recorded, by its lasting events; never, if neither an operator nor a
     Python frame of it was: then what it did between calls of the runtime is unknown."""
-    census, start, end = trace.census, AFTER, BEFORE
+    census = trace.census
     tells = ((census.roles.kind == OPERATOR) & ~census.roles.annotation) | (census.roles.kind == PYTHON)
     if not (tells & trace.threads.process[census.track]).any():
         return AFTER, AFTER
+    start, end = host_span(trace)
+    return start, max(start, end)
+
+
+def host_span(trace: "Trace") -> tuple[int, int]:
+    """From the first to the last moment that an event of the training process covers; the end comes first if none
+    covers any."""
+    start, end = AFTER, BEFORE
     for part in trace.parts():
         lasting = part.process & part.lasting
         start = min(start, int(part.ts_ns[lasting].min(initial=AFTER)))
         end = max(end, int(part.end_ns[lasting].max(initial=BEFORE)))
-    return start, max(start, end)
+    return start, end
 
 
 def _main(trace: "Trace", pids: list[str], tids: list[str]) -> int | None:

@@ -63,8 +63,9 @@ def find_coverage(trace: "Trace") -> Coverage:
     nothing = np.zeros(0, np.int64)
     if trace.device != "gpu":
         return Coverage(nothing, nothing.astype(bool), nothing, nothing, nothing, nothing)
-    calls = trace.where(lambda part: part.roles.launch & part.process & part.roles.named(_MUST_HAVE_WORK))
-    calls = calls[~np.isin(trace.correlation[calls], (0, -1))]  # these link nothing
+    calls = trace.where(
+        lambda part: part.roles.launch & part.process & part.roles.named(_MUST_HAVE_WORK) & (part.correlation != 0)
+    )
     captured = _in_capture(trace, calls)
     expected = calls[~captured]
     step = trace.steps.of(trace.ts_ns[expected])

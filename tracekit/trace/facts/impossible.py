@@ -26,9 +26,7 @@ _NEVER = np.iinfo(np.int64).max
 class Impossible:
     """Rows are indices into the events table, in ascending order; durations are in ns."""
 
-    shortened: (
-        Ints  # activities that outlast a whole later one of their stream: they end where the first of these starts
-    )
+    shortened: Ints  # activities that outlast a whole later one of their stream: they end where the first such starts
     recorded_ns: Ints  # how long each of them lasts in the file
     shortened_ns: Ints  # and how long it can have lasted at most
     before_call: Ints  # activities that start before their call does: they are linked to nothing
@@ -106,9 +104,8 @@ def _on_one_row(recorded: "Trace", activities: Ints, before_call: Ints) -> tuple
     events = recorded.events_at(activities)
     starts, ends, lasting = events.ts_ns, events.end_ns, events.lasting
     # Of those that have no id, each is its own; one that starts before its call is cut short by those of its id, too.
-    ids = np.where(events.correlation != 0, events.correlation, 0)
-    _, kin = np.unique(ids, return_inverse=True)
-    kin = np.where(ids == 0, -2 - np.arange(len(ids)), kin)
+    _, kin = np.unique(events.correlation, return_inverse=True)
+    kin = np.where(events.correlation == 0, -2 - np.arange(len(kin)), kin)
     spared = np.where(np.isin(activities, before_call), -1, kin)
     first = _first_within(np.where(lasting, ends, _NEVER), kin, np.searchsorted(starts, starts, "right"), ends, spared)
     cut = (first >= 0) & (recorded.file_row[activities] >= 0)

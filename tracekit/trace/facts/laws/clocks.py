@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.intervals import Ints, Union
+from tracekit.intervals import Union
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
+from tracekit.trace.threads import host_span
 from tracekit.units import count, duration
 
 _MIN_EARLY_SHARE = 0.01  # of the activities: fewer that start too early change no figure that matters
@@ -34,8 +35,8 @@ def order(trace: Trace) -> Iterator[Broken]:
         starts = trace.ts_ns[impossible.shortened]
         yield Broken(
             f"{count(number)} GPU {'activity' if number == 1 else 'activities'} cannot have lasted as long as recorded "
-            f"(up to {duration(int(impossible.recorded_ns[worst]))}), since a later one of the same stream ran "
-            f"meanwhile: {'it ends' if number == 1 else 'they end'} where that one starts.",
+            f"({'' if number == 1 else 'up to '}{duration(int(impossible.recorded_ns[worst]))}), since a later one of "
+            f"the same stream ran meanwhile: {'it ends' if number == 1 else 'they end'} where that one starts.",
             number,
             int(impossible.shortened[worst]),
             gpu=Union.of(starts, starts + impossible.shortened_ns),
@@ -59,8 +60,8 @@ def causality(trace: Trace) -> Iterator[Broken]:
 @law("overlong", "doubt", touches=("gpu work", "gpu idle", "steps"))
 def overlong(trace: Trace) -> Iterator[Broken]:
     """An activity that goes on long after the host's recording, and takes far longer than any other."""
-    begun, ended = _recorded_host(trace)
-    if begun == ended:
+    begun, ended = host_span(trace)
+    if begun > ended:
         return
     # A collective waits for other ranks, for as long as they take.
     rows = trace.where(lambda part: part.roles.gpu & part.lasting & ~part.roles.communication)
@@ -72,7 +73,7 @@ def overlong(trace: Trace) -> Iterator[Broken]:
         steps = trace.steps
         touched = np.flatnonzero((steps.done > events.ts_ns.min()) & (steps.begin < events.end_ns.max()))
         yield Broken(
-            f"{count(len(odd))} GPU {'activity lasts' if len(odd) == 1 else 'activities last'} for up to "
+            f"{count(len(odd))} GPU {'activity lasts for' if len(odd) == 1 else 'activities last for up to'} "
             f"{duration(int(trace.dur_ns[odd].max()))}, long after the host's recording ended and far longer than any "
             "other: that is hardly true.",
             len(odd),
@@ -80,13 +81,3 @@ def overlong(trace: Trace) -> Iterator[Broken]:
             gpu=Union.of(events.ts_ns, events.end_ns),
             steps=tuple(touched.tolist()),
         )
-
-
-def _recorded_host(trace: Trace) -> tuple[int, int]:
-    """From the first to the last moment that an event of the training process covers."""
-    bounds: list[Ints] = []
-    for part in trace.parts():
-        mask = part.process & part.lasting
-        bounds += [part.ts_ns[mask], part.end_ns[mask]]
-    moments = np.concatenate((np.zeros(0, np.int64), *bounds))
-    return (int(moments.min()), int(moments.max())) if len(moments) else (0, 0)

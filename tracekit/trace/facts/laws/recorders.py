@@ -6,7 +6,6 @@ from itertools import chain, islice
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import values
 from tracekit.trace.facts.devices import of_category
 from tracekit.trace.facts.law import FIGURES, Broken, law
@@ -69,10 +68,9 @@ def _outside_operators(trace: Trace) -> Iterator[Broken]:
 def _of_unknown_operators(trace: Trace) -> Iterator[Broken]:
     external = values(trace.events["external_id"])
     is_operator = trace.where(lambda part: part.roles.kind == OPERATOR)
-    known = np.unique(external[is_operator])
     refer = trace.where(lambda part: (part.roles.runtime & part.process) | part.roles.gpu)
     refer = refer[external[refer] > 0]
-    found = _are_among(external[refer], known)
+    found = np.isin(external[refer], external[is_operator])
     lost = len(refer) - int(found.sum())
     if len(refer) >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * len(refer) and found.mean() >= _MIN_FOUND_SHARE:
         yield Broken(
@@ -91,7 +89,7 @@ def lost_frames(trace: Trace) -> Iterator[Broken]:
     frames = trace.where(lambda part: part.roles.kind == PYTHON)
     ids, callers = (values(trace.events[name], -1)[frames] for name in ("python_id", "python_parent_id"))
     refer = frames[callers >= 0]
-    found = _are_among(callers[callers >= 0], np.unique(ids))
+    found = np.isin(callers[callers >= 0], ids)
     lost = len(refer) - int(found.sum())
     if len(refer) >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * len(refer):
         yield Broken(
@@ -105,14 +103,12 @@ def lost_frames(trace: Trace) -> Iterator[Broken]:
 @law("sampled", "refusal", touches=FIGURES)
 def sampled(trace: Trace) -> Iterator[Broken]:
     """Launches without work and work without launches, both in great number: the file holds a sample of the events."""
-    coverage, ids = trace.coverage, trace.correlation
-    calls = trace.where(lambda part: part.roles.runtime & part.process & (part.correlation > 0))
-    work = trace.where(lambda part: part.roles.gpu & (part.correlation > 0))
-    if not len(coverage.calls) or not len(work) or trace.impossible.two_clocks:
+    coverage = trace.coverage
+    calls = trace.correlation[trace.where(lambda part: part.roles.runtime & part.process & (part.correlation > 0))]
+    work = trace.correlation[trace.where(lambda part: part.roles.gpu & (part.correlation > 0))]
+    if not len(coverage.calls) or not len(calls) or not len(work) or trace.impossible.two_clocks:
         return
-    alone = (
-        ~_are_among(ids[work], np.unique(ids[calls])) & (ids[work] > ids[calls].min()) & (ids[work] < ids[calls].max())
-    )
+    alone = ~np.isin(work, calls) & (work > calls.min()) & (work < calls.max())
     if min(alone.mean(), coverage.is_lost.mean()) > _MIN_SAMPLED_SHARE:
         yield Broken(
             f"The file seems to hold only a sample of the events: {percent(coverage.is_lost.mean())} of the launches "
@@ -153,11 +149,3 @@ def several_recordings(trace: Trace) -> Iterator[Broken]:
             len(again),
             int(again[0]),
         )
-
-
-def _are_among(numbers: Ints, ascending: Ints) -> Bools:
-    if not len(ascending):
-        return np.zeros(len(numbers), bool)
-    position = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
-    found: Bools = ascending[position] == numbers
-    return found

@@ -8,7 +8,7 @@ from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.roles import DATALOAD
 from tracekit.trace.steps import find_iterations, find_repetition
-from tracekit.units import duration, many, percent
+from tracekit.units import count, duration, many, percent
 
 _MIN_TIME_TOLD = 0.01  # of a recording: what lasts less at either end is not mentioned
 _MIN_SHARE_WITH_BATCH = 0.8  # of the steps: what so many ask for is expected of the others
@@ -51,7 +51,7 @@ def lost_steps(trace: Trace) -> Iterator[Broken]:
     missing = np.flatnonzero(jumps != 1)
     if len(missing):
         before, after = int(numbers[missing[0]]), int(numbers[missing[0] + 1])
-        more = f" and {many(len(missing) - 1, 'more time')}" if len(missing) > 1 else ""
+        more = f", the first of {count(len(missing))} jumps" if len(missing) > 1 else ""
         yield Broken(
             f"Step {before} is followed by step {after}{more}: the time between them counts as part of a step that "
             "it does not belong to.",

@@ -129,6 +129,33 @@ def test_launch_calls_whose_work_is_not_shown_are_told(tmp_path):
     assert said.startswith("2 launch calls a step (1 of them without work in the trace) occupy the host for 8.00 µs")
 
 
+def test_work_in_another_clock_is_there_though_nobody_knows_when(tmp_path):
+    calls = [event for k in range(3) for event in (step(k, 100 * k, 100 * k + 60), launch(100 * k, 100 * k + 5, k + 1))]
+    path = write(tmp_path / "t.json", *calls, *(kernel("k", 1e9 + 9 * k, 1e9 + 9 * k + 5, k + 1) for k in range(3)))
+    said = {name: answer_about(path, name).sentence for name in ("launches", "kernels")}
+    assert said["launches"].endswith("; when the GPU did the work is unknown.")
+    assert said["kernels"].startswith("3 kernels and copies of unknown steps (the host and the GPU have two clocks)")
+
+
+def test_a_gpu_that_never_idles_is_not_idle_for_no_time(tmp_path):
+    path = write(tmp_path / "t.json", step(1, 0, 40), launch(0, 4, 1), kernel("a", 5, 20, 1), kernel("a", 20, 40, 1))
+    assert "in the 35.0 µs from the first to the last, the GPU is never idle." in answer_about(path, "kernels").sentence
+
+
+def test_medians_of_whole_microseconds_are_told_without_decimals(tmp_path):
+    events = [step(1, 0, 100), op("aten::empty", 4, 4), launch(10, 14, 1), kernel("k", 22, 28, 1)]
+    said = answer_about(write(tmp_path / "t.json", *events), "launches").sentence
+    assert said.endswith("half of the work starts within about 12 µs of its call.")
+    exact = write(tmp_path / "exact.json", *events, op("aten::empty", 4.5, 5.5))
+    assert answer_about(exact, "launches").sentence.endswith("half of the work starts within 12.0 µs of its call.")
+
+
+def test_syncs_that_cost_nothing(tmp_path):
+    events = [step(1, 0, 90), launch(0, 4, 1), kernel("a", 5, 90, 1), launch(10, 30, 0, "cudaStreamSynchronize")]
+    said = answer_about(write(tmp_path / "t.json", *events), "syncs").sentence
+    assert said == "The GPU never idles because of 1 sync a step; the host waits 20.0 µs in it."
+
+
 def test_syncs_tail_and_refill_and_whose_line_it_was(tmp_path):
     path = write(
         tmp_path / "t.json",
@@ -143,9 +170,7 @@ def test_syncs_tail_and_refill_and_whose_line_it_was(tmp_path):
         kernel("b", 92, 120, 2),
     )
     answer = answer_about(path, "syncs")
-    assert (
-        answer.sentence == "1 sync a step; the host waits 30.0 µs in it, and the GPU idles for 30.0 µs because of it."
-    )
+    assert answer.sentence == "The GPU idles for 30.0 µs a step because of 1 sync; the host waits 30.0 µs in it."
     (row,) = answer.rows.table().to_pylist()
     assert (row["operator"], row["where"]) == ("aten::item", "train.py:12 loop")
     # It waited 20 µs before the GPU ran dry at 40, so it is to blame until 20 µs after its return at 50.

@@ -75,11 +75,11 @@ def many_launches(number, start):
 
 def test_a_wait_that_goes_leaves_the_longer_of_host_and_gpu(tmp_path):
     answer, rows = told(steps(tmp_path / "a.json", waiting))
-    row = rows["the 1 wait for the GPU went"]
+    row = rows["the wait for the GPU went"]
     # Of 1,000 µs, the host works for about 400 and the GPU for 600; the host of the next step starts at once.
     assert 580_000 <= row["best_ns"] <= 720_000
     assert row["worst_ns"] <= 740_000
-    assert answer.sentence.startswith("If the 1 wait for the GPU went: at best 1.00 ms → ")
+    assert answer.sentence.startswith("If the wait for the GPU went: at best 1.00 ms → ")
     assert answer.sentence.endswith("Less if Python needs the values that it waits for.")
 
 

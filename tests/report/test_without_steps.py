@@ -46,6 +46,7 @@ def test_one_annotated_step_is_a_step(tmp_path, capsys):
         ("7.36 ms of 9.99 ms a step (73.7 %)", "7.36 ms of 9.99 ms in all (73.7 %)"),
         ("let the profiler warm up for a step", "let the profiler warm up for a step"),
         ("Move it out of the step.", "Move it out of the step."),
+        ("the host would still decide a step's time", "the host would still decide the recording's time"),
         ("Memory of a step", "Memory of the recording"),
         ("What the host does during a step", "What the host does during the recording"),
         ("Without it, the host would bound the step.", "Without it, the host would bound the recording."),

@@ -180,10 +180,8 @@ def _idle_sentence(idle: dict[str, tuple[int, int]], unknown_ns: int) -> str:
         ((span, idle_ns),) = idle.values()
         idle_ns -= unknown_ns
         unknown = f", and for {duration(unknown_ns, like=span)} it is unknown whether it is" if unknown_ns else ""
-        return (
-            f"in the {duration(span)} from the first to the last, the GPU is idle for {duration(idle_ns, like=span)} "
-            f"({percent(idle_ns / span if span else 0)}){unknown}"
-        )
+        idles = f"idle for {duration(idle_ns, like=span)} ({percent(idle_ns / span)})" if idle_ns else "never idle"
+        return f"in the {duration(span)} from the first to the last, the GPU is {idles}{unknown}"
     if unknown_ns:
         return f"for how long its {len(idle)} devices are idle is unknown"
     shares = sorted(idle_ns / span if span else 0.0 for span, idle_ns in idle.values())
@@ -223,4 +221,6 @@ def _unknown_idle_ns(trace: Trace) -> int:
 
 def _of_no_step(trace: Trace) -> str:
     number = many(trace.census.count(lambda roles: roles.gpu), "kernel or copy", "kernels and copies")
+    if trace.impossible.two_clocks:
+        return f"{number} of unknown steps (the host and the GPU have two clocks)"
     return f"{number} of unknown steps (no launch call of the training process submits any)"

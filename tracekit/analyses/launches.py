@@ -19,6 +19,7 @@ from tracekit.analyses.event_rows import (
 from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.profile.grouping import Grouping, Samples
+from tracekit.profile.recording_words import median
 from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace import Trace
 from tracekit.trace.facts.laws.sides import why_calls_unknown
@@ -144,10 +145,11 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     latencies, replayed = _latencies(profile.trace)
     calls, occupy = f"{many(per_step, 'launch call')} a step", "occupies" if per_step == 1 else "occupy"
     if not len(latencies):
-        return f"{calls} {occupy} the host for {duration(cost)}; what they submitted is not in the trace."
-    latency = float(np.median(latencies, overwrite_input=True))
+        is_there = profile.trace.impossible.two_clocks
+        lacking = "when the GPU did the work is unknown" if is_there else "what they submitted is not in the trace"
+        return f"{calls} {occupy} the host for {duration(cost)}; {lacking}."
     idle = _without_work(profile)
     of_them = f" ({count(idle)} of them without work in the trace)" if idle >= _TOLD else ""
     sentence = f"{calls}{of_them} {occupy} the host for {duration(cost)}"
-    sentence += f"; half of the work starts within {duration(latency)} of its call"
+    sentence += f"; half of the work starts within {median(profile.trace, latencies)} of its call"
     return f"{sentence}; {count(replayed)} calls of the trace replay a CUDA graph." if replayed else f"{sentence}."

@@ -198,9 +198,10 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     if not number:
         outside = int(summary["count"].to_numpy().sum())
         return f"No sync falls in a counted step; {count(outside)} {'falls' if outside == 1 else 'fall'} outside."
-    pronoun = "it" if number == 1 else "them"
-    sentence = f"{many(number, 'sync')} a step; the host waits {duration(wait)} in {pronoun}"
+    syncs, waits = many(number, "sync"), f"the host waits {duration(wait)} in {'it' if number == 1 else 'them'}"
     if summary["stall_ns"].null_count == len(summary):
-        return f"{sentence}; what that cost the GPU is unknown."
+        return f"{syncs} a step; {waits}, and what that cost the GPU is unknown."
     stall = float(np.nansum(summary["stall_ns"].to_numpy(zero_copy_only=False)))
-    return f"{sentence}, and the GPU idles for {duration(stall)} because of {pronoun}."
+    if not stall:
+        return f"The GPU never idles because of {syncs} a step; {waits}."
+    return f"The GPU idles for {duration(stall)} a step because of {syncs}; {waits}."

@@ -153,7 +153,7 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
     waits = sum(len(_syncs(window)) for window in replayed) / sum(window.last - window.first for window in replayed)
     if waits >= _OFTEN:
         yield Change(
-            f"the {many(waits, 'wait')} for the GPU went",
+            f"the {'wait' if waits == 1 else many(waits, 'wait')} for the GPU went",
             lambda window: _both(Removal(returns=_syncs(window))),
             "Python needs the values that it waits for",
         )

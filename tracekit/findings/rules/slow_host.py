@@ -18,6 +18,7 @@ from tracekit.findings.rules.recorded_graphs import time_of_recording
 from tracekit.findings.verdict import HOST_BOUND
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
+from tracekit.profile.recording_words import median
 from tracekit.trace.facts.laws.sides import has_operators
 from tracekit.trace.roles import PYTHON
 from tracekit.units import count, duration, many, ratio
@@ -252,8 +253,8 @@ def _launches(profile: Profile) -> str:
     launches, works = (round(len(times) / profile.counted_steps) for times in (calls, kernels))
     return (
         f"{many(launches, 'launch', 'launches')} a step take{'s' if launches == 1 else ''} "
-        f"{duration(float(np.median(calls)))}{'' if launches == 1 else ' each'} to submit, "
-        f"{many(works, 'kernel or copy', 'kernels and copies')} {duration(float(np.median(kernels)))}"
+        f"{median(profile.trace, calls)}{'' if launches == 1 else ' each'} to submit, "
+        f"{many(works, 'kernel or copy', 'kernels and copies')} {median(profile.trace, kernels)}"
         f"{'' if works == 1 else ' each'} to run (medians)"
     )
 

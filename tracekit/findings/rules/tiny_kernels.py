@@ -9,7 +9,8 @@ from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import blaming, kernels
 from tracekit.findings.one_by_one import BETWEEN_NS, TINY_NS, optimizer_setting
 from tracekit.profile import Profile
-from tracekit.units import count, duration
+from tracekit.profile.recording_words import median
+from tracekit.units import count
 
 _MANY = 50  # a step
 _LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
@@ -24,8 +25,7 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
         return
     rows = kernels(profile, lambda events: ~events.roles.communication)
     steps = profile.counted_steps
-    usual = float(np.median(trace.dur_ns[rows]))
-    if usual >= TINY_NS or len(rows) < _MANY * steps:
+    if len(rows) < _MANY * steps or np.median(trace.dur_ns[rows]) >= TINY_NS:
         return
     cures = ["larger batches", *([] if is_compiled(profile) else ["torch.compile"])]
     cures += [f"an optimizer with {optimizer_arguments}"] if (optimizer_arguments := optimizer_setting(profile)) else []
@@ -35,8 +35,8 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
         Finding(
             "tiny_kernels",
             "Gaps between queued tiny kernels",
-            why=f"{count(round(len(rows) / steps))} kernels a step take only {duration(usual)} each (median), and the "
-            "GPU idles between them although the next is queued.",
+            why=f"{count(round(len(rows) / steps))} kernels a step take only {median(trace, trace.dur_ns[rows])} each "
+            "(median), and the GPU idles between them although the next is queued.",
             claim=pieces.union(is_gap),
             do=f"Do more in each kernel: {', or '.join(cures)}.",
             link=_LINK,

@@ -84,7 +84,7 @@ def test_what_a_path_shows(file, owner):
     "file",
     [
         "torchrun", "/opt/conda/bin/torchrun", "bin/accelerate", "/home/me/.venv/bin/litgpt", r"C:\env\Scripts\pytest",
-        "<frozen runpy>", "runpy.py",
+        "<frozen runpy>", "runpy.py", "ipykernel_launcher.py", "/env/lib/colab_kernel_launcher.py",
     ],
 )  # fmt: skip
 def test_what_starts_a_script_is_not_the_users(file):

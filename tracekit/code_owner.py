@@ -21,7 +21,11 @@ _INSTALLED = re.compile(r"(?:^|[/\\])(?:site|dist)-packages[/\\]([^/\\]+)")
 _STANDARD = re.compile(r"(?:.*[/\\])?lib[/\\]python\d[\d.]*[/\\]", re.DOTALL)
 _SEPARATOR = re.compile(r"[/\\]")
 _LIBRARIES = ("torch", "torch_geometric")  # known without `site-packages`
-_RUNNERS = ("torchrun", "accelerate", "deepspeed", "lightning", "pytest", "ipython", "jupyter")  # without their folder
+# What starts scripts and notebooks, where its folder is not known.
+_RUNNERS = {
+    *("torchrun", "accelerate", "deepspeed", "lightning", "pytest", "ipython", "jupyter"),
+    *("ipykernel_launcher.py", "colab_kernel_launcher.py"),
+}
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
 

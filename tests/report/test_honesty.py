@@ -105,6 +105,13 @@ def test_what_a_cut_file_cannot_say_of_a_step_no_face_says(tmp_path):
     assert "the host time of 1 of 4 steps" in " ".join(note.text for note in make_report(subject).notes)
 
 
+@pytest.mark.parametrize(("operators", "kinds"), [((), []), ((op("aten::mm", 30, 40),), ["inferred"])])
+def test_python_is_inferred_only_where_there_is_any(tmp_path, operators, kinds):
+    events = [step(0, 0, 100), launch(10, 15, 1), kernel("k", 20, 90, 1), *operators]
+    report = make_report(open_subject([write(tmp_path / "t.json", *events)]))
+    assert [note.kind for note in report.notes if note.kind == "inferred"] == kinds
+
+
 def test_the_stalls_of_syncs_add_up_to_their_bucket(tmp_path):
     """Part of the cost of a sync at the end of a step falls into the next step; the first step here compiles."""
     events = [op("dynamo", 960, 980)]

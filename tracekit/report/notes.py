@@ -68,7 +68,8 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
         yield Note("mean", variants, "no step is steady: the means are over all steps, compilation included.")
     if profile.cold_steps:
         yield Note("mean", variants, f"the means leave out {cold_said(profile)}.")
-    if "host" not in profile.attribution.cannot_answer and not profile.trace.has_stacks:
+    host = profile.views["host"]
+    if not host.reason and not profile.trace.has_stacks and host.totals[:, host.keys.index("python")].any():
         text = (
             "there are no Python stacks, so Python is inferred: it is the time between operators on the driving thread."
         )

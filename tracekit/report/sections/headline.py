@@ -238,8 +238,8 @@ def _left_out(member: Member) -> str:
     known_ns, unseen_ns = int(lasting.sum()), int(member.unseen.within(starts, starts + lasting).sum())
     if unseen_ns and unseen_ns >= _MIN_UNKNOWN_SHARE * known_ns:
         text += (
-            f" For {duration(unseen_ns)} of the {duration(known_ns)} recorded, it is unknown what the GPU did: work is "
-            "missing, or was not recorded yet or any more."
+            f" For {duration(unseen_ns)} of the {duration(known_ns)} recorded, it is unknown what the GPU did: the "
+            "recording lacks work, began later or ended earlier."
         )
     done_ns, end_ns = member.trace.steps.own_end
     if end_ns - done_ns >= _MIN_UNKNOWN_SHARE * max(known_ns, 1):

@@ -15,6 +15,9 @@ LAMBDAS = (
 @pytest.mark.parametrize(
     ("name", "short"),
     [
+        ("## Call CompiledFxGraph fubzrs5qb4wkyk7 ##", "compiled graph fubzrs5q"),
+        ("## forward ##", "forward"),
+        ("## of 1 ## and 2", "## of 1 ## and 2"),
         (
             f"{NATIVE}vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, Array<char*, 3> >"
             "(int, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>)",

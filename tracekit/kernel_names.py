@@ -175,7 +175,18 @@ def _templated(name: str) -> str | None:
     return f"{trimmed}{_of(_type_of(arguments))}{f' ({library})' if library else ''}"
 
 
+_BETWEEN_SIGNS = re.compile(r"##+ (?:Call CompiledFxGraph (?P<graph>\w{1,8})\w*|(?P<mark>.+)) ##+", re.DOTALL)
+
+
+def between_signs(name: str) -> str | None:
+    """`compiled graph fubzrs5q` for `## Call CompiledFxGraph fubzrs5qb4w… ##`, by the first letters of its hash, and
+    `forward` for `## forward ##`, as programs mark their parts; None for other names."""
+    span = _BETWEEN_SIGNS.fullmatch(name)
+    return span and (f"compiled graph {span['graph']}" if span["graph"] else span["mark"])
+
+
 _RULES: tuple[Callable[[str], str | None], ...] = (
+    between_signs,
     _copy,
     _triton,
     _cutlass,

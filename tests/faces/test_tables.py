@@ -19,7 +19,7 @@ from tracekit.cli import main
 from tracekit.faces import Options, html
 from tracekit.faces.markdown import draw_blocks as as_markdown
 from tracekit.faces.parquet import SCHEMA, describe
-from tracekit.faces.shared.cells import cell, grid, heading
+from tracekit.faces.shared.cells import cell, grid, heading, texts
 from tracekit.faces.text import draw_blocks as as_text
 from tracekit.lines.means import OwnerMeans
 from tracekit.profile import open_subject
@@ -143,6 +143,12 @@ def test_reasons_are_whole_if_everything_is_requested():
 )
 def test_differences_have_a_sign_and_nothing_is_a_dot(name, unit, value, said):
     assert cell(value, column(name, pa.float64(), "", unit)) == said
+
+
+def test_names_between_number_signs_are_told_without_them():
+    names = ["## Call CompiledFxGraph fubzrs5qb4wkyk7 ##", "## forward ##", "aten::mm", None]
+    field = column("name", pa.string(), "operator", role="name")
+    assert texts(names, field) == ["compiled graph fubzrs5q", "forward", "aten::mm", "–"]
 
 
 def test_heads_name_variants_as_they_are_called():

@@ -20,7 +20,6 @@ from tracekit.profile.where import lines_of_buckets, lines_of_event, lines_of_ti
 from tracekit.trace.enclosing import INNER_FIRST, outermost
 from tracekit.trace.roles import OPERATOR, PYTHON
 
-_GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")  # by the first letters of its hash
 _OF_GRAPH = re.compile(r"graph_\d+_(?=cpp_fused_)")  # which graph of the process it is in tells a reader nothing
 _BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")
 _FRAME = re.compile(r".+\(\d+\): (\S+)", re.DOTALL)
@@ -120,8 +119,6 @@ def frames_around(profile: Profile, row: int) -> list[str]:
 def plain(name: str) -> str:
     """A name as people know it: `zoom_shift` for `<built-in function zoom_shift>`, a node's name for its evaluation."""
     name = _OF_GRAPH.sub("", name.removeprefix(_NODE).removeprefix("torch::autograd::"))
-    if graph := _GRAPH.fullmatch(name):
-        return f"compiled graph {graph[1]}"
     if function := _BUILT_IN.match(name) or _FRAME.fullmatch(name):
         return function[1]
     return name if _OPERATOR.fullmatch(name) else short_kernel(name)

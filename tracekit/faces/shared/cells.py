@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tracekit.kernel_names import distinct_short_names
+from tracekit.kernel_names import between_signs, distinct_short_names
 from tracekit.report.blocks import Table
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import metadata
@@ -78,7 +78,8 @@ def texts(values: list[object], field: pa.Field, width: int | None = _NAME_WIDTH
             for value in values
         ]
     if role(field) != "kernel":
-        return [cell(value, field, width) for value in values]
+        named = ((isinstance(value, str) and between_signs(value)) or value for value in values)
+        return [cell(value, field, width) for value in named]
     names = [str(value) for value in values if value is not None]
     short = dict(zip(names, distinct_short_names(names), strict=True))
     return [cell(value and short[str(value)], field, width) for value in values]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import Steps
-from tracekit.findings.culprits import where_of_piece
+from tracekit.findings.culprits import plain, where_of_piece
 from tracekit.findings.kernels import kernels, time_of
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.kernel_names import short_kernel
@@ -233,8 +233,7 @@ def _kinds(profile: Profile, rows: Ints) -> tuple[Ints, list[Where]]:
 
 
 def _called(collective: Where) -> str:
-    span = (collective.module or "").strip("# ")
-    return f"{_name(collective)} in {span}" if span else _name(collective)
+    return f"{_name(collective)} in {plain(collective.module)}" if collective.module else _name(collective)
 
 
 def _name(collective: Where) -> str:

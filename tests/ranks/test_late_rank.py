@@ -7,11 +7,13 @@ import pytest
 from real import case_path
 from small import event, kernel, launch, op, step, write
 
-from tests.ranks.jobs import job, profile_of
+from tests.ranks.jobs import compared, job, profile_of
 from tracekit.cli import main
 from tracekit.findings import diagnose
+from tracekit.findings.belief import Withheld
 from tracekit.findings.rules.communication import exposed_comm
 from tracekit.profile import open_subject
+from tracekit.ranks.straggler import straggler, with_straggler, with_waits
 from tracekit.report import report
 from tracekit.report.sections.headline import headline
 from tracekit.tui.model.opened import Opened
@@ -233,3 +235,15 @@ def test_what_slows_every_rank_alike_does_not_explain_the_late_one(tmp_path, bot
     finding = next(each for each in diagnosed(tmp_path).all_findings if each.id == "late_rank")
     assert "mostly because of dispatch" in finding.title
     assert finding.do.startswith("Give the ranks equal work" if both else f"On rank {late}: dispatch-bound")
+
+
+def test_what_was_withheld_of_the_shown_rank_stays_withheld(tmp_path):
+    profile = profile_of(job(tmp_path, late=2))
+    found = replace(diagnose(profile), withheld=(Withheld("sync_stall", "lost_work", "Work is missing."),))
+    matched = compared(profile)
+    late = straggler(matched)
+    assert late is not None
+    assert with_waits(found, profile, matched).withheld == found.withheld
+    told = with_straggler(found, profile, late)
+    assert told.withheld == found.withheld
+    assert "late_rank" in [finding.id for finding in told.all_findings]

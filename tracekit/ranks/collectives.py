@@ -186,8 +186,12 @@ class Collectives:
         blamed = np.isin(self.first, self._late_rows) & (values(self.table["cause_rank"])[self.first] == rank)
         waiting = np.repeat(blamed, np.diff(np.append(self.first, len(self.table))))
         waiting &= values(self.table["rank"]) != rank
-        lost = np.minimum(values(self.table["wait_ns"]), values(self.table["exposed_ns"]))
-        return max((self._united_ns(other, lost, waiting) for other in self.ranks), default=0)
+        return max((self._united_ns(other, self._lost_ns, waiting) for other in self.ranks), default=0)
+
+    @cached_property
+    def _lost_ns(self) -> Ints:
+        """For how long of each row of the table the rank waits for others and runs nothing else."""
+        return np.minimum(values(self.table["wait_ns"]), values(self.table["exposed_ns"]))
 
     @cached_property
     def late_rank_of(self) -> dict[int, int]:
@@ -199,14 +203,14 @@ class Collectives:
         """How long the rank that loses most in a step waits for late ones while nothing else runs, in all steps."""
         rank, step = (values(self.table[name]) for name in ("rank", "step"))
         late = np.repeat(np.isin(self.first, self._late_rows), np.diff(np.append(self.first, len(self.table))))
-        waiting = late & (rank != values(self.table["cause_rank"]))
-        lost = np.minimum(values(self.table["wait_ns"]), values(self.table["exposed_ns"]))
+        rows = np.flatnonzero(late & (rank != values(self.table["cause_rank"])))
+        rows = rows[np.lexsort((rank[rows], step[rows]))]
+        bounds = np.flatnonzero((np.diff(rank[rows], prepend=-1) != 0) | (np.diff(step[rows], prepend=-1) != 0))
         most: dict[int, int] = {}
-        for waiting_rank in self.ranks:
-            of_rank = waiting & (rank == waiting_rank)
-            for number in np.unique(step[of_rank]).tolist():
-                in_step = self._united_ns(waiting_rank, lost, of_rank & (step == number))
-                most[number] = max(most.get(number, 0), in_step)
+        for waiting in np.split(rows, bounds)[1:]:
+            in_step = Union.of(self.start_ns[waiting], self.start_ns[waiting] + self._lost_ns[waiting]).total()
+            number = int(step[waiting[0]])
+            most[number] = max(most.get(number, 0), in_step)
         return sum(most.values())
 
     def _united_ns(self, rank: int, length: Ints, chosen: Bools) -> int:
@@ -234,8 +238,7 @@ class Collectives:
 
     def lost_by_ns(self, rank: int) -> int:
         """How long that rank waited for others while nothing else ran on it, in all collectives."""
-        lost = np.minimum(values(self.table["wait_ns"]), values(self.table["exposed_ns"]))
-        return self._united_ns(rank, lost, np.ones(len(self.table), bool))
+        return self._united_ns(rank, self._lost_ns, np.ones(len(self.table), bool))
 
     def wait_ns(self, rank: int) -> int:
         """How long that rank waited for others, in all collectives."""

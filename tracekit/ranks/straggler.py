@@ -100,7 +100,7 @@ def with_waits(found: Diagnosis, profile: Profile, matched: Collectives | None) 
         as_all_ranks_show(finding, share) if finding.id == "exposed_comm" else finding for finding in found.all_findings
     ]
     sentence = next((each.title for each in known if each.id == found.verdict.id), found.verdict.sentence)
-    return Diagnosis(replace(found.verdict, sentence=sentence), known)
+    return replace(found, verdict=replace(found.verdict, sentence=sentence), all_findings=known)
 
 
 def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -> Diagnosis:
@@ -146,8 +146,9 @@ def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -
     listed = sorted([finding, *others], key=order)
     first = next(each for each in listed if each.id in VERDICTS)
     if first is not finding:
-        return Diagnosis(found.verdict, listed)
-    return Diagnosis(Verdict(finding.id, finding.title, finding.share, finding.where), listed)
+        return replace(found, all_findings=listed)
+    verdict = Verdict(finding.id, finding.title, finding.share, finding.where)
+    return replace(found, verdict=verdict, all_findings=listed)
 
 
 def _explaining(about: Diagnosis, late: Straggler) -> Finding | None:

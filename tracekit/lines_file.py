@@ -6,6 +6,7 @@ are unix ns on the trace's clock: `baseTimeNanoseconds + ts`.
 """
 
 import gzip
+import re
 import zlib
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -14,6 +15,7 @@ import msgspec
 
 SCHEMA = "tracekit.lines/1"
 MODULE_CALL = "nn.Module: "  # the profiler's prefix for the name of a module that is called
+GRAPH_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")  # the name of the span in which a compiled graph runs
 _ENDINGS = (".json.gz", ".json.zst", ".json", ".gz")
 _MOST_BYTES = 1 << 30  # unpacked: a larger one is not a lines file
 _Moment = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
@@ -43,7 +45,7 @@ class Code(NamedTuple):
 class Graph(NamedTuple):
     """A compiled graph: its kernels and calls in order, each with the stacks of the user's code it comes from."""
 
-    key: str  # as in `## Call CompiledFxGraph KEY ##`
+    key: str  # as in GRAPH_CALL
     compile: str  # compile id
     kernels: list[tuple[str, list[str]]]  # "name:handle", stacks as Python prints them, innermost last
     backward: bool = False

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small import op, step
+from small import op, step, write
 
 from tracekit.cli import main
+from tracekit.profile.foreign_log import processes
+from tracekit.trace import Trace
 
 PROCESS = 3529
 DAY_US = 86_400_000_000
@@ -119,3 +121,9 @@ def test_it_is_said_first_and_fails_where_strictness_is_asked_for(
     assert main([*given, str(log(tmp_path, process=77))]) == 3
     assert capsys.readouterr().out.startswith(f"In doubt: {TOLD}")
     assert main([*given, str(log(tmp_path))]) == 0
+
+
+def test_an_id_of_thousands_of_digits_is_of_no_process(tmp_path: Path) -> None:
+    for pid, found in (("9" * 5000, frozenset()), ("7", frozenset({7}))):
+        path = write(tmp_path / "t.json", op("aten::mm", 0, 5) | {"pid": pid})
+        assert processes(Trace.load(path, use_cache=False)) == found

@@ -89,11 +89,7 @@ ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")  # what a busy GPU does; of
 BOUNDS: dict[Bound, tuple[str, ...]] = {
     bound: tuple(bucket.key for bucket in _ALL if bucket.bound == bound) for bound in get_args(Bound)
 }
-MAY_WAIT = (
-    "sync",
-    "kernel_launch",
-    "alloc",
-)  # where the host may wait for the GPU: for its work, for room in its queue
+MAY_WAIT = ("sync", "kernel_launch", "alloc")  # where the host may wait for the GPU: for its work, room in its queue
 SLOW_HOST = BOUNDS["host"]  # what a slow host does while the GPU waits
 # Of that, what submitting less work saves. Time in the allocator has another cause and cure: the rule `allocator`.
 SUBMITTING = tuple(key for key in SLOW_HOST if key != "alloc")

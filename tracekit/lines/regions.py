@@ -12,11 +12,11 @@ import numpy as np
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.graph_calls import name_of
 from tracekit.lines.spans import Spans, on_thread
+from tracekit.lines_file import GRAPH_CALL
 from tracekit.trace import Trace
 from tracekit.trace.columns import values
 from tracekit.trace.roles import OPERATOR, USER
 
-_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")
 _REGION = re.compile(r"Torch-Compiled Region: (\d+/\d+)")
 _FORWARD, _BACKWARD = re.compile("CompiledFunction"), re.compile("CompiledFunctionBackward")
 
@@ -31,7 +31,7 @@ class Regions:
 
 def regions(trace: Trace, graphs: Collection[str]) -> dict[int, Regions]:
     """The regions of each driving thread; where only compilations are named, those of known graphs."""
-    calls = {track: _named(trace, track, _CALL) for track in trace.threads.driving}
+    calls = {track: _named(trace, track, GRAPH_CALL) for track in trace.threads.driving}
     if any(call.names for call in calls.values()):
         return calls
     compiled = {track: _named(trace, track, _REGION) for track in trace.threads.driving}
@@ -42,7 +42,7 @@ def regions(trace: Trace, graphs: Collection[str]) -> dict[int, Regions]:
 
 def nameless_regions(trace: Trace) -> Spans:
     """What torch.compile runs on the main thread if no compiled graph has a name: the backend is not Inductor."""
-    if any(_CALL.fullmatch(name) for name in trace.names):
+    if any(GRAPH_CALL.fullmatch(name) for name in trace.names):
         return Spans.of(trace, np.zeros(0, np.int64))
     return _named(trace, trace.threads.main, _REGION).spans
 

@@ -1,19 +1,18 @@
 """Is a compile log that was given with a trace of the process that was recorded? It is not used unless it may be."""
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from tracekit.lines_file import Graph
+from tracekit.lines_file import GRAPH_CALL, Graph
 from tracekit.run import Ledger
 from tracekit.trace import Trace
 from tracekit.trace.facts import Breach
 from tracekit.trace.facts.law import Broken, Law
 
-_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")
 _MOST_APART_NS = 86_400_000_000_000  # a day: training may go on for long between compilation and recording
 _YEAR_2000_NS, _YEAR_2100_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # others are no unix time
+_MOST_DIGITS = 20  # of the id of a process
 _MOST_PROCESSES = 1 << 22  # on Linux; before 2.5, torch wrote ids of threads instead, which are far larger
 
 
@@ -25,7 +24,7 @@ def foreign_log(trace: Trace, ledger: Ledger, graphs: Sequence[Graph]) -> list[B
 def processes(trace: Trace) -> frozenset[int]:
     """The id of the process that trains; none if the trace does not say."""
     pids = (pid for pid, trains in zip(trace.tracks["pid"].to_pylist(), trace.threads.process, strict=True) if trains)
-    return frozenset(int(pid) for pid in pids if str(pid).isdecimal())
+    return frozenset(int(pid) for pid in pids if str(pid).isdecimal() and len(str(pid)) <= _MOST_DIGITS)
 
 
 def _of_another(ledger: Ledger, graphs: Sequence[Graph], trace: Trace) -> Iterator[Broken]:
@@ -56,7 +55,7 @@ def _another_process(ledger: Ledger, trace: Trace) -> str | None:
 
 
 def _another_version(graphs: Sequence[Graph], trace: Trace) -> str | None:
-    called = {match[1] for match in map(_CALL.fullmatch, trace.names) if match}
+    called = {match[1] for match in map(GRAPH_CALL.fullmatch, trace.names) if match}
     if not called or not graphs or called & {graph.key for graph in graphs}:
         return None
     return "No graph that the recording calls is in the compile log: the log is of another program or version"

@@ -24,11 +24,9 @@ from tracekit.trace.schema import column
 from tracekit.units import duration, percent, ratio
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does during a step"}
-_MIN_SYNC_SHARE, _MAX_LOST_SHARE = (
-    0.05,
-    0.2,
-)  # of a step, waits in syncs that are explained; of these, what is little to lose
-_MOSTLY = 0.5  # of the time that the host waits
+_MIN_SYNC_SHARE = 0.05  # of a step: as long waits in syncs are explained
+_MAX_LOST_SHARE = 0.2  # of such waits: that is little to lose
+_MOSTLY = 0.5  # of such waits
 _EQUAL = "Without a GPU, the host's time is the wall time, so it is not shown again."
 PACE = pa.schema(
     [

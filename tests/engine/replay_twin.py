@@ -19,7 +19,7 @@ from tracekit.trace.roles import bare
 
 RETURN, DRAINED, FULL, HANDOVER = range(4)
 FREES = {"cudaFree", "cudaFreeHost", "hipFree", "hipFreeHost"}
-LONG_AGO = -(1 << 62)
+LONG_AGO, LATEST = -(1 << 62), 1 << 62
 
 
 @dataclass
@@ -145,7 +145,7 @@ def twin(trace: Trace, low: int, high: int, returned: int, removed: Removed, dep
     of_main = [row for row in inside if roles.host[row] and track[row] == main and end[row] > ts[row]]
     edges = sorted({moment for row in of_main for moment in (ts[row], end[row])})
     joins, forks = [], []
-    for start, stop in pairwise(edges):
+    for start, stop in pairwise([*edges, LATEST]):
         done = []
         for helper in helpers:
             work = [

@@ -197,3 +197,22 @@ def test_without_a_wait_the_host_gets_as_far_as_the_queue_is_deep(
     assert_is_the_recording(run)
     times = run.without(Removal(returns=run.nodes.row[run.nodes.kind == RETURN]))
     assert run.end(times) == done * 1000
+
+
+def test_where_a_recording_ends_in_backward_it_still_waits_for_the_main_thread(tmp_path: Path) -> None:
+    """The main thread's call is not over, so that it is not in the file: nothing of it comes after the wait."""
+    backward = "autograd::engine::evaluate_function: MmBackward0"
+    events = [
+        op("aten::mm", 0, 10),
+        launch(2, 5, 1),
+        kernel("gemm", 10, 1010, 1),
+        launch(20, 1012, 0, "cudaStreamSynchronize"),
+        event("cpu_op", backward, 1020, 1060, tid=2),
+        event("cuda_runtime", "cudaLaunchKernel", 1030, 1035, tid=2, correlation=2),
+        kernel("gemm", 1040, 1050, 2),
+    ]
+    run = whole(Trace.load(write(tmp_path / "a.json", *events)))
+    assert_is_the_recording(run)
+    _, second = run.nodes.row[run.activities]
+    times = run.without(Removal(device=np.array([1_000_000, 0], np.int64)))
+    assert times.start[int(np.flatnonzero(run.nodes.row == second)[0])] == 50_000

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from small import op, training, write
+from small import event, kernel, launch, op, step, training, write
 
 from tests.findings.healthy import healthy
 from tracekit.cli import main
@@ -120,9 +120,9 @@ def test_pieces_add_up_to_the_totals(profile):
     attribution = profile.attribution
     pieces = attribution.pieces
     summed = np.zeros_like(attribution.wall)
-    for step, key, length in zip(pieces.step, pieces.bucket, pieces.dur, strict=True):
+    for index, key, length in zip(pieces.step, pieces.bucket, pieces.dur, strict=True):
         name = next(name for name, code in CODES.items() if code == key)
-        summed[step, attribution.views["wall"].keys.index(name)] += length
+        summed[index, attribution.views["wall"].keys.index(name)] += length
     assert (summed == attribution.wall).all()
     assert (pieces.start[1:] >= pieces.end[:-1]).all()
 
@@ -147,3 +147,22 @@ def test_what_beyond_the_verdicts_list_was_found_ranks_below_a_verdict(well):
     assert [each.id for each in listed.findings] == ["gpu_bound_gemm", "garbage"]
     assert listed.verdict.id == "gpu_bound_gemm"
     assert "garbage" not in VERDICTS
+
+
+def test_time_of_which_nothing_was_recorded_is_not_saved_by_a_host_that_gets_ahead(tmp_path):
+    """Without its wait of 2 ms, the host might launch the last kernel sooner: nobody knows what it does before."""
+    events = [
+        step(0, 0, 6000),
+        event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 1, 3000),
+        launch(3000, 3005, 1),
+        kernel("first", 3010, 5010, 1),
+        launch(3005, 5012, 0, "cudaStreamSynchronize"),
+        launch(5013, 5015, 2),
+        kernel("second", 5016, 5036, 2),
+        launch(5900, 5905, 3),
+        kernel("last", 5910, 5960, 3),
+    ]
+    others = [launch(5961 + k, 5961.5 + k, 0, "cudaGetDevice") for k in range(20)]
+    profile = open_subject([write(tmp_path / "t.json", *events, *others)]).profiles[0]
+    (wait,) = (each for each in diagnose(profile).all_findings if each.id == "sync_stall")
+    assert wait.cost_ns < 100_000

@@ -78,3 +78,11 @@ def test_unless_it_ended_earlier(tmp_path):
 
 def test_a_healthy_recording_has_no_such_time(tmp_path):
     assert not open_subject([training(tmp_path / "t.json")]).profiles[0].unseen.total()
+
+
+def test_a_wait_for_a_batch_before_it_is_not_to_blame(tmp_path):
+    """In an annotated step, it is: the GPU has nothing to do."""
+    asked = event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 20, 4900)
+    for marks, blamed in ((), False), ((step(0, 0, 30_000),), True):
+        profile = opened(tmp_path / f"{blamed}.json", asked, *marks, *recording())
+        assert ("dataloader_bound" in {each.id for each in diagnose(profile).findings}) is blamed

@@ -259,9 +259,8 @@ class _Builder:
             mine = works & (part.track == track)
             starts, ends = part.ts_ns[mine], part.end_ns[mine]
             stretch = np.searchsorted(edges, starts, side="right")
-            in_one_stretch = (
-                (stretch == np.searchsorted(edges, ends, side="left")) & (stretch > 0) & (stretch < len(edges))
-            )
+            # After its last edge, too: of a recording that ends in backward, the main thread's call is not written.
+            in_one_stretch = (stretch == np.searchsorted(edges, ends, side="left")) & (stretch > 0)
             handed = np.flatnonzero(in_one_stretch & ~busy.covers(starts))
             handed = handed[np.argsort(stretch[handed], kind="stable")]
             bounds = runs(stretch[handed])

@@ -18,6 +18,7 @@ _MADE_OF: dict[Figure, tuple[str, ...]] = {
     "host time": tuple(key for key in WALL if key not in (*ON_THE_GPU, "gpu_gap", "sync_stall")),
 }
 _MIN_SHARE_OF_CLAIM = 0.1  # of the time claimed: a finding rests on a figure if so much of it is of that kind
+_BEFORE_ANY_WORK = ("cold_start",)  # findings about a time in which the GPU cannot have had any work yet
 _MIN_KNOWN_SHARE = 0.5  # of the time claimed: of a finding that claims less known time, too little is known
 
 
@@ -39,7 +40,7 @@ def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], 
             continue
         rests_on = finding.rests_on or _rests_on(profile, finding.claim)
         breach = _spoiling(profile, rests_on)
-        claim = _known(profile, finding.claim) if finding.claim is not None else None
+        claim = _known(profile, finding.id, finding.claim) if finding.claim is not None else None
         claimed_ns, known_ns = (time.total() if time is not None else 0 for time in (finding.claim, claim))
         if breach is None and known_ns < _MIN_KNOWN_SHARE * claimed_ns:
             breach = _makes_unknown(profile)
@@ -83,9 +84,12 @@ def _rests_on(profile: Profile, claim: Union | None) -> tuple[Figure, ...]:
     return (*made_of, "steps", "causes")
 
 
-def _known(profile: Profile, claim: Union) -> Union:
+def _known(profile: Profile, name: str, claim: Union) -> Union:
     unknown = profile.trace.unknown
-    return claim.minus(unknown.gpu if profile.trace.device == "gpu" else unknown.host)
+    if profile.trace.device != "gpu":
+        return claim.minus(unknown.host)
+    known = claim.minus(unknown.gpu)
+    return known if name in _BEFORE_ANY_WORK else known.minus(profile.unseen)
 
 
 def _makes_unknown(profile: Profile) -> Breach | None:

@@ -40,7 +40,8 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     # How many steps costs are spread over, where that is not the counted ones, of which the means are.
     over_steps = len(steps.number) if len(steps.number) != profile.counted_steps else 0
     claims: list[Union] = []
-    blamed_time = reduce(Union.plus, (finding.claim for finding in gross if finding.claim is not None), _busy(profile))
+    claimed_times = (finding.claim for finding in gross if finding.claim is not None)
+    blamed_time = reduce(Union.plus, claimed_times, _busy_or_unknown(profile))
     unblamed, remaining_ns = steps.length - steps.mean(blamed_time), steps.length
     # How much may be saved beside the time claimed: for the costliest finding all, then what none claims.
     ahead = remaining_ns
@@ -86,10 +87,11 @@ def _with_saving(text: str, cost: float | None, over_steps: int) -> str:
     return text.replace("{saving} a step", f"{saving} a step{mean}").replace("{saving}", saving)
 
 
-def _busy(profile: Profile) -> Union:
-    """When the GPU works."""
+def _busy_or_unknown(profile: Profile) -> Union:
+    """When the GPU works, and when nobody knows what it or the host does: none of that is left for a host that gets
+    ahead to save."""
     pieces = profile.attribution.pieces
-    return pieces.union(pieces.of(*ON_THE_GPU))
+    return pieces.union(pieces.of(*ON_THE_GPU, "unrecorded")).plus(profile.unseen)
 
 
 def _and_ahead(why: str, cost: float | None, claimed: float | None) -> str:

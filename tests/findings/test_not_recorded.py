@@ -111,3 +111,16 @@ def test_an_annotation_that_sounds_like_an_accelerator_is_none(tmp_path):
 
 def test_both_sides_are_there(tmp_path):
     assert not diagnosed(healthy(tmp_path / "a.json")).findings
+
+
+def test_without_operators_the_gpu_still_waits_for_the_host(tmp_path):
+    """Nobody knows what the host does between its calls, but it is the host; before its first call, it need not be."""
+    events = [step(0, 0, 4500)]
+    for k in range(40):
+        at = 500 + 100 * k
+        events += [launch(at, at + 30, k + 1), kernel("gemm", at + 32, at + 62, k + 1)]
+    (finding,) = diagnosed(write(tmp_path / "a.json", *events)).findings
+    assert (finding.headline, finding.confidence) == ("Host-bound: the host is too slow", "inferred")
+    assert "1.48 ms unrecorded time, 1.28 ms launches" in finding.why
+    assert finding.claimed_ns == pytest.approx(39 * 70_000 + 32_000)
+    assert finding.do.startswith("Record operators, too")

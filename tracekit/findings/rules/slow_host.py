@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
-from tracekit.findings import Finding, Where, evidence, one_by_one, rule
+from tracekit.findings import Finding, Where, blamed_events, evidence, one_by_one, rule
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, is_compiled
 from tracekit.findings.culprits import Culprit, by_name, grouped, outermost_operators, plain, where_of_buckets
 from tracekit.findings.holes import OFTEN, is_hole
@@ -15,7 +15,7 @@ from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.rules.recorded_graphs import time_of_recording
-from tracekit.findings.verdict import HOST_BOUND
+from tracekit.findings.verdict import HOST_BOUND, mostly_unknown
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import median
@@ -102,10 +102,12 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     if mean is None or profile.trace.device != "gpu":
         return
     pieces = profile.attribution.pieces
-    is_claimed = pieces.of(*SUBMITTING) & ~is_hole(pieces) & ~_of_other_rules(profile)
+    unknown = _between_calls(profile)
+    is_claimed = (pieces.of(*SUBMITTING) | unknown) & ~is_hole(pieces) & ~_of_other_rules(profile)
     is_claimed &= ~profile.unseen.covers(pieces.start)
     times = {name: _per_step(profile, is_claimed & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
-    idle = sum(times.values())
+    unknown_ns = _per_step(profile, is_claimed & unknown)
+    idle = sum(times.values()) + unknown_ns
     if idle < _LEAST * mean.step_ns:
         return
     name = max(times, key=lambda verdict: times[verdict])
@@ -148,13 +150,26 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         do=advice,
         where=location,
         evidence=evidence(
-            profile, np.concatenate([culprit.rows for culprit in culprits[:3]] or [np.zeros(0, np.int64)])
+            profile, np.concatenate([culprit.rows for culprit in culprits[:3]] or [blamed_events(profile, is_claimed)])
         ),
         link=link,
-        confidence="measured" if name != "python_bound" or profile.trace.has_stacks else "inferred",
+        confidence="inferred"
+        if unknown_ns or (name == "python_bound" and not profile.trace.has_stacks)
+        else "measured",
         claim=pieces.union(is_claimed),
         general=True,
     )
+
+
+def _between_calls(profile: Profile) -> Bools:
+    """The pieces in which the GPU waits for the host's next call and nothing else of the host was recorded, because
+    operators never were: whatever it does, it is the host that is slow."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    calls = trace.where(lambda part: part.roles.runtime & part.process & part.lasting)
+    if has_operators(trace) or not len(calls) or mostly_unknown(profile):
+        return np.zeros(len(pieces.start), bool)
+    first, last = int(trace.ts_ns[calls[0]]), int(trace.events_at(calls).end_ns.max())
+    return pieces.of("unrecorded") & (pieces.start >= first) & (pieces.end <= last)
 
 
 def _idle(parts: dict[str, float]) -> float:
@@ -240,7 +255,7 @@ def _per_step(profile: Profile, piece_mask: Bools) -> float:
 
 def _parts(profile: Profile, piece_mask: Bools, like: float) -> str:
     pieces = profile.attribution.pieces
-    times = {key: _per_step(profile, piece_mask & pieces.of(key)) for key in SUBMITTING}
+    times = {key: _per_step(profile, piece_mask & pieces.of(key)) for key in (*SUBMITTING, "unrecorded")}
     largest = sorted((key for key in times if times[key] >= _TOLD * like), key=lambda key: -times[key])
     return ", ".join(f"{duration(times[key], like=like)} {BUCKETS[key].noun}" for key in largest)
 

@@ -119,7 +119,8 @@ def test_without_operators_the_gpu_still_waits_for_the_host(tmp_path):
     for k in range(40):
         at = 500 + 100 * k
         events += [launch(at, at + 30, k + 1), kernel("gemm", at + 32, at + 62, k + 1)]
-    (finding,) = diagnosed(write(tmp_path / "a.json", *events)).findings
+    finding, before = diagnosed(write(tmp_path / "a.json", *events)).findings
+    assert before.id == "idle_unexplained"
     assert (finding.headline, finding.confidence) == ("Host-bound: the host is too slow", "inferred")
     assert "1.48 ms unrecorded time, 1.28 ms launches" in finding.why
     assert finding.claimed_ns == pytest.approx(39 * 70_000 + 32_000)

@@ -15,7 +15,8 @@ from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.rules.recorded_graphs import time_of_recording
-from tracekit.findings.verdict import HOST_BOUND, mostly_unknown
+from tracekit.findings.rules.unrecorded_host import between_calls
+from tracekit.findings.verdict import HOST_BOUND
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import median
@@ -102,7 +103,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     if mean is None or profile.trace.device != "gpu":
         return
     pieces = profile.attribution.pieces
-    unknown = _between_calls(profile)
+    unknown = between_calls(profile)
     is_claimed = (pieces.of(*SUBMITTING) | unknown) & ~is_hole(pieces) & ~_of_other_rules(profile)
     is_claimed &= ~profile.unseen.covers(pieces.start)
     times = {name: _per_step(profile, is_claimed & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
@@ -159,17 +160,6 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         claim=pieces.union(is_claimed),
         general=True,
     )
-
-
-def _between_calls(profile: Profile) -> Bools:
-    """The pieces in which the GPU waits for the host's next call and nothing else of the host was recorded, because
-    operators never were: whatever it does, it is the host that is slow."""
-    trace, pieces = profile.trace, profile.attribution.pieces
-    calls = trace.where(lambda part: part.roles.runtime & part.process & part.lasting)
-    if has_operators(trace) or not len(calls) or mostly_unknown(profile):
-        return np.zeros(len(pieces.start), bool)
-    first, last = int(trace.ts_ns[calls[0]]), int(trace.events_at(calls).end_ns.max())
-    return pieces.of("unrecorded") & (pieces.start >= first) & (pieces.end <= last)
 
 
 def _idle(parts: dict[str, float]) -> float:

@@ -126,13 +126,17 @@ def test_faster_kernels_gain_nothing_where_the_host_decides(tmp_path):
     assert rows["matmul kernels took half as long"]["gain"] == 0.0
 
 
-def test_no_graph_is_offered_to_steps_that_wait_or_differ(tmp_path):
+def test_no_graph_is_offered_to_steps_that_wait_or_differ_or_show_no_operators(tmp_path):
     def differing(number, start):
         events = many_launches(number, start)
         events[-1]["name"] = f"gemm of {number}"
         return events
 
-    for number, events_of in enumerate((waiting, differing)):
+    def silent(number, start):
+        frames = [event("python_function", "train.py(4): step", start + 1, start + 999)]
+        return frames + [each for each in many_launches(number, start) if each["cat"] != "cpu_op"]
+
+    for number, events_of in enumerate((waiting, differing, silent)):
         _, rows = told(steps(tmp_path / f"{number}.json", events_of))
         assert not [name for name in rows if "CUDA graph" in name]
 

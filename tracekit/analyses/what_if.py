@@ -28,6 +28,7 @@ from tracekit.profile import Profile
 from tracekit.profile.recording_words import in_words
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import outermost
+from tracekit.trace.facts.laws.sides import has_operators
 from tracekit.trace.own_waits import own_waits
 from tracekit.trace.roles import KERNEL, OPERATOR
 from tracekit.trace.schema import LABEL, column
@@ -170,7 +171,8 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
         )
     if any(_is_pageable(trace, window.activities).any() for window in replayed):
         yield Change("copies came from pinned memory", _pinned, "the copies are needed at once", left=_left_of_copies)
-    if not (trace.census.any(lambda roles: roles.graph_launch) or waits):
+    # Without operators, what the host computes between launches cannot be told from what submits them.
+    if has_operators(trace) and not (trace.census.any(lambda roles: roles.graph_launch) or waits):
         yield from _as_a_graph(replayed)
     yield Change(
         "half of the launches went (fused kernels)",

@@ -47,6 +47,26 @@ def test_one_outlier_between_operators_is_a_stall(tmp_path, lines_known):
     assert "The recording does not show what kept the host" in stall.advice
 
 
+def test_the_places_of_stalls_are_told_by_their_time(tmp_path, lines_known):
+    """Two stalls of 2 ms after the first operator of a step, and one of 9 ms after the second."""
+    events, at = [], 0.0
+    for number in range(12):
+        start = at
+        for name, gap in (
+            ("aten::conv2d", 2000 if number in (3, 5) else 30),
+            ("aten::relu", 9000 if number == 7 else 30),
+            ("aten::mm", 10),
+        ):
+            events.append(op(name, at, at + 4000))
+            at += 4000 + gap
+        events.append(step(number, start, at - 5))
+    stall = listed(tmp_path / "a.json", *events)["host_freeze"]
+    assert stall.why == (
+        "It does so 3 times at 2 places (between aten::relu and aten::mm once, between aten::conv2d and aten::relu "
+        "2 times), for 13.0 ms in all; the longest takes 9.00 ms instead of the usual 30.0 µs."
+    )
+
+
 def test_a_time_that_recurs_is_no_stall(tmp_path, lines_known):
     findings = listed(tmp_path / "a.json", *on_a_cpu([30, 6800] * 5))
     assert "host_freeze" not in findings

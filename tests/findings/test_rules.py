@@ -10,6 +10,7 @@ from tests.findings.edits import Plant, Tape
 from tests.findings.healthy import healthy
 from tests.findings.pointing import points_at_events
 from tracekit.findings import Finding, diagnose
+from tracekit.findings.rules.sync_stall import sync_stall
 from tracekit.profile import Profile, open_subject
 from tracekit.run import Break, Ledger, Limit, Requested, Skip, Variant
 
@@ -141,6 +142,24 @@ def waiting(tape: Tape, at: float, *operators: str, length: float = 900.0) -> fl
         tape.add("cpu_op", name, at + depth, length - 2 * depth)
     tape.add("cuda_runtime", "cudaStreamSynchronize", at + 10, length - 30, correlation=tape.correlation())
     return at + length
+
+
+def test_the_waits_that_cost_most_are_the_evidence(tmp_path):
+    """The GPU works through the long wait, and idles after the short one."""
+    path = write(
+        tmp_path / "t.json",
+        step(1, 0, 1000),
+        launch(5, 10, 1),
+        kernel("a", 12, 900, 1),
+        launch(20, 901, 0, "cudaStreamSynchronize"),
+        launch(902, 904, 2),
+        kernel("a", 905, 940, 2),
+        launch(906, 956, 0, "cudaStreamSynchronize"),
+        launch(990, 992, 3),
+        kernel("a", 994, 1000, 3),
+    )
+    (stall,) = sync_stall(open_subject([path]).profiles[0])
+    assert [each.dur_ns for each in stall.evidence] == [50_000, 881_000]
 
 
 def test_places_that_wait_for_sizes_are_one_finding(tmp_path):

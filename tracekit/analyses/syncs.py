@@ -26,8 +26,8 @@ SUMMARY = pa.schema(
         column("operator", LABEL, "operator that made it", role="name"),
         *LINE_COLUMNS,
         column("per_step", pa.float64(), "calls per counted step"),
-        column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("stall_ns", pa.float64(), "GPU idle time that it causes, per counted step", "ns"),
+        column("wait_ns", pa.float64(), "host time inside the call, per counted step", "ns"),
         column("count", pa.int64(), "calls in the whole trace", role="detail"),
     ]
 )

@@ -204,10 +204,14 @@ MOST = 5
 
 def evidence(profile: Profile, rows: Ints | Rows, limit: int = MOST) -> tuple[Evidence, ...]:
     """The longest of these events, the longest first, ties in order of time."""
-    trace = profile.trace
-    longest = np.lexsort((rows, -trace.dur_ns[rows]))[:limit]
-    longest_rows = np.asarray(rows, np.int64)[longest]
-    steps = trace.steps.of(trace.ts_ns[longest_rows])
+    longest = np.lexsort((rows, -profile.trace.dur_ns[rows]))[:limit]
+    return in_order(profile, np.asarray(rows, np.int64)[longest], limit)
+
+
+def in_order(profile: Profile, rows: Ints, limit: int = MOST) -> tuple[Evidence, ...]:
+    """The first of these events, in the order given."""
+    trace, rows = profile.trace, rows[:limit]
+    steps = trace.steps.of(trace.ts_ns[rows])
     return tuple(
         Evidence(
             event=row,
@@ -216,7 +220,7 @@ def evidence(profile: Profile, rows: Ints | Rows, limit: int = MOST) -> tuple[Ev
             start_ns=int(trace.ts_ns[row]),
             dur_ns=int(trace.dur_ns[row]),
         )
-        for row, step in zip(longest_rows.tolist(), steps.tolist(), strict=True)
+        for row, step in zip(rows.tolist(), steps.tolist(), strict=True)
     )
 
 

@@ -121,8 +121,12 @@ class Cases:
 
     @property
     def places(self) -> dict[str, int]:
-        """What the holes are blamed on, and how many on each."""
-        return dict(Counter(plain(hole.name) for hole in self.holes))
+        """What the holes are blamed on, that with most time first, and how many on each."""
+        lasting = Counter[str]()
+        for hole in self.holes:
+            lasting[plain(hole.name)] += hole.lasts_ns
+        numbers = Counter(plain(hole.name) for hole in self.holes)
+        return {name: numbers[name] for name, _ in lasting.most_common()}
 
     @property
     def times(self) -> str:
@@ -160,10 +164,9 @@ def _stalls(cases: Cases) -> str:
 
 
 def _listed(places: dict[str, int]) -> str:
-    """The most frequent places and how often each occurs."""
-    frequent = sorted(places.items(), key=lambda place: -place[1])
-    listed = ", ".join(f"{name} {times(number)}" for name, number in frequent[:_LISTED])
-    return f"{listed}, …" if len(frequent) > _LISTED else listed
+    """The first places and how often each occurs."""
+    listed = ", ".join(f"{name} {times(number)}" for name, number in [*places.items()][:_LISTED])
+    return f"{listed}, …" if len(places) > _LISTED else listed
 
 
 def _unexplained(cases: Cases) -> str:

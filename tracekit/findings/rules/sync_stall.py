@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracekit.findings import Finding, evidence, rule
+from tracekit.findings import Finding, rule
 from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import (
     Culprit,
@@ -19,7 +19,7 @@ from tracekit.findings.culprits import (
     plain,
     where_of_event,
 )
-from tracekit.findings.finding import MOST
+from tracekit.findings.finding import in_order
 from tracekit.findings.kernels import time_of
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.intervals import Ints, Rows, Union
@@ -209,13 +209,14 @@ def sync_stall(profile: Profile) -> Iterator[Finding]:
     calls = np.setdiff1d(np.setdiff1d(calls, own_waits(trace, calls)), pageable_calls(trace))
     is_waiting = pieces.of("sync_stall") & np.isin(pieces.event, calls)
     places = _Places(profile)
-    findings: list[Finding] = []
-    sized: list[Finding] = []
+    sized: list[tuple[Finding, Culprit]] = []
     for culprit in grouped(profile, is_waiting, places.of)[:_MOST]:
         finding, reason = _finding(profile, culprit)
-        (sized if reason.sizes else findings).append(finding)
-    yield from findings
-    yield from sized if len(sized) < 2 else [_for_sizes(profile, sized)]
+        if reason.sizes:
+            sized.append((finding, culprit))
+        else:
+            yield finding
+    yield from (finding for finding, _ in sized) if len(sized) < 2 else [_for_sizes(profile, *zip(*sized, strict=True))]
 
 
 class _Places:
@@ -235,11 +236,12 @@ class _Places:
         return numbers
 
 
-def _for_sizes(profile: Profile, sized: list[Finding]) -> Finding:
+def _for_sizes(profile: Profile, sized: tuple[Finding, ...], culprits: tuple[Culprit, ...]) -> Finding:
     """One finding for all places that wait for the size of a tensor, from one for each, the costliest first."""
+    is_waiting = np.logical_or.reduce([culprit.piece_mask for culprit in culprits])
+    (culprit,) = grouped(profile, is_waiting, np.zeros_like)
     claims = [finding.claim for finding in sized if finding.claim is not None]
     claim = Union.of(*(np.concatenate([getattr(union, edge) for union in claims]) for edge in ("starts", "ends")))
-    events = [event for finding in sized for event in finding.evidence]
     idle = duration(Steps.of(profile).mean(claim))
     return replace(
         sized[0],
@@ -248,7 +250,7 @@ def _for_sizes(profile: Profile, sized: list[Finding]) -> Finding:
         "They count on the GPU, read the count back, and only then allocate and launch.",
         do=" ".join(dict.fromkeys(finding.do for finding in sized)),
         claim=claim,
-        evidence=tuple(sorted(events, key=lambda event: -event.dur_ns)[:MOST]),
+        evidence=in_order(profile, culprit.rows),
     )
 
 
@@ -278,11 +280,11 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
         "sync_stall",
         f"{plain(maker or call)}{location.at} {reason.clause}",
         why=f"Without this wait, a step saves at most {{saving}}: the GPU idles for {duration(culprit.step_ns)} a step "
-        f"because of it{also}. The host waits {times(round(number, 1))} a step{call_clause}, {duration(waited)} "
-        "together.",
+        f"because of it{also}. The host waits {times(round(number, 1))} a step{call_clause}, "
+        f"{f'for {duration(waited)}' if number == 1 else f'{duration(waited)} together'}.",
         do=reason.advice,
         where=location,
-        evidence=evidence(profile, culprit.rows),
+        evidence=in_order(profile, culprit.rows),
         link=_LINK,
         claim=idle.plus(copied).plus(time_of(profile, counts)),
         undone=undone,

@@ -162,6 +162,13 @@ def test_a_last_one_that_is_cut_in_its_middle_is_in_no_mean(tmp_path, capsys):
     assert variant["mean"]["wall_ns"] == 100_000
 
 
+def test_a_short_one_whose_ends_are_marked_is_whole(tmp_path):
+    """The last of which much was recorded takes 90 µs, and then the next batch was asked for."""
+    found = iterations(tmp_path / "a.json", *batch(0), *batch(100), *batch(200), *batch(290, work=2))
+    assert found.ends.tolist() == [100_000, 200_000, 290_000]
+    assert found.whole.all()
+
+
 def test_a_step_without_work_is_none(tmp_path):
     path = write(
         tmp_path / "a.json", *batch(0), *batch(100), *batch(200, work=0), *batch(300), *batch(400), *batch(500, 0)

@@ -244,7 +244,9 @@ def _complete_iterations(trace: "Trace", operators: Ints, bounds: Ints, basis: s
     if len(chosen) < _LEAST:
         return None
     starts, ends = bounds[chosen], bounds[chosen + 1]
-    return Iterations(starts, ends, basis, _whole(trace, starts, ends, unmarked))
+    is_open = chosen[unmarked] in (0, len(bounds) - 2)  # the one of which nothing marks the outer end
+    is_whole = _whole(trace, starts, ends, unmarked) if is_open else np.ones(len(chosen), bool)
+    return Iterations(starts, ends, basis, is_whole)
 
 
 def _whole(trace: "Trace", starts: Ints, ends: Ints, unmarked: int) -> Bools:

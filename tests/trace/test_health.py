@@ -47,9 +47,12 @@ def test_work_of_another_process_is_no_backlog(tmp_path):
     """Where the training process makes no call, nothing says that work was submitted before the first step."""
     theirs = launch(20, 30, 50) | {"pid": 2, "tid": 2}
     said = health_of(tmp_path / "a.json", step(0, 0, 100), op("aten::mm", 10, 40), theirs, kernel("gemm", 60, 90, 50))
-    assert said["unlinked_gpu"] == "1 of 1 GPU activities has no launch call of the training process."
+    assert said["unlinked_gpu"] == "The only GPU activity lacks a launch call of the training process."
     assert "calls_unknown" in said
     assert "backlog" not in said
+    two = [kernel("gemm", 60, 90, 50), kernel("gemm", 90, 95, 51)]
+    said = health_of(tmp_path / "b.json", step(0, 0, 100), op("aten::mm", 10, 40), theirs, *two)
+    assert said["unlinked_gpu"] == "All 2 GPU activities lack a launch call of the training process."
 
 
 def test_stacks_slow_python_down(tmp_path):

@@ -91,11 +91,11 @@ def unlinked_gpu(trace: Trace) -> Iterator[Broken]:
     gpu = trace.census.count(lambda roles: roles.gpu)
     unlinked = gpu - len(trace.links.activities) - len(trace.impossible.before_call)
     if unlinked > 0 and trace.threads.main is not None and not trace.impossible.two_clocks:
-        yield Broken(
-            f"{count(unlinked)} of {count(gpu)} GPU activities {'has' if unlinked == 1 else 'have'} no launch call "
-            f"{_submitted(trace)}.",
-            unlinked,
-        )
+        said = f"{count(unlinked)} of {count(gpu)} GPU activities {'has' if unlinked == 1 else 'have'} no launch call"
+        if unlinked == gpu:
+            said = f"All {count(gpu)} GPU activities lack" if gpu > 1 else "The only GPU activity lacks"
+            said += " a launch call"
+        yield Broken(f"{said} {_submitted(trace)}.", unlinked)
 
 
 @law("backlog", "note")

@@ -276,3 +276,33 @@ def test_only_what_the_cause_does_on_the_host_goes_where_that_is_known(tmp_path)
     profile = open_subject([write(tmp_path / "t.json", *events)]).profiles[0]
     (loop_finding,) = (each for each in diagnose(profile).all_findings if each.id == "zero_grad")
     assert loop_finding.cost_ns == pytest.approx(1_500 * US, rel=0.05)
+
+
+def running_ahead(path, since=0.0, steps=6):
+    """In each step, operators of 100 µs launch five kernels of 120 µs each; the host never waits for them."""
+    events, free = [], 0.0
+    for k in range(steps):
+        for n in range(5):
+            at, number = since + 500 * k + 100 * n, 5 * k + n + 1
+            start = max(at + 15, free)
+            free = start + 120
+            events += [op("aten::mm", at, at + 100), launch(at + 10, at + 15, number)]
+            events.append(kernel("gemm", start, free, number))
+        events.append(step(k, since + 500 * k, since + 500 * (k + 1)))
+    return open_subject([write(path, *events)]).profiles[0]
+
+
+def test_the_host_catches_up_in_no_step_that_does_not_count(tmp_path):
+    """Of 600 µs, the kernels leave 500 to the host: in steps in between, it would catch up by another 100 each."""
+    profile = running_ahead(tmp_path / "a.json")
+    steps = Steps.of(profile)
+    apart = Steps(*(column[[0, 1, 4, 5]] for column in (steps.low, steps.high, steps.number)))
+    saved, usual = (Savings(profile, each).of(every_kernel(profile)).step_ns for each in (apart, steps))
+    assert saved == pytest.approx(usual, rel=0.2)
+
+
+def test_what_is_replayed_begins_and_ends_with_a_step_to_the_nanosecond(tmp_path):
+    """A number of ns since 1970 is too large for a float."""
+    profile = running_ahead(tmp_path / "a.json", since=1_700_000_000_000_000.125)
+    table = profile.trace.steps
+    assert savings(profile)._stretches == [(int(table.issued[0]), int(table.done[-1]))]

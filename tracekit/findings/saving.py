@@ -140,22 +140,27 @@ class Savings:
 
 
 def _stretches(profile: Profile, steps: Steps) -> list[tuple[int, int]]:
-    """Stretches of steps that are short enough, a new one for each step; a step that is too long is cut."""
+    """Stretches of successive steps that are short enough, a new one for each step; a step that is too long is cut.
+
+    No other step lies in between: a host that catches up in it would be told to save that in the steps that count.
+    """
     table, links = profile.trace.steps, profile.trace.links
     owner = table.of(profile.trace.ts_ns[links.launches])
     nodes = _PER_ACTIVITY * np.bincount(owner[owner >= 0], minlength=len(table))
     before = np.concatenate(([0], np.cumsum(nodes)))
     stretches = []
     reached = -1
-    for first in steps.number.tolist():
+    bounds = np.flatnonzero(np.diff(steps.number, append=-1) != 1)  # positions of the steps that no other one follows
+    for position, first in enumerate(steps.number.tolist()):
+        successive = int(steps.number[bounds[np.searchsorted(bounds, position)]])
         last = int(np.searchsorted(before, before[first] + _MOST, side="right")) - 2
-        last = int(steps.number[np.searchsorted(steps.number, max(last, first), side="right") - 1])
+        last = min(max(last, first), successive)
         if last == reached:
             continue  # part of the one before
         reached = last
         low, high = int(table.issued[first]), int(table.done[last])
         parts = -(-int(before[last + 1] - before[first]) // _MOST)
-        edges = np.linspace(low, high, parts + 1).astype(np.int64).tolist()
+        edges = (low + np.linspace(0, high - low, parts + 1).astype(np.int64)).tolist()
         stretches += [*pairwise(edges)]
     return stretches
 

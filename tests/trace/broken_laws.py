@@ -102,6 +102,12 @@ def on_a_cpu(*more: Event) -> list[Event]:
     return [*without(loop(), lambda each: is_gpu(each) or each["cat"] == "cuda_runtime"), *more]
 
 
+def counted_on_a_cpu(kept: int = 1) -> list[Event]:
+    """Operators of which only each one of so many is there, with the profiler's numbers."""
+    numbers = range(1, 100, kept)
+    return [op("aten::mm", 10 * k, 10 * k + 8) | {"args": {"External id": k}} for k in numbers]
+
+
 def reading_a_value(us: float) -> list[Event]:
     return on_a_cpu(*(op("aten::_local_scalar_dense", 1000 * k + 620, 1000 * k + 620 + us) for k in range(4)))
 
@@ -320,6 +326,15 @@ CASES = {
         touches=FIGURES,
         says="33.3 % of the launches have no work, and 33.3 % of the work has no launch",
     ),
+    "sampled, by the numbers of operators": Case(
+        "sampled",
+        counted_on_a_cpu(kept=2),
+        "refusal",
+        count=49,
+        touches=FIGURES,
+        twin=counted_on_a_cpu(),
+        says="of operators that are numbered one after the other, 49.5 % are missing",
+    ),
     "duplicates": Case(
         "duplicates",
         [*loop(), kernel("gemm", 1040, 1120, 7)],
@@ -334,6 +349,17 @@ CASES = {
         count=24,
         worst=("cudaLaunchKernel", 5030),
         touches=(WORK, IDLE, "host time", "steps"),
+    ),
+    "several_recordings of a CPU": Case(
+        "several_recordings",
+        [*counted_on_a_cpu(), *(each | {"ts": each["ts"] + 5000} for each in counted_on_a_cpu())],
+        "doubt",
+        count=99,
+        worst=("aten::mm", 5010),
+        touches=(WORK, IDLE, "host time", "steps"),
+        # That an event is there twice makes no other recording.
+        twin=[*counted_on_a_cpu(), *counted_on_a_cpu()],
+        says="99 operators have the id of another one",
     ),
     "lost_operators around launches": Case(
         "lost_operators",
@@ -441,6 +467,14 @@ CASES = {
         without(loop(), lambda each: each["cat"] == "cuda_runtime"),
         "doubt",
         touches=(IDLE, "steps"),
+    ),
+    "no_host_side": Case(
+        "no_host_side",
+        without(on_a_cpu(), lambda each: each["cat"] == "cpu_op"),
+        "doubt",
+        touches=("host time", "steps", "causes"),
+        twin=on_a_cpu(),
+        says="what the host did is not known",
     ),
     "no_operators": Case(
         "no_operators",

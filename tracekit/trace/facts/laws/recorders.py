@@ -6,17 +6,19 @@ from itertools import chain, islice
 
 import numpy as np
 
+from tracekit.intervals import Ints
 from tracekit.trace.columns import values
 from tracekit.trace.facts.devices import of_category
 from tracekit.trace.facts.law import FIGURES, Broken, law
 from tracekit.trace.model import Trace
-from tracekit.trace.roles import OPERATOR, PYTHON
+from tracekit.trace.roles import OPERATOR, PYTHON, USER
 from tracekit.units import many, percent
 
 _MAX_LOST_SHARE = 0.02  # of what refers to an operator, or to a frame: with more, some were lost
 _MIN_FOUND_SHARE = 0.5  # of what refers to operators: some writers number calls and operators independently
 _MIN_REFERENCES = 20
 _MIN_SAMPLED_SHARE = 0.1  # of the launches without work, and of the work without launches
+_MAX_MISSING_NUMBERS = 0.4  # of the numbers of operators: with more, most of them were thinned out
 _MIN_LAUNCHES_OUTSIDE = 3  # of operators
 _SERIALISING = re.compile(r"cuda_profiler_range")  # categories of events
 
@@ -102,7 +104,12 @@ def lost_frames(trace: Trace) -> Iterator[Broken]:
 
 @law("sampled", "refusal", touches=FIGURES)
 def sampled(trace: Trace) -> Iterator[Broken]:
-    """Launches without work and work without launches, both in great number: the file holds a sample of the events."""
+    """Launches without work and work without launches, or numbers of operators that are missing, in great number: the
+    file holds a sample of the events."""
+    yield from islice(chain(_apart(trace), _numbers_missing(trace)), 1)
+
+
+def _apart(trace: Trace) -> Iterator[Broken]:
     coverage = trace.coverage
     calls = trace.correlation[trace.where(lambda part: part.roles.runtime & part.process & (part.correlation > 0))]
     work = trace.correlation[trace.where(lambda part: part.roles.gpu & (part.correlation > 0))]
@@ -114,6 +121,22 @@ def sampled(trace: Trace) -> Iterator[Broken]:
             f"The file seems to hold only a sample of the events: {percent(coverage.is_lost.mean())} of the launches "
             f"have no work, and {percent(alone.mean())} of the work has no launch.",
             coverage.lost + int(alone.sum()),
+        )
+
+
+def _numbers_missing(trace: Trace) -> Iterator[Broken]:
+    """The profiler numbers operators and annotations one after the other, on a CPU without leaving numbers out."""
+    if trace.device != "cpu" or not trace.census.any(lambda roles: (roles.kind == OPERATOR) & ~roles.annotation):
+        return
+    numbered = trace.where(lambda part: np.isin(part.roles.kind, (OPERATOR, USER)) & part.process)
+    numbers = values(trace.events["external_id"])[numbered]
+    numbers = np.unique(numbers[numbers > 0])
+    missing = int(numbers[-1] - numbers[0]) + 1 - len(numbers) if len(numbers) else 0
+    if len(numbers) >= _MIN_REFERENCES and missing > _MAX_MISSING_NUMBERS * (len(numbers) + missing):
+        yield Broken(
+            f"The file seems to hold only a sample of the events: of operators that are numbered one after the other, "
+            f"{percent(missing / (len(numbers) + missing))} are missing.",
+            missing,
         )
 
 
@@ -138,14 +161,30 @@ def duplicates(trace: Trace) -> Iterator[Broken]:
 
 @law("several_recordings", "doubt", touches=("gpu work", "gpu idle", "host time", "steps"))
 def several_recordings(trace: Trace) -> Iterator[Broken]:
-    """Launches of one process share an id, which a single recording never gives twice."""
+    """Launches of one process share an id, or operators of one name, which a single recording never gives twice."""
     calls = trace.where(lambda part: part.roles.launch & part.process & (part.correlation > 0))
-    order = calls[np.argsort(trace.correlation[calls], kind="stable")]
-    again = order[1:][trace.correlation[order[1:]] == trace.correlation[order[:-1]]]
-    if len(again) > _MAX_LOST_SHARE * len(calls):
+    rows, again, noun = calls, _again(calls, trace.correlation[calls]), ("launch has", "launches have")
+    if not len(calls):
+        rows, noun = (
+            trace.where(lambda part: (part.roles.kind == OPERATOR) & part.process),
+            ("operator has", "operators have"),
+        )
+        numbers = values(trace.events["external_id"])[rows]
+        rows, numbers = rows[numbers > 0], numbers[numbers > 0]
+        again = _again(rows, numbers * len(trace.names) + trace.name_codes[rows])
+        # An event that is in the file twice makes no other recording.
+        again = again[~np.isin(trace.ts_ns[again], trace.ts_ns[np.setdiff1d(rows, again)])]
+    if len(again) > _MAX_LOST_SHARE * len(rows):
         yield Broken(
-            f"{many(len(again), 'launch has', 'launches have')} the id of another one: the file seems to hold "
-            "several recordings, whose times cannot be told apart.",
+            f"{many(len(again), *noun)} the id of another one: the file seems to hold several recordings, whose times "
+            "cannot be told apart.",
             len(again),
             int(again[0]),
         )
+
+
+def _again(rows: Ints, ids: Ints) -> Ints:
+    """The rows whose id an earlier row has, too."""
+    order = np.argsort(ids, kind="stable")
+    again: Ints = rows[order[1:]][ids[order[1:]] == ids[order[:-1]]]
+    return again

@@ -73,6 +73,16 @@ def no_operators(trace: Trace) -> Iterator[Broken]:
         )
 
 
+@law("no_host_side", "doubt", touches=("host time", "steps", "causes"))
+def no_host_side(trace: Trace) -> Iterator[Broken]:
+    """On a CPU, neither operators nor Python frames: there is nothing that figures could be of."""
+    recorded = trace.census.any(lambda roles: roles.host & ~roles.annotation)
+    if trace.device == "cpu" and not recorded and device_side_missing(trace) is None and not trace.cut_short:
+        yield Broken(
+            "Neither operators nor Python frames nor work of a GPU were recorded: what the host did is not known."
+        )
+
+
 @law("ascend", "note")
 def ascend(trace: Trace) -> Iterator[Broken]:
     """The words are those of CUDA, although the device is another one."""

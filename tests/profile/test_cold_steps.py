@@ -71,6 +71,8 @@ def test_kernels_that_are_tried_once(tmp_path):
     ]
     (cold,) = opened(steps(tmp_path / "t.json", *tried, starting=310)).cold_steps
     assert cold.parts["kernels that run only once"] == 285_000
+    lost = launch(8, 9, 99)  # what it launched may have been one of them
+    assert not opened(steps(tmp_path / "u.json", *tried, lost, starting=310)).cold_steps
 
 
 def test_mean_and_median_where_steps_differ(tmp_path, capsys):

@@ -44,7 +44,7 @@ _TOUCHED_BY = {  # by the figures that a law says it touches: those that are not
     "busy": {"gpu work"},
     "host": {"steps", "host time"},
 }
-_GPU_BOUND = "gpu_bound"
+_GPU_BOUND, _UNKNOWN = "gpu_bound", "idle_unexplained"
 _HOST_BUCKETS = ("python", "dispatch", "guards", "kernel_launch", "alloc", "unrecorded")
 _BUCKETS = {  # of which a finding about a real trace can claim no more than there is
     **dict.fromkeys(HOST, _HOST_BUCKETS),
@@ -176,6 +176,8 @@ class Truth:
         costlier = [each for each in self.findings if name in each["overlaps"]]
         shares += [each["share"] or 0.0 for each in costlier]
         costs += [each["cost_ns"] or 0.0 for each in costlier]
+        if name == _UNKNOWN and self.mean is not None:  # that nobody knows why it idles is no claim
+            saved.append(self.mean["idle"] / max(self.mean["step"], 1))
         if name == "sync_stall":  # several waits that cannot be told apart any more
             saved += [gain for change, gain in self.told.gains(self.variant["name"]).items() if "the wait" in change]
         true = self.of_steps(numbers)
@@ -278,7 +280,9 @@ def broken(told: Told, truth: Truth, lost: Collection[str] = ()) -> list[str]:
     never writes what was lost."""
     if not truth.told.variants or (truth.world is None and truth.mean is None):
         return []  # nobody knows what would be true
-    return [line for variant in told.variants for line in _broken(told, variant, truth, lost)]
+    # Where a damaged file falls apart into ranks, the truth is about the first one.
+    variants = [each for each in told.variants if each["name"] == "rank0"] or told.variants
+    return [line for variant in variants for line in _broken(told, variant, truth, lost)]
 
 
 def _broken(told: Told, variant: dict[str, Any], truth: Truth, lost: Collection[str]) -> Iterator[str]:
@@ -390,7 +394,7 @@ def _first(
         return
     if first is not None and truth.findings and truth.findings[0]["id"] in lost and first["id"] in _UNNAMED_HOST:
         return
-    if first is None or first["cost_ns"] is None:
+    if first is None or first["cost_ns"] is None or first["id"] == _UNKNOWN:
         named = [entry["message"] for entry in _grave(variant)] + ([first["headline"]] if first else [])
         if variant["verdict"]["id"] in _WITHHELD:
             named.append(variant["verdict"]["sentence"])

@@ -186,8 +186,11 @@ def _first_calls(uses: FirstUses, events: Ints, dur: Ints) -> tuple[dict[str, in
 
 
 def _only_once(attribution: Attribution, index: int) -> int:
-    """How long kernels run in a step that run in no later one, as when cuDNN tries its algorithms."""
+    """How long kernels run in a step that run in no later one, as when cuDNN tries its algorithms; where work was lost,
+    nobody knows that."""
     trace = attribution.trace
+    if trace.coverage.is_incomplete.any():
+        return 0
     low, high = int(trace.steps.begin[index]), int(trace.steps.done[index])
     activities = trace.where(lambda part: part.roles.gpu & part.lasting)
     starts, names = trace.ts_ns[activities], trace.name_codes[activities]

@@ -214,6 +214,10 @@ def test_a_trace_of_one_kind_of_events(tmp_path: Path, cat: str) -> None:
     assert grave_ids(health_of(tmp_path, text_of([each for each in loop() if each["cat"] == cat]))) == expected
 
 
+def test_work_that_starts_before_its_call_is_not_lost(tmp_path: Path) -> None:
+    assert grave_ids(health_of(tmp_path, text_of(CASES["causality"].damaged))) == ["causality"]
+
+
 def test_calls_with_negative_ids_have_no_work(tmp_path: Path) -> None:
     calls = [
         each | {"args": {"correlation": -7 - each["args"]["correlation"]}} if each["cat"] == "cuda_runtime" else each

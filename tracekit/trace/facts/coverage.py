@@ -70,6 +70,8 @@ def find_coverage(trace: "Trace") -> Coverage:
     expected = calls[~captured]
     step = trace.steps.of(trace.ts_ns[expected])
     present = trace.links.submitted(expected)[1].astype(np.int64)
+    # Work that starts before its call is there, although it is linked to nothing.
+    present[np.isin(trace.correlation[expected], trace.correlation[trace.impossible.before_call]) & (present == 0)] = 1
     missing = np.where(present == 0, 1, _missing_nodes(trace, expected, step))
     return Coverage(expected, present == 0, present, missing, step, calls[captured])
 

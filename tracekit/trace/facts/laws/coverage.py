@@ -72,7 +72,7 @@ def lost_launches(trace: Trace) -> Iterator[Broken]:
         return
     if not len(ids) or not len(rows):
         return
-    unlinked = rows[trace.links.launch(rows) < 0]
+    unlinked = np.setdiff1d(rows[trace.links.launch(rows) < 0], trace.impossible.before_call)
     within = unlinked[(trace.correlation[unlinked] > ids.min()) & (trace.correlation[unlinked] < ids.max())]
     if len(within) and _is_of_this_process(trace, within):
         yield Broken(

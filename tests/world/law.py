@@ -13,12 +13,15 @@ import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+import numpy as np
 
 from tests.world import causes as all_causes
 from tests.world import damage
@@ -30,6 +33,7 @@ from tracekit.errors import TracekitError
 from tracekit.faces import Options
 from tracekit.faces.shared.document import as_document
 from tracekit.faces.text import draw as drawn_as_text
+from tracekit.findings import diagnose
 from tracekit.findings.verdict import VERDICTS, of_the_gpu
 from tracekit.profile import open_subject
 from tracekit.report import Report, report
@@ -90,6 +94,15 @@ class Told:
     def findings(self, name: str) -> list[dict[str, Any]]:
         return [each for each in self.document["findings"] if each["variant"] == name]
 
+    def mean(self, name: str) -> dict[str, float] | None:
+        """What a step takes as people are told: without the profiler's own wait at the end, which by the contract is
+        part of a recording that has no steps."""
+        profile = next(each for each in self.report.profiles if each.name == name)
+        wall, host = profile.means["wall"], profile.means["host"]
+        if wall is None:
+            return None
+        return _figures({"wall": wall.parts, "wall_ns": wall.step_ns, "host_ns": host.step_ns if host else None})
+
     def gains(self, name: str) -> dict[str, float]:
         """What each change that was replayed saves at best, as a share of the step."""
         found = {}
@@ -116,6 +129,7 @@ class Truth:
     world: World | None = None
     span_ns: float = 0.0  # of the recording
     runs: dict[tuple[Cause | None, tuple[str, ...]], Recording] = field(default_factory=dict)
+    diagnoses: dict[tuple[int, ...], list[dict[str, Any]]] = field(default_factory=dict)  # by the steps they are of
 
     @cached_property
     def variant(self) -> dict[str, Any]:
@@ -129,6 +143,20 @@ class Truth:
     def causes(self) -> list[dict[str, Any]]:
         """The findings, with those that are too small to be told."""
         return [each.document() for each in self.told.report.diagnoses[self.variant["name"]].all_findings]
+
+    def causes_over(self, numbers: Collection[int]) -> list[dict[str, Any]]:
+        """The same of a real trace, as means over these steps only: other steps may be unlike them."""
+        chosen = tuple(sorted(numbers))
+        if self.world is not None or not chosen or chosen == tuple(sorted(self.variant["mean_over"])):
+            return self.causes
+        if chosen not in self.diagnoses:
+            profile = self.told.report.profiles[0]
+            is_chosen = np.isin(profile.trace.steps.number, chosen)
+            # Of another name, since what is worked out of a profile is stored by that.
+            part = replace(profile, name=f"{profile.name}, steps {chosen}")
+            part.__dict__["answered"] = {name: mask & is_chosen for name, mask in profile.answered.items()}
+            self.diagnoses[chosen] = [each.document() for each in diagnose(part).all_findings]
+        return [*self.causes, *self.diagnoses[chosen]]
 
     @cached_property
     def savings(self) -> Mapping[Cause, float]:
@@ -167,8 +195,9 @@ class Truth:
 
     def allowed(self, name: str, numbers: Collection[int]) -> tuple[float, float]:
         """What a finding of this kind may claim: a share of the step, and a cost."""
-        same = [each for each in self.causes if each["id"] == name]
-        alike = [each for each in self.causes if self.is_alike(each["id"], name)]
+        causes = self.causes_over(numbers)
+        same = [each for each in causes if each["id"] == name]
+        alike = [each for each in causes if self.is_alike(each["id"], name)]
         shares = [each["share"] or 0.0 for each in alike] + [sum(each["share"] or 0.0 for each in same)]
         costs = [each["cost_ns"] or 0.0 for each in alike] + [sum(each["cost_ns"] or 0.0 for each in same)]
         saved = [self.saving(numbers, cause) for cause in self.savings if name in cause.ids]
@@ -178,6 +207,9 @@ class Truth:
         costs += [each["cost_ns"] or 0.0 for each in costlier]
         if name == _UNKNOWN and self.mean is not None:  # that nobody knows why it idles is no claim
             saved.append(self.mean["idle"] / max(self.mean["step"], 1))
+        if name == "cold_start" and self.by_step:  # without its number, the first recorded step looks like the first
+            first, *others = (each["step"] for _, each in sorted(self.by_step.items()))
+            saved.append(max(first - median(others or [first]), 0.0) / sum((first, *others)))
         if name == "sync_stall":  # several waits that cannot be told apart any more
             saved += [gain for change, gain in self.told.gains(self.variant["name"]).items() if "the wait" in change]
         true = self.of_steps(numbers)
@@ -225,11 +257,11 @@ class Truth:
         families = {cause.ids for cause in self.world.causes} if self.world is not None else _FAMILIES
         return any(one in ids and other in ids for ids in (*families, HOST))
 
-    def first(self) -> set[str]:
-        """The kinds of finding that may be the first."""
+    def first(self, near: float = NEAR) -> set[str]:
+        """The kinds of finding that may be the first: those that cost so much of what the costliest does."""
         findings = self.findings
         best = max((each["cost_ns"] or 0.0 for each in findings), default=0.0)
-        allowed = {each["id"] for each in findings if each is findings[0] or (each["cost_ns"] or 0.0) >= NEAR * best}
+        allowed = {each["id"] for each in findings if each is findings[0] or (each["cost_ns"] or 0.0) >= near * best}
         if findings and findings[0]["id"].startswith(_GPU_BOUND):
             allowed |= {each["id"] for each in findings[1:2]}
         most = max(self.savings.values(), default=0.0)
@@ -274,7 +306,7 @@ def truth_of(path: Path, world: World | None = None) -> Truth:
     return Truth(told, world, 1_000 * max(end - start for start, end in spans))
 
 
-def broken(told: Told, truth: Truth, lost: Collection[str] = ()) -> list[str]:
+def broken(told: Told, truth: Truth, lost: Collection[str] = (), renamed: Mapping[str, str] | None = None) -> list[str]:
     """What the report of a damaged recording claims beyond the truth, a line each. `lost` are the kinds of finding that
     can be told only as time of the host any more, by inference, because the file looks like one of a recorder that
     never writes what was lost."""
@@ -282,11 +314,13 @@ def broken(told: Told, truth: Truth, lost: Collection[str] = ()) -> list[str]:
         return []  # nobody knows what would be true
     # Where a damaged file falls apart into ranks, the truth is about the first one.
     variants = [each for each in told.variants if each["name"] == "rank0"] or told.variants
-    return [line for variant in variants for line in _broken(told, variant, truth, lost)]
+    return [line for variant in variants for line in _broken(told, variant, truth, lost, renamed or {})]
 
 
-def _broken(told: Told, variant: dict[str, Any], truth: Truth, lost: Collection[str]) -> Iterator[str]:
-    mean = variant["mean"]
+def _broken(
+    told: Told, variant: dict[str, Any], truth: Truth, lost: Collection[str], renamed: Mapping[str, str]
+) -> Iterator[str]:
+    mean = told.mean(variant["name"])
     annotated = variant["steps_from"] == "annotations"
     numbers, host_numbers, same = variant["mean_over"], variant["host_mean_over"], annotated
     if not annotated:  # as many inferred steps as there are in truth are the same ones, by their order
@@ -304,35 +338,41 @@ def _broken(told: Told, variant: dict[str, Any], truth: Truth, lost: Collection[
     host = truth.of_steps(host_numbers) if same else None
     if host is not None and true is not None:
         true = {**true, "host": max(true["host"], host["host"])}
-    if true is not None and mean["wall"] is not None:
-        yield from _stated("a step", _figures(mean), true, variant)
+    if true is not None and mean is not None:
+        yield from _stated("a step", mean, true, variant)
     for each in variant["steps"] if annotated else ():
         if each["wall"] is not None and each["step"] in truth.by_step:
             yield from _stated(f"step {each['step']}", _figures(each), truth.by_step[each["step"]], variant)
     findings = told.findings(variant["name"])
-    vague = [truth.allowed(name, numbers) for name in {each["id"] for each in truth.findings} & {*lost}]
+    vague = {name: truth.allowed(name, numbers) for name in {each["id"] for each in truth.findings} & {*lost}}
     recorded_ns = sum(each["wall_ns"] or 0.0 for each in variant["steps"])
     fewer = max(_known(truth.variant) / max(_known(variant), 1), truth.span_ns / max(recorded_ns, 1), 1.0)
+    part = fewer if not annotated and variant["iterations"] is None else 1.0  # of a recording that ends early
     for finding in findings:
         name, allowed = finding["id"], truth.allowed(finding["id"], numbers)
+        if name in renamed:
+            allowed = tuple(map(max, zip(allowed, truth.allowed(renamed[name], numbers), strict=True)))
         is_guess = finding["confidence"] == "inferred" or finding["where"]["function"] or name != "python_bound"
         # By the contract, what a host does right after a wait counts as the wait, unless it is known to load.
         if (name in _UNNAMED_HOST and is_guess) or (name == "sync_stall" and "dataloader_bound" in lost):
-            allowed = tuple(map(sum, zip(allowed, *vague, strict=True)))
+            others = [more for each, more in vague.items() if each not in HOST or not truth.is_alike(each, name)]
+            allowed = tuple(map(sum, zip(allowed, *others, strict=True)))
         more = MORE * (fewer if name in _SPREAD else 1.0)
-        share, cost = more * allowed[0] + FLOOR, scale * (more * allowed[1] + FLOOR * step_ns)
+        share, cost = part * more * allowed[0] + FLOOR, scale * (more * allowed[1] + FLOOR * step_ns)
         if (finding["share"] or 0.0) > share:
             yield f"finding {name}: {finding['share']:.1%} of a step, allowed {share:.1%} ({finding['headline']})"
         elif (finding["cost_ns"] or 0.0) > cost:
             yield f"finding {name}: {_ms(finding['cost_ns'])}, allowed {_ms(cost)} ({finding['headline']})"
     yield from _certainty(findings, truth)
-    yield from _verdict(variant, truth, numbers, sum(share for share, _ in vague))
+    verdict = variant["verdict"]["id"]
+    unnamed = sum(share for each, (share, _) in vague.items() if each not in HOST or not truth.is_alike(each, verdict))
+    yield from _verdict(variant, truth, numbers, unnamed, renamed, fewer if verdict in _SPREAD else part)
     yield from _changes(told.gains(variant["name"]), truth, numbers)
-    yield from _first(told, variant, findings, truth, lost)
+    yield from _first(told, variant, findings, truth, lost, renamed, part)
 
 
 def _known(variant: Mapping[str, Any]) -> int:
-    return sum(each["wall"] is not None for each in variant["steps"])
+    return sum(each["wall"] is not None for each in _steps(variant))
 
 
 def _stated(
@@ -360,9 +400,17 @@ def _certainty(findings: Iterable[Mapping[str, Any]], truth: Truth) -> Iterator[
             yield f"finding {finding['id']}: measured, was inferred"
 
 
-def _verdict(variant: Mapping[str, Any], truth: Truth, numbers: Collection[int], vague: float) -> Iterator[str]:
+def _verdict(
+    variant: Mapping[str, Any],
+    truth: Truth,
+    numbers: Collection[int],
+    vague: float,
+    renamed: Mapping[str, str],
+    part: float,
+) -> Iterator[str]:
     verdict, before = variant["verdict"], truth.variant["verdict"]
-    allowed, _ = truth.allowed(verdict["id"], numbers)
+    names = verdict["id"], renamed.get(verdict["id"], verdict["id"])
+    allowed = part * max(truth.allowed(name, numbers)[0] for name in names)
     if verdict["id"] in _UNNAMED_HOST:
         allowed += vague
     if truth.is_alike(before["id"], verdict["id"]) or (vague and verdict["id"] in _UNNAMED_HOST):
@@ -386,11 +434,13 @@ def _first(
     findings: list[dict[str, Any]],
     truth: Truth,
     lost: Collection[str],
+    renamed: Mapping[str, str],
+    part: float,
 ) -> Iterator[str]:
     first = findings[0] if findings else None
     if first is None and not truth.findings:
         return
-    if first is not None and first["id"] in truth.first():
+    if first is not None and truth.first(NEAR / part) & {first["id"], renamed.get(first["id"])}:
         return
     if first is not None and truth.findings and truth.findings[0]["id"] in lost and first["id"] in _UNNAMED_HOST:
         return
@@ -420,7 +470,13 @@ def _ms(ns: float) -> str:
 _VAGUE = {
     "frames": ("garbage_collection", "preprocessing", "cpu_compute", "operator_loop", "optimizer_loop", "zero_grad"),
     "loader_events": ("dataloader_bound",),
-    "operators": ("operator_loop", "optimizer_loop", "zero_grad", "cpu_compute", "allocator", *_SPREAD),
+    "operators": ("operator_loop", "optimizer_loop", "zero_grad", "cpu_compute", "allocator", *_SPREAD, *HOST),
+}
+# What a file still shows of a cause by another name: the loader that works in the loop itself prepares data there, and
+# the products of attention are products like others where no operator says what they are for.
+_RENAMED = {
+    "loader_events": {"preprocessing": "dataloader_bound"},
+    "operators": {"unaligned_products": "unfused_attention"},
 }
 
 
@@ -457,9 +513,10 @@ def judge(files: list[Path], truth: Truth, names: tuple[str, ...], seed: int, fo
 def judged_file(path: Path, truth: Truth, names: tuple[str, ...], seed: int) -> Judged:
     """Compare the report of a damaged file, or of a folder of them, with the truth."""
     lost = [each for name in names for each in _VAGUE.get(name, ())]
+    renamed = {told: true for name in names for told, true in _RENAMED.get(name, {}).items()}
     try:
         told = Told(report(open_subject([path])))
-        claims = broken(told, truth, lost)
+        claims = broken(told, truth, lost, renamed)
     except TracekitError:
         return Judged(seed, names, (), refused=True)
     except Exception as error:  # whatever it is, it is none that a reader may see

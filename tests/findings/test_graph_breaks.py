@@ -91,5 +91,5 @@ def test_without_compiled_regions_the_bound_is_said_to_be_all_python(tmp_path):
 def test_a_cost_that_is_inferred_is_an_upper_bound(tmp_path):
     _, finding = found(tmp_path / "a.json", RESUMED)
     assert sentence(finding).startswith(
-        "2 graph breaks at model.py:12 – cost: up to 260 µs a step (26.0 %). Call to print"
+        "2 graph breaks at model.py:12 – cost: up to 260 µs of 1.00 ms a step (26.0 %). Call to print"
     )

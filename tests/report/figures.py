@@ -23,7 +23,6 @@ _SHARE = rf"(?:<0\.1|{_NUMBER}) %"
 _WHOLE = r"(?:a step|in all)"
 PART_OF = re.compile(rf"(?P<part>{_TIME}) of (?P<whole>{_TIME}) {_WHOLE}(?: \((?P<share>{_SHARE})\))?")
 SHARE_OF = re.compile(rf"(?P<share>{_SHARE}) of (?P<whole>{_TIME}) {_WHOLE}")
-COST = re.compile(rf"cost: (?:up to )?(?P<part>{_TIME}) {_WHOLE} \((?P<share>{_SHARE})\)")
 OF_BUCKET = re.compile(rf"(?P<part>{_TIME}) (?P<noun>[A-Za-z][\w ]*?) \((?P<share>{_SHARE})\)")
 BUSY = re.compile(rf"GPU is busy (?P<share>{_SHARE}) of the time")
 PACE = re.compile(rf"GPU-bound[^:]*: (?P<share>{_SHARE}) of (?P<whole>{_TIME})")
@@ -102,7 +101,7 @@ def wrong(profile: Profile, sentence: str) -> Iterator[str]:
     for match in SHARE_OF.finditer(sentence):
         if not truth.is_whole(Figure.of(match["whole"])):
             yield f"{match[0]}: no step takes that"
-    for match in [*COST.finditer(sentence), *(each for each in PART_OF.finditer(sentence) if each["share"])]:
+    for match in (each for each in PART_OF.finditer(sentence) if each["share"]):
         part, share = Figure.of(match["part"]), Figure.of(match["share"])
         fitting = (each for each in truth.every if each)
         if not any(abs(share.value - part.value / each) <= share.off + part.off / each for each in fitting):

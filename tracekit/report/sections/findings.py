@@ -81,10 +81,7 @@ def sentence(finding: Finding) -> str:
     """A finding as one paragraph: headline, cost, evidence, what to change."""
     location, headline = finding.where.at, finding.headline.rstrip(".")
     located = headline if location in headline else f"{location[1].upper()}{location[2:]}, {as_clause(headline)}"
-    share = f" ({percent(finding.share)})" if finding.share is not None else ""
-    cost_clause = f" – cost: up to {duration(finding.cost_ns)} a step{share}" if finding.cost_ns is not None else ""
-    if finding.over_steps:
-        cost_clause = f" – cost: {cost(finding)}"
+    cost_clause = f" – cost: {cost(finding)}" if finding.cost_ns is not None else ""
     then_clause = f"; {finding.then}" if finding.then else ""
     why = f"{finding.why} " if finding.why else ""
     return f"{located}{cost_clause}{then_clause}. {why}{finding.advice}".strip()

@@ -151,3 +151,20 @@ def test_a_single_rank_beside_a_cut_one_waits_for_nobody(tmp_path, capsys):
     cut(folder / "rank1.json", 0.6)
     for said in faces(folder, capsys).values():
         assert "No collective was recorded on all of them, so it is unknown who waits for whom." in said
+
+
+def test_what_casts_doubt_on_another_rank_is_said_first(ranks, capsys):
+    """Steps of ranks 2 and 3 lack their marks: of rank 0, which is shown, no figure is spoiled."""
+    for rank in (2, 3):
+        path = ranks / f"rank{rank}.json"
+        document = json.loads(path.read_text())
+        document["traceEvents"] = [each for each in document["traceEvents"] if each["name"] != "ProfilerStep#1"]
+        path.write_text(json.dumps(document))
+    doubt = "In doubt: Rank 2 and 1 more rank: Step 0 is followed by step 2"
+    said = faces(ranks, capsys) | {"tui": " ".join(texts(ask(opened([ranks]), Selection("overview"))))}
+    assert [name for name in said if doubt not in said[name]] == []
+    assert main(["report", str(ranks), "--strict"]) == 3
+    made = report(open_subject([ranks]))
+    assert [breach.id for breach in made.profiles[0].health if breach.is_grave] == ["lost_steps"]
+    assert made.diagnoses["ranks"].verdict.id != "unknown"
+    assert not made.diagnoses["ranks"].withheld

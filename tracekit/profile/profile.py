@@ -1,6 +1,6 @@
 """One variant and its captures, read and attributed: the input of every analysis."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,6 +29,7 @@ from tracekit.trace import Trace
 from tracekit.trace.facts import Breach, gravest_first
 from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.steps import in_steps
+from tracekit.units import many
 
 if TYPE_CHECKING:
     from tracekit.profile.calibration import Calibration
@@ -182,8 +183,21 @@ class Profile:
 
     @cached_property
     def health(self) -> list[Breach]:
-        """The laws that the trace breaks, and what was given beside it, the gravest first."""
-        return gravest_first([*self.trace.health, *self.beside])
+        """The laws that the trace breaks, what was given beside it, and in doubt the traces of other ranks; the gravest
+        first."""
+        return gravest_first([*self.trace.health, *self.beside, *self._doubts_of_other_ranks()])
+
+    def _doubts_of_other_ranks(self) -> Iterator[Breach]:
+        """The grave breaches of other ranks, each law once: of this one, they spoil no figure."""
+        known = {breach.id for breach in self.trace.health if breach.is_grave}
+        broken: dict[str, list[tuple[int, Breach]]] = {}
+        for rank, other in self.per_rank.items():
+            for breach in other.trace.health:
+                if breach.is_grave and breach.id not in known:
+                    broken.setdefault(breach.id, []).append((rank, breach))
+        for (rank, breach), *more in broken.values():
+            ranks = f"Rank {rank}" if not more else f"Rank {rank} and {many(len(more), 'more rank')}"
+            yield Breach(breach.id, breach.severity, f"{ranks}: {breach.message}", count=breach.count)
 
     @cached_property
     def contract(self) -> Attribution:

@@ -20,7 +20,6 @@ from tracekit.ranks.straggler import Straggler, straggler, with_straggler, with_
 from tracekit.report.blocks import Note
 from tracekit.report.notes import notes
 from tracekit.report.section import Section
-from tracekit.trace import Breach
 
 _Result = TypeVar("_Result")
 _SLOWER = 1.05  # times as long: a smaller difference shows nothing
@@ -143,15 +142,13 @@ class Report:
 
     def straggler(self, name: str) -> Straggler | None:
         """The rank that delays the others, in a variant of which several ranks were recorded."""
-        if name not in self.collectives or any(breach.is_grave for breach in self._breaches(name)):
-            return None
-        return straggler(self.collectives[name])
+        return None if name not in self.collectives or self._ranks_in_doubt(name) else straggler(self.collectives[name])
 
-    def _breaches(self, name: str) -> Iterator[Breach]:
-        """The laws that the traces of a variant's ranks break, where they were read here."""
-        for profile in self.profiles:
-            for capture in profile.captures if profile.name == name else ():
-                yield from capture.trace.health if capture.trace is not None else ()
+    def _ranks_in_doubt(self, name: str) -> bool:
+        """Whether the trace of one of a variant's ranks, if it was read here, breaks a law, so that nobody knows who
+        waits for whom."""
+        ranks = (each for profile in self.profiles if profile.name == name for each in profile.per_rank.values())
+        return any(breach.is_grave for rank in ranks for breach in rank.trace.health)
 
     @cached_property
     def ranks(self) -> dict[str, list[RankColumns]]:

@@ -1,7 +1,6 @@
 """Where a verb's output goes: to stdout, or into files, each of which is named on stderr."""
 
 import argparse
-import json
 import math
 import os
 import sys
@@ -50,14 +49,13 @@ def printed(blocks: "list[Block]", how: "Options", options: argparse.Namespace) 
 
     if options.format == "text":
         return draw_blocks(blocks, how)
-    from tracekit.faces.shared.document import as_data
+    from tracekit.faces.shared.document import as_data, as_json
 
     document = {
         "schema": f"tracekit.{options.verb.name.replace('-', '_')}/1",
         "blocks": [{"kind": block.kind, **as_data(block)} for block in blocks],
     }
-    text = json.dumps(_finite(document), indent=1, allow_nan=False, default=str)
-    return text.replace("\x7f", "\\u007f") + "\n"
+    return as_json(_finite(document), default=str)
 
 
 def _finite(value: Any) -> Any:

@@ -2,7 +2,8 @@
 added, and are never renamed.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
@@ -41,6 +42,11 @@ _UNPROFILED = {  # what a step time is, by whether steps are alike in every pass
     False: "unprofiled: steps are not alike, so it is a mean: over whole periods of steps that repeat, else over all "
     "timed steps; with several passes, the geometric mean of theirs",
 }
+
+
+def as_json(document: dict[str, Any], default: Callable[[Any], Any] | None = None) -> str:
+    """A document as JSON text in ASCII, whatever names contain; `default` makes plain data of what is none."""
+    return json.dumps(document, indent=1, allow_nan=False, default=default).replace("\x7f", "\\u007f") + "\n"
 
 
 def as_document(report: Report) -> dict[str, Any]:

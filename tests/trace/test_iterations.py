@@ -25,7 +25,7 @@ def without_steps(path, name):
     ("name", "by"),
     [
         ("leimao_eager_rtx5080", "the optimizer's steps"),
-        ("leimao_cudagraph_manual_rtx5080", "a sequence of 5 operators that occurs 7 times"),
+        ("leimao_cudagraph_manual_rtx5080", "a sequence of 5 operators and launch calls that occurs 7 times"),
         ("luatil_compile_rtx3060", "the optimizer's steps"),
         ("luatil_compile_cudagraph_rtx3060", "the optimizer's steps"),
         ("amd_mi300x_replay", "an operator that occurs 10 times"),
@@ -167,6 +167,26 @@ def test_a_short_one_whose_ends_are_marked_is_whole(tmp_path):
     found = iterations(tmp_path / "a.json", *batch(0), *batch(100), *batch(200), *batch(290, work=2))
     assert found.ends.tolist() == [100_000, 200_000, 290_000]
     assert found.whole.all()
+
+
+@pytest.mark.parametrize(
+    ("names", "basis"),
+    [
+        (("aten::mm",), "an operator that occurs 9 times"),
+        (("cudaLaunchKernel",), "a launch call that occurs 9 times"),
+        (("cudaGraphLaunch", "cudaLaunchKernel"), "a sequence of 2 launch calls that occurs 9 times"),
+        (("aten::mm", "cudaGraphLaunch"), "a sequence of 2 operators and launch calls that occurs 9 times"),
+    ],
+)
+def test_what_repeats_is_named(tmp_path, names, basis):
+    events = [
+        op(name, 100 * k + 10 * n, 100 * k + 10 * n + 8)
+        if "::" in name
+        else launch(100 * k + 10 * n, 100 * k + 10 * n + 8, 10 * k + n + 1, name)
+        for k in range(9)
+        for n, name in enumerate(names)
+    ]
+    assert iterations(tmp_path / "a.json", *events).basis == basis
 
 
 def test_a_step_without_work_is_none(tmp_path):

@@ -290,7 +290,10 @@ def _by_operators(trace: "Trace", main: int, operators: Ints) -> Iterations | No
         return None
     if _in_one_annotation(trace, main, edges):
         return None
-    sequence = "an operator" if period == 1 else f"a sequence of {count(period)} operators"
+    is_call = trace.events_at(covered[:period]).roles.launch
+    of = "launch calls" if is_call.all() else "operators and launch calls" if is_call.any() else "operators"
+    one = "a launch call" if is_call[0] else "an operator"
+    sequence = one if period == 1 else f"a sequence of {count(period)} {of}"
     starts, ends = edges[:-1], edges[1:]
     return Iterations(starts, ends, f"{sequence} that occurs {number} times", _whole(trace, starts, ends, -1))
 

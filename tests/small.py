@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +48,9 @@ def write(path: Path, *events: Event) -> Path:
     return path
 
 
-def training(
-    path: Path,
-    steps: int = 4,
-    python: float = 20,
-    kernel_us: float = 30,
-    name: str = "gemm",
-    before: Sequence[Event] = (),
-) -> Path:
+def training(path: Path, steps: int = 4, python: float = 20, kernel_us: float = 30, name: str = "gemm") -> Path:
     """Steps of a little over 100 µs: an operator launches one kernel, then the host waits for it."""
-    events = [*before]
+    events: list[Event] = []
     for k in range(steps):
         t = 1000.0 * k
         length = 60 + python + kernel_us + k % 3

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from small import BEFORE, event, kernel, launch, op, step, training, write
+from small import event, kernel, launch, op, step, training, write
 
 from tests.findings.healthy import healthy
 from tracekit.cli import main
@@ -18,7 +18,7 @@ from tracekit.profile import open_subject
 @pytest.fixture
 def profile(tmp_path):
     """Four steps of 110 to 113 µs, which start at intervals of a millisecond."""
-    return open_subject([training(tmp_path / "small.json", steps=4, before=BEFORE)]).profiles[0]
+    return open_subject([training(tmp_path / "small.json", steps=4)]).profiles[0]
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from tracekit.findings.saving import Savings
 from tracekit.intervals import Union
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
-from tracekit.trace.roles import OPERATOR
 from tracekit.units import duration, many, percent
 
 # Every verdict, and the sentence for it if no finding says the same.
@@ -71,9 +70,8 @@ _VERDICT_ON: dict[Bound, str] = {
 _MOSTLY = 0.5  # of the time that a verdict is about: where less is saved, its advice says so
 _TOLD = 0.01  # of a step: shorter parts of it are not mentioned
 MIN_KNOWN_SHARE = 0.5  # of a step: where less of it is known, nothing is said of the step
-# A recording with fewer operators and activities than that and less time is no sample of steps; and neither is one of
-# next to no time.
-_MIN_WORK, _MIN_RECORDED_NS, _MIN_NS_OF_MUCH = 20, 1_000_000, 10_000
+# A recording with fewer events than that and less time is no sample of steps; and neither is one of next to no time.
+_MIN_EVENTS, _MIN_RECORDED_NS, _MIN_NS_OF_MANY = 20, 1_000_000, 10_000
 HOST_BOUND = {  # the verdicts on a slow host, and the buckets that each of them is about
     "launch_bound": ("kernel_launch",),
     "dispatch_bound": ("dispatch", "alloc"),
@@ -147,10 +145,9 @@ def verdict(profile: Profile) -> Verdict:
 def sliver(profile: Profile) -> str:
     """Why a recording is too small to say anything of a step, as a clause; empty if it is not."""
     recorded_ns = sum(profile.parts.values()) * profile.counted_steps
-    work = profile.trace.census.count(lambda roles: ((roles.kind == OPERATOR) & ~roles.annotation) | roles.gpu)
-    is_short = recorded_ns < (_MIN_RECORDED_NS if work < _MIN_WORK else _MIN_NS_OF_MUCH)
-    counted = many(work, "operator or GPU activity", "operators and GPU activities")
-    return f"{counted} in {duration(recorded_ns)}" if recorded_ns > 0 and is_short else ""
+    events = profile.trace.census.count(lambda roles: roles.host | roles.gpu)
+    is_short = recorded_ns < (_MIN_RECORDED_NS if events < _MIN_EVENTS else _MIN_NS_OF_MANY)
+    return f"{many(events, 'event')} in {duration(recorded_ns)}" if recorded_ns > 0 and is_short else ""
 
 
 def mostly_unknown(profile: Profile) -> str:

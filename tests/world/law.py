@@ -344,7 +344,7 @@ def _broken(
         if each["wall"] is not None and each["step"] in truth.by_step:
             yield from _stated(f"step {each['step']}", _figures(each), truth.by_step[each["step"]], variant)
     findings = told.findings(variant["name"])
-    vague = {name: truth.allowed(name, numbers) for name in {each["id"] for each in truth.findings} & {*lost}}
+    vague = [truth.allowed(name, numbers) for name in {each["id"] for each in truth.findings} & {*lost}]
     recorded_ns = sum(each["wall_ns"] or 0.0 for each in variant["steps"])
     fewer = max(_known(truth.variant) / max(_known(variant), 1), truth.span_ns / max(recorded_ns, 1), 1.0)
     part = fewer if not annotated and variant["iterations"] is None else 1.0  # of a recording that ends early
@@ -355,8 +355,7 @@ def _broken(
         is_guess = finding["confidence"] == "inferred" or finding["where"]["function"] or name != "python_bound"
         # By the contract, what a host does right after a wait counts as the wait, unless it is known to load.
         if (name in _UNNAMED_HOST and is_guess) or (name == "sync_stall" and "dataloader_bound" in lost):
-            others = [more for each, more in vague.items() if each not in HOST or not truth.is_alike(each, name)]
-            allowed = tuple(map(sum, zip(allowed, *others, strict=True)))
+            allowed = tuple(map(sum, zip(allowed, *vague, strict=True)))
         more = MORE * (fewer if name in _SPREAD else 1.0)
         share, cost = part * more * allowed[0] + FLOOR, scale * (more * allowed[1] + FLOOR * step_ns)
         if (finding["share"] or 0.0) > share:
@@ -365,7 +364,7 @@ def _broken(
             yield f"finding {name}: {_ms(finding['cost_ns'])}, allowed {_ms(cost)} ({finding['headline']})"
     yield from _certainty(findings, truth)
     verdict = variant["verdict"]["id"]
-    unnamed = sum(share for each, (share, _) in vague.items() if each not in HOST or not truth.is_alike(each, verdict))
+    unnamed = sum(share for share, _ in vague)
     yield from _verdict(variant, truth, numbers, unnamed, renamed, fewer if verdict in _SPREAD else part)
     yield from _changes(told.gains(variant["name"]), truth, numbers)
     yield from _first(told, variant, findings, truth, lost, renamed, part)
@@ -470,7 +469,7 @@ def _ms(ns: float) -> str:
 _VAGUE = {
     "frames": ("garbage_collection", "preprocessing", "cpu_compute", "operator_loop", "optimizer_loop", "zero_grad"),
     "loader_events": ("dataloader_bound",),
-    "operators": ("operator_loop", "optimizer_loop", "zero_grad", "cpu_compute", "allocator", *_SPREAD, *HOST),
+    "operators": ("operator_loop", "optimizer_loop", "zero_grad", "cpu_compute", "allocator", *_SPREAD),
 }
 # What a file still shows of a cause by another name: the loader that works in the loop itself prepares data there, and
 # the products of attention are products like others where no operator says what they are for.

@@ -28,6 +28,14 @@ def test_the_process_that_helps_to_read_is_counted() -> None:
     assert "tracekit.trace.reading.convert" in sources("tracekit.trace.load")
 
 
+def test_laws_and_rules_are_counted_though_no_statement_names_them() -> None:
+    """They decide what is stored of a trace, and are imported as all modules of their packages."""
+    assert {"tracekit.trace.facts.laws.graph_nodes", "tracekit.trace.facts.laws.steps"} <= set(
+        sources("tracekit.engine.cached")
+    )
+    assert "tracekit.findings.rules.allocator" in sources("tracekit.findings")
+
+
 def test_what_a_result_does_not_rest_on_is_not_counted() -> None:
     counted = sources("tracekit.engine.cached")
     assert not [name for name in counted if name.startswith(("tracekit.faces", "tracekit.tui", "tracekit.capture"))]

@@ -14,6 +14,8 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 
+_IMPORTS_ALL = re.compile(r"iter_modules\((\w+)\.__path__\)")  # of a package: its modules register what they define
+
 
 class _Module(NamedTuple):
     file: Path
@@ -58,7 +60,10 @@ def _read(root: Path, name: str) -> _Module | None:
         return None
     with open(files[name], "rb") as file:
         content = file.read()
-    imports = {name.rpartition(".")[0], *_imported(content.decode())}
+    text = content.decode()
+    imports = {name.rpartition(".")[0], *_imported(text)}
+    packages = [each for each in imports if each.rpartition(".")[2] in _IMPORTS_ALL.findall(text)]
+    imports |= {each for each in files if each.rpartition(".")[0] in packages}
     return _Module(Path(files[name]), hashlib.sha256(content).digest(), tuple(imports & files.keys()))
 
 

@@ -313,6 +313,22 @@ CASES = {
         steps=(0, 1, 2, 3),
         twin=graph_loop(),
     ),
+    "lost_nodes while another stream works": Case(
+        "lost_nodes",
+        [*graph_loop(delay=80), launch(1001, 1003, 99), kernel("copy", 1005, 1100, 99) | {"tid": 9}],
+        "doubt",
+        count=3,
+        worst=("cudaGraphLaunch", 10),
+        touches=(WORK, IDLE),
+        gpu=tuple((1000 * k + 20, 1000 * k + 100) for k in (0, 2, 3)),
+        steps=(0, 2, 3),
+        # A graph that always waits for another stream lacks nothing.
+        twin=[
+            *graph_loop(delay=80),
+            *(launch(1000 * k + 1, 1000 * k + 3, 90 + k) for k in range(4)),
+            *(kernel("copy", 1000 * k + 5, 1000 * k + 100, 90 + k) | {"tid": 9} for k in range(4)),
+        ],
+    ),
     "sampled": Case(
         "sampled",
         without(

@@ -19,20 +19,24 @@ _MIN_REPLAYS = 3  # of one graph
 _MIN_HOLE_NS = 40_000  # beyond what submitting a graph takes
 _MIN_SHARE_OF_GRAPH = 0.1  # of what its recorded nodes take: before a long graph runs, the driver has to submit it
 _MIN_SHARE_OF_REPLAYS = 0.9  # of one graph: where it sometimes begins at once, something else delays it
+_MIN_SHARE_OF_HOLES = 0.5  # of one graph's replays: where the GPU mostly works before it, the graph waits for that
 
 
 @law("lost_nodes", "doubt", touches=("gpu work", "gpu idle"))
 def lost_nodes(trace: Trace) -> Iterator[Broken]:
     """The GPU seems to idle before the first recorded node of each replay."""
-    calls, starts, ends = _holes(trace)
+    calls, starts, ends, delays = _holes(trace)
     missing, lengths = np.zeros(len(calls), bool), _lengths(trace, calls)
     step = trace.steps.of(trace.ts_ns[calls])
     of_graph: dict[frozenset[tuple[int, int]], list[int]] = {}
     for replay, nodes in enumerate(nodes_of_replays(trace, calls)):
         of_graph.setdefault(frozenset(nodes.items()), []).append(replay)
     for group in of_graph.values():
-        long = ((ends - starts)[group] >= np.maximum(_MIN_HOLE_NS, _MIN_SHARE_OF_GRAPH * lengths[group])).astype(bool)
-        missing[group] = long & (long.sum() >= max(_MIN_REPLAYS, _MIN_SHARE_OF_REPLAYS * len(group)))
+        least = np.maximum(_MIN_HOLE_NS, _MIN_SHARE_OF_GRAPH * lengths[group])
+        # Other streams may work meanwhile: then the GPU does not idle, but the graph begins late nevertheless.
+        long, late = ((ends - starts)[group] >= least), delays[group] >= least
+        is_usual = long.mean() >= _MIN_SHARE_OF_HOLES and late.mean() >= _MIN_SHARE_OF_REPLAYS
+        missing[group] = long & is_usual & (long.sum() >= _MIN_REPLAYS)
     if missing.any():
         usual = duration(float(np.median((ends - starts)[missing])))
         yield Broken(
@@ -45,11 +49,12 @@ def lost_nodes(trace: Trace) -> Iterator[Broken]:
         )
 
 
-def _holes(trace: Trace) -> tuple[Ints, Ints, Ints]:
-    """The replays, and from when to when the GPU does nothing before the first recorded node of each, ns."""
+def _holes(trace: Trace) -> tuple[Ints, Ints, Ints, Ints]:
+    """The replays, from when to when the GPU does nothing before the first recorded node of each, ns, and how long
+    after its call and all else of its stream that node begins."""
     nothing = np.zeros(0, np.int64)
     if not trace.census.any(lambda roles: roles.graph_launch):
-        return nothing, nothing, nothing
+        return nothing, nothing, nothing, nothing
     rows = trace.where(lambda part: part.roles.gpu & part.lasting)
     launch = trace.links.launch(rows)
     of_replay = np.zeros(len(rows), bool)
@@ -58,8 +63,15 @@ def _holes(trace: Trace) -> tuple[Ints, Ints, Ints]:
     events = trace.events_at(rows)
     reach = np.concatenate(([BEFORE], np.maximum.accumulate(events.end_ns)[:-1]))[of_replay]
     begin = events.ts_ns[of_replay][first]
-    idle_from = np.maximum(reach[first], trace.events_at(calls).end_ns)
-    return calls, np.minimum(idle_from, begin), begin
+    called = trace.events_at(calls).end_ns
+    idle_from = np.maximum(reach[first], called)
+    position, ready = np.flatnonzero(of_replay)[first], called.copy()
+    for track in np.unique(trace.track[rows[position]]).tolist():
+        on_track = np.flatnonzero(trace.track[rows] == track)
+        done = np.append(BEFORE, np.maximum.accumulate(events.end_ns[on_track]))
+        mine = trace.track[rows[position]] == track
+        ready[mine] = np.maximum(called[mine], done[np.searchsorted(on_track, position[mine])])
+    return calls, np.minimum(idle_from, begin), begin, begin - ready
 
 
 def _lengths(trace: Trace, calls: Ints) -> Ints:

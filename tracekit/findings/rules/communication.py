@@ -38,8 +38,8 @@ _EQUAL_WORK = (
 )
 _MORE_EQUAL = "Give the ranks equal work, too: part of this time is spent waiting for the last rank to arrive."
 _ALIKE = (
-    "Compare its bus bandwidth with that of nccl-tests (rccl-tests on AMD) on the same machine first: a slow network and "
-    "ranks that come late look alike in the trace of one rank. "
+    "Compare its bus bandwidth with that of nccl-tests (on AMD, rccl-tests) on the same machine first: a slow network "
+    "and ranks that come late look alike in the trace of one rank. "
 )
 _AT_ONCE = (
     "Start it as soon as its input is ready (async_op=True), and wait only where its result is needed, so that "

@@ -105,7 +105,9 @@ def test_of_a_sliver_nothing_is_said(tmp_path):
     assert said.verdict.sentence == "Too little was recorded to say what bounds a step: 4 events in 85.0 µs."
     assert said.verdict.share is None
     assert not said.all_findings
-    many = said_of(tmp_path / "many.json", *BEFORE, *few)
+    short = said_of(tmp_path / "short.json", *BEFORE, *few)
+    assert short.verdict.sentence.endswith(": 24 events in 85.0 µs.")
+    many = said_of(tmp_path / "many.json", *BEFORE, *few[:-1], kernel("gemm", 12, 185, 1))
     assert of_the_gpu(many.verdict.id)
 
 

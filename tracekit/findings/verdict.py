@@ -71,7 +71,7 @@ _MOSTLY = 0.5  # of the time that a verdict is about: where less is saved, its a
 _TOLD = 0.01  # of a step: shorter parts of it are not mentioned
 MIN_KNOWN_SHARE = 0.5  # of a step: where less of it is known, nothing is said of the step
 # A recording with fewer events than that and less time is no sample of steps; and neither is one of next to no time.
-_MIN_EVENTS, _MIN_RECORDED_NS, _MIN_NS_OF_MANY = 20, 1_000_000, 10_000
+_MIN_EVENTS, _MIN_RECORDED_NS, _MIN_NS_OF_MANY = 20, 1_000_000, 100_000
 HOST_BOUND = {  # the verdicts on a slow host, and the buckets that each of them is about
     "launch_bound": ("kernel_launch",),
     "dispatch_bound": ("dispatch", "alloc"),

@@ -139,7 +139,9 @@ def test_what_is_saved_on_average_over_all_steps_says_so(tmp_path):
     profile, _ = training(tmp_path / "a.json", tuning)
     pieces = profile.attribution.pieces
     tuned = Finding("recompiles", "Tuned", claim=pieces.union(pieces.of("compile")), every_step=True)
-    slow = Finding("launch_bound", "Slow", claim=pieces.union(pieces.of("kernel_launch")), do="It saves {saving} a step.")
+    slow = Finding(
+        "launch_bound", "Slow", claim=pieces.union(pieces.of("kernel_launch")), do="It saves {saving} a step."
+    )
     by_id = {each.id: each for each in diagnosis(profile, [tuned, slow]).all_findings}
     assert by_id["launch_bound"].do.endswith(" a step on average over all 6 steps.")
     (alone,) = diagnosis(profile, [slow]).all_findings

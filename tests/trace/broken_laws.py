@@ -349,7 +349,7 @@ CASES = {
         count=49,
         touches=FIGURES,
         twin=counted_on_a_cpu(),
-        says="of operators that are numbered one after the other, 49.5 % are missing",
+        says="after 100.0 % of them the next one is missing",
     ),
     "duplicates": Case(
         "duplicates",

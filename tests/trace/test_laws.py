@@ -246,6 +246,15 @@ def test_annotations_alone_are_no_sample_of_operators(tmp_path: Path) -> None:
     assert grave_ids(health_of(tmp_path, text_of(marks))) == ["no_host_side"]
 
 
+def test_numbers_of_operators_that_other_threads_took_are_no_loss(tmp_path: Path) -> None:
+    """The profiler gives out numbers in blocks of 512 for each thread."""
+    rows = [
+        event("cpu_op", "aten::mm", 10 * k, 10 * k + 8, **{"External id": k % 40 + 1 + 512 * (k // 40)})
+        for k in range(120)
+    ]
+    assert grave_ids(health_of(tmp_path, text_of(rows))) == []
+
+
 def test_in_a_merged_file_each_process_is_judged_by_itself(tmp_path: Path) -> None:
     """What one process has lost is no loss of the other, whose launches have the same ids."""
     theirs = [

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.columns import small, valid, values
-from tracekit.trace.reading import exact
+from tracekit.trace.reading import exact, native
 from tracekit.trace.reading.chunks import SEPARATOR
 from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
 from tracekit.trace.reading.event_details import (
@@ -27,6 +27,7 @@ from tracekit.trace.reading.event_details import (
     is_of_backend,
     waits,
 )
+from tracekit.trace.reading.native import Columns, PlainPieces, Scanner
 from tracekit.trace.schema import CODED, category
 
 PIECE_BYTES = (
@@ -56,16 +57,14 @@ class Codes(dict[Any, int]):
         return code
 
     def renumber(self, since: int, codes: Rows) -> Rows:
-        """Number the values from number `since` on as they first occur in a column; forget those that do not."""
-        if len(self) == since:
-            return codes
+        """Number the values from number `since` on as they first occur in a column; forget those that do not. Returns
+        the new number of each."""
         recent = [self.popitem()[0] for _ in range(len(self) - since)][::-1]
         numbers = np.arange(since + len(recent), dtype=np.int32)
         recent_codes, first = np.unique(codes[codes >= since], return_index=True)
         for number in recent_codes[np.argsort(first)].tolist():
             numbers[number] = self[recent[number - since]]
-        renumbered: Rows = numbers[codes]
-        return renumbered
+        return numbers
 
 
 class Names(Codes):
@@ -93,9 +92,10 @@ class _Rows:
     """The duration events of a chunk as Python values, in the order of the file."""
 
     since: tuple[int, ...]  # how many categories, names and tracks had occurred before
+    plain: Columns | None  # the rows of plain pieces, with room for the others between them
     # The JSON of each piece and, if it is damaged, the text of its durations.
     texts: list[tuple[bytes, list[bytes] | None]] = field(default_factory=list)
-    copies: list[Event] = field(default_factory=list)  # those that have a bandwidth
+    copies: list[Event | bytes] = field(default_factory=list)  # those that have a bandwidth, or their text
     starts: list[msgspec.Raw] = field(default_factory=list)
     durations: list[int | float | str] = field(default_factory=list)
     cats: list[int] = field(default_factory=list)
@@ -133,6 +133,12 @@ class Decoder:
     translate: Callable[[Sequence[Event]], None] | None = None  # into Kineto's words
     closing: int | None = None  # where in the chunk last given the list of events ended, if it did
 
+    def __post_init__(self) -> None:
+        self._plain: PlainPieces | None = None
+        if Scanner is not None and self.translate is None:
+            self._plain = PlainPieces(*(table.__getitem__ for table in (self.categories, self.names, self.tracks)))
+        self._columns_of_plain = Columns()
+
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
         """The duration events of a JSON array of events, in order of time."""
         running = gc.isenabled()
@@ -145,24 +151,33 @@ class Decoder:
 
     def last(self, tail: bytes) -> tuple[pa.RecordBatch, bytes | None]:
         """The events in the tail of a file, and what follows their closing bracket; None if there is no bracket."""
-        rows = self._rows()
+        rows = self._rows(None)
         events, lengths = self._mended(tail)
         self._take(rows, events, b"[" + tail[1 : self.closing], lengths)
         return self._columns(rows), tail[self.closing :] if self.closing is not None else None
 
-    def _rows(self) -> _Rows:
-        return _Rows((len(self.categories), len(self.names), len(self.tracks)))
+    def _rows(self, plain: Columns | None) -> _Rows:
+        return _Rows((len(self.categories), len(self.names), len(self.tracks)), plain)
 
     def _read(self, chunk: memoryview | bytes) -> _Rows:
         """The duration events of a chunk, decoded piece by piece."""
-        rows, start, stop = self._rows(), 1, len(chunk) - 1
+        room = None
+        if self._plain is not None:
+            room = self._columns_of_plain
+            room.begin(len(chunk))
+        rows, start, stop = self._rows(room), 1, len(chunk) - 1
         while (cut := SEPARATOR.search(chunk, start + PIECE_BYTES)) is not None:
+            if self._scanned(rows, chunk, start, cut.start() + 1):
+                start = cut.end()
+                continue
             piece = _listed(chunk[start : cut.start() + 1])
             try:
                 self._take(rows, self._decoded(piece), piece)
             except _REFUSED:  # it is damaged, or ends inside an event, whose arguments look like events
                 break
             start = cut.end()
+        if self._scanned(rows, chunk, start, stop):
+            return rows
         rest = _listed(chunk[start:stop])
         try:
             self._take(rows, self._decoded(rest), rest)
@@ -172,6 +187,30 @@ class Decoder:
             if self.closing is not None:  # the last bracket is the chunk's own
                 self.closing = self.closing + start - 1 if self.closing < len(rest) else None
         return rows
+
+    def _scanned(self, rows: _Rows, chunk: memoryview | bytes, start: int, stop: int) -> bool:
+        """Read a piece in C; returns whether it is plain."""
+        if self._plain is None or rows.plain is None:
+            return False
+        scanned = self._plain.read(chunk, start, stop, rows.plain)
+        if scanned is None:
+            return False
+        self.events += scanned.events
+        self.mended += scanned.negative
+        special = [(kind, bytes(chunk[begin:end])) for kind, begin, end, _ in scanned.special.tolist()]
+        rows.copies += [text for kind, text in special if kind & native.BANDWIDTH]
+        described = [(kind, text) for kind, text in special if kind != native.BANDWIDTH]
+        events = _WITH_COMMUNICATION.decode(_listed(b",".join(text for _, text in described)))
+        for (kind, _), event in zip(described, events, strict=True):
+            if kind == native.LABEL:
+                self._label(event)
+        self.communications += communication_rows(
+            event for (kind, _), event in zip(described, events, strict=True) if kind & native.COMMUNICATION
+        )
+        self.notes += waits(event for (kind, _), event in zip(described, events, strict=True) if kind & native.WAIT)
+        if self.categories.get(COUNTED) in rows.plain.arrays[2][scanned.first : rows.plain.rows]:
+            self.notes += counters(_listed(chunk[start:stop]))
+        return True
 
     def _decoded(self, piece: bytes) -> Sequence[Event]:
         return _WITH_COMMUNICATION.decode(piece) if self.communicates else _EVENTS.decode(piece)
@@ -228,6 +267,8 @@ class Decoder:
         if lengths is not None:
             lengths = [length for event, length in zip(events, lengths, strict=True) if event.ph == "X"]
         rows.texts.append((text, lengths))
+        if rows.plain is not None:
+            rows.plain.leave(len(duration_events))
         rows.starts += [event.ts for event in duration_events]
         rows.durations += [event.dur or 0 for event in duration_events]
         rows.cats += cats
@@ -253,26 +294,35 @@ class Decoder:
             pa.array(ts_ns),
             pa.array(self._durations(rows, timed)),
             *(pa.array(np.fromiter(codes, np.int32, len(codes))) for codes in (rows.cats, rows.names, rows.tracks)),
-            _linking(_integers(rows.correlation)),
-            _coalesced(_integers(rows.external_id), _integers(rows.external_id_2021)),
+            *map(_integers, (rows.correlation, rows.external_id, rows.external_id_2021)),
             *map(_integers, (rows.stream, rows.bytes, rows.sequence, rows.fwd_thread)),
             *map(_integers, (rows.python_id, rows.python_parent_id)),
         ]
-        timed_rows = np.flatnonzero(timed)
         self.lost += sum(bytes(rows.starts[row]) != b"null" for row in np.flatnonzero(~timed).tolist())
+        if rows.plain is not None and rows.plain.rows > len(timed):
+            columns = [rows.plain.filled(index, column) for index, column in enumerate(columns)]
+            ts_ns, timed = values(columns[0]), rows.plain.timed(timed)
+        columns[5:8] = [_linking(columns[5]), _coalesced(*columns[6:8])]
+        timed_rows = np.flatnonzero(timed)
         ts_ns = ts_ns[timed_rows]
         if not (ts_ns % 1000).any():
-            self.notes += bandwidths(rows.copies)
+            self.notes += bandwidths(
+                event if isinstance(event, Event) else _EVENTS.decode(_listed(event))[0] for event in rows.copies
+            )
         ascending = bool((ts_ns[1:] >= ts_ns[:-1]).all())
         if len(ts_ns):
             self.spans.append(Span(int(ts_ns[0]), int(ts_ns[-1]), ascending))
         if not ascending or len(timed_rows) < len(timed):
             order = timed_rows[np.argsort(ts_ns, kind="stable")]
             columns = [_taken(column, order) for column in columns]
-            for index, codes, since in zip(
-                (2, 3, 4), (self.categories, self.names, self.tracks), rows.since, strict=True
-            ):
-                columns[index] = pa.array(codes.renumber(since, small(columns[index])))
+            tables = self.categories, self.names, self.tracks
+            for table, (codes, since) in enumerate(zip(tables, rows.since, strict=True)):
+                if len(codes) > since:
+                    index = table + 2
+                    numbers = codes.renumber(since, small(columns[index]))
+                    columns[index] = pa.array(numbers[small(columns[index])])
+                    if self._plain is not None:
+                        self._plain.renumber(table, numbers)
         return pa.RecordBatch.from_arrays(columns, schema=CODED)
 
     def _durations(self, rows: _Rows, timed: Bools) -> Ints:

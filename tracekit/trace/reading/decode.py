@@ -134,10 +134,10 @@ class Decoder:
     closing: int | None = None  # where in the chunk last given the list of events ended, if it did
 
     def __post_init__(self) -> None:
-        self._plain: PlainPieces | None = None
+        self.plain_pieces: PlainPieces | None = None
         if Scanner is not None and self.translate is None:
-            self._plain = PlainPieces(*(table.__getitem__ for table in (self.categories, self.names, self.tracks)))
-        self._columns_of_plain = Columns()
+            self.plain_pieces = PlainPieces(*(table.__getitem__ for table in (self.categories, self.names, self.tracks)))
+        self._room = Columns()
 
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
         """The duration events of a JSON array of events, in order of time."""
@@ -162,8 +162,8 @@ class Decoder:
     def _read(self, chunk: memoryview | bytes) -> _Rows:
         """The duration events of a chunk, decoded piece by piece."""
         room = None
-        if self._plain is not None:
-            room = self._columns_of_plain
+        if self.plain_pieces is not None:
+            room = self._room
             room.begin(len(chunk))
         rows, start, stop = self._rows(room), 1, len(chunk) - 1
         while (cut := SEPARATOR.search(chunk, start + PIECE_BYTES)) is not None:
@@ -190,9 +190,9 @@ class Decoder:
 
     def _scanned(self, rows: _Rows, chunk: memoryview | bytes, start: int, stop: int) -> bool:
         """Read a piece in C; returns whether it is plain."""
-        if self._plain is None or rows.plain is None:
+        if self.plain_pieces is None or rows.plain is None:
             return False
-        scanned = self._plain.read(chunk, start, stop, rows.plain)
+        scanned = self.plain_pieces.read(chunk, start, stop, rows.plain)
         if scanned is None:
             return False
         self.events += scanned.events
@@ -321,8 +321,8 @@ class Decoder:
                     index = table + 2
                     numbers = codes.renumber(since, small(columns[index]))
                     columns[index] = pa.array(numbers[small(columns[index])])
-                    if self._plain is not None:
-                        self._plain.renumber(table, numbers)
+                    if self.plain_pieces is not None:
+                        self.plain_pieces.renumber(table, numbers)
         return pa.RecordBatch.from_arrays(columns, schema=CODED)
 
     def _durations(self, rows: _Rows, timed: Bools) -> Ints:

@@ -37,5 +37,5 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
             command.run()
         except Exception as error:  # there is no compiler, or it fails: nothing needs the module
             print(f"tracekit is installed without its scanner: {error}", file=sys.stderr)
-        built = sorted(folder.glob(f"{NAME}.*"), key=lambda path: path.stat().st_mtime)
-        return f"{FOLDER}/{built[-1].name}" if built else None
+        built = [path for path in folder.glob(f"{NAME}.*") if path.suffix in (".so", ".pyd")]
+        return f"{FOLDER}/{max(built, key=lambda path: path.stat().st_mtime).name}" if built else None

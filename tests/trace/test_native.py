@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from tracekit.trace.reading.chunks import Chunks, NoEventsError
 from tracekit.trace.reading.decode import Decoder
 from tracekit.trace.reading.source import Source
 
-pytestmark = pytest.mark.skipif(native.Scanner is None, reason="the scanner was not built: there is no compiler")
+pytestmark = pytest.mark.skipif(not native.BUILT, reason="the scanner was not built: there is no compiler")
 BLOCKS = 10_000 if os.environ.get("TRACEKIT_VERIFY") else 300
 COUNTS = ("events", "lost", "mended", "spans", "communications", "notes", "labels", "closing")
 PLAIN = {
@@ -211,6 +210,8 @@ def test_mutated_pieces(name: str) -> None:
             assert_read_alike(broken)
 
 
-def test_without_the_scanner_the_same_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracekit.trace.reading.decode.Scanner", None)
-    assert Decoder().plain_pieces is None
+def test_without_the_scanner_the_general_decoder_reads_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "BUILT", False)
+    decoder = Decoder()
+    assert decoder.plain_pieces is None
+    assert len(decoder.batch(json.dumps([PLAIN]).encode())) == 1

@@ -3,6 +3,7 @@
 It is found out by small experiments, each in a separate process: a machine may fail at what it seems to support.
 """
 
+import importlib
 import importlib.metadata
 import importlib.util
 import json
@@ -124,6 +125,10 @@ def _triton() -> Found:
     return Found(version is not None, version or "not installed")
 
 
+def _scanner() -> Found:
+    return Found(*run("import_scanner"))
+
+
 def _disk() -> Found:
     free = shutil.disk_usage(".").free
     return Found(free >= _LEAST_FREE_BYTES, f"{size(free)} free here")
@@ -134,6 +139,11 @@ CHECKS = (
     Check("PyTorch", _torch, f"Install 2.6 or later: {install_command('capture')}", "needed"),
     Check("CPU profiler", _profiler, "Install a PyTorch built with Kineto, from pytorch.org.", "needed", "PyTorch"),
     Check("disk space", _disk, "Capture elsewhere: -o /a/larger/disk/run.json"),
+    Check(
+        "fast reading of traces",
+        _scanner,
+        "Install a C compiler and Python's headers, and tracekit again: traces are read seven times as fast.",
+    ),
     Check("torch-geometric", _geometric, "The recipes need it: pip install torch-geometric"),
     Check("neighbour sampler", _sampler, "For faster sampling: pip install pyg-lib -f https://data.pyg.org/whl/"),
     Check("scipy", _scipy, "Some data sets and transforms need it: pip install scipy"),
@@ -258,6 +268,15 @@ _SECONDS = 180  # a first compilation on a slow machine takes a minute
 
 class ProbeError(Exception):
     """What does not work, in words."""
+
+
+def import_scanner() -> str:
+    """Check that the scanner of traces was built for this machine."""
+    try:
+        importlib.import_module("tracekit.trace.reading.native._scan")
+    except ImportError:
+        raise ProbeError("traces are read without the scanner, which was not built") from None
+    return "by a scanner in C"
 
 
 def profile_cpu() -> str:

@@ -27,7 +27,7 @@ from tracekit.trace.reading.event_details import (
     is_of_backend,
     waits,
 )
-from tracekit.trace.reading.native import Columns, PlainPieces, Scanner
+from tracekit.trace.reading.native import Columns, PlainPieces
 from tracekit.trace.schema import CODED, category
 
 PIECE_BYTES = (
@@ -135,8 +135,10 @@ class Decoder:
 
     def __post_init__(self) -> None:
         self.plain_pieces: PlainPieces | None = None
-        if Scanner is not None and self.translate is None:
-            self.plain_pieces = PlainPieces(*(table.__getitem__ for table in (self.categories, self.names, self.tracks)))
+        if native.BUILT and self.translate is None:
+            self.plain_pieces = PlainPieces(
+                *(table.__getitem__ for table in (self.categories, self.names, self.tracks))
+            )
         self._room = Columns()
 
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:

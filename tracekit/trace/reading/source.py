@@ -2,10 +2,12 @@
 
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from io import FileIO
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Semaphore, Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +15,7 @@ from tracekit.errors import BombError, DirectoryGivenError, NoSuchFileError, Unr
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PIECE = 256 << 10  # bytes decompressed at a time: they stay in the processor's cache
+_AHEAD = 16  # pieces that are unpacked before they are needed
 _SIP = 16 << 10  # packed bytes taken at a time near damage
 _RATIO, _ALWAYS = 250, 4 << 30  # traces shrink 10 to 40 times, zip bombs 1000 times; 4 GiB are never refused
 LIMIT = "TRACEKIT_MAX_BYTES"
@@ -31,6 +34,8 @@ class Source(AbstractContextManager["Source"]):
         self.size = os.fstat(self._file.fileno()).st_size  # of the file, in bytes as packed
         self._unpack = _unpacker(self._file)
         self._pieces = self._unpack(self._file)
+        if self.packed:
+            self._pieces = _ahead(self._pieces)
         self._rest = memoryview(b"")
         self._limit = int(os.environ.get(LIMIT) or max(_ALWAYS, _RATIO * self.size))
         self._delivered = 0
@@ -92,6 +97,8 @@ class Source(AbstractContextManager["Source"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(self._pieces, Generator):
+            self._pieces.close()
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -119,6 +126,38 @@ def _unpacker(file: FileIO) -> Unpack:
     except OSError:
         return _plain
     return _gunzip if magic[:2] == _GZIP else _unzstd if magic == _ZSTD else _plain
+
+
+def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces, unpacked by a thread that is ahead: unpacking needs no lock of the interpreter's."""
+    room = Semaphore(_AHEAD)
+    made: SimpleQueue[bytes | BaseException | None] = SimpleQueue()
+    is_wanted = True
+
+    def make() -> None:
+        outcome: BaseException | None = None
+        try:
+            for piece in pieces:
+                room.acquire()
+                if not is_wanted:
+                    return
+                made.put(piece)
+        except BaseException as error:  # whoever reads gets it
+            outcome = error
+        made.put(outcome)
+
+    maker = Thread(target=make, daemon=True)
+    maker.start()
+    try:
+        while (piece := made.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            room.release()
+            yield piece
+    finally:
+        is_wanted = False
+        room.release()
+        maker.join()
 
 
 def _plain(file: FileIO) -> Iterator[bytes]:

@@ -14,11 +14,12 @@ from tracekit.trace.reading.event import Scalar
 from tracekit.trace.reading.event_details import is_of_backend
 from tracekit.trace.schema import category
 
-Scanner: Any
 try:
-    from tracekit.trace.reading.native._scan import Scanner
+    from tracekit.trace.reading.native import _scan
+
+    BUILT = True
 except ImportError:
-    Scanner = None
+    BUILT = False
 
 LABEL, COMMUNICATION, WAIT, BANDWIDTH = 1, 2, 4, 8  # why the typed decoder has to read an event besides
 INTEGERS = 9  # columns of integers: `correlation` to `python_parent_id`
@@ -113,7 +114,7 @@ class PlainPieces:
     """Reads the pieces of one file, and numbers categories, names and tracks as the general decoder does."""
 
     def __init__(self, categories: Number, names: Number, tracks: Number) -> None:
-        self._scanner = Scanner()
+        self._scanner = _scan.Scanner()
         self._number = categories, names, tracks
         self._numbers = [_Numbers() for _ in range(_TABLES)]
 

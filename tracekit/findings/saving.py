@@ -97,11 +97,17 @@ class Savings:
     def _least_ns(self, claim: Union, work: Ints | None, host: Union | None, undone: Ints | None) -> float:
         """What a step takes at least without the claimed time, whatever the replay says: the work that is left of the
         GPU and, where nothing of the host goes, the host without what may wait for the GPU."""
-        done = self._activities if undone is None else np.setdiff1d(self._activities, undone)
-        shorter = done if work is None else np.intersect1d(done, work)
-        kept = self._running(np.setdiff1d(done, shorter)).plus(self._running(shorter).minus(claim))
+        done, busy = self._activities, self._busy
+        if undone is not None:
+            done = done[~self._are_among(done, undone)]
+            busy = self._running(done)
+        if work is None:
+            kept = busy.minus(claim)
+        else:
+            shorter = self._are_among(done, work)
+            kept = self._running(done[~shorter]).plus(self._running(done[shorter]).minus(claim))
         left = self._steps.mean(kept)
-        takes_host_time = host is not None or claim.minus(self._running(self._activities)).total() > 0
+        takes_host_time = host is not None or claim.minus(self._busy).total() > 0
         if takes_host_time or self._steps.unrecorded is not None:
             return left
         view = self._profile.views["host"]
@@ -112,6 +118,15 @@ class Savings:
     @cached_property
     def _activities(self) -> Ints:
         return self._profile.trace.where(lambda part: part.roles.gpu & part.lasting)
+
+    @cached_property
+    def _busy(self) -> Union:
+        return self._running(self._activities)
+
+    def _are_among(self, rows: Ints, others: Ints) -> Bools:
+        is_other = np.zeros(len(self._profile.trace.ts_ns), bool)
+        is_other[others] = True
+        return is_other[rows]
 
     def _running(self, activities: Ints) -> Union:
         trace = self._profile.trace

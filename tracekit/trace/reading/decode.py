@@ -301,22 +301,27 @@ class Decoder:
             *map(_integers, (rows.python_id, rows.python_parent_id)),
         ]
         self.lost += sum(bytes(rows.starts[row]) != b"null" for row in np.flatnonzero(~timed).tolist())
-        if rows.plain is not None and rows.plain.rows > len(timed):
-            columns = [rows.plain.filled(index, column) for index, column in enumerate(columns)]
-            ts_ns, timed = values(columns[0]), rows.plain.timed(timed)
-        columns[5:8] = [_linking(columns[5]), _coalesced(*columns[6:8])]
+        plain = rows.plain if rows.plain is not None and rows.plain.rows > len(timed) else None
+        if plain is not None:
+            ts_ns, timed = plain.starts(ts_ns), plain.timed(timed)
         timed_rows = np.flatnonzero(timed)
-        ts_ns = ts_ns[timed_rows]
-        if not (ts_ns % 1000).any():
+        timed_ns = ts_ns[timed_rows]
+        if not (timed_ns % 1000).any():
             self.notes += bandwidths(
                 event if isinstance(event, Event) else _EVENTS.decode(_listed(event))[0] for event in rows.copies
             )
-        ascending = bool((ts_ns[1:] >= ts_ns[:-1]).all())
-        if len(ts_ns):
-            self.spans.append(Span(int(ts_ns[0]), int(ts_ns[-1]), ascending))
+        ascending = bool((timed_ns[1:] >= timed_ns[:-1]).all())
+        if len(timed_ns):
+            self.spans.append(Span(int(timed_ns[0]), int(timed_ns[-1]), ascending))
+        order = None
         if not ascending or len(timed_rows) < len(timed):
-            order = timed_rows[np.argsort(ts_ns, kind="stable")]
+            order = timed_rows[np.argsort(timed_ns, kind="stable")]
+        if plain is not None:
+            columns = [plain.filled(index, column, order) for index, column in enumerate(columns)]
+        elif order is not None:
             columns = [_taken(column, order) for column in columns]
+        columns[5:8] = [_linking(columns[5]), _coalesced(*columns[6:8])]
+        if order is not None:
             tables = self.categories, self.names, self.tracks
             for table, (codes, since) in enumerate(zip(tables, rows.since, strict=True)):
                 if len(codes) > since:

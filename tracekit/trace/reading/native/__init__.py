@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Rows
+from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.columns import valid, values
 from tracekit.trace.reading.event import Scalar
 from tracekit.trace.reading.event_details import is_of_backend
@@ -61,16 +61,22 @@ class Columns:
         self.free.append(slice(self.rows, self.rows + rows))
         self.rows += rows
 
-    def filled(self, index: int, others: pa.Array) -> pa.Array:
-        """A column, with the values of other rows in the places that were left free for them."""
+    def filled(self, index: int, others: pa.Array, order: Ints | None) -> pa.Array:
+        """A column, with the values of other rows in the places that were left free for them; perhaps only some rows,
+        in another order."""
         first, integers = _TIMES + _TABLES, index - _TIMES - _TABLES
+        count = self.rows if order is None else len(order)
         if integers >= 0 and not self.occurring[integers] and others.null_count == len(others):
-            return pa.nulls(self.rows, pa.int64())
-        column = self._with_free(index, values(others))
+            return pa.nulls(count, pa.int64())
+        column = self._with_free(index, values(others), order)
         if integers < 0:
             return pa.array(column)
-        is_there = self._with_free(first + INTEGERS + integers, valid(others)).astype(bool)
+        is_there = self._with_free(first + INTEGERS + integers, valid(others), order).view(bool)
         return pa.array(column, mask=None if is_there.all() else ~is_there)
+
+    def starts(self, others: Ints) -> Ints:
+        """When each row starts: those of plain pieces, and of the others then, ns."""
+        return self._with_free(0, others, None)
 
     def timed(self, others: Bools) -> Bools:
         """Which rows have a time: those of plain pieces, and of the others these."""
@@ -78,11 +84,11 @@ class Columns:
         is_timed[self._is_free] = others
         return is_timed
 
-    def _with_free(self, index: int, others: NDArray[Any]) -> NDArray[Any]:
-        column = self.arrays[index][: self.rows].copy()
+    def _with_free(self, index: int, others: NDArray[Any], order: Ints | None) -> NDArray[Any]:
+        column = self.arrays[index][: self.rows]
         if len(others):
             column[self._is_free] = others
-        return column
+        return column.copy() if order is None else column[order]
 
     @property
     def _is_free(self) -> Bools:

@@ -74,8 +74,8 @@ def test_interrupted_at_any_moment(home: Path, big: Path) -> None:
 def test_interrupted_while_others_help(home: Path, big: Path) -> None:
     """The helpers and what they wrote disappear with the reader, which is interrupted once both are at work."""
     code = (
-        "import sys; from tracekit.trace.reading import convert; from tracekit.cli import entry\n"
-        "convert.FEW, convert.WORTH_BYTES = 1, 0\n"
+        "import sys; from tracekit.trace.reading import convert, native; from tracekit.cli import entry\n"
+        "convert.FEW, convert.WORTH_BYTES, native.BUILT = 1, 0, False\n"
         f"sys.argv = ['tracekit', 'report', {str(big)!r}]; sys.exit(entry())"
     )
     environment = {**os.environ, cache.DIRECTORY: str(home), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

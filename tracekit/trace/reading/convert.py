@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.installed import python_path
+from tracekit.trace.reading import native
 from tracekit.trace.reading.chunks import Chunks, NoEventsError
 from tracekit.trace.reading.decode import Decoder
 from tracekit.trace.reading.event import Event
@@ -226,7 +227,8 @@ class _Workers:
     def __init__(self, path: Path, folder: Path | None, workers: int) -> None:
         self._path = path
         self._folder = folder
-        self._stride = workers if folder is not None else 1
+        # The scanner and the thread that unpacks ahead of it take two cores as well, and no files between them.
+        self._stride = workers if folder is not None and not native.BUILT else 1
         self._first: int | None = None
         self._running: list[subprocess.Popen[bytes]] = []
         self._seen = 0

@@ -133,11 +133,14 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 
 # One install at a time, and only when what it depends on has changed.
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.made
+# What the package is built from besides its Python.
+BUILT_FROM := pyproject.toml constraints.txt hatch_build.py tracekit/trace/reading/native/scan.c
+
+$(VENV)/.dev: $(BUILT_FROM) | $(VENV)/.made
 	$(PIP) install --quiet -c constraints.txt -e '.[capture,dev]'
 	touch $@ $(VENV)/.demo
 
-$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.made
+$(VENV)/.demo: $(BUILT_FROM) | $(VENV)/.made
 	$(PIP) install --quiet -c constraints.txt -e '.[capture,plot]'
 	touch $@
 

@@ -60,7 +60,7 @@ def _read(root: Path, name: str) -> _Module | None:
         return None
     with open(files[name], "rb") as file:
         content = file.read()
-    text = content.decode()
+    text = content.decode("utf-8", "ignore")  # a module that was compiled imports none of ours
     imports = {name.rpartition(".")[0], *_imported(text)}
     packages = [each for each in imports if each.rpartition(".")[2] in _IMPORTS_ALL.findall(text)]
     imports |= {each for each in files if each.rpartition(".")[0] in packages}
@@ -74,8 +74,9 @@ def _files(root: Path) -> dict[str, str]:
     for folder, _, names in os.walk(root / "tracekit"):
         package = os.path.relpath(folder, root).replace(os.sep, ".")
         for name in names:
-            if name.endswith(".py"):
-                files[f"{package}.{name[:-3]}".removesuffix(".__init__")] = os.path.join(folder, name)
+            if name.endswith((".py", ".so", ".pyd")):
+                module = name.partition(".")[0]
+                files[f"{package}.{module}".removesuffix(".__init__")] = os.path.join(folder, name)
     files.pop("tracekit", None)
     return files
 

@@ -33,14 +33,14 @@ class Withheld:
 
 def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], list[Withheld]]:
     """The findings that rest on what is known, each with what it rests on; and those that do not."""
-    kept, withheld = [], []
+    kept, withheld, times = [], [], _Times(profile)
     for finding in findings:
         if finding.claim is None and finding.cost_ns is None:  # a doubt of its own
             kept.append(finding)
             continue
-        rests_on = finding.rests_on or _rests_on(profile, finding.claim)
+        rests_on = finding.rests_on or times.rests_on(finding.claim)
         breach = _spoiling(profile, rests_on)
-        claim = _known(profile, finding.id, finding.claim) if finding.claim is not None else None
+        claim = times.known(finding.id, finding.claim) if finding.claim is not None else None
         claimed_ns, known_ns = (time.total() if time is not None else 0 for time in (finding.claim, claim))
         if breach is None and known_ns < _MIN_KNOWN_SHARE * claimed_ns:
             breach = _makes_unknown(profile)
@@ -68,28 +68,31 @@ def _spoiling(profile: Profile, figures: Iterable[Figure]) -> Breach | None:
     return None
 
 
-def _rests_on(profile: Profile, claim: Union | None) -> tuple[Figure, ...]:
-    """The figures that make up the time claimed, and steps, since every cost is one per step, and causes."""
-    if profile.trace.device != "gpu":
-        return ("host time", "steps", "causes")
-    if claim is None:
-        return (*_MADE_OF, "steps", "causes")
-    pieces = profile.attribution.pieces
-    least = _MIN_SHARE_OF_CLAIM * max(claim.total(), 1)
-    made_of = (
-        figure
-        for figure, buckets in _MADE_OF.items()
-        if claim.common(pieces.union(pieces.of(*buckets))).total() >= least
-    )
-    return (*made_of, "steps", "causes")
+class _Times:
+    """The times that claims are held against."""
 
+    def __init__(self, profile: Profile) -> None:
+        self._on_gpu, unknown = profile.trace.device == "gpu", profile.trace.unknown
+        self._before_any_work = self._unknown = unknown.gpu if self._on_gpu else unknown.host
+        self._made_of: dict[Figure, Union] = {}
+        if self._on_gpu:
+            pieces = profile.attribution.pieces
+            self._unknown = unknown.gpu.plus(profile.unseen)
+            self._made_of = {figure: pieces.union(pieces.of(*buckets)) for figure, buckets in _MADE_OF.items()}
 
-def _known(profile: Profile, name: str, claim: Union) -> Union:
-    unknown = profile.trace.unknown
-    if profile.trace.device != "gpu":
-        return claim.minus(unknown.host)
-    known = claim.minus(unknown.gpu)
-    return known if name in _BEFORE_ANY_WORK else known.minus(profile.unseen)
+    def rests_on(self, claim: Union | None) -> tuple[Figure, ...]:
+        """The figures that make up the time claimed, and steps, since every cost is one per step, and causes."""
+        if not self._on_gpu:
+            return ("host time", "steps", "causes")
+        if claim is None:
+            return (*_MADE_OF, "steps", "causes")
+        least = _MIN_SHARE_OF_CLAIM * max(claim.total(), 1)
+        made_of = (figure for figure, time in self._made_of.items() if claim.common(time).total() >= least)
+        return (*made_of, "steps", "causes")
+
+    def known(self, name: str, claim: Union) -> Union:
+        """The time that a finding of that kind claims, as far as it is known."""
+        return claim.minus(self._before_any_work if name in _BEFORE_ANY_WORK else self._unknown)
 
 
 def _makes_unknown(profile: Profile) -> Breach | None:

@@ -15,7 +15,7 @@ from tracekit.findings.compiler_advice import without_compiling
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding
 from tracekit.findings.ranking import order, ranked, worth_telling
-from tracekit.findings.saving import Savings
+from tracekit.findings.saving import savings
 from tracekit.findings.verdict import (
     MIN_KNOWN_SHARE,
     VERDICTS,
@@ -128,7 +128,7 @@ def _leaves_the_gpu(profile: Profile, first: Finding, listed: list[Finding]) -> 
     pieces = profile.attribution.pieces
     work = pieces.union(pieces.of(*ON_THE_GPU)).minus(first.claim)
     steps = Steps.of(profile)
-    return Savings(profile, steps).of(work).step_ns + _CLEARLY * steps.length > first.cost_ns
+    return savings(profile, steps).of(work).step_ns + _CLEARLY * steps.length > first.cost_ns
 
 
 def _time(first: Finding) -> float | None:

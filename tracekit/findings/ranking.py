@@ -11,7 +11,7 @@ from itertools import combinations
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding, as_clause
-from tracekit.findings.saving import Saving, Savings
+from tracekit.findings.saving import Saving, Savings, savings
 from tracekit.intervals import Union
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.units import count, duration
@@ -33,8 +33,8 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     if not findings:
         return []
     steps = _steps(profile, findings)
-    savings = Savings(profile, steps)
-    alone = {id(finding): _alone(savings, finding) for finding in findings}
+    of_steps = savings(profile, steps)
+    alone = {id(finding): _alone(of_steps, finding) for finding in findings}
     gross = sorted(findings, key=lambda finding: (-_weight(finding, alone[id(finding)]), -_gross(steps, finding)))
     shared = _overlaps(gross)
     # How many steps costs are spread over, where that is not the counted ones, of which the means are.
@@ -118,11 +118,11 @@ def _weight(finding: Finding, alone: Saving) -> float:
     return alone.step_ns * (_HALF if finding.general else 1.0)
 
 
-def _alone(savings: Savings, finding: Finding) -> Saving:
+def _alone(of_steps: Savings, finding: Finding) -> Saving:
     """What a step would save if only this cause were gone."""
     if finding.claim is None:
         return Saving(finding.cost_ns or 0.0)
-    saving = savings.of(finding.claim, finding.work, finding.host, finding.undone)
+    saving = of_steps.of(finding.claim, finding.work, finding.host, finding.undone)
     # What bounds a step without the claimed time says nothing about one that still spends part of it.
     return saving if finding.saved == 1.0 else Saving(finding.saved * saving.step_ns)
 

@@ -88,10 +88,11 @@ class Savings:
         if saved < LEAST_SHARE * self._steps.length:
             return Saving(saved)
         bound = "host" if too_soon else run.bound(times)
-        working = {key: self._steps.mean(busy.minus(full_claim)) for key, busy in self._work.items()}
-        gaps = self._steps.mean(self._gaps.minus(full_claim))
-        if bound == "host" and sum(working.values()) + gaps > _NOTHING_ELSE * (self._steps.length - saved):
-            bound = BUCKETS[max(working, key=lambda key: working[key])].bound
+        if bound == "host":
+            working = {key: self._steps.mean(busy.minus(full_claim)) for key, busy in self._work.items()}
+            gaps = self._steps.mean(self._gaps.minus(full_claim))
+            if sum(working.values()) + gaps > _NOTHING_ELSE * (self._steps.length - saved):
+                bound = BUCKETS[max(working, key=lambda key: working[key])].bound
         return Saving(saved, bound)
 
     def _least_ns(self, claim: Union, work: Ints | None, host: Union | None, undone: Ints | None) -> float:
@@ -152,6 +153,15 @@ class Savings:
                 _segments(host_between(trace, low, high), self._every),
             )
         return self._replays[low, high]
+
+
+def savings(profile: Profile, steps: Steps) -> Savings:
+    """The savings of these steps: replays of one stretch are made once for all who ask."""
+    made: dict[tuple[bytes, bool], Savings] = profile.__dict__.setdefault("savings", {})
+    key = steps.number.tobytes(), steps.unrecorded is None
+    if key not in made:
+        made[key] = Savings(profile, steps)
+    return made[key]
 
 
 def _stretches(profile: Profile, steps: Steps) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from tracekit.findings.gpu_bound import gpu_bound
 from tracekit.findings.kernels import kernels, with_name
 from tracekit.findings.queue_waits import queue_waits
 from tracekit.findings.ranking import worth_telling
-from tracekit.findings.saving import Savings
+from tracekit.findings.saving import savings
 from tracekit.intervals import Union
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
@@ -186,7 +186,7 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     if of_the_gpu(usual.id):
         keys = (*BOUNDS["gpu"], *BOUNDS["copies"])  # less work makes no gap between two kernels shorter
     claim = pieces.union(pieces.of(*keys))
-    saving, claimed = Savings(profile, steps).of(claim), steps.mean(claim)
+    saving, claimed = savings(profile, steps).of(claim), steps.mean(claim)
     remaining_ns = min(
         steps.length - sum(finding.cost_ns or 0.0 for finding in findings if not finding.once),
         saving.step_ns - sum(_cost_within(claim, finding) for finding in findings if worth_telling(finding)),

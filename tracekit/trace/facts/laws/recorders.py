@@ -56,7 +56,9 @@ def _outside_operators(trace: Trace) -> Iterator[Broken]:
     calls = calls[~trace.events_at(calls).roles.graph_launch]
     inside = trace.operators.of(calls) >= 0
     kernels = trace.name_codes[trace.links.submitted(calls)[0]]
-    by_operators = np.isin(kernels, kernels[inside])
+    is_operators = np.zeros(len(trace.names), bool)
+    is_operators[kernels[inside]] = True
+    by_operators = is_operators[kernels]
     outside = calls[~inside & by_operators]
     if len(outside) >= _MIN_LAUNCHES_OUTSIDE and len(outside) > _MAX_LOST_SHARE * len(calls):
         yield Broken(
@@ -111,12 +113,14 @@ def sampled(trace: Trace) -> Iterator[Broken]:
 
 def _apart(trace: Trace) -> Iterator[Broken]:
     coverage = trace.coverage
+    if not len(coverage.calls) or coverage.is_lost.mean() <= _MIN_SAMPLED_SHARE:
+        return
     calls = trace.correlation[trace.where(lambda part: part.roles.runtime & part.process & (part.correlation > 0))]
     work = trace.correlation[trace.where(lambda part: part.roles.gpu & (part.correlation > 0))]
-    if not len(coverage.calls) or not len(calls) or not len(work) or trace.impossible.two_clocks:
+    if not len(calls) or not len(work) or trace.impossible.two_clocks:
         return
     alone = ~np.isin(work, calls) & (work > calls.min()) & (work < calls.max())
-    if min(alone.mean(), coverage.is_lost.mean()) > _MIN_SAMPLED_SHARE:
+    if alone.mean() > _MIN_SAMPLED_SHARE:
         yield Broken(
             f"The file seems to hold only a sample of the events: {percent(coverage.is_lost.mean())} of the launches "
             f"have no work, and {percent(alone.mean())} of the work has no launch.",

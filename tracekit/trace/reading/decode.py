@@ -162,12 +162,14 @@ class Decoder:
         return _Rows((len(self.categories), len(self.names), len(self.tracks)), plain)
 
     def _read(self, chunk: memoryview | bytes) -> _Rows:
-        """The duration events of a chunk, decoded piece by piece."""
+        """The duration events of a chunk: of all of it, where it is plain, else piece by piece."""
         room = None
         if self.plain_pieces is not None:
             room = self._room
             room.begin(len(chunk))
         rows, start, stop = self._rows(room), 1, len(chunk) - 1
+        if self._scanned(rows, chunk, start, stop):
+            return rows
         while (cut := SEPARATOR.search(chunk, start + PIECE_BYTES)) is not None:
             if self._scanned(rows, chunk, start, cut.start() + 1):
                 start = cut.end()
@@ -203,13 +205,12 @@ class Decoder:
         rows.copies += [text for kind, text in special if kind & native.BANDWIDTH]
         described = [(kind, text) for kind, text in special if kind != native.BANDWIDTH]
         events = _WITH_COMMUNICATION.decode(_listed(b",".join(text for _, text in described)))
-        for (kind, _), event in zip(described, events, strict=True):
+        of_kind = [(kind, event) for (kind, _), event in zip(described, events, strict=True)]
+        for kind, event in of_kind:
             if kind == native.LABEL:
                 self._label(event)
-        self.communications += communication_rows(
-            event for (kind, _), event in zip(described, events, strict=True) if kind & native.COMMUNICATION
-        )
-        self.notes += waits(event for (kind, _), event in zip(described, events, strict=True) if kind & native.WAIT)
+        self.communications += communication_rows(event for kind, event in of_kind if kind & native.COMMUNICATION)
+        self.notes += waits(event for kind, event in of_kind if kind & native.WAIT)
         if self.categories.get(COUNTED) in rows.plain.arrays[2][scanned.first : rows.plain.rows]:
             self.notes += counters(_listed(chunk[start:stop]))
         return True

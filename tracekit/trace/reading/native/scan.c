@@ -276,11 +276,11 @@ static inline Text integer(Text at, Text end, int64_t *result, uint8_t *present)
     int negative = *at == '-';
     at += negative;
     Text start = at;
-    int64_t digits = 0;
-    while (is_digit(*at) && at - start <= INTEGER_DIGITS) digits = digits * 10 + (*at++ - '0');
+    uint64_t digits = 0;  // of one digit more than may be, too
+    while (is_digit(*at) && at - start <= INTEGER_DIGITS) digits = digits * 10 + (uint64_t)(*at++ - '0');
     if (at == start || at - start > INTEGER_DIGITS || (*start == '0' && (at - start > 1 || negative))) return NULL;
     if (*at == '.' || (*at | 32) == 'e' || (quoted && *at++ != '"')) return NULL;
-    *result = negative ? -digits : digits;
+    *result = negative ? -(int64_t)digits : (int64_t)digits;
     *present = 1;
     return at;
 }

@@ -431,6 +431,6 @@ def _unused_correlation(file: File) -> int:
 
 
 if __name__ == "__main__":
-    from tests.world.law import main
+    from tests.world.judging import main
 
     main()

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 from real import TRACES, trace_names, trace_path
 
-from tests.world import damage, law
+from tests.world import damage
 from tests.world.damage import KINDS, File
-from tests.world.law import case, judged, judged_traces, table, truth_of
+from tests.world.judging import case, judged, judged_file, judged_traces, table
+from tests.world.law import broken
+from tests.world.truth import truth_of
 from tests.world.worlds import world
 
 FLOORS = tomllib.loads(Path(__file__).with_name("damage.toml").read_text())
@@ -62,7 +64,7 @@ def test_a_world_keeps_the_law_as_it_is(tmp_path: Path, seed: int) -> None:
     made = world(seed)
     path = made.write(tmp_path / "world")
     truth = truth_of(path, made)
-    assert law.broken(truth.told, truth) == []
+    assert broken(truth.told, truth) == []
 
 
 def test_more_than_the_truth_is_noticed(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ def test_more_than_the_truth_is_noticed(tmp_path: Path) -> None:
     slower = damage.delayed(slower, slower.events[len(slower.events) // 2]["ts"], 20_000)
     folder = tmp_path / "slower"
     folder.mkdir()
-    found = law.judged_file(slower.write(folder / path.name), truth, (), 19)
+    found = judged_file(slower.write(folder / path.name), truth, (), 19)
     assert any(claim.startswith("a step: idle") for claim in found.claims)
 
 

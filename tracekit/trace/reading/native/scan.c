@@ -16,6 +16,7 @@
 #define LIMIT_NS ((int64_t)1 << 61) // of times: sums of two still fit
 #define WHOLE_DIGITS 16             // of microseconds, before the decimal point
 #define INTEGER_DIGITS 18
+#define NUMBER_BYTES 64             // of any other number: a longer one, or one with an exponent, may be out of range
 
 typedef const unsigned char *Text;
 typedef struct { Text start; size_t size; } Span;
@@ -234,7 +235,8 @@ static inline Text scalar(Text at, Text end, Span *span, int *escaped) {
     Text start = at;
     if (*at == '"') at = (at = closing_quote(at, end, escaped)) ? at + 1 : NULL;
     else if (*at == 'n') at = word(at, end, "null", 4);
-    else at = number(at);
+    else if ((at = number(at)) && (at - start > NUMBER_BYTES || memchr(start, 'e', (size_t)(at - start))
+                                   || memchr(start, 'E', (size_t)(at - start)))) return NULL;
     if (at) *span = (Span){start, (size_t)(at - start)};
     return at;
 }

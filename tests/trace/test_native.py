@@ -149,11 +149,12 @@ def test_what_is_not_plain_is_read_by_the_general_decoder(text: str) -> None:
 
 @pytest.mark.parametrize("text", [b'"a\xff"', b'"\xed\xa0\x80"', b'"\xc0\x80"', b'"\xf5\x80\x80\x80"'])
 def test_text_that_is_not_utf_8(text: bytes) -> None:
+    twice = b'[{"ph":"X","name":' + text + b',"pid":0,"tid":1,"ts":1,"name":"a"}]'
     named = b'[{"ph":"X","name":' + text + b',"pid":0,"tid":1,"ts":1}]'
     marked = b'[{"ph":"i","name":' + text + b',"pid":0,"tid":1,"ts":1}]'
     elsewhere = b'[{"ph":"X","name":"a","pid":0,"tid":1,"ts":1,"id":' + text + b"}]"
-    assert [is_plain(chunk) for chunk in (named, marked, elsewhere)] == [False, False, True]
-    for chunk in (named, marked, elsewhere):
+    assert [is_plain(chunk) for chunk in (twice, named, marked, elsewhere)] == [False, False, False, True]
+    for chunk in (twice, named, marked, elsewhere):
         assert_read_alike(chunk)
 
 

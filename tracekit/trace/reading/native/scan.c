@@ -241,6 +241,11 @@ static inline Text scalar(Text at, Text end, Span *span, int *escaped) {
     return at;
 }
 
+// The same of a field that is wanted: one that is there twice is not plain, for the first may be no text.
+static inline Text field(Text at, Text end, Span *span, int *escaped) {
+    return span->start ? NULL : scalar(at, end, span, escaped);
+}
+
 // Microseconds, in quotes or not, as nanoseconds: half to even, as exact.py rounds.
 static inline Text nanoseconds(Text at, int64_t *ns) {
     int quoted = *at == '"';
@@ -313,8 +318,6 @@ static int integer_of(Text key, size_t size) {
 }
 
 static Text arguments(Text at, Text end, Event *event) {
-    memset(event->present, 0, sizeof event->present);  // of a key that is there twice, the last value counts
-    event->context = (Span){0};
     at = space(at + 1, end);
     if (at < end && *at == '}') return at + 1;
     for (;;) {
@@ -331,7 +334,7 @@ static Text arguments(Text at, Text end, Event *event) {
         if ((which = integer_of(key, size)) >= 0) {
             if (!(at = integer(at, end, &event->integers[which], &event->present[which]))) return NULL;
         } else if (IS("context")) {
-            if (!(at = scalar(at, end, &event->context, &escaped))) return NULL;
+            if (!(at = field(at, end, &event->context, &escaped))) return NULL;
         } else if (IS("name") || IS("memory bandwidth (GB/s)")) {
             if (size > 4) event->special |= BANDWIDTH;
             if (!(at = scalar(at, end, &span, &escaped))) return NULL;
@@ -382,17 +385,16 @@ static Text read_event(Text at, Text end, Event *event) {
                 if (*at == 'n') event->dur = 0, at = word(at, end, "null", 4);
                 else at = nanoseconds(at, &event->dur);
             } else if (IS("cat")) {
-                at = scalar(at, end, &event->category, &escaped);
+                at = field(at, end, &event->category, &escaped);
                 if (*start == 'n') event->category = (Span){0};
             }
-            else if (IS("pid")) at = scalar(at, end, &event->pid, &escaped);
-            else if (IS("tid")) at = scalar(at, end, &event->tid, &escaped);
+            else if (IS("pid")) at = field(at, end, &event->pid, &escaped);
+            else if (IS("tid")) at = field(at, end, &event->tid, &escaped);
             else at = value(at, end, 0);
             break;
         case 4:
-            if (IS("name")) at = scalar(at, end, &event->name, &escaped);
-            else if (IS("args") && *at == '{') at = arguments(at, end, event);
-            else if (IS("args")) return NULL;
+            if (IS("name")) at = field(at, end, &event->name, &escaped);
+            else if (IS("args")) at = *at == '{' && !event->has_arguments++ ? arguments(at, end, event) : NULL;
             else at = value(at, end, 0);
             break;
         default: at = value(at, end, 0);

@@ -138,6 +138,7 @@ def test_a_plain_event(made: dict[str, Any]) -> None:
         '{"ph":"X","name":"a","pid":0,"tid":1,"ts":1,"x":nul}',
         '{"ph":"X","name":"a "quoted" name","pid":0,"tid":1,"ts":1}',
         '{"ph":"X","name":"a","pid":0,"tid":1,"ts":NaN}',
+        '{"ph":""","name":"a","pid":0,"tid":1,"ts":1}',
         "5",
     ],
 )

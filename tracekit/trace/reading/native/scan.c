@@ -373,7 +373,7 @@ static Text read_event(Text at, Text end, Event *event) {
         switch (size) {
         case 2:
             if (IS("ph")) {
-                if (end - at < 3 || at[0] != '"' || at[1] < 0x20 || at[1] > 0x7e || at[1] == '\\' || at[2] != '"') return NULL;
+                if (end - at < 3 || at[0] != '"' || at[1] < '#' || at[1] > 'z' || at[1] == '\\' || at[2] != '"') return NULL;
                 event->phase = at[1], at += 3;
             } else if (IS("ts")) {
                 event->timed = (at = nanoseconds(start, &event->ts)) != NULL;

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,25 @@ def test_without_torch_it_says_so(tmp_path):
 
 def test_a_probe_that_dies_or_fails_says_why(monkeypatch):
     assert doctor.run("no such probe") == (False, "KeyError: 'no such probe'")
+
+
+def test_every_check_that_asks_a_probe_asks_one_that_there_is(monkeypatch):
+    monkeypatch.setattr(doctor, "run", lambda name: (name in {probe.__name__ for probe in doctor.PROBES}, name))
+    probed = [each for each in CHECKS if each.look.__code__.co_names[:1] == ("_probed",)]
+    assert len(probed) == len(doctor.PROBES)
+    assert all(each.look().ok for each in probed)
+
+
+def test_checks_wait_for_what_they_need_only():
+    """Two that need nothing of each other are done side by side."""
+    both = threading.Barrier(2, timeout=20)
+
+    def meeting():
+        both.wait()
+        return Found(True, "met")
+
+    checks = (Check("one", meeting, ""), Check("other", meeting, ""), Check("last", looking(True), "", needs="one"))
+    assert [each.ok for each in examine(checks)] == [True, True, True]
 
 
 @pytest.mark.parametrize(

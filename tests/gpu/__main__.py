@@ -61,7 +61,8 @@ def _wanted(options: argparse.Namespace) -> list[Section]:
     unknown = set(names) - {each.name for each in SECTIONS}
     if unknown:
         sys.exit(f"no section is named {', '.join(sorted(unknown))}")
-    return [each for each in SECTIONS if (not names or each.name in names) and (each.on_a_cpu or not options.cpu)]
+    wanted = [each for each in SECTIONS if each.name in names or not (names or each.only_if_named)]
+    return [each for each in wanted if each.on_a_cpu or not options.cpu]
 
 
 def _in_a_process(section: Section, seconds: float, options: argparse.Namespace, environment: dict[str, str]) -> bool:

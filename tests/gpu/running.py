@@ -10,10 +10,13 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
-def tracekit(*arguments: object, seconds: float) -> subprocess.CompletedProcess[str]:
-    """Return its output and exit code. At the time limit it is interrupted as by Ctrl-C, and keeps what it has."""
+def tracekit(*arguments: object, seconds: float, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Return its output and exit code. At the time limit it is interrupted as by Ctrl-C, and keeps what it has.
+
+    Only one capture at a time runs in a folder: those that run side by side have a folder each.
+    """
     command = [sys.executable, "-m", "tracekit", *map(str, arguments)]
-    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         said = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -25,3 +28,18 @@ def tracekit(*arguments: object, seconds: float) -> subprocess.CompletedProcess[
 def variants(run: Path) -> dict[str, dict[str, Any]]:
     """The variants of a run file, by name; none if there is no file."""
     return {each["name"]: each for each in json.loads(run.read_text())["variants"]} if run.exists() else {}
+
+
+def document(run: Path) -> dict[str, Any]:
+    """The report of a run. Raises RuntimeError with what it says instead."""
+    done = tracekit("report", run, "--format", "json", seconds=60)
+    if not done.stdout:
+        raise RuntimeError(f"no report of {run}: exit code {done.returncode}, {done.stderr}")
+    made: dict[str, Any] = json.loads(done.stdout)
+    return made
+
+
+def findings(run: Path) -> list[dict[str, Any]]:
+    """What the report finds in a run, most valuable first."""
+    found: list[dict[str, Any]] = document(run)["findings"]
+    return found

@@ -59,6 +59,7 @@ _LAUNCH_NS, _NODE_NS, _GAPS_NS = (5_000, 10_000), (0.0, 1_500.0), ((0, 500), (1_
 _PAGEABLE = re.compile(r"Memcpy HtoD \(Pageable -> .*", re.DOTALL)
 # Of the time of a copy from pageable memory, one from pinned memory takes: at best, and at worst.
 _PINNED = (0.1, 0.9)
+_SUBMITTING_NS = 10_000  # takes the call for it
 _THEN: dict[Bound, str] = {
     "gpu": "the GPU's work",
     "communication": "communication",
@@ -80,7 +81,8 @@ class Change:
     """One change: what it is called, what it does to a window at best and at worst, and what would make it less.
 
     `host_ns` is what the host needs for a step beside what is left of its work, at best and at worst; `left` is which
-    share of GPU activities is left at best, given their rows.
+    share of GPU activities is left at best, given their rows. `of_calls` says that of the host's time it takes only
+    that of calls.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Change:
     less_if: str
     host_ns: tuple[float, float] = (0.0, 0.0)
     left: Callable[[Trace, Ints], Floats] = lambda _, rows: np.ones(len(rows))
+    of_calls: bool = False
 
 
 @analysis("what_if", rank=12)
@@ -170,7 +173,8 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
             "the loader's workers take cores from the training",
         )
     if any(_is_pageable(trace, window.activities).any() for window in replayed):
-        yield Change("copies came from pinned memory", _pinned, "the copies are needed at once", left=_left_of_copies)
+        less_if = "the copies are needed at once"
+        yield Change("copies came from pinned memory", _pinned, less_if, left=_left_of_copies, of_calls=True)
     # Without operators, what the host computes between launches cannot be told from what submits them.
     if has_operators(trace) and not (trace.census.any(lambda roles: roles.graph_launch) or waits):
         yield from _as_a_graph(replayed)
@@ -224,10 +228,17 @@ def _left_of_copies(trace: Trace, rows: Ints, factor: float = _PINNED[0]) -> Flo
 
 def _pinned(window: Window) -> tuple[Removal, Removal]:
     nodes, trace = window.run.nodes, window.trace
-    calls = nodes.launch[window.run.activities][_is_pageable(trace, window.activities)]
-    returns = nodes.row[calls[calls >= 0]]
+    launches = nodes.launch[window.run.activities][_is_pageable(trace, window.activities)]
+    calls = nodes.row[launches[launches >= 0]]
+    # A call that copies from pageable memory fills the buffers for the copy itself; it may return just before the copy
+    # ends, so that it does not block. From pinned memory, it only submits.
+    driving = calls[np.isin(trace.track[calls], trace.threads.driving)]
+    submitted, returned = trace.ts_ns[driving] + _SUBMITTING_NS, trace.events_at(driving).end_ns
+    copying = Union.of(submitted[submitted < returned], returned[submitted < returned])
     best, worst = (
-        Removal(device=_saved_ns(window, _left_of_copies(trace, window.activities, factor)), returns=returns)
+        Removal(
+            host=copying, device=_saved_ns(window, _left_of_copies(trace, window.activities, factor)), returns=calls
+        )
         for factor in _PINNED
     )
     return best, worst
@@ -326,7 +337,7 @@ def _row(change: Change, replayed: list[Window], profile: Profile) -> dict[str, 
         for window, removal in zip(replayed, removals, strict=True)
     ]
     slack = max(_LEAST, *(window.unexplained for window in replayed)) * step_ns
-    takes_host_time = any(len(best.host.starts) for best, _ in removals)
+    takes_host_time = not change.of_calls and any(len(best.host.starts) for best, _ in removals)
     least = min(max(change.host_ns[0], _least_ns(profile, change, takes_host_time)), step_ns)
     best = max(step_ns * min(left.best for left in ranges), least)
     worst = max(step_ns * max(left.worst for left in ranges), change.host_ns[1], best)
@@ -344,7 +355,7 @@ def _row(change: Change, replayed: list[Window], profile: Profile) -> dict[str, 
 
 def _least_ns(profile: Profile, change: Change, takes_host_time: bool) -> float:
     """What a counted step takes at least, whatever the replay says: the work that is left of the GPU and, of a change
-    that takes none of the host's time, the host without what may wait for the GPU."""
+    that takes none of the host's own time, the host without what may wait for the GPU."""
     trace, view = profile.trace, profile.views["wall"]
     activities = trace.where(lambda part: part.roles.gpu & part.lasting)
     lows = view.starts_ns[profile.counted]

@@ -15,6 +15,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -126,7 +127,7 @@ def _triton() -> Found:
 
 
 def _scanner() -> Found:
-    return Found(*run("import_scanner"))
+    return _probed(import_scanner)
 
 
 def _disk() -> Found:
@@ -185,14 +186,20 @@ _ABILITIES: tuple[tuple[Level, str], ...] = (
 
 
 def examine(checks: Sequence[Check] | None = None) -> list[Result]:
-    """Do every check whose needs are met."""
-    results: dict[str, Result] = {}
-    for check in CHECKS if checks is None else checks:
-        met = check.needs is None or results[check.needs].ok
-        finding = _look(check) if met else Found(None, f"not checked, because it needs {check.needs}")
-        advice = check.advice if finding.ok is False else None
-        results[check.name] = Result(check.name, check.level, finding.ok, finding.text, advice)
-    return [*results.values()]
+    """Do every check whose needs are met; side by side, because most of them are processes that import torch."""
+    chosen = CHECKS if checks is None else checks
+    results: dict[str, Future[Result]] = {}
+    with ThreadPoolExecutor(len(chosen)) as pool:
+        for check in chosen:
+            results[check.name] = pool.submit(_result, check, results[check.needs] if check.needs else None)
+    return [result.result() for result in results.values()]
+
+
+def _result(check: Check, needed: "Future[Result] | None") -> Result:
+    met = needed is None or needed.result().ok
+    finding = _look(check) if met else Found(None, f"not checked, because it needs {check.needs}")
+    advice = check.advice if finding.ok is False else None
+    return Result(check.name, check.level, finding.ok, finding.text, advice)
 
 
 def can_capture(results: list[Result]) -> bool:
@@ -333,6 +340,9 @@ def compile_gpu() -> str:
     return "inductor compiles for the GPU"
 
 
+PROBES = (profile_cpu, compile_cpu, name_gpu, profile_gpu, compile_gpu, import_scanner)
+
+
 def _verdict(sessions: list[tuple[int, int]]) -> str:
     """What the runtime calls and kernels of each session say about the profiler."""
     calls, kernels = sessions[0]
@@ -381,9 +391,7 @@ def explained(text: str, log: str) -> str:
 
 def main(name: str, folder: str) -> None:
     """Run the probe, and write its answer to that folder."""
-    probe = {
-        function.__name__: function for function in (profile_cpu, compile_cpu, name_gpu, profile_gpu, compile_gpu)
-    }[name]
+    probe = {function.__name__: function for function in PROBES}[name]
     try:
         answer = (True, probe())
     except ProbeError as error:

@@ -10,6 +10,9 @@ from tracekit.intervals import Bools, Ints, Rows
 
 Column: TypeAlias = Any  # pa.Array or pa.ChunkedArray
 
+# Where NumPy has another name. Arrow's `to_pandas_dtype` needs pandas in many versions, which reports do without.
+_KINDS = {pa.float64(): "float64", pa.float32(): "float32"}
+
 
 def values(column: Column, null: int = 0) -> Ints:
     """The integers of a column, with `null` in place of missing ones."""
@@ -51,7 +54,7 @@ def _values(array: pa.Array, null: int) -> Ints:
 def _data(array: pa.Array) -> Ints:
     if not len(array):
         return np.zeros(0, np.int64)
-    kind = array.type.to_pandas_dtype()
+    kind = _KINDS.get(array.type, str(array.type))
     data: Ints = np.frombuffer(array.buffers()[1], kind, count=array.offset + len(array))[array.offset :]
     return data
 

@@ -1,0 +1,79 @@
+"""Every pathology and its cure, captured: is the cause what the report says first of it, and gone with the cure?"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.gpu.claims import Claims
+from tests.gpu.running import ROOT, findings, tracekit, variants
+
+_AT_ONCE = 5
+_SECONDS = 170
+
+
+@dataclass(frozen=True)
+class Pathology:
+    """A recipe, its variant with the cause and that with the cure, and the findings that name the cause."""
+
+    recipe: str
+    before: str
+    after: str
+    named: frozenset[str]
+
+
+_COMPILING = frozenset({"compile_in_steps", "recompile_limit", "recompilations"})
+_PATHOLOGIES = (
+    Pathology("syncs", "before", "after", frozenset({"sync_stall"})),
+    Pathology("self_loops", "before", "after", frozenset({"graph_breaks", "sync_stall"})),
+    Pathology("graph_breaks", "before", "after", frozenset({"graph_breaks", "sync_stall"})),
+    Pathology("shapes", "before", "dynamic", _COMPILING),
+    Pathology("float_lr", "before", "after", _COMPILING),
+    Pathology("int_attribute", "before", "after", _COMPILING),
+    Pathology("edge_types", "before", "after", _COMPILING),
+    Pathology("cuda_graphs", "before", "padded", _COMPILING | {"graphs_recorded"}),
+)
+
+
+def check(claims: Claims) -> None:
+    """Capture several at a time, because compiling takes longer than anything else."""
+    folder = claims.folder / "pathologies"
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        runs = list(pool.map(lambda each: _captured(claims, folder, each), _PATHOLOGIES))
+    for pathology, run in zip(_PATHOLOGIES, runs, strict=True):
+        _check_one(claims, pathology, run)
+
+
+def _captured(claims: Claims, folder: Path, pathology: Pathology) -> Path:
+    run = folder / pathology.recipe / "run.json"
+    run.parent.mkdir(exist_ok=True)
+    recipe = ROOT / "recipes" / "pathologies" / f"{pathology.recipe}.py"
+    names = f"{pathology.before},{pathology.after}"
+    options = ["--steps", 8, "--passes", 1, "--timeout", claims.seconds(100), "--device", claims.device, "-o", run]
+    done = tracekit(
+        "capture", recipe, "--variants", names, *options, seconds=claims.seconds(_SECONDS), folder=run.parent
+    )
+    if done.returncode:
+        claims.note(f"{pathology.recipe}: {done.stderr[-1500:]}")
+    return run
+
+
+def _check_one(claims: Claims, pathology: Pathology, run: Path) -> None:
+    name, captured = pathology.recipe, variants(run)
+    ended = {each: captured[each]["outcome"] for each in captured}
+    claims.that(ended == {pathology.before: "ok", pathology.after: "ok"}, f"{name}: captured", outcomes=ended)
+    if not captured:
+        return
+    found = findings(run)
+    before, after = ([_told(each) for each in found if each["variant"] == one] for one in list(captured)[:2])
+    first = next((each["id"] for each in found if each["variant"] == pathology.before), None)
+    claims.that(first in pathology.named, f"{name}: its cause is found first", first=before[:1])
+    left = {each["id"] for each in found if each["variant"] == pathology.after} & pathology.named
+    claims.that(not left, f"{name}: and gone with its cure", left=sorted(left))
+    for each in (*before[:4], "– cured:", *after[:2]):
+        claims.note(f"{name}: {each}")
+
+
+def _told(finding: dict[str, Any]) -> str:
+    return f"{finding['id']} {(finding['share'] or 0):.0%}: {finding['title']}"

@@ -1,8 +1,14 @@
 """Which passes of a variant share what was compiled."""
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
 from tracekit import run as runs
-from tracekit.capture import passes
-from tracekit.capture.job import PassResult
+from tracekit.capture import passes, process, view
+from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.variants import PlannedVariant
@@ -36,3 +42,27 @@ def test_only_the_first_and_the_profiled_pass_compile_anew(tmp_path, monkeypatch
         "measure 1": True,
     }
     assert {stage for stage, (scratch, _) in used.items() if scratch == caches} == {"measure 0", "check 0", "measure 1"}
+
+
+class SeenError(Exception):
+    """What a view was asked for."""
+
+
+def test_packages_without_bytecode_are_compiled_once_for_all_passes(tmp_path, monkeypatch):
+    def asked(command, **_):
+        raise SeenError(json.loads(command[-1])["through"])
+
+    monkeypatch.delenv(view.BYTECODE, raising=False)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(view.subprocess, "Popen", asked)
+    for cached, is_shared in ((tmp_path / "none.pyc", True), (Path(__file__), False)):
+        monkeypatch.setattr(view, "find_spec", lambda _, cached=cached: SimpleNamespace(cached=str(cached)))
+        view.shared_bytecode.cache_clear()
+        job = Job(stage="measure", program=str(tmp_path / "r.py"))
+        environment = process._environment(job, tmp_path)
+        assert (environment.get("PYTHONDONTWRITEBYTECODE") == "") == is_shared
+        with pytest.raises(SeenError) as seen, view.view(job, tmp_path):
+            pass
+        folder = environment.get(view.BYTECODE)
+        assert (folder in seen.value.args[0]) == is_shared == (folder is not None and Path(folder).is_dir())
+    view.shared_bytecode.cache_clear()

@@ -24,7 +24,7 @@ from tracekit.capture.guardian import guarded
 from tracekit.capture.job import RESULT, SO_FAR, Job, PassResult, has_something
 from tracekit.capture.rank_jobs import combined, rank_jobs, rank_log, torchrun_environment
 from tracekit.capture.undo import Undone, in_view, undo, without_view
-from tracekit.capture.view import View, refusal, view
+from tracekit.capture.view import BYTECODE, View, refusal, shared_bytecode, view
 from tracekit.workspace import temporary_home, workspace
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -196,6 +196,8 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
         # On other systems, the path of a socket in it would become too long.
         **({"TMPDIR": job.temporary or str(folder)} if sys.platform == "linux" else {}),
+        # Many containers are told not to write bytecode: not beside their packages.
+        **({BYTECODE: path, "PYTHONDONTWRITEBYTECODE": ""} if not job.python and (path := shared_bytecode()) else {}),
         **torchrun_environment(job),
         **({name: str(job.threads) for name in _THREADS} if job.threads else {}),
     }

@@ -1,5 +1,6 @@
 """The copy-on-write view in which a pass runs, seen from outside: made before it, and read once it has ended."""
 
+import atexit
 import errno
 import filecmp
 import json
@@ -11,17 +12,24 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from tracekit.capture.child import view as holder
 from tracekit.capture.job import Job, PassResult
+from tracekit.workspace import temporary_home, workspace
 
 SWITCH = "TRACEKIT_VIEW"  # "off": passes write to the user's files, and a journal undoes it
 VIEW = "view"  # in the scratch folder of a pass: the process that holds its view
 _DENIED = re.compile(rf"\[Errno (?:{errno.EACCES}|{errno.EPERM}|{errno.EROFS})\] [^:\n]*: '(?P<path>[^'\n]+)'")
 _BYTECODE = ("__pycache__", ".pyc")  # in a path: what Python keeps for itself, wherever it does
-_CACHES = ("XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME", "HF_DATASETS_CACHE", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY")
+BYTECODE = "PYTHONPYCACHEPREFIX"  # the folder in which Python keeps it, where not beside the sources
+_CACHES = (
+    *("XDG_CACHE_HOME", "TORCH_HOME", "HF_HOME", "HF_DATASETS_CACHE", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY"),
+    BYTECODE,
+)
 _USUAL_CACHES = ("~/.cache", "~/.nv", "/tmp/nvidia-mps")
 
 
@@ -95,7 +103,10 @@ def view(job: Job, folder: Path, why_none: str = "") -> Iterator[View]:
     wish = {
         "home": str(home),
         "through": sorted(
-            {os.path.realpath(path) for path in (str(folder), *filter(None, [job.folder]), *caches(vital))}
+            {
+                os.path.realpath(path)
+                for path in (str(folder), *filter(None, [job.folder, shared_bytecode()]), *caches(vital))
+            }
         ),
         "vital": vital,
     }
@@ -119,6 +130,19 @@ def view(job: Job, folder: Path, why_none: str = "") -> Iterator[View]:
         process.stdin.close()
         process.stdout.close()
         process.wait()
+
+
+@cache
+def shared_bytecode() -> str:
+    """A folder for bytecode that all passes of this process share, where torch was installed without any, as by uv;
+    elsewhere empty. What passes write beside the packages is discarded, and compiling torch's Python takes longer than
+    most of them."""
+    torch = find_spec("torch")
+    if BYTECODE in os.environ or torch is None or torch.cached is None or os.path.exists(torch.cached):
+        return ""
+    lasting = ExitStack()
+    atexit.register(lasting.close)
+    return str(lasting.enter_context(workspace(temporary_home("tracekit-passes"))))
 
 
 def caches(vital: Sequence[str]) -> list[str]:

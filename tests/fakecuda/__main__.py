@@ -20,7 +20,7 @@ TORCH, TRITON, PYG = "torch==2.13.0", "triton==3.7.1", "torch-geometric==2.8.1"
 HEADERS = ("nvidia-cuda-runtime==13.0.96", "nvidia-cuda-cupti==13.0.85", "nvidia-cuda-crt==13.0.88")
 # What PyTorch, PyG and tracekit import; PyTorch's own list would add 3 GB of CUDA libraries.
 OTHERS = "numpy sympy networkx jinja2 filelock typing-extensions fsspec setuptools scipy pandas pyarrow msgspec isal"
-OTHERS += " platformdirs rich textual pytest psutil tqdm xxhash requests aiohttp pyparsing"
+OTHERS += " platformdirs rich textual pytest hypothesis psutil tqdm xxhash requests aiohttp pyparsing"
 
 
 def main() -> None:

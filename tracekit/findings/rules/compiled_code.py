@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypedDict
 
 import numpy as np
@@ -29,6 +30,7 @@ _ENTERS = re.compile(r"TorchDynamo Cache Lookup|Pregraph bytecode|AOTDispatcher 
 _MANY_ENTRIES = 3  # a step: forward and a loss may well be compiled apart
 _LEFT = ("python", "guards")  # what runs outside of graphs; the wrappers of graphs have buckets of their own
 _WRAPS = ("dispatch", "cpu_compute")
+_OF_THE_HOST = ("python", "guards", "dispatch", "kernel_launch")  # what whole graphs would save some of
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,11 @@ def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
     location = Where(limits[0].file, limits[0].line, limits[0].name)
     reason = limits[0].reason or ""
     advice = against_guard(reason) or "Find out what changes from call to call and mark it dynamic"
+    pieces = profile.attribution.pieces
+    # When an optimizer's compiled step runs is not recorded, but it is seldom most of a step; checking in vain is its.
+    of_function = pieces.of("guards")
+    if not of_function.any() or not all("optim" in Path(limit.file or "").parts for limit in limits):
+        of_function = pieces.of(*_OF_THE_HOST)
     return Finding(
         "recompile_limit",
         f"Recompile limit reached{location.at}: {names[0]}{and_more} run{'' if and_more else 's'} eagerly",
@@ -156,7 +163,7 @@ def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
         do=f"{advice.rstrip('.')}; or raise torch._dynamo.config.recompile_limit.",
         where=location,
         link=_RECOMPILES,
-        **_inferred(profile, profile.attribution.pieces.of("python", "guards", "dispatch", "kernel_launch")),
+        **_inferred(profile, of_function),
     )
 
 
@@ -171,7 +178,7 @@ def _graphs_skipped(profile: Profile, skips: list[Skip]) -> Finding:
         "inputs that are modified) out of the compiled function.",
         where=location,
         link=_TREES,
-        **_inferred(profile, profile.attribution.pieces.of("python", "guards", "dispatch", "kernel_launch")),
+        **_inferred(profile, profile.attribution.pieces.of(*_OF_THE_HOST)),
     )
 
 

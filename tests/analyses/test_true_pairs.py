@@ -1,0 +1,35 @@
+"""Pairs that were measured on a GPU: the trace before a change foretells the step after it.
+
+On that machine, traces of the same step differed by up to a seventh, because its host is a virtual machine.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tracekit.analyses import summary
+from tracekit.profile import Profile, open_subject
+
+PAIRS = Path(__file__).parents[2] / "sample_traces" / "h100" / "pairs"
+APART = 1 / 7
+
+
+def opened(name: str) -> Profile:
+    (profile,) = open_subject([PAIRS / f"{name}.json.gz"]).profiles
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("pair", "change"),
+    [
+        ("graph", "the 112 kernels of a step were one CUDA graph"),
+        ("syncs", "the 4.0 waits for the GPU went"),
+        ("copies", "copies came from pinned memory"),
+        ("loading", "batches were always ready"),
+    ],
+)
+def test_what_was_foretold_came_true(pair, change):
+    rows = {row["if"]: row for row in summary(opened(f"{pair}-before"), "what_if").table.to_pylist()}
+    after = opened(f"{pair}-after").means["wall"]
+    assert after is not None
+    assert rows[change]["best_ns"] * (1 - APART) < after.step_ns < rows[change]["worst_ns"] * (1 + APART)

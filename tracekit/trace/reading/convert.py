@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import pyarrow as pa
 from tracekit.installed import python_path
 from tracekit.trace.reading import native
 from tracekit.trace.reading.chunks import Chunks, NoEventsError
-from tracekit.trace.reading.decode import Decoder
+from tracekit.trace.reading.decode import Decoder, ReadRows
 from tracekit.trace.reading.event import Event
 from tracekit.trace.reading.source import Source
 from tracekit.trace.schema import CODED
@@ -189,14 +190,22 @@ def _convert(
     decoder = Decoder(translate=translate)
     other_workers = _Workers(path, folder, workers)
     rest: bytes | None = None
-    with Source(path) as source, other_workers:
+    finished: Future[None] | None = None
+
+    def finish(rows: ReadRows) -> None:
+        store.add(decoder.columns(rows))
+
+    with Source(path) as source, other_workers, ThreadPoolExecutor(1) as beside:
         chunks = Chunks(source)
         try:
             for number, chunk in enumerate(chunks):
                 if rest is not None:
                     rest += b"," + bytes(chunk[1:]) if len(rest) < _KEPT else b""
                 elif other_workers.leave_to_me(number, chunks.bytes_read, source):
-                    store.add(decoder.batch(chunk))
+                    rows = decoder.read(chunk)  # while a thread finishes the chunk before it
+                    if finished is not None:
+                        finished.result()
+                    finished = beside.submit(finish, rows)
                     if decoder.closing is not None:
                         other_workers.must_be_idle()
                         rest = bytes(chunk[decoder.closing : -1])
@@ -204,6 +213,8 @@ def _convert(
                     watch(Seen(source.position, source.size, other_workers.with_theirs(decoder.events), source.packed))
         except NoEventsError:
             return Converted([], [], chunks.header, no_list=True, damage=source.damage, bytes_read=chunks.bytes_read)
+        if finished is not None:
+            finished.result()
         if rest is None:
             batch, rest = decoder.last(chunks.tail)
             store.add(batch)

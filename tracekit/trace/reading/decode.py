@@ -88,7 +88,7 @@ class Names(Codes):
 
 
 @dataclass
-class _Rows:
+class ReadRows:
     """The duration events of a chunk as Python values, in the order of the file."""
 
     since: tuple[int, ...]  # how many categories, names and tracks had occurred before
@@ -96,6 +96,12 @@ class _Rows:
     # The JSON of each piece and, if it is damaged, the text of its durations.
     texts: list[tuple[bytes, list[bytes] | None]] = field(default_factory=list)
     copies: list[Event | bytes] = field(default_factory=list)  # those that have a bandwidth, or their text
+    # Once all are read: the times of those that are not plain, the order of all in time, where they are not in it, and
+    # the new numbers of categories, names and tracks.
+    ts_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    dur_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    order: Ints | None = None
+    numbers: dict[int, Rows] = field(default_factory=dict)
     starts: list[msgspec.Raw] = field(default_factory=list)
     durations: list[int | float | str] = field(default_factory=list)
     cats: list[int] = field(default_factory=list)
@@ -139,14 +145,18 @@ class Decoder:
             self.plain_pieces = PlainPieces(
                 *(table.__getitem__ for table in (self.categories, self.names, self.tracks))
             )
-        self._room = Columns()
+        self._rooms = Columns(), Columns()
 
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
         """The duration events of a JSON array of events, in order of time."""
+        return self.columns(self.read(chunk))
+
+    def read(self, chunk: memoryview | bytes) -> ReadRows:
+        """Read a JSON array of events. The rows of plain pieces are overwritten by the second chunk after this one."""
         running = gc.isenabled()
         gc.disable()  # there are thousands of small objects, none cyclic: collecting would take half the time
         try:
-            return self._columns(self._read(chunk))
+            return self._in_order(self._read(chunk))
         finally:
             if running:
                 gc.enable()
@@ -156,16 +166,17 @@ class Decoder:
         rows = self._rows(None)
         events, lengths = self._mended(tail)
         self._take(rows, events, b"[" + tail[1 : self.closing], lengths)
-        return self._columns(rows), tail[self.closing :] if self.closing is not None else None
+        return self.columns(self._in_order(rows)), tail[self.closing :] if self.closing is not None else None
 
-    def _rows(self, plain: Columns | None) -> _Rows:
-        return _Rows((len(self.categories), len(self.names), len(self.tracks)), plain)
+    def _rows(self, plain: Columns | None) -> ReadRows:
+        return ReadRows((len(self.categories), len(self.names), len(self.tracks)), plain)
 
-    def _read(self, chunk: memoryview | bytes) -> _Rows:
+    def _read(self, chunk: memoryview | bytes) -> ReadRows:
         """The duration events of a chunk: of all of it, where it is plain, else piece by piece."""
         room = None
         if self.plain_pieces is not None:
-            room = self._room
+            self._rooms = self._rooms[::-1]
+            room = self._rooms[0]
             room.begin(len(chunk))
         rows, start, stop = self._rows(room), 1, len(chunk) - 1
         if self._scanned(rows, chunk, start, stop):
@@ -192,7 +203,7 @@ class Decoder:
                 self.closing = self.closing + start - 1 if self.closing < len(rest) else None
         return rows
 
-    def _scanned(self, rows: _Rows, chunk: memoryview | bytes, start: int, stop: int) -> bool:
+    def _scanned(self, rows: ReadRows, chunk: memoryview | bytes, start: int, stop: int) -> bool:
         """Read a piece in C; returns whether it is plain."""
         if self.plain_pieces is None or rows.plain is None:
             return False
@@ -228,7 +239,7 @@ class Decoder:
         self.closing = read.closing
         return read.events, read.lengths
 
-    def _take(self, rows: _Rows, events: Sequence[Event], text: bytes, lengths: list[bytes] | None = None) -> None:
+    def _take(self, rows: ReadRows, events: Sequence[Event], text: bytes, lengths: list[bytes] | None = None) -> None:
         """Add the duration events among the events of a text; `lengths` are their durations if that is damaged."""
         duration_events = [event for event in events if event.ph == "X"]
         if len(duration_events) < len(events):
@@ -290,21 +301,15 @@ class Decoder:
         rows.python_id += [arg.python_id for arg in args]
         rows.python_parent_id += [arg.python_parent_id for arg in args]
 
-    def _columns(self, rows: _Rows) -> pa.RecordBatch:
-        """The rows as columns, in order of time, without those that have no valid time."""
+    def _in_order(self, rows: ReadRows) -> ReadRows:
+        """The rows, when all of a chunk are read: what orders and numbers them."""
         ts_ns, timed = exact.from_texts(rows.starts)
-        columns = [
-            pa.array(ts_ns),
-            pa.array(self._durations(rows, timed)),
-            *(pa.array(np.fromiter(codes, np.int32, len(codes))) for codes in (rows.cats, rows.names, rows.tracks)),
-            *map(_integers, (rows.correlation, rows.external_id, rows.external_id_2021)),
-            *map(_integers, (rows.stream, rows.bytes, rows.sequence, rows.fwd_thread)),
-            *map(_integers, (rows.python_id, rows.python_parent_id)),
-        ]
+        rows.ts_ns, rows.dur_ns = ts_ns, self._durations(rows, timed)
         self.lost += sum(bytes(rows.starts[row]) != b"null" for row in np.flatnonzero(~timed).tolist())
-        plain = rows.plain if rows.plain is not None and rows.plain.rows > len(timed) else None
-        if plain is not None:
-            ts_ns, timed = plain.starts(ts_ns), plain.timed(timed)
+        if rows.plain is not None and rows.plain.rows == len(timed):
+            rows.plain = None
+        if rows.plain is not None:
+            ts_ns, timed = rows.plain.starts(ts_ns), rows.plain.timed(timed)
         timed_rows = np.flatnonzero(timed)
         timed_ns = ts_ns[timed_rows]
         if not (timed_ns % 1000).any():
@@ -314,26 +319,28 @@ class Decoder:
         ascending = bool((timed_ns[1:] >= timed_ns[:-1]).all())
         if len(timed_ns):
             self.spans.append(Span(int(timed_ns[0]), int(timed_ns[-1]), ascending))
-        order = None
         if not ascending or len(timed_rows) < len(timed):
-            order = timed_rows[np.argsort(timed_ns, kind="stable")]
-        if plain is not None:
-            columns = [plain.filled(index, column, order) for index, column in enumerate(columns)]
-        elif order is not None:
-            columns = [_taken(column, order) for column in columns]
-        columns[5:8] = [_linking(columns[5]), _coalesced(*columns[6:8])]
-        if order is not None:
+            rows.order = timed_rows[np.argsort(timed_ns, kind="stable")]
             tables = self.categories, self.names, self.tracks
             for table, (codes, since) in enumerate(zip(tables, rows.since, strict=True)):
                 if len(codes) > since:
-                    index = table + 2
-                    numbers = codes.renumber(since, small(columns[index]))
-                    columns[index] = pa.array(numbers[small(columns[index])])
+                    numbers = codes.renumber(since, small(_column(rows, _FIRST_CODES + table)))
+                    rows.numbers[table] = numbers
                     if self.plain_pieces is not None:
                         self.plain_pieces.renumber(table, numbers)
+        return rows
+
+    @staticmethod
+    def columns(rows: ReadRows) -> pa.RecordBatch:
+        """The rows as columns, in order of time, without those that have no valid time."""
+        columns = [_column(rows, index) for index in range(len(_MADE))]
+        columns[5:8] = [_linking(columns[5]), _coalesced(*columns[6:8])]
+        for table, numbers in rows.numbers.items():
+            index = _FIRST_CODES + table
+            columns[index] = pa.array(numbers[small(columns[index])])
         return pa.RecordBatch.from_arrays(columns, schema=CODED)
 
-    def _durations(self, rows: _Rows, timed: Bools) -> Ints:
+    def _durations(self, rows: ReadRows, timed: Bools) -> Ints:
         """Nanoseconds; anything that is not a number counts as 0."""
         if all(lengths is None for _, lengths in rows.texts):
             dur_ns, certain = exact.from_numbers(rows.durations)
@@ -355,6 +362,38 @@ class Decoder:
         if event.name in ("process_name", "thread_name") and event.args is not None and event.args.name is not None:
             tid = "" if event.name == "process_name" else str(event.tid)
             self.labels[str(event.name), str(event.pid), tid] = str(event.args.name)
+
+
+def _codes(codes: list[int]) -> pa.Array:
+    return pa.array(np.fromiter(codes, np.int32, len(codes)))
+
+
+# The columns, as `native.Columns` has them, of rows that are not plain.
+_MADE: tuple[Callable[[ReadRows], pa.Array], ...] = (
+    lambda rows: pa.array(rows.ts_ns),
+    lambda rows: pa.array(rows.dur_ns),
+    lambda rows: _codes(rows.cats),
+    lambda rows: _codes(rows.names),
+    lambda rows: _codes(rows.tracks),
+    lambda rows: _integers(rows.correlation),
+    lambda rows: _integers(rows.external_id),
+    lambda rows: _integers(rows.external_id_2021),
+    lambda rows: _integers(rows.stream),
+    lambda rows: _integers(rows.bytes),
+    lambda rows: _integers(rows.sequence),
+    lambda rows: _integers(rows.fwd_thread),
+    lambda rows: _integers(rows.python_id),
+    lambda rows: _integers(rows.python_parent_id),
+)
+_FIRST_CODES = 2
+
+
+def _column(rows: ReadRows, index: int) -> pa.Array:
+    """A column in order of time, with the numbers that its texts had first."""
+    column = _MADE[index](rows)
+    if rows.plain is not None:
+        return rows.plain.filled(index, column, rows.order)
+    return _taken(column, rows.order) if rows.order is not None else column
 
 
 def _listed(text: memoryview | bytes) -> bytes:

@@ -151,16 +151,40 @@ static inline Text closing_quote(Text at, Text end, int *escaped) {
                                          _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
             found = _mm_or_si128(found, _mm_cmpeq_epi8(_mm_min_epu8(bytes, control), bytes));
             int mask = _mm_movemask_epi8(found);
-            if (mask) { at += __builtin_ctz((unsigned)mask); break; }
+            if (mask) { at += __builtin_ctz((unsigned)mask); goto found; }
             at += 16;
         }
 #endif
         while (at < end && *at != '"' && *at != '\\' && *at >= 0x20) at++;
-        if (at >= end || *at < 0x20) return NULL;
+        if (at >= end) return NULL;
+#ifdef __SSE2__
+    found:
+#endif
         if (*at == '"') return at;
+        if (*at < 0x20) return NULL;
         *escaped = 1;
         if (!(at = escape(at, end))) return NULL;
     }
+}
+
+// The key of an object that begins at `at`, and the value that follows it.
+static inline Text key_and_value(Text at, Text end, Span *key, int *escaped) {
+    if (at >= end || *at != '"') return NULL;
+    Text start = at + 1;
+    if (!(at = closing_quote(at, end, escaped))) return NULL;
+    *key = (Span){start, (size_t)(at - start)};
+    at = space(at + 1, end);
+    if (at >= end || *at != ':') return NULL;
+    at = space(at + 1, end);
+    return at < end ? at : NULL;
+}
+
+// Past the comma after a value, or past what closes its object or list, which is the last byte then.
+static inline Text next(Text at, Text end, unsigned char closes, int *last) {
+    at = space(at, end);
+    if (at >= end || (*at != ',' && *at != closes)) return NULL;
+    *last = *at == closes;
+    return *last ? at + 1 : space(at + 1, end);
 }
 
 static inline Text number(Text at) {
@@ -196,23 +220,15 @@ static Text value(Text at, Text end, int depth) {
     default: return number(at);
     }
     if (depth == DEPTH) return NULL;
-    int object = *at == '{';
+    int object = *at == '{', last;
     unsigned char closes = object ? '}' : ']';
+    Span key;
     at = space(at + 1, end);
     if (at < end && *at == closes) return at + 1;
     for (;;) {
-        if (object) {
-            if (at >= end || *at != '"' || !(at = closing_quote(at, end, &escaped))) return NULL;
-            at = space(at + 1, end);
-            if (at >= end || *at != ':') return NULL;
-            at = space(at + 1, end);
-        }
-        if (at >= end || !(at = value(at, end, depth + 1))) return NULL;
-        at = space(at, end);
-        if (at >= end) return NULL;
-        if (*at == closes) return at + 1;
-        if (*at != ',') return NULL;
-        at = space(at + 1, end);
+        if (object && !(at = key_and_value(at, end, &key, &escaped))) return NULL;
+        if (at >= end || !(at = value(at, end, depth + 1)) || !(at = next(at, end, closes, &last))) return NULL;
+        if (last) return at;
     }
 }
 
@@ -296,15 +312,15 @@ static inline Text integer(Text at, Text end, int64_t *result, uint8_t *present)
 
 typedef struct {
     Span name, category, pid, tid, context;
-    int64_t ts, dur, integers[INTEGERS];
+    int64_t ts, dur, integers[INTEGERS];  // `ts` if it is `timed`, integers if they are `present`
     uint8_t present[INTEGERS];
     int phase, timed, has_arguments, special, texts;  // `texts`: whether strings that no table takes are UTF-8
 } Event;
 
-#define IS(text) (size == sizeof(text) - 1 && !memcmp(key, text, sizeof(text) - 1))
+#define IS(text) (key.size == sizeof(text) - 1 && !memcmp(key.start, text, sizeof(text) - 1))
 
-static int integer_of(Text key, size_t size) {
-    switch (size) {
+static int integer_of(Span key) {
+    switch (key.size) {
     case 5: return IS("bytes") ? BYTES : -1;
     case 6: return IS("stream") ? STREAM : -1;
     case 9: return IS("Python id") ? PYTHON_ID : -1;
@@ -320,57 +336,44 @@ static int integer_of(Text key, size_t size) {
 static Text arguments(Text at, Text end, Event *event) {
     at = space(at + 1, end);
     if (at < end && *at == '}') return at + 1;
-    for (;;) {
+    for (int last;;) {
         int escaped = 0, which;
-        if (at >= end || *at != '"') return NULL;
-        Text key = at + 1;
-        if (!(at = closing_quote(at, end, &escaped)) || escaped) return NULL;
-        size_t size = (size_t)(at - key);
-        at = space(at + 1, end);
-        if (at >= end || *at != ':') return NULL;
-        at = space(at + 1, end);
-        if (at >= end) return NULL;
-        Span span;
-        if ((which = integer_of(key, size)) >= 0) {
-            if (!(at = integer(at, end, &event->integers[which], &event->present[which]))) return NULL;
+        Span key, span;
+        if (!(at = key_and_value(at, end, &key, &escaped)) || escaped) return NULL;
+        if ((which = integer_of(key)) >= 0) {
+            at = integer(at, end, &event->integers[which], &event->present[which]);
         } else if (IS("context")) {
-            if (!(at = field(at, end, &event->context, &escaped))) return NULL;
+            at = field(at, end, &event->context, &escaped);
         } else if (IS("name") || IS("memory bandwidth (GB/s)")) {
-            if (size > 4) event->special |= BANDWIDTH;
+            if (key.size > 4) event->special |= BANDWIDTH;
             if (!(at = scalar(at, end, &span, &escaped))) return NULL;
             event->texts &= is_utf8(span.start, span.start + span.size);
         } else if (IS("original_stream")) return NULL;
         else {
             if (IS("Collective name")) event->special |= COMMUNICATION;
             else if (IS("wait_on_stream") || IS("wait_on_cuda_event_record_corr_id")) event->special |= WAIT;
-            if (!(at = value(at, end, 0))) return NULL;
+            at = value(at, end, 0);
         }
-        at = space(at, end);
-        if (at >= end) return NULL;
-        if (*at == '}') return at + 1;
-        if (*at != ',') return NULL;
-        at = space(at + 1, end);
+        if (!at || !(at = next(at, end, '}', &last))) return NULL;
+        if (last) return at;
     }
 }
 
 static Text read_event(Text at, Text end, Event *event) {
-    memset(event, 0, sizeof *event);
+    event->name = event->category = event->pid = event->tid = event->context = (Span){0};
+    event->dur = 0;
+    memset(event->present, 0, sizeof event->present);
+    event->phase = event->timed = event->has_arguments = event->special = 0;
     event->texts = 1;
     if (*at != '{') return NULL;
     at = space(at + 1, end);
     if (at < end && *at == '}') return at + 1;
-    for (;;) {
+    for (int last;;) {
         int escaped = 0;
-        if (at >= end || *at != '"') return NULL;
-        Text key = at + 1;
-        if (!(at = closing_quote(at, end, &escaped)) || escaped) return NULL;
-        size_t size = (size_t)(at - key);
-        at = space(at + 1, end);
-        if (at >= end || *at != ':') return NULL;
-        at = space(at + 1, end);
-        if (at >= end) return NULL;
+        Span key;
+        if (!(at = key_and_value(at, end, &key, &escaped)) || escaped) return NULL;
         Text start = at;
-        switch (size) {
+        switch (key.size) {
         case 2:
             if (IS("ph")) {
                 if (end - at < 3 || at[0] != '"' || at[1] < '#' || at[1] > 'z' || at[1] == '\\' || at[2] != '"') return NULL;
@@ -399,12 +402,8 @@ static Text read_event(Text at, Text end, Event *event) {
             break;
         default: at = value(at, end, 0);
         }
-        if (!at) return NULL;
-        at = space(at, end);
-        if (at >= end) return NULL;
-        if (*at == '}') return at + 1;
-        if (*at != ',') return NULL;
-        at = space(at + 1, end);
+        if (!at || !(at = next(at, end, '}', &last))) return NULL;
+        if (last) return at;
     }
 }
 
@@ -421,8 +420,7 @@ static int32_t track_of(Table *table, const Event *event) {
     const Span parts[] = {event->pid, event->tid, event->context, {(Text) "-", event->category.start ? 0 : 1}};
     for (int k = 0; k < 4; k++) {
         if (size + parts[k].size + 1 > sizeof key) return -1;
-        if (parts[k].size) memcpy(key + size, parts[k].start, parts[k].size);
-        size += parts[k].size;
+        for (size_t byte = 0; byte < parts[k].size; byte++) key[size++] = parts[k].start[byte];  // few
         key[size++] = '\n';
     }
     return number_of(table, key, size);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
@@ -242,8 +243,10 @@ def is_early(activity: Event, calls: dict[Decimal, list[Event]]) -> bool:
 def believable(gpu: list[Event], calls: dict[Decimal, list[Event]]) -> list[Event]:
     """The activities that have a part in anything, none of which outlasts a whole later one of its stream (§2)."""
     cut = {}
+    by_start = sorted(gpu, key=lambda e: e.start)
+    starts = [e.start for e in by_start]
     for e in gpu:
-        for f in gpu:
+        for f in by_start[bisect_right(starts, e.start) : bisect_left(starts, e.end)]:  # no other begins within it
             same = e.correlation is not None and e.correlation == f.correlation
             if f.row != e.row or e.nests or (same and not is_early(e, calls)):
                 continue

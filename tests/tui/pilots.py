@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from textual.events import Key
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -37,6 +39,17 @@ async def press(pilot: Pilot[Any], *keys: str, whole: bool = True) -> None:
     for key in keys:
         await pilot.press(key)
         await settled(pilot, whole=whole)
+
+
+async def type_into_field(pilot: Pilot[Any], text: str, instead_of: str = "") -> None:
+    """Type quickly: waits once for the keys that delete, which may overtake letters, and once for the letters."""
+    for _ in instead_of:
+        pilot.app.post_message(Key("backspace", None))
+    if instead_of:
+        await settled(pilot)
+    for letter in text:
+        pilot.app.post_message(Key(_character_to_key(letter), letter))
+    await settled(pilot)
 
 
 def said(app: TracekitApp, selector: str) -> str:

@@ -10,7 +10,7 @@ from textual.command import CommandList
 from textual.widgets import Input
 
 from tests.tui import made_traces
-from tests.tui.pilots import focused, key_of, press, said, settled, started
+from tests.tui.pilots import focused, key_of, press, said, settled, started, type_into_field
 from tracekit.tui.app import TracekitApp
 from tracekit.tui.exporting import screen_text
 from tracekit.tui.keys import KEYS, keys_for
@@ -44,7 +44,9 @@ async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeyp
         assert before is not None
         await press(pilot, "R")
         assert focused(app).sheet.sort == (before[0], not before[1])
-        await press(pilot, "slash", *"gemm_1", "enter")
+        await press(pilot, "slash")
+        await type_into_field(pilot, "gemm_1")
+        await press(pilot, "enter")
         assert [row[0] for row in focused(app).sheet.cells(0, 9)] == ["gemm_1"]
         assert "1 of 6 rows" in said(app, "PaneView .title")
         await press(pilot, "escape")
@@ -64,10 +66,14 @@ async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeyp
             assert [row["name"] for row in csv.DictReader(file)] == focused(app).sheet.shown["name"].to_pylist()
         records = json.loads((tmp_path / "tracekit-kernels.json").read_text())
         assert records == focused(app).sheet.shown.to_pylist()
-        await press(pilot, "x", "c", *["backspace"] * len("tracekit-kernels-2.csv"), *"mine.csv", "enter")
+        await press(pilot, "x", "c")
+        await type_into_field(pilot, "mine.csv", instead_of="tracekit-kernels-2.csv")
+        await press(pilot, "enter")
         assert (tmp_path / "mine.csv").read_text() == (tmp_path / "tracekit-kernels.csv").read_text()
         (tmp_path / "mine.csv").write_text("kept")
-        await press(pilot, "x", "c", *["backspace"] * len("tracekit-kernels-2.csv"), *"mine.csv", "enter")
+        await press(pilot, "x", "c")
+        await type_into_field(pilot, "mine.csv", instead_of="tracekit-kernels-2.csv")
+        await press(pilot, "enter")
         assert (tmp_path / "mine.csv").read_text() == "kept"
         await press(pilot, "g")
         assert isinstance(app.screen, ChoiceScreen)
@@ -78,7 +84,7 @@ async def test_every_key_of_the_footer(pair: list[Path], tmp_path: Path, monkeyp
         texts = app.export_screenshot(simplify=True).replace("&#160;", " ")
         assert "Dynamo checks" in texts or app.screen.query_one("#help").max_scroll_y > 0
         await press(pilot, "escape", "ctrl+p")
-        await press(pilot, *"go to kern")
+        await type_into_field(pilot, "go to kern")
         await pilot.pause(0.3)
         await press(pilot, "enter")
         for _ in range(100):
@@ -141,7 +147,7 @@ def test_the_help_names_digits_for_as_many_panes_as_there_are(panes: int, displa
 
 
 @pytest.mark.parametrize(
-    ("typed", "pane", "kind"),
+    ("text", "pane", "kind"),
     [
         ("mm_3", "instances", "kernel"),
         ("to longest", "gaps", None),
@@ -149,10 +155,11 @@ def test_the_help_names_digits_for_as_many_panes_as_there_are(panes: int, displa
         ("noulli oper", "instances", "operator"),
     ],
 )
-async def test_the_palette_finds_parts_of_names(pair: list[Path], typed: str, pane: str, kind: str | None) -> None:
+async def test_the_palette_finds_parts_of_names(pair: list[Path], text: str, pane: str, kind: str | None) -> None:
     paths = pair if pane == "gaps" or kind == "kernel" else [SAMPLE]
     async with started(paths) as (app, pilot):
-        await press(pilot, "ctrl+p", *["space" if letter == " " else letter for letter in typed])
+        await press(pilot, "ctrl+p")
+        await type_into_field(pilot, text)
         for _ in range(100):
             await pilot.pause(0.02)
             if app.screen.query_one(CommandList).option_count == 1:
@@ -240,11 +247,15 @@ async def test_steps_are_taken_by_clicks(pair) -> None:
 async def test_a_filter_is_of_the_table_it_was_asked_for(pair: list[Path]) -> None:
     async with started(pair) as (app, pilot):
         findings, buckets = app.browser.grids
-        await press(pilot, "tab", "slash", *"gpu", "enter")
+        await press(pilot, "tab", "slash")
+        await type_into_field(pilot, "gpu")
+        await press(pilot, "enter")
         rows = len(buckets.sheet), len(findings.sheet)
         assert rows[0] < buckets.sheet.table.num_rows
         findings.focus()
-        await press(pilot, "slash", *"eager", "enter")
+        await press(pilot, "slash")
+        await type_into_field(pilot, "eager")
+        await press(pilot, "enter")
         assert (buckets.sheet.pattern, findings.sheet.pattern) == ("gpu", "eager")
         await press(pilot, "escape")
         assert (buckets.sheet.pattern, findings.sheet.pattern) == ("gpu", "")
@@ -293,12 +304,16 @@ async def test_the_footer_has_only_keys_that_do_something(pair: list[Path]) -> N
         assert app.now == before
         await press(pilot, "V")
         app.browser.grids[1].focus()
-        await press(pilot, "slash", *"gpu", "enter")
+        await press(pilot, "slash")
+        await type_into_field(pilot, "gpu")
+        await press(pilot, "enter")
         assert {"Narrow", "Widen"} <= shown_keys(app)
         await press(pilot, "escape", key_of(app, "timeline"))
         assert "Widen" in shown_keys(app)
         assert not {"Filter", "Copy", "Timeline"} & shown_keys(app)
-        await press(pilot, "slash", *"gemm", "enter")
+        await press(pilot, "slash")
+        await type_into_field(pilot, "gemm")
+        await press(pilot, "enter")
         assert not app.query_one("#filter", Input).display
         timeline = app.query_one(Timeline)
         assert timeline.has_focus

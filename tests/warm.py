@@ -33,8 +33,13 @@ ROOT = Path(__file__).parents[1]
 _READ_AT_START = ("PYTHON", "TORCH", "OMP_", "MKL_", "KMP_", "LD_")
 _READ_LATER = ("TORCHINDUCTOR_CACHE_DIR",)
 _LENT = "TRACEKIT_TESTS_SERVER"
-# One thread, and no pool of compilers that import torch themselves.
-FIXED = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+# One thread, as `--threads 1` asks for, too, and no pool of compilers that import torch themselves.
+FIXED = {
+    "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
 _STARTED_WITH = {**os.environ, **FIXED}  # as it is now, before any test changes it
 
 

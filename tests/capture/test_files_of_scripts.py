@@ -86,7 +86,8 @@ def without_runs(files):
 
 def test_nothing_changes_and_nothing_is_resumed(workplace, capsys):
     before = tree(workplace)
-    assert main(["capture", "../scripts/train.py", "--variants", "eager", "--steps", "2", "--device", "cpu"]) == 0
+    given = ["--variants", "eager", "--steps", "2", "--passes", "2", "--device", "cpu"]
+    assert main(["capture", "../scripts/train.py", *given]) == 0
     assert without_runs(tree(workplace)) == before
     # Data that a pass prepared and read before its first step remains for the next pass, as for a second run.
     assert sorted(each.name for each in Path("data").rglob("*.bin")) == ["raw.bin", "unread.bin"]

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -93,9 +93,11 @@ class _Recording:
         self._calls_of_step = 0  # of tracekit.step(); after the first, optimizers end no step
 
     def __enter__(self) -> "_Recording":
-        next(self._pass)
-        self._compiler.__enter__()
-        self._ends.__enter__()
+        with ExitStack() as entered:
+            entered.enter_context(self._ends)  # it looks at every object there is, which a profiler would record
+            next(self._pass)
+            self._compiler.__enter__()
+            entered.pop_all()
         step_marks.listen(self._marked)
         return self
 

@@ -71,7 +71,19 @@ def gpu(**answers):
         for name, answer in {**plain, **answers}.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, noting(name, answer)))
         stack.enter_context(mock.patch.object(torch.cuda, "Event", Event))
+        stack.enter_context(recordable())
         yield CALLS
+
+
+@contextmanager
+def recordable():
+    """While active, the profiler believes that it can record a GPU. Otherwise it tries to by other means, fails at the
+    first operator, and takes seven seconds to print where."""
+    import torch
+
+    every = {torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA}
+    with mock.patch.object(torch.autograd.profiler, "_supported_activities", lambda: every):
+        yield
 
 
 @contextmanager

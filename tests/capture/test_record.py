@@ -157,10 +157,11 @@ for fails in (False, True):
 
 def test_a_gpus_profiler_is_warmed_up_by_kernels_of_nobodys(tmp_path):
     body = """
+from tests.capture.pretended_gpu import recordable
 from tracekit.capture.audit.child import emulated
 cleared, zero = [], torch.Tensor.zero_
 torch.Tensor.zero_ = lambda each: (cleared.append(torch.autograd._profiler_enabled()), zero(each))[1]
-with emulated(), tracekit.record("run.json"):
+with emulated(), recordable(), tracekit.record("run.json"):
     train(net, 3)
 print(len(cleared))
 """

@@ -82,7 +82,7 @@ def recordable():
     import torch
 
     every = {torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA}
-    with mock.patch.object(torch.autograd.profiler, "_supported_activities", lambda: every):
+    with mock.patch.object(torch.autograd.profiler, "_supported_activities", return_value=every):
         yield
 
 

@@ -91,12 +91,12 @@ def test_a_run_says_which_gpu_and_driver_it_was(driver):
 
 def test_the_version_of_the_profilers_library_is_part_of_the_run(monkeypatch):
     there = [
-        SimpleNamespace(metadata={"Name": name}, version="12.8.90") for name in ("numpy", "nvidia-cuda-cupti-cu12")
+        SimpleNamespace(metadata={"Name": name, "Version": "12.8.90"}) for name in ("numpy", "nvidia-cuda-cupti-cu12")
     ]
-    monkeypatch.setattr(environment.importlib.metadata, "distributions", lambda: there)
-    assert environment._cupti() == "12.8.90"
-    monkeypatch.setattr(environment.importlib.metadata, "distributions", lambda: there[:1])
-    assert environment._cupti() is None
+    monkeypatch.setattr(environment, "versions", dict)  # which reads metadata, too
+    for distributions, version in ((there, "12.8.90"), (there[:1], None)):
+        monkeypatch.setattr(environment.importlib.metadata, "distributions", lambda found=distributions: found)
+        assert environment.gather()["cupti"] == version
 
 
 def test_a_cudnn_that_does_not_fit_ends_nothing(monkeypatch):

@@ -23,6 +23,7 @@ _VARIABLES = re.compile(
 
 def gather() -> dict[str, Any]:
     """Everything worth knowing when two runs disagree."""
+    installed = packages()
     return {
         **versions(),
         "python": platform.python_version(),
@@ -32,10 +33,12 @@ def gather() -> dict[str, Any]:
         "cpus_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "cpu_load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,  # before anything runs
         "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        # The library that reports kernels to the profiler, if it was installed as a package with PyTorch.
+        "cupti": next((version for name, version in installed.items() if name.startswith("nvidia-cuda-cupti")), None),
         **_torch_facts(),
         "gpus": _gpus(),
         "variables": {name: value for name, value in sorted(os.environ.items()) if _VARIABLES.match(name)},
-        "packages": packages(),
+        "packages": installed,
     }
 
 
@@ -54,9 +57,8 @@ def versions() -> dict[str, str]:
 
 def packages() -> dict[str, str]:
     """The versions of all installed packages, by name."""
-    versions = (
-        (distribution.metadata["Name"], distribution.version) for distribution in importlib.metadata.distributions()
-    )
+    read = (distribution.metadata for distribution in importlib.metadata.distributions())  # parsed at each access
+    versions = ((each["Name"], each["Version"]) for each in read)
     return dict(sorted(((name, version) for name, version in versions if name), key=lambda item: item[0].lower()))
 
 
@@ -153,7 +155,6 @@ def _torch_facts() -> dict[str, Any]:
     return {
         "cuda": torch.version.cuda,
         "hip": torch.version.hip,
-        "cupti": _cupti(),
         "cudnn": _cudnn(),
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
@@ -191,15 +192,6 @@ def _gpus() -> list[dict[str, Any]]:
         for gpu in properties
         for uuid in [f"GPU-{getattr(gpu, 'uuid', None)}"]
     ]
-
-
-def _cupti() -> str | None:
-    """The version of the library that reports kernels to the profiler, if it was installed as a package with
-    PyTorch."""
-    for distribution in importlib.metadata.distributions():
-        if (distribution.metadata["Name"] or "").startswith("nvidia-cuda-cupti"):
-            return distribution.version
-    return None
 
 
 def _cpu_model() -> str:

@@ -109,7 +109,6 @@ class Truth:
     told: Told
     world: World | None = None
     span_ns: float = 0.0  # of the recording
-    runs: dict[tuple[Cause | None, tuple[str, ...]], Recording] = field(default_factory=dict)
     diagnoses: dict[tuple[int, ...], list[dict[str, Any]]] = field(default_factory=dict)  # by the steps they are of
 
     @cached_property
@@ -205,19 +204,13 @@ class Truth:
     def saving(self, numbers: Collection[int], removed: Cause | None = None, free: tuple[str, ...] = ()) -> float:
         """What a step takes less without a cause, or if resources are free, as a share: of all steps, or of these."""
         assert self.world is not None
-        with_it, without = self.world.recording, self._run(removed, free)
+        with_it, without = self.world.recording, self.world.run(removed, free)
         told = {*numbers} & {*range(len(with_it.begun))}
         shares = []
         for counted in (told, range(len(with_it.begun))):
             took, takes = (sum(_lasted(made, number) for number in counted) for made in (with_it, without))
             shares.append((took - takes) / max(took, 1))
         return max(*shares, self.savings[removed] if removed is not None else 0.0)
-
-    def _run(self, removed: Cause | None, free: tuple[str, ...]) -> Recording:
-        assert self.world is not None
-        if (removed, free) not in self.runs:
-            self.runs[removed, free] = self.world.run(removed, free)
-        return self.runs[removed, free]
 
     def spared(self, change: str, numbers: Collection[int]) -> float:
         """What a change that is replayed saves at most, as a share of the step."""

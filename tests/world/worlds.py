@@ -64,13 +64,21 @@ class World:
     hardware: Hardware = field(default_factory=Hardware)
     dialect: str = "2.8"
     switches: Switches = field(default_factory=Switches)
+    _runs: dict[tuple[Cause | None, tuple[str, ...]], list[Recording]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def run(self, removed: Cause | None = None, free: tuple[str, ...] = ()) -> Recording:
         """What happens on the first rank, perhaps without a cause, or with resources that cost nothing."""
         return self.ranks(removed, free)[0]
 
     def ranks(self, removed: Cause | None = None, free: tuple[str, ...] = ()) -> list[Recording]:
-        """The same for all ranks."""
+        """The same for all ranks, worked out once."""
+        if (removed, free) not in self._runs:
+            self._runs[removed, free] = self._ran(removed, free)
+        return self._runs[removed, free]
+
+    def _ran(self, removed: Cause | None, free: tuple[str, ...]) -> list[Recording]:
         ranks = self._programs if removed is None else self._without(removed)
         shared = [each for each in self.causes if each is not removed and isinstance(each, SharedGpu)]
         windows = tuple(window for cause in shared for window in cause.windows(_LONGEST_NS))
@@ -94,7 +102,7 @@ class World:
             for rank in range(script.ranks)
         ]
 
-    @cached_property
+    @property
     def recording(self) -> Recording:
         """What happens in it."""
         return self.run()

@@ -15,12 +15,12 @@ from real import TRACES
 
 hypothesis.settings.register_profile(
     "default",
-    max_examples=300,
+    max_examples=200,
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],
 )
-# For a long run: pytest --hypothesis-profile=thorough
-hypothesis.settings.register_profile("thorough", parent=hypothesis.settings.get_profile("default"), max_examples=5000)
+# For a long run, as in `make verify`: pytest --hypothesis-profile=thorough
+hypothesis.settings.register_profile("thorough", parent=hypothesis.settings.get_profile("default"), max_examples=2000)
 hypothesis.settings.load_profile("default")
 
 # In the background or under nohup, a process ignores these signals, and so would everything that tests interrupt.

@@ -1,5 +1,7 @@
 """The packages that recipes need, and one thread per recipe: two would wait for each other on a busy machine."""
 
+import gc
+import importlib
 import importlib.util
 import os
 
@@ -22,6 +24,15 @@ def pytest_collect_file(parent: pytest.Collector) -> None:
     """Fail with one message, before each file of tests fails at an import."""
     if why := missing(*NEEDED):
         raise parent.CollectError(why)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def frozen_garbage():
+    """Dynamo collects garbage as it compiles, and would look through all of torch each time."""
+    for name in (*NEEDED, "torch._dynamo"):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

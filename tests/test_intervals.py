@@ -41,15 +41,16 @@ def test_union(intervals, low, length):
 
 
 @given(spans, spans, st.integers(1, 4))
-def test_minus_some_at_a_time(intervals, others, at_a_time):
+def test_minus_and_common_some_at_a_time(intervals, others, at_a_time):
     union, other = Union.of(*columns(intervals)), Union.of(*columns(others))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tracekit.intervals._AT_A_TIME", at_a_time)
-        left = union.minus(other)
-    live = points(union.starts.tolist(), union.ends.tolist()) - points(other.starts.tolist(), other.ends.tolist())
-    assert points(left.starts.tolist(), left.ends.tolist()) == live
-    assert (left.ends > left.starts).all()
-    assert (left.starts[1:] > left.ends[:-1]).all()
+        left, shared = union.minus(other), union.common(other)
+    live, covered = (points(each.starts.tolist(), each.ends.tolist()) for each in (union, other))
+    for found, expected in ((left, live - covered), (shared, live & covered)):
+        assert points(found.starts.tolist(), found.ends.tolist()) == expected
+        assert (found.ends > found.starts).all()
+        assert (found.starts[1:] > found.ends[:-1]).all()
 
 
 @given(spans)

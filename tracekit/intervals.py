@@ -1,7 +1,7 @@
 """Half-open intervals `[start, end)` of int64: union, coverage, and cuts.
 
-Nothing here knows what an interval means. Everything works on whole columns in O(n log n); `minus` takes long ones
-some at a time, because what it needs meanwhile is many times as long.
+Nothing here knows what an interval means. Everything works on whole columns in O(n log n); `common` takes long ones
+some at a time, because what it needs meanwhile is several times as long.
 """
 
 from dataclasses import dataclass
@@ -66,24 +66,17 @@ class Union:
 
     def minus(self, other: "Union") -> "Union":
         """The part of the union that the other does not cover."""
-        if len(self.starts) <= _AT_A_TIME:
-            return self._minus(other)
-        blocks = [slice(first, first + _AT_A_TIME) for first in range(0, len(self.starts), _AT_A_TIME)]
-        parts = [Union(self.starts[block], self.ends[block])._minus(other) for block in blocks]
-        return Union(np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts]))
-
-    def _minus(self, other: "Union") -> "Union":
         other = other.overlapping(self)
-        edges = distinct(np.concatenate((self.edges, other.edges)))
-        if not len(edges):
-            return self
-        starts, ends = edges[:-1], edges[1:]
-        left = self.covers(starts) & ~other.covers(starts)
-        return Union.of(starts[left], ends[left])
+        return self.common(Union(np.append(_EVER.starts, other.ends), np.append(other.starts, _EVER.ends)))
 
     def common(self, other: "Union") -> "Union":
         """The part of the union that the other covers, too."""
-        return self.minus(self.minus(other))
+        few, many = (self, other) if len(self.starts) <= len(other.starts) else (other, self)
+        blocks = [slice(first, first + _AT_A_TIME) for first in range(0, max(len(few.starts), 1), _AT_A_TIME)]
+        parts = [_common(Union(few.starts[block], few.ends[block]), many) for block in blocks]
+        if len(parts) == 1:
+            return parts[0]
+        return Union(np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts]))
 
     def plus(self, other: "Union") -> "Union":
         """What either of the two covers."""
@@ -114,6 +107,19 @@ class Union:
 
 
 NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
+_EVER = Union(np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max]))
+
+
+def _common(few: Union, many: Union) -> Union:
+    """What both cover; each of the few is looked up among the many."""
+    first = np.searchsorted(many.ends, few.starts, side="right")
+    counts = np.searchsorted(many.starts, few.ends, side="left") - first
+    before = np.cumsum(counts)
+    if not len(counts) or not before[-1]:
+        return NO_TIME
+    of_many = np.arange(before[-1]) + np.repeat(first - before + counts, counts)
+    starts, ends = np.repeat(few.starts, counts), np.repeat(few.ends, counts)
+    return Union(np.maximum(starts, many.starts[of_many]), np.minimum(ends, many.ends[of_many]))
 
 
 @dataclass(frozen=True)

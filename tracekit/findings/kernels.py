@@ -6,13 +6,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding, Where, evidence
 from tracekit.intervals import Bools, Ints, Rows, Union, occurring
 from tracekit.kernel_class import kernel_class
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
-from tracekit.trace.rows import Events
+from tracekit.trace.rows import PART, Events
 
 Ask = Callable[[Events], Bools]
 
@@ -22,19 +21,9 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
 
     If the wall view cannot be answered, there are none, because what a step does on the GPU is then unknown.
     """
-    parts = [np.zeros(0, np.int64)]
-    if profile.means["wall"] is None:
-        return parts[0]
-    steps = Steps.of(profile)
-    low, high = steps.low, steps.high
-    for part in profile.trace.parts():
-        is_selected = part.roles.gpu & part.lasting
-        is_selected[is_selected] = ask(profile.trace.events_at(part.rows(is_selected)))
-        rows = part.rows(is_selected)
-        events = profile.trace.events_at(rows)
-        step = np.searchsorted(low, events.end_ns, side="left") - 1  # the last step that begins before its end
-        parts.append(rows[(step >= 0) & (events.ts_ns < high[np.maximum(step, 0)])] if len(low) else rows[:0])
-    return np.concatenate(parts)
+    rows = profile.counted_activities
+    some = [rows[start : start + PART] for start in range(0, len(rows), PART)]
+    return np.concatenate([np.zeros(0, np.int64), *(part[ask(profile.trace.events_at(part))] for part in some)])
 
 
 def with_name(profile: Profile, fits: Callable[[str], bool]) -> Ask:

@@ -17,7 +17,7 @@ from tracekit.engine.attribution import StepView
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
@@ -330,6 +330,23 @@ class Profile:
         """The steps that figures per step are means over: those of the wall view or, if it has none, of the host's."""
         answered = [steps for steps in self.answered.values() if steps.any()]
         return answered[0] if answered else np.ones(len(self.trace.steps), bool)
+
+    @cached_property
+    def counted_activities(self) -> Rows:
+        """The rows of the GPU activities that run during a counted step, in order of their starts; none where the wall
+        view cannot be answered."""
+        parts, wall = [np.zeros(0, np.int32)], self.views["wall"]
+        is_counted = self.answered["wall"] & wall.known
+        if not is_counted.any():
+            return parts[0]
+        low = wall.starts_ns[is_counted]
+        high = low + wall.step_ns[is_counted]
+        for part in self.trace.parts():
+            rows = part.rows(part.roles.gpu & part.lasting)
+            step = np.searchsorted(low, self.trace.events_at(rows).end_ns, side="left") - 1  # begins before its end
+            in_step = (step >= 0) & (self.trace.ts_ns[rows] < high[np.maximum(step, 0)])
+            parts.append(rows[in_step].astype(np.int32))
+        return np.concatenate(parts)
 
     def in_counted(self, steps: Ints) -> Bools:
         """Which of these indices of steps are those of counted ones; −1, which stands for no step, is not."""

@@ -73,16 +73,13 @@ class _Walk:
         return takes_part
 
     def _views(self, block: Block, low: int, high: int) -> BlockViews:
-        kind = self._kinds(block)
+        kind = self._trace.kinds[block.rows]
         host = self._host(block, kind, low, high)
         if not self._with_wall:
             return BlockViews(host, None)
         if not self._gpu:
             return BlockViews(host, without_gpu(host))
         return BlockViews(host, self._wall(block.rows[kind <= SET], host, (low, high), block.stop))
-
-    def _kinds(self, block: Block) -> NDArray[np.int8]:
-        return self._trace.labels.kinds[self._trace.cat_codes[block.rows]]
 
     # ------------------------------------------------------------------ host
 
@@ -114,7 +111,7 @@ class _Walk:
         end, size = self._window[1], _GLANCE  # mostly a short look is enough
         while block is not None and block.high < end and (block := self._blocks.after(block, size)) is not None:
             size = min(2 * size, SIZE)
-            kind = self._kinds(block)
+            kind = self._trace.kinds[block.rows]
             rows = block.rows[(kind >= RUNTIME) & (kind <= PYTHON)]
             threads = driving_states(self._trace, self._rules, rows, block.low, min(block.high, end))
             busy, works = threads.first(~threads.idle), threads.first(threads.working & threads.idle)

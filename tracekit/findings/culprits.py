@@ -77,7 +77,7 @@ def open_events(profile: Profile, row: int) -> Ints:
         trace.ts_ns[before] + trace.dur_ns[before] >= trace.ts_ns[row] + trace.dur_ns[row]
     )
     rows = np.flatnonzero(open_)
-    kind = trace.labels.kinds[trace.cat_codes[rows]]
+    kind = trace.kinds[rows]
     order: Ints = rows[np.lexsort((INNER_FIRST[kind], -trace.dur_ns[rows], trace.ts_ns[rows]))]
     return order
 
@@ -112,7 +112,7 @@ def frames_around(profile: Profile, row: int) -> list[str]:
     """The Python frames around an event, the outermost first."""
     trace = profile.trace
     rows = open_events(profile, row) if trace.has_stacks else np.zeros(0, np.int64)
-    kind = trace.labels.kinds[trace.cat_codes[rows]]
+    kind = trace.kinds[rows]
     return [trace.names[code] for code in trace.name_codes[rows[kind == PYTHON]].tolist()]
 
 

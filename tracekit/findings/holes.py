@@ -91,7 +91,7 @@ class Holes:
         often = self._comes_often(names)
         in_python = pieces.of("python")
         unseen = self._profile.unseen.covers(pieces.start[self._indices])
-        kinds = trace.labels.kinds[trace.cat_codes[np.maximum(self._rows, 0)]]
+        kinds = trace.kinds[np.maximum(self._rows, 0)]
         for k, (piece, row) in enumerate(zip(self._indices.tolist(), self._rows.tolist(), strict=True)):
             usual = self._usual(row) if row >= 0 else self._usual_gap(k)
             yield Hole(
@@ -222,7 +222,7 @@ class Holes:
         if not len(siblings):
             return 0.0
         usual = float(np.median(trace.dur_ns[siblings]))
-        if trace.labels.kinds[trace.cat_codes[row]] == OPERATOR and trace.dur_ns[row] >= _ODD * usual:
+        if trace.kinds[row] == OPERATOR and trace.dur_ns[row] >= _ODD * usual:
             near = siblings[np.argsort(np.abs(siblings - row))[:_SIZES_LOOKED_AT]]
             recorded = arguments(trace, np.append(near, row))
             if row in recorded and (inputs := recorded[row].inputs) is not None:

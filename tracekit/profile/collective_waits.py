@@ -37,6 +37,6 @@ def _may_wait(profile: "Profile") -> Bools:
     trace, pieces = profile.trace, profile.attribution.pieces
     row = np.maximum(pieces.event, 0)
     starting = trace.labels.fits(_STARTING)[trace.name_codes[row]]
-    python = trace.labels.kinds[trace.cat_codes[row]] == PYTHON
+    python = trace.kinds[row] == PYTHON
     idle: Bools = pieces.of("python") | (pieces.of("cpu_compute") & ((pieces.event < 0) | python | starting))
     return idle

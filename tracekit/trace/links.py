@@ -111,7 +111,7 @@ def _tied(part: "Events") -> Bools:
 
 def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:
     """In one group: the activities that have a launch, their launches, and the copies that blocked."""
-    kind = trace.labels.kinds[trace.cat_codes[rows]]
+    kind = trace.kinds[rows]
     is_call = kind == RUNTIME
     calls, call_ids = rows[is_call], ids[is_call]
     copies = (kind == COPY) & ~trace.labels.fits(NEVER_BLOCKS)[trace.name_codes[rows]]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from tracekit.intervals import Ints, Rows, runs
+from tracekit.intervals import Bools, Ints, Rows, runs
 from tracekit.trace.census import Census, take_census
 from tracekit.trace.columns import codes, held, labels, small, values
 from tracekit.trace.enclosing import AroundCalls, find_frames, find_operators
@@ -165,6 +166,26 @@ class Trace:
         amended[:] = cat_codes
         amended[self.impossible.untimely] = len(self.labels.kinds) - 1
         return amended
+
+    @cached_property
+    def kinds(self) -> NDArray[np.int8]:
+        """What kind of event each is."""
+        if not self.is_recorded and not len(self.impossible.untimely):
+            return self.recorded.kinds
+        kinds: NDArray[np.int8] = scratch_array(len(self.ts_ns), np.int8)
+        for part in self.parts():
+            kinds[part.selection] = self.labels.kinds[self.cat_codes[part.selection]]
+        return kinds
+
+    @cached_property
+    def in_process(self) -> Bools:
+        """Which are host events of the main thread's process."""
+        if not self.is_recorded and not len(self.impossible.untimely):
+            return self.recorded.in_process
+        in_process: Bools = scratch_array(len(self.ts_ns), np.bool_)
+        for part in self.parts():
+            in_process[part.selection] = part.roles.host & self.threads.process[part.track]
+        return in_process
 
     @cached_property
     def name_codes(self) -> Rows:

@@ -180,7 +180,11 @@ class Labels:
         """The roles of events of these categories and names, given as numbers."""
         if not len(categories):
             return Roles(np.zeros(0, np.int8), lambda _: np.zeros(0, bool))
-        return Roles(self.kinds[categories], lambda pattern: self.fits(pattern)[names])
+        return self.roles_of(self.kinds[categories], names)
+
+    def roles_of(self, kinds: NDArray[np.int8], names: Ints | Rows) -> Roles:
+        """The roles of events of these kinds, and of these names, given as numbers."""
+        return Roles(kinds, lambda pattern: self.fits(pattern)[names])
 
 
 @lru_cache(4096)  # a trace names few calls, and makes many

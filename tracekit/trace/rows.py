@@ -59,12 +59,12 @@ class Events:
     @cached_property
     def roles(self) -> Roles:
         """The roles of the events."""
-        return self.trace.labels.roles(self.trace.cat_codes[self.selection], self.name_codes)
+        return self.trace.labels.roles_of(self.trace.kinds[self.selection], self.name_codes)
 
     @cached_property
     def process(self) -> Bools:
         """Whether each event is a host event of the main thread's process."""
-        return self.roles.host & self.trace.threads.process[self.track]
+        return self.trace.in_process[self.selection]
 
     def among(self, rows: Ints) -> Bools:
         """For each event of a slice, whether it is one of these rows, which are in ascending order."""

@@ -59,7 +59,7 @@ def computing(profile: Profile) -> Ints:
     works = trace.labels.fits(_WORKS)
     waits = pieces.of("dispatch") & (pieces.event >= 0) & (pieces.dur >= _LEAST_NS)
     blamed: Ints = np.unique(pieces.event[waits]).astype(np.int64)
-    blamed = blamed[works[trace.name_codes[blamed]] & (trace.labels.kinds[trace.cat_codes[blamed]] == OPERATOR)]
+    blamed = blamed[works[trace.name_codes[blamed]] & (trace.kinds[blamed] == OPERATOR)]
     if not len(blamed):
         return blamed
     codes = np.unique(trace.name_codes[blamed])

@@ -232,7 +232,7 @@ def _function(profile: Profile, piece_mask: Bools, operators: list[Culprit]) -> 
     trace = profile.trace
     pieces = profile.attribution.pieces
     events = np.maximum(pieces.event, 0)
-    is_function = (pieces.event >= 0) & (trace.labels.kinds[trace.cat_codes[events]] == PYTHON)
+    is_function = (pieces.event >= 0) & (trace.kinds[events] == PYTHON)
     functions = by_name(profile, piece_mask & is_function)
     most = max((culprit.step_ns for culprit in operators), default=0.0)
     return plain(functions[0].name) if functions and functions[0].step_ns > most else None

@@ -326,7 +326,7 @@ def _of_copy(reason: _Reason, trace: Trace, calls: Ints) -> _Reason:
     """
     if reason not in (_COPYING, _ANY):
         return reason
-    copies = trace.labels.kinds[trace.cat_codes[trace.links.activities]] == COPY
+    copies = trace.kinds[trace.links.activities] == COPY
     launches = trace.links.launches[copies]
     is_awaited = np.isin(launches, calls)
     if reason is _COPYING and not is_awaited.any():

@@ -1,4 +1,4 @@
-"""Builds the scanner of traces where there is a compiler; without one, the package installs without it."""
+"""Builds what is written in C where there is a compiler; without one, the package installs without it."""
 
 import sys
 import sysconfig
@@ -7,35 +7,43 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDER, NAME = "tracekit/trace/reading/native", "_scan"
+MODULES = {"scan": "tracekit/trace/reading/native", "sweep": "tracekit/engine/native"}  # the source's name, its folder
 
 
 class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds the compiled module to a wheel; an editable installation finds it beside its source."""
+    """Adds the compiled modules to a wheel; an editable installation finds them beside their sources."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before anything is packed."""
-        if self.target_name != "wheel" or (built := self._built()) is None:
+        if self.target_name != "wheel" or not (built := self._built()):
             return
         build_data["pure_python"] = False
         build_data["tag"] = f"cp311-abi3-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
-        build_data["artifacts"].append(built)
+        build_data["artifacts"] += built
 
-    def _built(self) -> str | None:
-        """The path of the compiled module in the project; None if it cannot be compiled."""
+    def _built(self) -> list[str]:
+        """The paths of the compiled modules in the project, without those that cannot be compiled."""
         from setuptools import Distribution, Extension
         from setuptools.command.build_ext import build_ext
 
-        folder = Path(self.root, FOLDER)
-        module = Extension(
-            f"{FOLDER.replace('/', '.')}.{NAME}", [str(folder / "scan.c")], py_limited_api=True, optional=True
-        )
-        command = build_ext(Distribution({"ext_modules": [module]}))
-        command.build_lib, command.build_temp = self.root, str(Path(self.directory, "scan"))
+        modules = [
+            Extension(
+                f"{folder.replace('/', '.')}._{name}",
+                [str(Path(self.root, folder, f"{name}.c"))],
+                py_limited_api=True,
+                optional=True,
+            )
+            for name, folder in MODULES.items()
+        ]
+        command = build_ext(Distribution({"ext_modules": modules}))
+        command.build_lib, command.build_temp = self.root, str(Path(self.directory, "native"))
         command.ensure_finalized()
         try:
             command.run()
-        except Exception as error:  # there is no compiler, or it fails: nothing needs the module
-            print(f"tracekit is installed without its scanner: {error}", file=sys.stderr)
-        built = [path for path in folder.glob(f"{NAME}.*") if path.suffix in (".so", ".pyd")]
-        return f"{FOLDER}/{max(built, key=lambda path: path.stat().st_mtime).name}" if built else None
+        except Exception as error:  # there is no compiler, or it fails: nothing needs the modules
+            print(f"tracekit is installed without what is written in C: {error}", file=sys.stderr)
+        return [path for name, folder in MODULES.items() if (path := self._newest(name, folder))]
+
+    def _newest(self, name: str, folder: str) -> str | None:
+        built = [path for path in Path(self.root, folder).glob(f"_{name}.*") if path.suffix in (".so", ".pyd")]
+        return f"{folder}/{max(built, key=lambda path: path.stat().st_mtime).name}" if built else None

@@ -31,8 +31,8 @@ def whole(trace: Trace) -> Replay:
 
 def assert_is_the_recording(run: Replay) -> None:
     times = run.without(Removal())
-    assert times.start == run.nodes.start.tolist()
-    assert times.end == run.nodes.end.tolist()
+    assert times.start.tolist() == run.nodes.start.tolist()
+    assert times.end.tolist() == run.nodes.end.tolist()
     assert run.end(times) == int(run.nodes.end[run._last].max())
 
 

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit.engine import native
 from tracekit.engine.buckets import BUCKETS, KEYS, Bound, of_activities
 from tracekit.engine.dependencies import (
     ACTIVITY,
@@ -49,9 +50,9 @@ class Removal:
 class Times:
     """When each node happens and, of activities, ends, ns; and the node that it waited for last, −1 for none."""
 
-    start: list[int]
-    end: list[int]
-    after: list[int]
+    start: Ints
+    end: Ints
+    after: Ints
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,8 @@ class Replay:
         return of_activities(self.trace.events_at(self.nodes.row[self.activities]).roles)
 
     @cached_property
-    def _last(self) -> list[int]:
-        last = (self.activities & (self.nodes.end <= self.end_ns)) | (self.nodes.kind == END)
-        return np.flatnonzero(last).tolist()
+    def _last(self) -> Ints:
+        return np.flatnonzero((self.activities & (self.nodes.end <= self.end_ns)) | (self.nodes.kind == END))
 
     @cached_property
     def recorded(self) -> Times:
@@ -117,32 +117,22 @@ class Replay:
         if removal.unexplained:
             delay = np.where(self.released & (nodes.delay > UNEXPLAINED_NS), np.minimum(delay, 0), delay)
         latency = np.maximum(nodes.after_launch - removal.latency_ns, np.minimum(nodes.after_launch, 0))
-        fixed, after_before = self._fixed, nodes.after_before
+        launch, source, after_before = nodes.launch, nodes.source, nodes.after_before
         if removal.gap_ns is not None:
             after_before = np.where(after_before > 0, np.clip(after_before, *removal.gap_ns), after_before)
-            fixed = [*fixed[:4], after_before.tolist()]
         if len(removal.undone):
             # Its stream goes on as if nothing had been between what was before and what comes next; but what kept the
             # GPU from it without a cause in the recording would have kept it from anything else.
             undone = self.activities & (nodes.before >= 0) & np.isin(nodes.row, removal.undone)
             dur = np.where(undone, 0, dur)
             delay = np.where(undone, np.where(nodes.delay > UNEXPLAINED_NS, nodes.delay, 0), delay)
-            unlinked = [np.where(undone, NONE, column).tolist() for column in (nodes.launch, nodes.source)]
-            fixed = [
-                *fixed[:2],
-                *unlinked,
-                np.where(undone, np.minimum(after_before, 0), after_before).tolist(),
-            ]
-        changing = [
-            column.tolist() for column in (clock_start, clock_since, own_ns, dur, before, delay, latency, stream_gap)
-        ]
-        return _sweep(int(nodes.thread.max(initial=0)) + 1, *fixed, *changing)
-
-    @cached_property
-    def _fixed(self) -> list[list[int]]:
-        nodes = self.nodes
-        columns = (nodes.kind, nodes.thread, nodes.launch, nodes.source, nodes.after_before)
-        return [column.tolist() for column in columns]
+            launch, source = (np.where(undone, NONE, column) for column in (launch, source))
+            after_before = np.where(undone, np.minimum(after_before, 0), after_before)
+        needs = nodes.kind, nodes.thread, launch, source, after_before
+        return _sweep(
+            int(nodes.thread.max(initial=0)) + 1,
+            [*needs, clock_start, clock_since, own_ns, dur, before, delay, latency, stream_gap],
+        )
 
     def _hurried(self, delays: Union) -> Ints:
         """By how much each activity starts sooner after all that it depends on, without these delays."""
@@ -156,11 +146,11 @@ class Replay:
 
     def end(self, times: Times) -> int:
         """When all of it is done, ns on the trace's clock."""
-        return max(times.end[node] for node in self._last)
+        return int(times.end[self._last].max())
 
     def host_end(self, times: Times) -> int:
         """When the host is done with all of it, ns on the trace's clock."""
-        return times.end[int(np.flatnonzero(self.nodes.kind == END)[0])]
+        return int(times.end[np.argmax(self.nodes.kind == END)])
 
     def host_behind(self, times: Times, lead: int) -> int:
         """By how much the host takes longer for all of it than the GPU, which begins when the host is ahead by `lead`;
@@ -170,24 +160,23 @@ class Replay:
     def bound(self, times: Times) -> Bound:
         """What takes most of the time on the path that decides when all is done: each node and what it waited for."""
         kinds = self.nodes.kind.tolist()
+        start, end, after = times.start.tolist(), times.end.tolist(), times.after.tolist()
         codes = np.zeros(len(kinds), np.int8)
         codes[self.activities] = self.buckets
         spent_ns: dict[Bound, int] = {}
-        node, ran = max(self._last, key=lambda last: times.end[last]), True
+        node, ran = int(self._last[np.argmax(times.end[self._last])]), True
         while node >= 0:
             bound: Bound = "host"
             if kinds[node] == ACTIVITY:
                 work = BUCKETS[KEYS[codes[node]]].bound
-                spent_ns[work] = spent_ns.get(work, 0) + (times.end[node] - times.start[node] if ran else 0)
+                spent_ns[work] = spent_ns.get(work, 0) + (end[node] - start[node] if ran else 0)
                 bound = "gaps"
-            ran, previous = kinds[node] != FULL, times.after[node]
+            ran, previous = kinds[node] != FULL, after[node]
             if previous >= 0:
                 bound = "host" if kinds[previous] == LAUNCH else bound
-                spent_ns[bound] = (
-                    spent_ns.get(bound, 0) + times.start[node] - (times.end if ran else times.start)[previous]
-                )
+                spent_ns[bound] = spent_ns.get(bound, 0) + start[node] - (end if ran else start)[previous]
             if previous < 0 and kinds[node] not in (ACTIVITY, FULL):  # before it, there was nothing but the host's work
-                spent_ns["host"] = spent_ns.get("host", 0) + times.start[node] - min(times.start[0], times.start[node])
+                spent_ns["host"] = spent_ns.get("host", 0) + start[node] - min(start[0], start[node])
             node = previous
         return max(spent_ns, key=lambda bound: spent_ns[bound], default="host")
 
@@ -202,15 +191,24 @@ def remaining(removed: Union, points: Ints) -> Ints:
     return points - removed.within(np.full(len(points), NEVER), points)
 
 
-def _sweep(threads: int, *columns: list[int]) -> Times:
+def _sweep(threads: int, columns: list[Ints | NDArray[np.int8]]) -> Times:
     """One node after the other. A thread's clock is kept as an offset from its recorded one, which changes only where
     the thread waits."""
+    if not native.BUILT:
+        return _in_python(threads, columns)
+    times = Times(*np.empty((3, len(columns[0])), np.int64))
+    needs = [np.ascontiguousarray(column, np.int64) for column in columns]
+    native._sweep.sweep(threads, [*needs, times.start, times.end, times.after])
+    return times
+
+
+def _in_python(threads: int, columns: list[Ints | NDArray[np.int8]]) -> Times:
     count = len(columns[0])
     # −1 stands for the additional last entry, which never holds anything up.
     starts, ends, after = [NEVER] * (count + 1), [NEVER] * (count + 1), [NONE] * count
     offset, moved = [0] * threads, [NONE] * threads
     reach = NEVER
-    rows = enumerate(zip(*columns, strict=True))
+    rows = enumerate(zip(*(column.tolist() for column in columns), strict=True))
     for node, row in rows:
         kind, thread, launch, source, gap, clock_start, since, own_ns, dur, before, delay, latency, stream_gap = row
         if kind == ACTIVITY:
@@ -242,7 +240,7 @@ def _sweep(threads: int, *columns: list[int]) -> Times:
         starts[node] = ends[node] = offset[thread] + clock_start
         if kind <= HANDOVER:
             moved[thread] = node
-    return Times(starts[:-1], ends[:-1], after)
+    return Times(*np.array((starts[:-1], ends[:-1], after), np.int64))
 
 
 EventKind = Literal["operator", "frame", "call"]
@@ -314,7 +312,7 @@ class Retiming:
         nodes = self._replay.nodes
         mine = np.flatnonzero(self._replay.activities & (nodes.launch >= 0))
         owner = steps.of(self.trace.ts_ns[nodes.row[nodes.launch[mine]]])
-        ends = np.array(clock.times.end, np.int64)[mine]
+        ends = clock.times.end[mine]
         np.maximum.at(step_ends, owner[owner >= 0], ends[owner >= 0])
         first = steps.begin[0] if steps.begin[0] > steps.issued[0] else BEFORE
         reach = np.maximum.accumulate(np.append(first, step_ends))
@@ -333,8 +331,8 @@ class Retiming:
             start[rows] = clock.host(track, trace.ts_ns[rows])
             end[rows] = clock.host(track, trace.ts_ns[rows] + trace.dur_ns[rows])
         active = np.flatnonzero(self._replay.activities)
-        start[nodes.row[active]] = np.array(clock.times.start, np.int64)[active]
-        end[nodes.row[active]] = np.array(clock.times.end, np.int64)[active]
+        start[nodes.row[active]] = clock.times.start[active]
+        end[nodes.row[active]] = clock.times.end[active]
         order = np.argsort(start, kind="stable")
         table = trace.recorded.events.take(order).combine_chunks()
         for name, column in (("ts_ns", start[order]), ("dur_ns", np.maximum(end - start, 0)[order])):
@@ -349,7 +347,7 @@ class _Clock:
     def __init__(self, recorded: Replay, removal: Removal) -> None:
         self._removed, self._nodes = removal.host, recorded.nodes
         self.times: Times = recorded.without(removal)
-        self._start = np.array(self.times.start, np.int64)[: len(recorded.nodes)]
+        self._start = self.times.start
         trace, nodes = recorded.trace, recorded.nodes
         self._threads = dict(zip(trace.threads.driving, range(len(trace.threads.driving)), strict=True))
         for thread in range(len(self._threads), int(nodes.thread.max(initial=NONE)) + 1):

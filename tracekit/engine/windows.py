@@ -103,8 +103,8 @@ class Window:
 
     def _pace_ns(self, times: Times) -> int:
         """How long it takes from its first activity on, but no less than the host needs."""
-        released = np.flatnonzero(self.run.released).tolist()
-        first = min((times.start[node] for node in released), default=self.high)
+        released = times.start[self.run.released]
+        first = int(released.min()) if len(released) else self.high
         return max(self.run.end(times) - first, self.run.host_end(times) - self.low)
 
 

@@ -1,0 +1,111 @@
+/* One node of a replay after the other: `_in_python` of replay.py in C. */
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { DRAINED = 1, FULL = 2, HANDOVER = 3, ACTIVITY = 6 };  /* kinds, as dependencies.py has them */
+enum { KIND, THREAD, LAUNCH, SOURCE, GAP, CLOCK, SINCE, OWN, DUR, BEFORE, DELAY, LATENCY, STREAM_GAP, READ,
+       START = READ, END, AFTER, COLUMNS };
+enum { NONE = -1 };
+static const int64_t NEVER = -((int64_t)1 << 62);
+
+/* Defined, whatever the numbers are. */
+static int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static int64_t minus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t at(const int64_t *times, int64_t node) { return node < 0 ? NEVER : times[node]; }
+static int is_node(int64_t node, Py_ssize_t count) { return node >= NONE && node < count; }
+
+/* 0, or -1 where a column names a node or a thread that does not exist. */
+static int sweep(Py_ssize_t count, int64_t **column, Py_ssize_t threads, int64_t *offset, int64_t *moved) {
+    int64_t *starts = column[START], *ends = column[END], *after = column[AFTER], reach = NEVER;
+    for (Py_ssize_t node = 0; node < count; node++) starts[node] = ends[node] = NEVER, after[node] = NONE;
+    for (Py_ssize_t thread = 0; thread < threads; thread++) offset[thread] = 0, moved[thread] = NONE;
+    for (Py_ssize_t node = 0; node < count; node++) {
+        int64_t kind = column[KIND][node], source = column[SOURCE][node], before = column[BEFORE][node];
+        if (!is_node(before, count)) return -1;
+        if (kind == ACTIVITY) {
+            int64_t launch = column[LAUNCH][node], delay = column[DELAY][node], latency = column[LATENCY][node];
+            if (!is_node(launch, count) || !is_node(source, count)) return -1;
+            int64_t start = plus(at(starts, launch), latency), last = launch;
+            int64_t queued = plus(at(ends, before), column[GAP][node]);
+            if (queued > start) start = queued, last = before;
+            if (at(ends, source) > start) start = at(ends, source), last = source;
+            if (at(starts, before) > start) start = at(starts, before), last = before;
+            if (delay < 0 && last >= 0) {
+                start = latest(plus(start, delay), plus(at(starts, launch), latency < 0 ? latency : 0));
+                start = latest(latest(start, plus(at(ends, before), column[STREAM_GAP][node])), at(ends, source));
+            } else {
+                start = last >= 0 ? plus(start, delay) : delay;
+            }
+            starts[node] = start, ends[node] = plus(start, column[DUR][node]), after[node] = last;
+            reach = latest(reach, ends[node]);
+            continue;
+        }
+        int64_t thread = column[THREAD][node];
+        if (thread < 0 || thread >= threads) return -1;
+        if (kind == HANDOVER) {
+            if (source < 0 || source >= threads) return -1;
+            after[node] = moved[source], offset[thread] = offset[source];
+        } else if (kind < HANDOVER) {
+            int64_t awaited = at(kind == FULL ? starts : ends, before);
+            if (kind == DRAINED && before >= 0) awaited = latest(awaited, reach);
+            int64_t begun = plus(offset[thread], column[SINCE][node]);
+            after[node] = awaited > begun ? before : moved[thread];
+            offset[thread] = minus(plus(latest(begun, awaited), column[OWN][node]), column[CLOCK][node]);
+        } else {
+            after[node] = moved[thread];
+        }
+        starts[node] = ends[node] = plus(offset[thread], column[CLOCK][node]);
+        if (kind <= HANDOVER) moved[thread] = node;
+    }
+    return 0;
+}
+
+static PyObject *sweep_columns(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *columns, *result = NULL;
+    Py_ssize_t threads;
+    if (!PyArg_ParseTuple(args, "nO", &threads, &columns)) return NULL;
+    Py_buffer views[COLUMNS];
+    int64_t *column[COLUMNS], *clocks = NULL;
+    int held = 0;
+    if (!PyList_Check(columns) || PyList_Size(columns) != COLUMNS || threads < 1 || threads > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "not as many columns, or no thread");
+        return NULL;
+    }
+    for (; held < COLUMNS; held++) {
+        if (PyObject_GetBuffer(PyList_GetItem(columns, held), &views[held], held < READ ? PyBUF_SIMPLE : PyBUF_WRITABLE))
+            goto done;
+        column[held] = views[held].buf;
+        if (views[held].len != views[0].len) {
+            PyErr_SetString(PyExc_ValueError, "columns of different lengths");
+            held++;
+            goto done;
+        }
+    }
+    if (!(clocks = malloc(2 * sizeof *clocks * (size_t)threads))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    int failed;
+    Py_BEGIN_ALLOW_THREADS
+    failed = sweep(views[0].len / (Py_ssize_t)sizeof **column, column, threads, clocks, clocks + threads);
+    Py_END_ALLOW_THREADS
+    if (failed) PyErr_SetString(PyExc_ValueError, "no such node or thread");
+    else Py_INCREF(result = Py_None);
+done:
+    free(clocks);
+    while (held) PyBuffer_Release(&views[--held]);
+    return result;
+}
+
+static PyMethodDef functions[] = {
+    {"sweep", sweep_columns, METH_VARARGS, "sweep(threads, columns): fill the last three of these columns of int64."},
+    {0},
+};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_sweep", "Replays nodes in order.", -1, functions};
+
+PyMODINIT_FUNC PyInit__sweep(void) { return PyModule_Create(&module); }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 import pytest
 import twin
@@ -114,7 +116,7 @@ def test_engine_on_any_trace(events: list[Event], bare: bool, rng: random.Random
 
 @given(traces(), st.integers(1, 12))
 def test_moments_of_any_trace(events: list[Event], size: int) -> None:
-    """Segments and the cost of syncs do not depend on where time is cut, and make up the totals."""
+    """Segments, pieces and the cost of syncs do not depend on where time is cut, and make up the totals."""
     from tracekit.errors import EmptyTraceError
 
     with tempfile.TemporaryDirectory() as folder:
@@ -133,6 +135,13 @@ def assert_same_moments(path: Path, size: int) -> None:
     trace = Trace.load(path)
     whole, cut = attribute(trace), attribute(trace, size)
     assert cut.stalls.equals(whole.stalls)
+    at_once = attribute(trace, size, with_pieces=True)
+    assert (at_once.wall == whole.wall).all()
+    assert (at_once.host == whole.host).all()
+    assert at_once.stalls.equals(whole.stalls)
+    assert at_once.made_pieces is not None
+    for field in fields(whole.pieces):
+        assert np.array_equal(getattr(at_once.made_pieces, field.name), getattr(whole.pieces, field.name))
     for name in ("wall", "host"):
         rows = [row for part in cut.segments_of(name, size) for row in part.to_pylist()]
         assert rows == [row for part in whole.segments_of(name) for row in part.to_pylist()]

@@ -2,8 +2,9 @@
 answered; and what the blocks of a view add up to.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +51,7 @@ class Attribution:
     wall_known: Bools
     compiles: Bools  # the steps in which a driving thread compiles; the steps of means and exports are the others
     summed_stalls: pa.Table | None = None  # from the pass that computed this; absent if it comes from the cache
+    made_pieces: Pieces | None = None  # the same, where they were asked for at once
 
     @cached_property
     def stalls(self) -> pa.Table:
@@ -87,13 +89,13 @@ class Attribution:
         """The segments of one view, a table for each block."""
         if view in self.cannot_answer:
             return
-        views = (block.host if view == "host" else block.wall for block in self.block_views(size))
-        yield from segments(view, (block_view for block_view in views if block_view is not None))
+        yield from segments(view, _views(view, self.block_views(size)))
 
     @cached_property
     def pieces(self) -> Pieces:
-        """The segments cut at the answered steps."""
-        return pieces(self)
+        """The segments cut at the answered steps, of the first view that the trace can answer, if any."""
+        view = self.answered_view
+        return self.made_pieces or pieces(view, self.segments_of(view.name))
 
     @property
     def answered_view(self) -> StepView:
@@ -109,8 +111,8 @@ class Attribution:
         return {"wall": wall, "host": host}
 
 
-def attribute(trace: Trace, size: int = SIZE) -> Attribution:
-    """Put every nanosecond of every step into one bucket of each view."""
+def attribute(trace: Trace, size: int = SIZE, *, with_pieces: bool = False) -> Attribution:
+    """Put every nanosecond of every step into one bucket of each view; on request, make the pieces in the same pass."""
     steps = trace.steps
     cannot = {}
     if no_host := _why_no_host(trace):
@@ -118,17 +120,10 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
     linked = _steps_with_linked_launches(trace)
     if no_wall := no_host or _why_no_wall(trace, linked):
         cannot["wall"] = no_wall
-    host = Totals(HOST, steps.issued, steps.returned)
-    wall = Totals(WALL, steps.begin, steps.done)
+    host, wall = Totals(HOST, steps.issued, steps.returned), Totals(WALL, steps.begin, steps.done)
     stalls = Stalls(steps.begin, steps.done)
-    if not no_host:
-        for block in block_views(trace, with_wall=not no_wall, blame=False, size=size):
-            host.add(block.host.states)
-            if block.wall is not None:
-                wall.add(block.wall.states)
-                stalls.add(block.wall)
     is_complete = _before_loss(trace)
-    return Attribution(
+    attribution = Attribution(
         trace=trace,
         cannot_answer=cannot,
         host=host.totals(),
@@ -136,8 +131,28 @@ def attribute(trace: Trace, size: int = SIZE) -> Attribution:
         host_known=np.full(len(steps), not no_host) & is_complete,
         wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace, linked) & is_complete,
         compiles=_compiling(trace),
-        summed_stalls=stalls.table(),
     )
+
+    def summed() -> Iterator[BlockViews]:
+        for block in block_views(trace, with_wall=not no_wall, blame=with_pieces, size=size):
+            host.add(block.host.states)
+            if block.wall is not None:
+                wall.add(block.wall.states)
+                stalls.add(block.wall)
+            yield block
+
+    blocks = summed() if not no_host else iter(())
+    view = attribution.answered_view  # of the steps that are known; nothing is summed up yet
+    made = pieces(view, segments(view.name, _views(view.name, blocks))) if with_pieces else None
+    deque(blocks, maxlen=0)
+    return replace(attribution, host=host.totals(), wall=wall.totals(), summed_stalls=stalls.table(), made_pieces=made)
+
+
+def _views(name: str, blocks: Iterable[BlockViews]) -> Iterator[HostView | WallView]:
+    for block in blocks:
+        view = block.host if name == "host" else block.wall
+        if view is not None:
+            yield view
 
 
 def _before_loss(trace: Trace) -> Bools:

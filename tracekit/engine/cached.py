@@ -18,15 +18,16 @@ _TIMES = ("issued", "returned", "until", "begin", "done")
 _FLAGS = ("host_known", "wall_known", "compiles")
 
 
-def known_attribution(trace: Trace) -> Attribution:
-    """The attribution of a trace; a report can use it without reading the events."""
+def known_attribution(trace: Trace, *, with_pieces: bool = False) -> Attribution:
+    """The attribution of a trace; a report can use it without reading the events. `with_pieces` says that its pieces
+    will be asked for, too, unless they were before."""
     if trace.entry is None:
-        return attribute(trace)
+        return attribute(trace, with_pieces=with_pieces)
     name = result_name("attribution", __name__)
     cached = recall_table(trace.entry, name)
     if cached is not None:
         return _restored(trace, *cached)
-    attribution = attribute(trace)
+    attribution = attribute(trace, with_pieces=with_pieces)
     remember_table(trace.entry, name, _columns(attribution), _facts(attribution))
     return attribution
 

@@ -1,10 +1,11 @@
 """The answered steps as columns: start, end, bucket, the event to blame, and the step."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
@@ -13,7 +14,7 @@ from tracekit.trace.columns import codes, values
 from tracekit.trace.storing.scratch import gathered
 
 if TYPE_CHECKING:
-    from tracekit.engine.attribution import Attribution
+    from tracekit.engine.attribution import StepView
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,17 @@ class Pieces:
         return Union.of(self.start[mask], self.end[mask])
 
 
-def pieces(attribution: "Attribution", name: str = "") -> Pieces:
-    """The pieces of the view of that name; without one, of the first view that the trace can answer, if any."""
-    view = attribution.views[name] if name else attribution.answered_view
-    parts = _pieces_of(attribution, view.name) if view.known.any() else ()
+def pieces(view: "StepView", segments: Iterable[pa.Table]) -> Pieces:
+    """The segments of a view, cut at its answered steps; none if no step is answered."""
+    parts = _pieces_of(view, segments) if view.known.any() else ()
     start, end, bucket, event, step = gathered(parts, (np.int64, np.int64, np.int8, np.int32, np.int32))
     return Pieces(view.name, start, end, bucket, event, step)
 
 
-def _pieces_of(attribution: "Attribution", name: str) -> Iterator[tuple[Ints | Rows, ...]]:
-    view = attribution.views[name]
+def _pieces_of(view: "StepView", segments: Iterable[pa.Table]) -> Iterator[tuple[Ints | Rows, ...]]:
     answered_steps = np.flatnonzero(view.known & (view.step_ns > 0))
     lows, highs = view.starts_ns[answered_steps], view.starts_ns[answered_steps] + view.step_ns[answered_steps]
-    for part in attribution.segments_of(name):
+    for part in segments:
         starts = part["start_ns"].to_numpy()
         ends = starts + part["dur_ns"].to_numpy()
         low, high, segment = split(starts, ends, np.concatenate((lows, highs)))

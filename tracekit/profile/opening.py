@@ -52,15 +52,15 @@ def open_subject(
         opening(path)
         return Trace.load(path, watch=watch)
 
-    def attribute(trace: Trace) -> Attribution:
-        return known_attribution(trace.as_told(infer_steps))
+    def attribute(trace: Trace, with_pieces: bool = False) -> Attribution:
+        return known_attribution(trace.as_told(infer_steps), with_pieces=with_pieces)
 
     def captures(path: Path) -> tuple[Capture, ...]:
         """One, or one for each rank of a file that merges several."""
         trace = load(path)
         parts = split(trace) if ranks else []
         return tuple(Capture(path, attribute(part.trace), rank=part.rank) for part in parts) or (
-            Capture(path, attribute(trace)),
+            Capture(path, attribute(trace, with_pieces=paths == [path])),
         )
 
     def subject(members: list[Member]) -> Subject:

@@ -94,7 +94,9 @@ class Opened:
         """The stretches of a variant's steps in a view."""
         key, main = (profile.name, view), profile.attribution
         if key not in self._pieces:
-            self._pieces[key] = main.pieces if main.pieces.view == view else pieces(main, view)
+            self._pieces[key] = (
+                main.pieces if main.pieces.view == view else pieces(main.views[view], main.segments_of(view))
+            )
         return self._pieces[key]
 
     def profile(self, name: str) -> Profile:

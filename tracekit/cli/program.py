@@ -61,12 +61,14 @@ _EXIT_CODES = (
     "130 interrupted."
 )
 _MESSAGE_WIDTH = 400  # of argparse's message about an argument
+_MANY_OBJECTS = 50_000  # between two garbage collections: importing makes as many, and almost none are garbage
 
 
 def entry() -> int:
     """The console script."""
     from tracekit.interruption import by_any_signal
 
+    gc.set_threshold(_MANY_OBJECTS)
     refuse_pandas()
     open_streams()
     with by_any_signal():

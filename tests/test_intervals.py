@@ -89,7 +89,7 @@ def test_small_ones():
     assert runs(np.zeros(0, np.int64)).tolist() == [0]
 
 
-@given(st.lists(st.integers(0, 9) | st.integers(0, 1 << 40), max_size=30))
+@given(st.lists(st.integers(-1, 9) | st.integers(0, 1 << 40), max_size=30))
 def test_codes_that_occur(codes):
     distinct_codes, index = occurring(np.array(codes, np.int64))
     assert distinct_codes.tolist() == sorted(set(codes))

@@ -203,12 +203,12 @@ def split(starts: Ints, ends: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def occurring(codes: Ints | Rows) -> tuple[Ints, Ints]:
-    """The codes that occur, ascending, and for each entry the index of its code. Codes are not negative.
+    """The codes that occur, ascending, and for each entry the index of its code.
 
     Codes are mostly few and small: a lookup table is ten times as fast as sorting all entries, as `np.unique` does.
     """
     largest = int(codes.max()) if len(codes) else 0
-    if largest > 4 * len(codes) + (1 << 16):
+    if largest > 4 * len(codes) + (1 << 16) or (len(codes) and codes.min() < 0):
         distinct_codes, inverse = np.unique(codes, return_inverse=True)
         return distinct_codes.astype(np.int64), inverse.reshape(-1)
     occurs = np.zeros(largest + 1, bool)

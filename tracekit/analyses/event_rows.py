@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracekit.intervals import Ints, Rows
+from tracekit.intervals import Ints, Rows, occurring
 from tracekit.profile import Profile
 from tracekit.profile.grouping import Names
 from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
@@ -86,7 +86,7 @@ class BareNames:
 
     def of(self, rows: Ints) -> Ints:
         """The number of each call's name."""
-        codes, inverse = np.unique(self._trace.name_codes[rows], return_inverse=True)
+        codes, inverse = occurring(self._trace.name_codes[rows])
         for code in codes.tolist():
             if code not in self._of_code:
                 self._of_code[code] = self._numbers.setdefault(bare(self._trace.names[code]), len(self._numbers))
@@ -130,9 +130,9 @@ class CostliestLines:
         """More events: the group of each, and what it costs."""
         line_of, lines = distinct_lines(line_table(self._profile, np.asarray(rows, np.int64)))
         self._by_text |= {line["where"]: line for line in lines if line["where"] is not None}
-        keys, inverse = np.unique(group * len(lines) + line_of, return_inverse=True)
+        keys, inverse = occurring(group * len(lines) + line_of)
         total = np.zeros(len(keys), np.int64)
-        np.add.at(total, inverse.reshape(-1), ns)
+        np.add.at(total, inverse, ns)
         for key, cost in zip(keys.tolist(), total.tolist(), strict=True):
             of_group, index = divmod(key, len(lines))
             if (place := lines[index]["where"]) is not None:

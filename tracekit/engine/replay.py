@@ -159,8 +159,9 @@ class Replay:
 
     def bound(self, times: Times) -> Bound:
         """What takes most of the time on the path that decides when all is done: each node and what it waited for."""
-        kinds = self.nodes.kind.tolist()
-        start, end, after = times.start.tolist(), times.end.tolist(), times.after.tolist()
+        kinds, start, end, after = (
+            column.tolist() for column in (self.nodes.kind, times.start, times.end, times.after)
+        )
         codes = np.zeros(len(kinds), np.int8)
         codes[self.activities] = self.buckets
         spent_ns: dict[Bound, int] = {}

@@ -113,6 +113,6 @@ def _kinds(profile: Profile, rows: Ints) -> Ints:
 
 def _of_heaviest_key(keys: Ints | Rows, weights: Ints) -> Bools:
     """The entries of the key with the largest total weight."""
-    inverse = np.unique(keys, return_inverse=True)[1]
+    inverse = occurring(keys)[1]
     heaviest: Bools = inverse == np.bincount(inverse, weights).argmax()
     return heaviest

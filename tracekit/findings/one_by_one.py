@@ -9,6 +9,7 @@ import numpy as np
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
+from tracekit.profile.once import once
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import OPTIMIZER_STEP
 
@@ -73,6 +74,7 @@ def optimizer_steps(profile: Profile) -> bool:
     return bool(profile.trace.labels.fits(OPTIMIZER_STEP).any())
 
 
+@once
 def optimizer_setting(profile: Profile) -> str:
     """The arguments with which the optimizers of this run update many parameters at once, such as `foreach=True`.
 

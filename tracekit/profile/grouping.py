@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Rows
+from tracekit.intervals import Bools, Ints, Rows, occurring
 from tracekit.kernel_class import kernel_class
 from tracekit.profile.profile import Profile
 from tracekit.trace.roles import KERNEL
@@ -36,7 +36,7 @@ class Grouping:
     def add(self, keys: Ints | Rows, step: Ints, *values: Ints) -> Ints:
         """Add events, given the numbers of their groups and the indices of their steps (−1: none); the group of
         each."""
-        distinct, inverse = np.unique(keys, return_inverse=True)
+        distinct, inverse = occurring(keys)
         group = np.array([self._numbers.setdefault(key, len(self._numbers)) for key in distinct.tolist()], np.int64)
         missing = len(self._numbers) - len(self._totals)
         self._totals = np.concatenate((self._totals, np.zeros((missing, self._totals.shape[1]), np.int64)))

@@ -12,7 +12,7 @@ from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import plain, where_of_buckets, where_of_event
 from tracekit.findings.one_by_one import TINY_NS, at_once, kernels_of, one_by_one, optimizer_setting
-from tracekit.intervals import Bools, Ints, Union, runs
+from tracekit.intervals import Bools, Ints, Union, distinct, runs
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing, outermost
 from tracekit.trace.roles import OPERATOR
@@ -132,7 +132,7 @@ def _launches(profile: Profile, spans: Ints) -> tuple[int, int]:
     in_span[in_span] = _in_counted_steps(profile, launches[in_span])
     activities, launches = activities[in_span], launches[in_span]
     single = launches[~at_once(profile, activities, launches)]
-    return len(np.unique(single)), len(np.unique(launches))
+    return len(distinct(single)), len(distinct(launches))
 
 
 def _in_counted_steps(profile: Profile, rows: Ints) -> Bools:
@@ -184,7 +184,7 @@ def operator_loops(profile: Profile) -> Iterator[Finding]:
 def _launching(profile: Profile) -> Ints:
     """The outermost operators of the main thread that launch work in counted steps, but not for a habit."""
     trace = profile.trace
-    calls = np.unique(trace.links.launches).astype(np.int64)
+    calls = distinct(trace.links.launches.astype(np.int64))
     calls = calls[(trace.track[calls] == trace.threads.main) & profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]
     calls = calls[enclosing(trace, calls, lambda part: part.roles.host & part.roles.named(ONE_BY_ONE)) < 0]
     operators = trace.where(
@@ -197,7 +197,7 @@ def _launching(profile: Profile) -> Ints:
         return top
     index = np.searchsorted(trace.ts_ns[top], trace.ts_ns[calls], side="right") - 1
     in_operator = (index >= 0) & (trace.ts_ns[calls] < trace.events_at(top).end_ns[np.maximum(index, 0)])
-    launching: Ints = top[np.unique(index[in_operator])]
+    launching: Ints = top[distinct(index[in_operator])]
     return launching
 
 

@@ -13,6 +13,7 @@ from tracekit.findings.kernels import blaming, costliest, kernels, operator_name
 from tracekit.intervals import Ints
 from tracekit.kernel_class import kernel_class, without_parameters
 from tracekit.profile import Profile
+from tracekit.profile.once import once
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.rereading import Arguments
@@ -62,6 +63,7 @@ class Attention(NamedTuple):
     softmax: Ints
 
 
+@once
 def attention(profile: Profile) -> Attention:
     """The attention that the operators of the program spell out.
 

@@ -9,6 +9,7 @@ from tracekit.findings.culprits import where_of_event
 from tracekit.findings.holes import OFTEN
 from tracekit.intervals import NO_TIME, Ints, Union
 from tracekit.profile import Profile
+from tracekit.profile.once import once
 from tracekit.trace.facts.coverage import graph_recordings
 from tracekit.units import duration, many, times
 
@@ -42,6 +43,7 @@ def recorded_graphs(profile: Profile) -> Iterator[Finding]:
     )
 
 
+@once
 def time_of_recording(profile: Profile) -> Union:
     """When graphs are recorded or instantiated; no time where most steps record none, or replay each often."""
     trace = profile.trace

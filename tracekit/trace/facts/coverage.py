@@ -14,6 +14,7 @@ import numpy as np
 
 from tracekit import event_names
 from tracekit.intervals import NO_TIME, Bools, Ints, Union, runs
+from tracekit.trace.roles import Roles
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -137,10 +138,14 @@ def graph_recordings(trace: "Trace") -> tuple[Ints, Ints]:
 
 def _capture_marks(trace: "Trace") -> tuple[Ints, Bools]:
     """The calls that begin or end a graph's recording, and which of them begin one."""
-    marks = trace.where(
-        lambda part: part.process & (part.roles.named(_BEGIN_CAPTURE, True) | part.roles.named(_END_CAPTURE, True))
-    )
-    begins = trace.events_at(marks).roles.named(_BEGIN_CAPTURE, runtime=True) if len(marks) else np.zeros(0, bool)
+
+    def is_mark(roles: Roles) -> Bools:
+        return roles.named(_BEGIN_CAPTURE, True) | roles.named(_END_CAPTURE, True)
+
+    marks = np.zeros(0, np.int64)
+    if trace.census.any(is_mark):
+        marks = trace.where(lambda part: part.process & is_mark(part.roles))
+    begins = trace.events_at(marks).roles.named(_BEGIN_CAPTURE, runtime=True)
     return marks, begins
 
 

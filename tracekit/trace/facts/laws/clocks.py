@@ -65,8 +65,8 @@ def overlong(trace: Trace) -> Iterator[Broken]:
         return
     # A collective waits for other ranks, for as long as they take.
     rows = trace.where(lambda part: part.roles.gpu & part.lasting & ~part.roles.communication)
-    late = rows[trace.events_at(rows).end_ns > ended + _MIN_OVERRUN_SHARE * (ended - begun)]
-    usual = trace.dur_ns[np.setdiff1d(rows, late)].max(initial=0)
+    is_late = trace.events_at(rows).end_ns > ended + _MIN_OVERRUN_SHARE * (ended - begun)
+    late, usual = rows[is_late], trace.dur_ns[rows[~is_late]].max(initial=0)
     odd = late[trace.dur_ns[late] > _MIN_TIMES_USUAL * usual]
     if len(odd) and usual:
         events = trace.events_at(odd)

@@ -19,7 +19,6 @@ from tracekit.engine.dependencies import (
     LAUNCH,
     NEVER,
     NONE,
-    RETURN,
     UNEXPLAINED_NS,
     Dependencies,
     dependencies,
@@ -106,7 +105,7 @@ class Replay:
         awaited = np.where(nodes.kind == FULL, nodes.start[before], nodes.end[before])
         resumed = np.where(before >= 0, np.maximum(nodes.since, awaited), nodes.since)
         own_ns = np.where(resumed <= nodes.start, clock_start - clock(resumed), nodes.start - resumed)
-        dropped = np.isin(nodes.row, removal.returns) & np.isin(nodes.kind, (RETURN, DRAINED, FULL))
+        dropped = (nodes.kind < HANDOVER) & np.isin(nodes.row, removal.returns)
         before, own_ns = np.where(dropped, NONE, before), np.where(dropped, 0, own_ns)
         dur = nodes.end - nodes.start
         if removal.device is not None:

@@ -318,10 +318,14 @@ class Holes:
     def _neighbours(self, k: int) -> tuple[int, int]:
         """The operators of the main thread before and after; −1 for none."""
         trace, pieces, piece, (rows, _) = self._profile.trace, self._pieces, self._indices[k], self._gaps
-        ends = trace.ts_ns[rows] + trace.dur_ns[rows]
-        before = int(np.searchsorted(ends, pieces.start[piece], side="right"))
+        before = int(np.searchsorted(self._ends, pieces.start[piece], side="right"))
         after = int(np.searchsorted(trace.ts_ns[rows], pieces.end[piece]))
         return int(rows[before - 1]) if before else -1, int(rows[after]) if after < len(rows) else -1
+
+    @cached_property
+    def _ends(self) -> Ints:
+        """When each of these operators ends."""
+        return self._profile.trace.events_at(self._gaps[0]).end_ns
 
     def _is_operator(self, part: Events) -> Bools:
         roles = part.roles

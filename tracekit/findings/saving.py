@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tracekit.engine.buckets import BUCKETS, CODES, MAY_WAIT, ON_THE_GPU, WALL, Bound
+from tracekit.engine.buckets import BUCKETS, CODES, MAY_WAIT, ON_THE_GPU, WALL, Bound, among
 from tracekit.engine.dependencies import DRAINED, RETURN
 from tracekit.engine.host import HostView, host_between
 from tracekit.engine.replay import Removal, Replay, Retiming, replay
@@ -213,8 +213,7 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
     start, end, bucket, event = pieces.start[near], pieces.end[near], pieces.bucket[near], pieces.event[near]
 
     def in_buckets(*keys: str) -> Bools:
-        is_bucket: Bools = np.isin(bucket, [CODES[key] for key in keys])
-        return is_bucket
+        return among(bucket, [CODES[key] for key in keys])
 
     launching = in_buckets("kernel_launch") & (event >= 0)  # of it, the host works only until its call returns
     called = np.where(launching, trace.events_at(np.maximum(event, 0)).end_ns, end)

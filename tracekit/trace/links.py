@@ -50,7 +50,8 @@ class Links:
     def submitted(self, rows: Ints | Rows) -> tuple[Ints, Ints]:
         """For each call, the first activity that it submitted (−1 for none), and how many it submitted."""
         calls, first, counts = self._by_call
-        return looked_up(calls, first, rows), np.maximum(looked_up(calls, counts, rows), 0)
+        position = _position(calls, rows)
+        return first[position].astype(np.int64), counts[position].astype(np.int64)
 
     @cached_property
     def _by_call(self) -> tuple[Rows, Rows, Rows]:
@@ -58,7 +59,11 @@ class Links:
         calls = self.launches[order]
         bounds = runs(calls)
         counts = np.diff(bounds).astype(np.int32)
-        return calls[bounds[:-1]], self.activities[order[bounds[:-1]]], counts
+        first, nothing = (
+            self.activities[order[bounds[:-1]]],
+            np.array([-1, 0], np.int32),
+        )  # of what is no call: the last
+        return calls[bounds[:-1]], np.append(first, nothing[:1]), np.append(counts, nothing[1:])
 
 
 def link(trace: "Trace", impossible: "Impossible | None" = None) -> Links:

@@ -184,7 +184,12 @@ class Labels:
 
     def roles_of(self, kinds: NDArray[np.int8], names: Ints | Rows) -> Roles:
         """The roles of events of these kinds, and of these names, given as numbers."""
-        return Roles(kinds, lambda pattern: self.fits(pattern)[names])
+
+        def named(pattern: re.Pattern[str]) -> Bools:
+            fits = self.fits(pattern)
+            return fits[names] if fits.any() else np.zeros(len(names), bool)  # most patterns fit no name of a trace
+
+        return Roles(kinds, named)
 
 
 @lru_cache(4096)  # a trace names few calls, and makes many

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,6 +136,22 @@ class Mean:
     parts: dict[str, float]
 
 
+T = TypeVar("T")
+
+
+class _recorded(cached_property[T]):  # noqa: N801 – a decorator
+    """A cached property that no calibration changes: a profile and what `calibrated_by` makes of it share it."""
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> "_recorded[T]": ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Any:
+        """From the profile that was not calibrated, where there is one."""
+        origin = instance.__dict__.get("origin") if instance is not None else None
+        return super().__get__(instance, owner) if origin is None else getattr(origin, str(self.attrname))
+
+
 @dataclass(frozen=True)
 class Profile:
     """A named variant: its captures, and what its run says about it (None for a bare trace).
@@ -154,6 +170,14 @@ class Profile:
     calibration: "Calibration | None" = None  # with which costs are to be told without the time of recording
     beside: tuple[Breach, ...] = ()  # laws broken by what was given beside the trace
 
+    def calibrated_by(self, calibration: "Calibration | None") -> "Profile":
+        """The same, with costs told without the time of recording, if there is an estimate of it."""
+        if calibration is None:
+            return self
+        calibrated = replace(self, calibration=calibration)
+        calibrated.__dict__["origin"] = self
+        return calibrated
+
     def capture(self, window: Window, workload: Workload = "training", rank: int | None = None) -> Capture | None:
         """The capture of that window: that of the first rank, unless another one is named."""
         matching = (
@@ -161,7 +185,7 @@ class Profile:
         )
         return next((candidate for candidate in matching if rank is None or candidate.rank == rank), None)
 
-    @cached_property
+    @_recorded
     def per_rank(self) -> dict[int, "Profile"]:
         """A profile for each rank that was recorded, where there are several; nothing for a single one."""
         steady = [capture for capture in self.captures if (capture.window, capture.workload) == ("steady", "training")]
@@ -173,7 +197,7 @@ class Profile:
             for capture in ranks
         }
 
-    @cached_property
+    @_recorded
     def attribution(self) -> Attribution:
         """Where the time of the main capture went."""
         main = self.capture("steady")
@@ -181,7 +205,7 @@ class Profile:
             raise ValueError(f"{self.name}: a profile is made of a steady capture that was read")
         return main.attribution
 
-    @cached_property
+    @_recorded
     def health(self) -> list[Breach]:
         """The laws that the trace breaks, what was given beside it, and in doubt the traces of other ranks; the gravest
         first."""
@@ -199,7 +223,7 @@ class Profile:
             ranks = f"Rank {rank}" if not more else f"Rank {rank} and {many(len(more), 'more rank')}"
             yield Breach(breach.id, breach.severity, f"{ranks}: {breach.message}", count=breach.count)
 
-    @cached_property
+    @_recorded
     def contract(self) -> Attribution:
         """The same in the steps of docs/attribution.md: the annotated ones or, without any, the recording as one."""
         return as_contracted(self.attribution)
@@ -223,20 +247,20 @@ class Profile:
         capture = self.capture("detail")
         return capture.path if capture is not None else None
 
-    @cached_property
+    @_recorded
     def module_paths(self) -> Mapping[str, str]:
         """The user's name of a module that the trace only numbers: `SAGEConv_3` → `layers.1.conv`; empty if unknown."""
         lines = lines_file.read(self.detail_path or self.trace.path)
         return lines.modules if lines is not None else {}
 
-    @cached_property
+    @_recorded
     def ownership(self) -> Ownership:
         """The owner of each moment of the main capture: a line of the user's, a library, a module, a phase."""
         script = Path(self.run.script).name if self.run is not None else ""
         mine = [*self.mine, *([script] if script else [])]
         return Ownership.of(self.attribution, self.detail_path, mine, self.graphs)
 
-    @cached_property
+    @_recorded
     def recording(self) -> "Profile":
         """The recording with stacks and shapes, as a variant of its own; itself if there is no other recording."""
         recording = self.ownership.recording
@@ -244,24 +268,24 @@ class Profile:
             return self
         return replace(self, captures=(Capture(recording.trace.path, known_attribution(recording.trace)),))
 
-    @cached_property
+    @_recorded
     def owner_means(self) -> OwnerMeans:
         """What each owner costs in a counted step of each view."""
         return known_means(self.ownership, self.answered)
 
-    @cached_property
+    @_recorded
     def waits_in_collectives(self) -> Union:
         """When the host only waits in a collective, on a CPU; for a GPU, a bucket has this time."""
         return collective_waits(self)
 
-    @cached_property
+    @_recorded
     def parts(self) -> dict[str, float]:
         """What a counted step is made of, ns by bucket, with the time in collectives as communication on a CPU, too."""
         from tracekit.profile.cached import known_parts
 
         return known_parts(self)
 
-    @cached_property
+    @_recorded
     def unseen(self) -> Union:
         """The time in steps of which it is unknown what the GPU did: at the ends of the recording, and where the trace
         lacks work."""
@@ -269,7 +293,7 @@ class Profile:
 
         return known_unseen(self)
 
-    @cached_property
+    @_recorded
     def known_parts(self) -> dict[str, float]:
         """What a counted step is made of without the time of which it is unknown what the GPU did, ns by bucket."""
         parts = dict(self.parts)
@@ -285,7 +309,7 @@ class Profile:
         """For how much of a counted step it is unknown what the GPU did."""
         return sum(self.parts.values()) - sum(self.known_parts.values())
 
-    @cached_property
+    @_recorded
     def sample(self) -> Sample:
         """What was recorded about the kernels of one counted step, beside their times; read on first use.
 
@@ -303,7 +327,7 @@ class Profile:
         """`wall` and `host` of the main capture."""
         return self.attribution.views
 
-    @cached_property
+    @_recorded
     def answered(self) -> dict[str, Bools]:
         """For each view, the steps that its means cover: those that neither compile nor start anything up, or all if
         none is left, that can be answered; of these, those that are whole, if any is."""
@@ -314,7 +338,7 @@ class Profile:
         masks = {name: in_means & view.known for name, view in self.views.items()}
         return {name: mask & is_whole if (mask & is_whole).any() else mask for name, mask in masks.items()}
 
-    @cached_property
+    @_recorded
     def cold_steps(self) -> list[ColdStep]:
         """The first steps that are longer than the others because something starts up in them."""
         from tracekit.profile.cached import known_cold_steps
@@ -325,13 +349,13 @@ class Profile:
         """Why that view has no mean, where it has none."""
         return self.views[view].reason or "none of its steps could be timed"
 
-    @cached_property
+    @_recorded
     def counted(self) -> Bools:
         """The steps that figures per step are means over: those of the wall view or, if it has none, of the host's."""
         answered = [steps for steps in self.answered.values() if steps.any()]
         return answered[0] if answered else np.ones(len(self.trace.steps), bool)
 
-    @cached_property
+    @_recorded
     def counted_activities(self) -> Rows:
         """The rows of the GPU activities that run during a counted step, in order of their starts; none where the wall
         view cannot be answered."""
@@ -362,12 +386,12 @@ class Profile:
         """Whether every step compiles, so that the means are over steps that do."""
         return len(self.trace.steps) > 0 and bool(self.attribution.compiles.all())
 
-    @cached_property
+    @_recorded
     def means(self) -> dict[str, Mean | None]:
         """For each view, what a step takes; None where that cannot be answered."""
         return {name: _mean(view, self.answered[name]) for name, view in self.views.items()}
 
-    @cached_property
+    @_recorded
     def means_of_turns(self) -> dict[int, dict[str, Mean | None]]:
         """The same for each of the short traces that were taken in turns, by round; one that cannot be read is left
         out."""

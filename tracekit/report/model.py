@@ -104,7 +104,7 @@ class Report:
         """What bounds each variant's step, and the findings, by variant."""
         diagnoses = {}
         for profile in self.profiles:
-            alone = self.by_variant.diagnosis(replace(profile, calibration=self.calibrated.get(profile.name)))
+            alone = self.by_variant.diagnosis(profile.calibrated_by(self.calibrated.get(profile.name)))
             of_all = with_waits(alone, profile, self.collectives.get(profile.name))
             diagnoses[profile.name] = with_straggler(of_all, profile, self.straggler(profile.name))
         for profile in self.profiles:

@@ -61,7 +61,7 @@ _EXIT_CODES = (
     "130 interrupted."
 )
 _MESSAGE_WIDTH = 400  # of argparse's message about an argument
-_MANY_OBJECTS = 50_000  # between two garbage collections: importing makes as many, and almost none are garbage
+_MANY_OBJECTS = 200_000  # between two garbage collections: importing makes as many, and almost none are garbage
 
 
 def entry() -> int:

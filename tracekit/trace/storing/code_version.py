@@ -13,7 +13,7 @@ _IMPORT = re.compile(
     r"|import[ \t]+(?P<modules>tracekit[\w. ,\t]*))",
     re.MULTILINE,
 )
-
+_NAME, _MODULE = re.compile(r"\w+"), re.compile(r"tracekit[\w.]*")
 _IMPORTS_ALL = re.compile(r"iter_modules\((\w+)\.__path__\)")  # of a package: its modules register what they define
 
 
@@ -62,8 +62,9 @@ def _read(root: Path, name: str) -> _Module | None:
         content = file.read()
     text = content.decode("utf-8", "ignore")  # a module that was compiled imports none of ours
     imports = {name.rpartition(".")[0], *_imported(text)}
-    packages = [each for each in imports if each.rpartition(".")[2] in _IMPORTS_ALL.findall(text)]
-    imports |= {each for each in files if each.rpartition(".")[0] in packages}
+    if imported_whole := _IMPORTS_ALL.findall(text):
+        packages = [each for each in imports if each.rpartition(".")[2] in imported_whole]
+        imports |= {each for each in files if each.rpartition(".")[0] in packages}
     return _Module(Path(files[name]), hashlib.sha256(content).digest(), tuple(imports & files.keys()))
 
 
@@ -86,6 +87,8 @@ def _imported(text: str) -> list[str]:
     names: list[str] = []
     for match in _IMPORT.finditer(text):
         module = match["module"]
-        names += re.findall(r"tracekit[\w.]*", match["modules"] or "")
-        names += [module, *(f"{module}.{name}" for name in re.findall(r"\w+", match["names"]))] if module else []
+        if module:
+            names += [module, *(f"{module}.{name}" for name in _NAME.findall(match["names"]))]
+        else:
+            names += _MODULE.findall(match["modules"])
     return names

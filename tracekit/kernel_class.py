@@ -7,7 +7,7 @@ FlashAttention, FBGEMM, NCCL and its relatives, CUB, and Inductor's Triton code.
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
 # Of operators, without their namespace's overload; the first pattern that matches the whole name.
 _OPERATORS = (
@@ -159,11 +159,17 @@ _LONGEST = 20_000  # letters that are looked at: templates have some thousands, 
 def kernel_class(name: str, operator: str | None = None) -> str:
     """The kind of work, by the launching operator or else by the kernel's name; `other` where neither shows it."""
     if operator is not None and len(operator) <= _LONGEST:
-        label = next((label for label, pattern in _OPERATORS if re.fullmatch(pattern, operator)), None)
+        label = next((label for label, pattern in _compiled()[0] if pattern.fullmatch(operator)), None)
         if label is not None:
             return label
     function = without_parameters(name)
-    return next((label for label, pattern in _NAMES if re.search(pattern, function)), UNKNOWN)
+    return next((label for label, pattern in _compiled()[1] if pattern.search(function)), UNKNOWN)
+
+
+@cache
+def _compiled() -> tuple[list[tuple[str, re.Pattern[str]]], ...]:
+    """The patterns for operators and for names of kernels, compiled on first use."""
+    return tuple([(label, re.compile(pattern)) for label, pattern in patterns] for patterns in (_OPERATORS, _NAMES))
 
 
 def without_parameters(name: str) -> str:

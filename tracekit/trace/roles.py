@@ -172,8 +172,7 @@ class Labels:
     def fits(self, pattern: re.Pattern[str]) -> Bools:
         """For each name, whether the whole name matches."""
         if pattern not in self._known:
-            fitting = (pattern.fullmatch(name) is not None for name in self.names)
-            self._known[pattern] = np.fromiter(fitting, bool, len(self.names))
+            self._known[pattern] = np.fromiter(map(bool, map(pattern.fullmatch, self.names)), bool, len(self.names))
         return self._known[pattern]
 
     def roles(self, categories: Ints | Rows, names: Ints | Rows) -> Roles:

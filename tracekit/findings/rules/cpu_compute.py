@@ -10,7 +10,7 @@ from tracekit.findings.compiler_advice import backend_without_fusion, is_compile
 from tracekit.findings.culprits import by_name, plain, where_of_buckets, where_of_event
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.compiled_code import break_time
-from tracekit.intervals import Union
+from tracekit.intervals import Union, occurring
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.facts.devices import device_side_missing
@@ -124,8 +124,10 @@ def _advice(profile: Profile, operator: str) -> str:
 def _smaller(profile: Profile) -> str:
     """The advice to compute in bfloat16, as the beginning of a list; empty where products do so already."""
     trace = profile.recording.trace
-    products = np.array([kernel_class(name, name) in _PRODUCTS for name in trace.names], bool)
-    rows = trace.where(lambda part: (part.roles.kind == OPERATOR) & products[part.name_codes])[:_SAMPLED]
+    operators = trace.where(lambda part: part.roles.kind == OPERATOR)
+    codes, name = occurring(trace.name_codes[operators])
+    is_product = [kernel_class(trace.names[code], trace.names[code]) in _PRODUCTS for code in codes.tolist()]
+    rows = operators[np.array(is_product, bool)[name]][:_SAMPLED]
     types = {kind for call_arguments in arguments(trace, rows).values() for kind in call_arguments.types}
     if types & _HALF or trace.census.any(lambda roles: roles.named(_AUTOCAST)):
         return ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-MODULES = {"scan": "tracekit/trace/reading/native", "sweep": "tracekit/engine/native"}  # the source's name, its folder
+MODULES = {"scan": "tracekit/trace/reading/native", "loops": "tracekit/native"}  # the source's name, its folder
 
 
 class NativeHook(BuildHookInterface):  # type: ignore[type-arg]

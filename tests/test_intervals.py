@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracekit import native
 from tracekit.intervals import StepFunction, Union, cuts, distinct, occurring, runs
-from tracekit.topmost import paint, topmost
+from tracekit.topmost import _in_python, paint, topmost
 
 spans = st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 30)).map(lambda s: (s[0], s[0] + s[1])), max_size=25)
 
@@ -63,8 +64,9 @@ def test_topmost_is_the_last_listed_of_those_that_cover(intervals):
         assert top.at(np.array([t])).tolist() == [covering[-1] if covering else -1]
 
 
+@pytest.mark.parametrize("paint", [paint, _in_python])
 @pytest.mark.parametrize("length", [1, 1023, 1024, 5000])
-def test_paint_long_and_short(length):
+def test_paint_long_and_short(length, paint):
     rng = np.random.default_rng(length)
     for _ in range(20):
         count = int(rng.integers(0, 60))
@@ -94,3 +96,10 @@ def test_codes_that_occur(codes):
     distinct_codes, index = occurring(np.array(codes, np.int64))
     assert distinct_codes.tolist() == sorted(set(codes))
     assert distinct_codes[index].tolist() == codes
+
+
+@pytest.mark.skipif(not native.BUILT, reason="there is no compiler")
+@pytest.mark.parametrize(("low", "high"), [(-1, 2), (0, 4)])
+def test_nothing_is_painted_outside(low, high):
+    with pytest.raises(ValueError, match="outside"):
+        paint(np.array([low]), np.array([high]), 3)

@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tracekit import native
 from tracekit.intervals import Ints, StepFunction
 
-_BLOCK_BITS = 10  # paint() first works on blocks of 2 to this power, which keeps its cost linear
+_BLOCK_BITS = 10  # NumPy first works on blocks of 2 to this power, which keeps its cost linear
 
 
 def topmost(starts: Ints, ends: Ints) -> StepFunction:
@@ -19,7 +20,16 @@ def topmost(starts: Ints, ends: Ints) -> StepFunction:
 
 
 def paint(lows: Ints, highs: Ints, length: int) -> NDArray[np.int32]:
-    """An array of `length` in which interval i writes i into `[lows[i], highs[i])`, in order; -1 where none does.
+    """An array of `length` in which interval i writes i into `[lows[i], highs[i])`, in order; -1 where none does."""
+    if not native.BUILT:
+        return _in_python(lows, highs, length)
+    canvas = np.empty(length, np.int32)
+    native._loops.paint(np.ascontiguousarray(lows, np.int64), np.ascontiguousarray(highs, np.int64), canvas)
+    return canvas
+
+
+def _in_python(lows: Ints, highs: Ints, length: int) -> NDArray[np.int32]:
+    """The same with NumPy.
 
     Long intervals are painted as whole blocks on a coarser array plus their two ragged ends, so that the cost does
     not grow with the depth of nesting; short ones by doubling: an interval is two overlapping runs of a power of two.
@@ -32,7 +42,7 @@ def paint(lows: Ints, highs: Ints, length: int) -> NDArray[np.int32]:
     if long.any():
         first, last = -(-lows[long] // block), highs[long] // block
         inner = index[long]
-        coarse = paint(first, last, length // block + 1)
+        coarse = _in_python(first, last, length // block + 1)
         painted = np.where(coarse >= 0, inner[np.maximum(coarse, 0)], -1)
         canvas = np.repeat(painted, block)[:length].astype(np.int32)
         lows = np.concatenate((lows[~long], lows[long], last * block))

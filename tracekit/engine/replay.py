@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.engine import native
+from tracekit import native
 from tracekit.engine.buckets import BUCKETS, KEYS, Bound, of_activities
 from tracekit.engine.dependencies import (
     ACTIVITY,
@@ -198,7 +198,7 @@ def _sweep(threads: int, columns: list[Ints | NDArray[np.int8]]) -> Times:
         return _in_python(threads, columns)
     times = Times(*np.empty((3, len(columns[0])), np.int64))
     needs = [np.ascontiguousarray(column, np.int64) for column in columns]
-    native._sweep.sweep(threads, [*needs, times.start, times.end, times.after])
+    native._loops.sweep(threads, [*needs, times.start, times.end, times.after])
     return times
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.engine import native
+from tracekit import native
 from tracekit.engine.dependencies import ACTIVITY, HANDOVER
 from tracekit.engine.replay import _in_python, _sweep
 

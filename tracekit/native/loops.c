@@ -1,4 +1,4 @@
-/* One node of a replay after the other: `_in_python` of replay.py in C. */
+/* What goes through rows one after the other, which NumPy cannot: `_in_python` of engine/replay.py and of topmost.py. */
 
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
@@ -102,10 +102,55 @@ done:
     return result;
 }
 
+/* The first cell from this one on that is not painted; what leads there gets shorter on the way. */
+static int32_t unpainted(int32_t *next, int32_t cell) {
+    while (next[cell] != cell) cell = next[cell] = next[next[cell]];
+    return cell;
+}
+
+static PyObject *paint_intervals(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *objects[3], *result = NULL;
+    if (!PyArg_ParseTuple(args, "OOO", &objects[0], &objects[1], &objects[2])) return NULL;
+    Py_buffer views[3];
+    int32_t *next = NULL;
+    int held = 0;
+    for (; held < 3; held++)
+        if (PyObject_GetBuffer(objects[held], &views[held], held < 2 ? PyBUF_SIMPLE : PyBUF_WRITABLE)) goto done;
+    const int64_t *lows = views[0].buf, *highs = views[1].buf;
+    int32_t *canvas = views[2].buf;
+    Py_ssize_t count = views[0].len / (Py_ssize_t)sizeof *lows, length = views[2].len / (Py_ssize_t)sizeof *canvas;
+    int valid = views[1].len == views[0].len && count <= INT32_MAX && length < INT32_MAX;
+    for (Py_ssize_t k = 0; valid && k < count; k++) valid = lows[k] >= highs[k] || (lows[k] >= 0 && highs[k] <= length);
+    if (!valid) {
+        PyErr_SetString(PyExc_ValueError, "an interval outside, or too many");
+        goto done;
+    }
+    if (!(next = malloc(sizeof *next * (size_t)(length + 1)))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t cell = 0; cell <= length; cell++) next[cell] = (int32_t)cell;
+    for (Py_ssize_t cell = 0; cell < length; cell++) canvas[cell] = NONE;
+    for (Py_ssize_t k = count; k-- > 0;)  /* the last one is on top */
+        if (lows[k] < highs[k])
+            for (int32_t cell = unpainted(next, (int32_t)lows[k]); cell < highs[k]; cell = unpainted(next, cell)) {
+                canvas[cell] = (int32_t)k;
+                next[cell] = cell + 1;
+            }
+    Py_END_ALLOW_THREADS
+    Py_INCREF(result = Py_None);
+done:
+    free(next);
+    while (held) PyBuffer_Release(&views[--held]);
+    return result;
+}
+
 static PyMethodDef functions[] = {
+    {"paint", paint_intervals, METH_VARARGS, "paint(lows, highs, canvas): the last interval on each cell, -1 for none."},
     {"sweep", sweep_columns, METH_VARARGS, "sweep(threads, columns): fill the last three of these columns of int64."},
     {0},
 };
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_sweep", "Replays nodes in order.", -1, functions};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_loops", "Loops over rows.", -1, functions};
 
-PyMODINIT_FUNC PyInit__sweep(void) { return PyModule_Create(&module); }
+PyMODINIT_FUNC PyInit__loops(void) { return PyModule_Create(&module); }

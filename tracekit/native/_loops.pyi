@@ -1,0 +1,6 @@
+"""What `loops.c` offers."""
+
+from typing import Any
+
+def paint(lows: Any, highs: Any, canvas: Any) -> None: ...
+def sweep(threads: int, columns: list[Any]) -> None: ...

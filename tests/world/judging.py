@@ -54,15 +54,21 @@ class Judged:
 
 def judge(files: list[Path], truth: Truth, names: tuple[str, ...], seed: int, folder: Path) -> Judged | None:
     """Damage the files, of which each is a rank, into a folder, and compare; None if nothing can be damaged."""
+    path = damaged_files(files, names, seed, folder)
+    return None if path is None else judged_file(path, truth, names, seed)
+
+
+def damaged_files(files: list[Path], names: tuple[str, ...], seed: int, folder: Path) -> Path | None:
+    """The damaged file, or the folder of those of the ranks; None, and nothing written, if one cannot be damaged."""
     draw = random.Random(f"damage {seed} {' '.join(names)}")
     made = []
     for path in files:
         file = damage.damaged(File.read(path), names, draw)
         if file is None:
             return None
-        name = path.name.removesuffix(".gz")
-        made.append(file.write(folder / name))
-    return judged_file(folder if len(made) > 1 else made[0], truth, names, seed)
+        made.append((path.name.removesuffix(".gz"), file))
+    written = [file.write(folder / name) for name, file in made]
+    return folder if len(written) > 1 else written[0]
 
 
 def judged_file(path: Path, truth: Truth, names: tuple[str, ...], seed: int) -> Judged:
@@ -104,17 +110,9 @@ def judged_case(number: int, keep: Path | None = None) -> Judged:
             path = made.write(whole)
             broke.mkdir(exist_ok=True, parents=True)
             files = sorted(path.iterdir()) if path.is_dir() else [path]
-            if not _applies(files, names, seed):
-                continue
-            found = judge(files, truth_of(path, made), names, seed, broke)
-            if found is not None:
-                return found
+            if (damaged := damaged_files(files, names, seed, broke)) is not None:
+                return judged_file(damaged, truth_of(path, made), names, seed)
     raise AssertionError
-
-
-def _applies(files: list[Path], names: tuple[str, ...], seed: int) -> bool:
-    draw = random.Random(f"damage {seed} {' '.join(names)}")
-    return all(damage.damaged(File.read(path), names, draw) is not None for path in files)
 
 
 def judged(numbers: Iterable[int], workers: int) -> list[Judged]:

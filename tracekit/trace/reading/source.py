@@ -50,7 +50,7 @@ class Source(AbstractContextManager["Source"]):
     @property
     def position(self) -> int:
         """How much of the file has been read, in bytes as packed."""
-        return os.lseek(self._file.fileno(), 0, os.SEEK_CUR)
+        return self._file.position
 
     def readinto(self, view: memoryview) -> int:
         """Fill the view; less than all of it is filled only at the end of the stream. Raises BombError."""
@@ -105,9 +105,24 @@ class Source(AbstractContextManager["Source"]):
         return self
 
 
-def _opened(path: Path) -> FileIO:
+class _File(FileIO):
+    """A file that counts what is read of it: asking the system waits for the thread that reads."""
+
+    position = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(-1 if size is None else size)
+        self.position += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        self.position = super().seek(offset, whence)
+        return self.position
+
+
+def _opened(path: Path) -> _File:
     try:
-        return path.open("rb", buffering=0)
+        return _File(path)
     except FileNotFoundError:
         raise NoSuchFileError(path) from None
     except IsADirectoryError:

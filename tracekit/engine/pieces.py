@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,10 +33,11 @@ class Pieces:
     event: Rows
     step: Rows
 
-    @property
+    @cached_property
     def dur(self) -> Ints:
         """How long each lasts, ns."""
-        return self.end - self.start
+        lengths: Ints = self.end - self.start
+        return lengths
 
     def of(self, *buckets: str) -> Bools:
         """The pieces in one of these buckets."""

@@ -54,6 +54,7 @@ class Diagnosis:
             replace(
                 finding,
                 do=without_compiling(finding.do, compiled),
+                do_first=without_compiling(finding.do_first, compiled),
                 also=tuple(without_compiling(part, compiled) for part in finding.also),
             )
             for finding in self.all_findings
@@ -83,6 +84,7 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
                 headline=in_words(profile, finding.headline),
                 why=in_words(profile, finding.why),
                 do=in_words(profile, finding.do),
+                do_first=in_words(profile, finding.do_first),
                 also=tuple(in_words(profile, part) for part in finding.also),
                 of_recording=not has_steps(profile),
             )

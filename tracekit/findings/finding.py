@@ -72,6 +72,7 @@ class Finding:
     do: str = ""  # what to change: imperative, with the code or the command
     why: str = ""  # the evidence: one or two sentences
     also: tuple[str, ...] = ()  # smaller findings that are part of this one
+    do_first: str = ""  # of a general one: what to change about the largest of these, if that is a large part
     share: float | None = None  # of the step
     bound: Literal["upper", "lower", "exact"] = "upper"
     where: Where = Where()

@@ -130,8 +130,8 @@ class Holes:
             is_same = (trace.name_codes[events] == trace.name_codes[row]) & (owners[:-1] == owners[-1])
             is_same &= trace.dur_ns[events] >= LEAST_NS
         else:
-            rows, gaps = self._gaps
-            gap = np.searchsorted(trace.ts_ns[rows], pieces.start[indices]) - 1
+            gaps = self._gaps[1]
+            gap = np.searchsorted(self._operators.ts_ns, pieces.start[indices]) - 1
             is_same = self._pair_numbers(indices) == self._pair(piece)
             is_same &= np.append(gaps, 0)[gap] >= LEAST_NS
         alike = np.zeros(len(pieces.dur), bool)
@@ -140,13 +140,18 @@ class Holes:
 
     def _pair_numbers(self, indices: Ints) -> Ints:
         """For each piece, a number for the names of the main thread's operators before and after it."""
-        trace, pieces, rows = self._profile.trace, self._pieces, self._gaps[0]
-        codes = np.concatenate(([-1], trace.name_codes[rows].astype(np.int64), [-1]))
-        starts = trace.ts_ns[rows]
-        before = codes[np.searchsorted(starts, pieces.start[indices])]
-        after = codes[np.searchsorted(starts, pieces.end[indices]) + 1]
-        numbers: Ints = (before + 1) * (len(trace.names) + 1) + after + 1
-        return numbers
+        pieces, starts = self._pieces, self._operators.ts_ns
+        before = self._names_around[np.searchsorted(starts, pieces.start[indices])]
+        after = self._names_around[np.searchsorted(starts, pieces.end[indices]) + 1]
+        return self._numbered(before, after)
+
+    def _numbered(self, before: Ints, after: Ints) -> Ints:
+        return before * (len(self._profile.trace.names) + 1) + after
+
+    @cached_property
+    def _names_around(self) -> Ints:
+        """The names of these operators, counted from 1, with 0 before the first and after the last."""
+        return np.concatenate(([0], self._operators.name_codes.astype(np.int64) + 1, [0]))
 
     def _pair(self, piece: int) -> int:
         """That number for a hole; at the start of the recording, that of the longest time before the same operator."""
@@ -247,12 +252,25 @@ class Holes:
 
     def _usual_gap(self, k: int) -> float:
         """The median of the other times between two operators with the names of those around a hole, ns; 0 for none."""
-        trace, preceding = self._profile.trace, self._neighbours(k)[0]
-        before, after = divmod(self._pair(int(self._indices[k])), len(trace.names) + 1)
+        pair, preceding = self._pair(int(self._indices[k])), self._neighbours(k)[0]
+        pairs, order = self._pairs
+        same = order[slice(*np.searchsorted(pairs, (pair, pair + 1)))]
         rows, gaps = self._gaps
-        codes = trace.name_codes[rows] + 1
-        same_gaps = gaps[(codes[:-1] == before) & (codes[1:] == after) & (rows[:-1] != preceding)]
+        same_gaps = gaps[same[rows[same] != preceding]]
         return float(np.median(same_gaps)) if len(same_gaps) else 0.0
+
+    @cached_property
+    def _pairs(self) -> tuple[Ints, Ints]:
+        """The numbers of the names on both sides of each time between two operators, in order, and which time it is."""
+        names = self._names_around[1:-1]
+        pairs = self._numbered(names[:-1], names[1:])
+        order = np.argsort(pairs, kind="stable")
+        return pairs[order], order
+
+    @cached_property
+    def _operators(self) -> Events:
+        """The operators of the main thread that no other encloses."""
+        return self._profile.trace.events_at(self._gaps[0])
 
     @cached_property
     def _gaps(self) -> tuple[Ints, Ints]:
@@ -317,15 +335,10 @@ class Holes:
 
     def _neighbours(self, k: int) -> tuple[int, int]:
         """The operators of the main thread before and after; −1 for none."""
-        trace, pieces, piece, (rows, _) = self._profile.trace, self._pieces, self._indices[k], self._gaps
-        before = int(np.searchsorted(self._ends, pieces.start[piece], side="right"))
-        after = int(np.searchsorted(trace.ts_ns[rows], pieces.end[piece]))
+        pieces, piece, operators, rows = self._pieces, self._indices[k], self._operators, self._gaps[0]
+        before = int(np.searchsorted(operators.end_ns, pieces.start[piece], side="right"))
+        after = int(np.searchsorted(operators.ts_ns, pieces.end[piece]))
         return int(rows[before - 1]) if before else -1, int(rows[after]) if after < len(rows) else -1
-
-    @cached_property
-    def _ends(self) -> Ints:
-        """When each of these operators ends."""
-        return self._profile.trace.events_at(self._gaps[0]).end_ns
 
     def _is_operator(self, part: Events) -> Bools:
         roles = part.roles

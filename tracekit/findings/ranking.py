@@ -18,6 +18,7 @@ from tracekit.units import count, duration
 
 _AHEAD = 1.02  # times the time claimed: a smaller difference is not explained
 _BEYOND = 1.1  # times what is saved: where as much is claimed, something else keeps it from being saved
+_LARGE_PART = 0.25  # of a general finding's cost: what it has one cause for is to be done first
 _HALF = 0.5  # of a general finding: a cause that explains as much of it takes its time from it
 _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
 
@@ -141,7 +142,9 @@ def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list
                     f"Up to {duration(part)} of this cost has a cause of its own: {as_clause(finding.title)}. "
                     f"{finding.advice}"
                 )
-                listed[holder] = replace(listed[holder], also=(*listed[holder].also, sentence))
+                is_large = listed[holder].general and part >= _LARGE_PART * (listed[holder].cost_ns or 0.0)
+                do_first = listed[holder].do_first or (finding.do if is_large else "")
+                listed[holder] = replace(listed[holder], also=(*listed[holder].also, sentence), do_first=do_first)
         listed.append(finding)
     return listed
 

@@ -26,6 +26,9 @@ from tracekit.units import count, duration, many, times
 
 _REGION = re.compile(r"Torch-Compiled Region: .*", re.DOTALL)
 _WRAPPER = re.compile(r"Torch-Compiled Region: .*|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue", re.DOTALL)
+# Around the kernels of a graph on a GPU; on a CPU, the kernels are part of it.
+_CALL = re.compile(r"CompiledFunction(?:Backward)?|## Call CompiledFxGraph .*", re.DOTALL)
+_BACKWARD = re.compile(r"CompiledFunctionBackward")
 _ENTERS = re.compile(r"TorchDynamo Cache Lookup|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue")
 _MANY_ENTRIES = 3  # a step: forward and a loss may well be compiled apart
 _LEFT = ("python", "guards")  # what runs outside of graphs; the wrappers of graphs have buckets of their own
@@ -67,8 +70,21 @@ def break_time(profile: Profile) -> BreakTime | None:
     # The function was entered before its first graph: that is no break's.
     graphs = np.append(pieces.start[~piece_mask], np.iinfo(np.int64).max)
     first = np.minimum(graphs[np.searchsorted(graphs, starts[resumed])], ends[resumed])
+    calls = (pieces.event >= 0) & trace.labels.fits(_CALL)[trace.name_codes[np.maximum(pieces.event, 0)]]
+    if not (calls & pieces.of("dispatch")).any():
+        description = "what runs between the graphs of the functions that break"
+        return _clipped(profile, piece_mask, first, ends[resumed], description)
+    # Of backward, one graph is left: that of the first one of forward, which runs last.
+    backward = trace.where(lambda part: part.roles.named(_BACKWARD) & part.lasting)
+    steps = trace.steps.of(trace.ts_ns[backward])
+    backward = backward[:-1][steps[:-1] == steps[1:]]
+    more, until = trace.ts_ns[backward], trace.ts_ns[backward] + trace.dur_ns[backward]
     return _clipped(
-        profile, piece_mask, first, ends[resumed], "what runs between the graphs of the functions that break"
+        profile,
+        piece_mask | (calls & pieces.of("dispatch")),
+        np.concatenate((first, more)),
+        np.concatenate((ends[resumed], until)),
+        "what runs between the graphs of the functions that break, and calling each graph but one",
     )
 
 

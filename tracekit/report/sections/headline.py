@@ -126,7 +126,7 @@ def _next_action(report: Report, names: dict[str, str], timed: list[Member], ste
     findings = sorted(diagnosis.findings, key=lambda finding: of_the_gpu(finding.id))
     gpu_bound = any(of_the_gpu(finding.id) for finding in findings) or of_the_gpu(diagnosis.verdict.id)
     otherwise = _ONLY_LESS_WORK if gpu_bound else "nothing worth changing was found."
-    action = next((finding.do for finding in findings if finding.do), otherwise)
+    action = next((finding.do_first or finding.do for finding in findings if finding.do), otherwise)
     return action[0].lower() + action[1:], names[best.name]
 
 

@@ -1,10 +1,13 @@
 """Operators that compute on a CPU, and what may make them faster."""
 
+from dataclasses import replace
+
 import pytest
 from small import BEFORE, event, kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
 from tracekit.profile import open_subject
+from tracekit.run import Memory, Requested, Run, Variant, now
 
 
 def advice(path, *events):
@@ -60,3 +63,26 @@ def test_the_same_on_a_gpu(tmp_path, other, said):
     profile = open_subject([write(tmp_path / "a.json", *BEFORE, step(0, 0, 100), *events)]).profiles[0]
     (finding,) = (each for each in diagnose(profile).all_findings if each.id == "without_tensor_cores")
     assert said in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("gpus", "allocated", "said"),
+    [
+        ([{"name": "H100"}], 0, "Move the model and its batches to the GPU: nothing was allocated on the H100"),
+        ([{"name": "H100"}], 1, "bfloat16"),
+        ([{"name": 7}], 0, "bfloat16"),
+        ("H100", 0, "bfloat16"),
+        ([], 0, "bfloat16"),
+    ],
+)
+def test_a_gpu_that_was_left_alone_is_the_first_thing_to_say(tmp_path, gpus, allocated, said):
+    (profile,) = open_subject([write(tmp_path / "t.json", *BEFORE, step(0, 0, 100), product())]).profiles
+    run = Run(
+        created=now(), tracekit="0", recipe="r", script="r.py", device="cuda", planned=["a"], variants=[],
+        environment={"gpus": gpus},
+    )  # fmt: skip
+    variant = Variant(
+        name="a", outcome="ok", requested=Requested(compile=False), memory=Memory(peak_allocated_bytes=allocated)
+    )
+    (finding,) = diagnose(replace(profile, run=run, variant=variant)).all_findings[:1]
+    assert said in finding.do

@@ -94,18 +94,31 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     breaks = break_time(profile)  # re-entering compiled code computes nothing
     claim: Union = pieces.union(computing).minus(waits)
     claim = claim if breaks is None else claim.minus(breaks.claim)
+    advice = _MANY[is_compiled(profile)]
+    if (gpu := _unused_gpu(profile)) is not None:
+        advice = f"Move the model and its batches to the GPU: nothing was allocated on the {gpu} of this machine."
+    elif first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]:
+        advice = _advice(profile, first.name).replace("{most}", duration(first.step_ns))
     yield Finding(
         "cpu_compute",
         f"CPU-bound, most of all {plain(first.name)}{location.at}",
         why=f"Operators compute on the CPU: {', '.join(shares)}. {line_clause}".strip(),
-        do=_advice(profile, first.name).replace("{most}", duration(first.step_ns))
-        if first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]
-        else _MANY[is_compiled(profile)],
+        do=advice,
         where=location,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,
         claim=claim,
     )
+
+
+def _unused_gpu(profile: Profile) -> str | None:
+    """The name of a GPU that the capture knows, where training allocated nothing on it; None if that is not known."""
+    if profile.run is None or profile.variant is None or profile.variant.memory.peak_allocated_bytes != 0:
+        return None
+    match profile.run.environment.get("gpus"):
+        case [{"name": str(name)}, *_]:
+            return plain(name)
+    return None
 
 
 def _advice(profile: Profile, operator: str) -> str:

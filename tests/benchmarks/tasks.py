@@ -33,7 +33,11 @@ def ceiling(path: str) -> dict[str, Any]:
 
 
 def read(path: str, workers: str = "2") -> dict[str, Any]:
-    """Read the file into columns on disk."""
+    """Read the file into columns on disk, started as the command line is."""
+    from tracekit.cli.start_up import import_numpy, refuse_pandas
+
+    refuse_pandas()
+    import_numpy()
     from tracekit.trace import Trace
 
     return {"events": len(Trace.load(path, workers=int(workers)).events)}

@@ -1,5 +1,6 @@
-"""The scanner reads no byte that it should not, and nothing otherwise than the general decoder: fuzzed under
-AddressSanitizer and UndefinedBehaviorSanitizer for TRACEKIT_FUZZ_SECONDS (half an hour).
+"""What is written in C under AddressSanitizer and UndefinedBehaviorSanitizer: the scanner reads no byte that it should
+not, and nothing otherwise than the general decoder, fuzzed for TRACEKIT_FUZZ_SECONDS (half an hour); the loops keep
+their tests.
 """
 
 import os
@@ -14,27 +15,54 @@ from real import ROOT, TRACES
 
 SECONDS = os.environ.get("TRACEKIT_FUZZ_SECONDS", "1800")
 BLOCKS = 10_000  # at least
-SOURCE = ROOT / "tracekit" / "trace" / "reading" / "native" / "scan.c"
+SCANNER = ROOT / "tracekit" / "trace" / "reading" / "native" / "scan.c"
+LOOPS = ROOT / "tracekit" / "native" / "loops.c"
+PRELOADED = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+
+spec = spec_from_file_location("tracekit.native._loops", {module!r})
+sys.modules[spec.name] = module = module_from_spec(spec)
+spec.loader.exec_module(module)
+"""
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc"),
+]
 
 
-@pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-@pytest.mark.skipif(not TRACES.is_dir(), reason=f"the real traces are not here ({TRACES}); set TRACEKIT_TRACES")
-def test_mutated_blocks_under_sanitizers(tmp_path: Path) -> None:
-    module = tmp_path / "_scan.so"
+def built(source: Path, module: Path) -> dict[str, str]:
+    """Build a module with sanitizers. Returns the environment in which it can be imported."""
     include = sysconfig.get_path("include")
     flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-shared", "-fPIC"]
-    subprocess.run(["gcc", *flags, f"-I{include}", str(SOURCE), "-o", str(module)], check=True)
+    subprocess.run(["gcc", *flags, f"-I{include}", str(source), "-o", str(module)], check=True)
     libraries = [
         subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
         for name in ("libasan.so", "libubsan.so")
     ]
-    environment = {
+    return {
         **os.environ,
         "LD_PRELOAD": " ".join(libraries),
         "ASAN_OPTIONS": "detect_leaks=0",  # Python keeps what it has until it ends
-        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests"))),
+        "PYTHONPATH": os.pathsep.join(map(str, (module.parent, ROOT, ROOT / "tests"))),
     }
+
+
+def test_loops_under_sanitizers(tmp_path: Path) -> None:
+    environment = built(LOOPS, module := tmp_path / "_loops.so")
+    (tmp_path / "sitecustomize.py").write_text(PRELOADED.format(module=str(module)))
+    code = "from tracekit import native; print(native._loops.__file__)"
+    which = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert which.stdout.strip() == str(module)
+    tests = ["tests/native", "tests/test_intervals.py", "tests/engine/test_replay.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason=f"the real traces are not here ({TRACES}); set TRACEKIT_TRACES")
+def test_mutated_blocks_under_sanitizers(tmp_path: Path) -> None:
+    environment = built(SCANNER, module := tmp_path / "_scan.so")
     done = subprocess.run(
         [sys.executable, "-m", "tests.verify.scanner", str(module), SECONDS],
         env=environment,

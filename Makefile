@@ -1,6 +1,6 @@
 # make test       installs everything into .venv, runs every check and test
 # make demo       captures a GCN and shows the report
-# make four-ways  draws the README's picture of a GCN four ways (out/four-ways.svg)
+# make four-ways  draws a GCN four ways, as in recipes/README.md (out/four-ways.svg)
 # make verify     runs the long proofs, before a release: real scripts and every recipe through real captures
 # make bench      compares reading and attribution with other tools, captures with plain runs; times timeline frames
 # make sample     captures the run in sample_traces again, on a quiet machine with Cora under data/

@@ -11,7 +11,7 @@ from tracekit.tui.app import TracekitApp, build_app
 ROOT = Path(__file__).parent.parent
 PICTURES: dict[str, tuple[str, ...]] = {
     "overview": (),
-    "timeline": ("O", "enter", "enter", "f"),
+    "timeline": ("T",),
     "source": ("L", "enter"),
 }
 SIZE = (140, 38)
@@ -31,8 +31,8 @@ def main() -> int:
 
 
 async def picture(keys: tuple[str, ...]) -> str:
-    """The screen after these keys, on the sample run."""
-    app = build_app([ROOT / "sample_traces" / "run.json"])
+    """The screen after these keys, on the sample of a GPU."""
+    app = build_app([ROOT / "sample_traces" / "h100" / "gcn_cora" / "run.json"])
     async with app.run_test(size=SIZE) as pilot:
         await settled(app, pilot)
         for key in keys:

@@ -2,7 +2,7 @@
 
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.report.sections.doubts import doubt_lines
-from tracekit.report.sections.headline import headline, step_lines
+from tracekit.report.sections.headline import at_a_glance, headline, step_lines
 from tracekit.sanitize import sanitize
 from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, bucket_table, of_steps
 from tracekit.tui.model.content import Content, Piece, prose
@@ -22,7 +22,9 @@ def overview(opened: Opened, selection: Selection) -> Content:
     numbers = breakdown_of(narrowed, selection)
     findings = findings_sheet(narrowed, selection)
     strip = strip_of(step_lines(narrowed.report, selection.view), selection.of("steps"))
-    leading = [*doubt_lines(narrowed.report.profiles), *headline(narrowed.report)]
+    glance = at_a_glance(narrowed.report, ())
+    first = [glance.first, f"→ {glance.last}" if glance.last else ""]
+    leading = [*doubt_lines(narrowed.report.profiles), *filter(None, first), *headline(narrowed.report)]
     lines_said = (sanitize(line, _LONGEST) for line in leading)
     pieces: list[Piece] = [prose(*lines_said, tone="lead")]
     if problems := opened.report.subject.problems:

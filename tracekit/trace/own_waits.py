@@ -8,6 +8,7 @@ import numpy as np
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import OPERATOR, PYTHON
+from tracekit.trace.rows import PART
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -44,9 +45,20 @@ def own_end(trace: "Trace") -> int | None:
     waits = own_waits(trace, calls)
     if not len(waits):
         return None
-    work = np.setdiff1d(trace.where(lambda part: _works(part) & part.process), waits, assume_unique=True)
-    last = waits[waits > work.max(initial=-1)]
+    last = waits[waits > _last_work(trace, waits)]
     return int(trace.ts_ns[last[0]]) if len(last) else None
+
+
+def _last_work(trace: "Trace", waits: Ints) -> int:
+    """The row of the last event that is work of the process other than these waits; −1 if there is none."""
+    end = len(trace.ts_ns)
+    while end > 0:
+        part = trace.events_at(slice(max(end - PART, 0), end))
+        work = np.setdiff1d(part.rows(_works(part) & part.process), waits, assume_unique=True)
+        if len(work):
+            return int(work[-1])
+        end -= PART
+    return -1
 
 
 def _works(events: "Events") -> Bools:

@@ -6,12 +6,13 @@ from itertools import chain, islice
 
 import numpy as np
 
-from tracekit.intervals import Ints
+from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import values
 from tracekit.trace.facts.devices import of_category
 from tracekit.trace.facts.law import FIGURES, Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON, USER
+from tracekit.trace.rows import Events
 from tracekit.units import many, percent
 
 _MAX_LOST_SHARE = 0.02  # of what refers to an operator, or to a frame: with more, some were lost
@@ -70,19 +71,34 @@ def _outside_operators(trace: Trace) -> Iterator[Broken]:
 
 
 def _of_unknown_operators(trace: Trace) -> Iterator[Broken]:
-    external = values(trace.events["external_id"])
-    is_operator = trace.where(lambda part: part.roles.kind == OPERATOR)
-    refer = trace.where(lambda part: (part.roles.runtime & part.process) | part.roles.gpu)
-    refer = refer[external[refer] > 0]
-    found = np.isin(external[refer], external[is_operator])
-    lost = len(refer) - int(found.sum())
-    if len(refer) >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * len(refer) and found.mean() >= _MIN_FOUND_SHARE:
+    ids_of_operators = (_external_ids(part, part.roles.kind == OPERATOR)[1] for part in trace.parts())
+    operators = np.unique(np.concatenate([np.zeros(0, np.int64), *ids_of_operators]))
+    references = lost = 0
+    first = -1
+    for part in trace.parts():
+        rows, ids = _external_ids(part, (part.roles.runtime & part.process) | part.roles.gpu)
+        rows, ids = rows[ids > 0], ids[ids > 0]
+        at = np.minimum(np.searchsorted(operators, ids), max(len(operators) - 1, 0))
+        unknown = rows[operators[at] != ids] if len(operators) else rows
+        first = int(unknown[0]) if first < 0 and len(unknown) else first
+        references, lost = references + len(rows), lost + len(unknown)
+    if references >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * references:
+        if (references - lost) / references < _MIN_FOUND_SHARE:
+            return
         yield Broken(
-            f"{percent(lost / len(refer))} of the calls and kernels belong to operators that are not in the trace: "
+            f"{percent(lost / references)} of the calls and kernels belong to operators that are not in the trace: "
             "what the host did then may be told as Python.",
             lost,
-            int(refer[~found][0]),
+            first,
         )
+
+
+def _external_ids(part: Events, mask: Bools) -> tuple[Ints, Ints]:
+    """The rows of some events of a part of the trace, and the operators that they name; 0 for none."""
+    assert isinstance(part.selection, slice)
+    rows, start = part.rows(mask), part.selection.start
+    ids = values(part.trace.events["external_id"].slice(start, part.selection.stop - start))
+    return rows, ids[rows - start]
 
 
 @law("lost_frames", "doubt", touches=("lines",))

@@ -1,6 +1,8 @@
-"""Pairs that were measured on a GPU: the trace before a change foretells the step after it.
+"""Pairs that were measured on a GPU: what is said of the trace before stays near the step after.
 
-On that machine, traces of the same step differed by up to a seventh, because its host is a virtual machine.
+This keeps what is said, and proves no prediction: the rule about pinned memory was made with this pair, and of the
+pairs with a loader, this is the nearer one (docs/gpu.md has them all). A seventh is what it takes for these four to
+pass, on a machine whose host took up to 37 % longer for the same step.
 """
 
 from pathlib import Path
@@ -28,7 +30,7 @@ def opened(name: str) -> Profile:
         ("loading", "batches were always ready"),
     ],
 )
-def test_what_was_foretold_came_true(pair, change):
+def test_what_is_foretold_stays_near_what_was_seen(pair, change):
     rows = {row["if"]: row for row in summary(opened(f"{pair}-before"), "what_if").table.to_pylist()}
     after = opened(f"{pair}-after").means["wall"]
     assert after is not None

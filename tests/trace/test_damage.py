@@ -249,3 +249,24 @@ def test_events_between_broken_keys_are_read(tmp_path: Path) -> None:
     text = "[" + ", ".join(f"{OP % k}, {broken}" for k in range(20)) + "]"
     trace = read(tmp_path, text)
     assert (trace.lost, len(trace.events)) == (20, 20)
+
+
+@pytest.mark.parametrize("apart", range(12))
+def test_an_archive_goes_on_where_the_header_of_a_member_is_cut_by_a_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: int
+) -> None:
+    first, second = gzip.compress(b"a" * 1000), gzip.compress(b"b" * 1000)
+    monkeypatch.setattr(source, "_PIECE", len(first) + apart)
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(first + second)
+    read = bytearray(3000)
+    with source.Source(path) as opened:
+        assert opened.readinto(memoryview(read)) == 2000
+    assert read[:2000] == b"a" * 1000 + b"b" * 1000
+
+
+def test_an_archive_that_ends_in_its_header_is_said_to(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(b"{}")[:6])
+    with pytest.raises(NotATraceError, match="the archive ends early"):
+        Trace.load(path)

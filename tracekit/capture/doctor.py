@@ -283,7 +283,7 @@ def import_scanner() -> str:
         for module in ("tracekit.trace.reading.native._scan", "tracekit.native._loops"):
             importlib.import_module(module)
     except ImportError as error:
-        raise ProbeError(f"without what is written in C, which was not built: no {error.name}") from None
+        raise ProbeError(f"{error.name} was not built: Python does the same, but takes longer") from None
     return "by a scanner in C"
 
 

@@ -202,7 +202,8 @@ def _gunzip(file: FileIO) -> Iterator[bytes]:
             except broken as error:
                 raise Damaged(f"the archive is damaged: {error}") from None
             data = b""
-            yield piece
+            if piece:  # nothing comes of a header that goes on in the next piece, and nothing means the end
+                yield piece
         data = member.unused_data
 
 

@@ -2,12 +2,12 @@
 and their processes differ for as long as they live."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from msgspec.structs import replace as changed
 from scipy import stats
 from simulated import (

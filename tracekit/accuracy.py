@@ -7,8 +7,9 @@ confidence interval excludes zero, and "no loss" only if the interval leaves no 
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from tracekit.run import Training
 from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean
@@ -20,8 +21,7 @@ _LOWER_IS_BETTER = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Reached:
+class Reached(Struct, frozen=True):
     """What the trainings of one variant reached in one metric, by seed."""
 
     metric: str
@@ -38,8 +38,7 @@ class Reached:
         return statistics.stdev(self.values.values()) if len(self.values) > 1 else None
 
 
-@dataclass(frozen=True)
-class AccuracyContrast:
+class AccuracyContrast(Struct, frozen=True):
     """The metric of a variant less that of its baseline, over the seeds that both were trained with."""
 
     metric: str

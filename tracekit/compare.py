@@ -1,9 +1,10 @@
 """Differences between two variants, bucket by bucket: they add up, and each has a confidence interval."""
 
 import statistics
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import HOST, WALL
@@ -26,8 +27,7 @@ _LEAST_PAIRS = 3  # fewer agree by chance
 _ENOUGH_PAIRS = 4  # with fewer, the traces of which the means are told, which were not taken in turns, are a pair, too
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One view of a variant minus that of the baseline, in mean ns per step; `parts` add up to `delta_ns`."""
 
     delta_ns: float
@@ -57,8 +57,7 @@ class Difference:
         return self.intervals[key] if key is not None else self.delta_interval
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A variant compared with the baseline; a view is None where either side cannot answer it."""
 
     variant: str

@@ -4,9 +4,8 @@ Nothing here knows what an interval means. Everything works on whole columns in 
 some at a time, because what it needs meanwhile is several times as long.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
@@ -16,8 +15,7 @@ Bools = NDArray[np.bool_]
 _AT_A_TIME = 1 << 18  # intervals
 
 
-@dataclass(frozen=True)
-class Union:
+class Union(Struct, frozen=True):
     """Disjoint intervals in ascending order; none is empty, and none touches the next."""
 
     starts: Ints
@@ -122,8 +120,7 @@ def _common(few: Union, many: Union) -> Union:
     return Union(np.maximum(starts, many.starts[of_many]), np.minimum(ends, many.ends[of_many]))
 
 
-@dataclass(frozen=True)
-class StepFunction:
+class StepFunction(Struct, frozen=True):
     """A piecewise constant function: `values[k]` on `[edges[k], edges[k + 1])`, `outside` elsewhere."""
 
     edges: Ints

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracekit.plots.shared import Chart
 
 
-class ShownReport(Report):
+class ShownReport(Report, frozen=True):
     """A report that a notebook draws instead of printing the names of its parts."""
 
     def _repr_html_(self) -> str:

@@ -3,8 +3,9 @@
 import os
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tracekit.atomic import filling, reason, replacing
 from tracekit.errors import OutputError
@@ -18,8 +19,7 @@ _TRACES_BEGINNING = re.compile(
 _LOOKED_AT = 1 << 16  # bytes
 
 
-@dataclass(frozen=True)
-class Overwriting:
+class Overwriting(Struct, frozen=True):
     """What must not be overwritten: the inputs in any case, other traces and runs unless forced."""
 
     inputs: Collection[Path] = ()

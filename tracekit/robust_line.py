@@ -5,9 +5,8 @@ It starts from the median of all slopes (Theil 1950, Sen 1968), refined by weigh
 (White 1980), so noise may grow with the size, or from groups, if points come in groups that are disturbed alike.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.uncertainty import CONFIDENCE, Interval, student_t
@@ -20,8 +19,7 @@ _MOST_PAIRED = 400  # points: more would give too many pairs
 _LEAST_GROUPS = 3
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """y = fixed + slope · x."""
 
     fixed: float

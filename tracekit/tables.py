@@ -3,10 +3,10 @@ other. `report.tables` adds those of the report's sections.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.analyses import answers
 from tracekit.engine.attribution import SEGMENTS
@@ -27,8 +27,7 @@ ATTRIBUTION = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """A table that is made on demand, piece by piece, because it may be larger than memory."""
 
     schema: pa.Schema

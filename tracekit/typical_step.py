@@ -8,7 +8,8 @@ each step takes the median of its kind; otherwise, if there are two kinds of ste
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _LEAST_PERIODS = 3  # that have to be seen
 _LONGEST = 100  # steps of a period
@@ -19,8 +20,7 @@ _LEAST_SHARE = 0.2  # of the steps that are of the rarer kind: fewer are outlier
 _LEAST_RATIO = 1.2  # of the durations of different steps: less does not matter
 
 
-@dataclass(frozen=True)
-class TypicalStep:
+class TypicalStep(Struct, frozen=True):
     """The duration to quote for one step, ns, and what it is."""
 
     step_ns: int

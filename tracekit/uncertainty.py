@@ -9,9 +9,10 @@ differ (`Prior`) counts as well. Nothing here knows about traces.
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+
+from msgspec import Struct
 
 CONFIDENCE = 0.95
 # Passes are added until the interval is narrow enough, which favours samples that happen to vary little: in
@@ -26,8 +27,7 @@ _USELESS = 100  # times as high as its lower end is the upper end of an interval
 LARGEST_LOG = 700.0  # beyond 709.8, an exponential is too large for a float
 
 
-@dataclass(frozen=True)
-class Prior:
+class Prior(Struct, frozen=True):
     """A standard deviation that is expected before anything is measured, and how many degrees of freedom that is
     worth: as many as a sample of one value more would have."""
 

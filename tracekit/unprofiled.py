@@ -10,9 +10,10 @@ of one pass show says nothing about the next: only pairs do, and one pair alone 
 
 import math
 import statistics
-from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from tracekit.run import Measured, Pass, Variant, crowding
 from tracekit.uncertainty import (
@@ -110,8 +111,7 @@ def steps_to_break_even(extra_ns: float, saved_ns: float) -> float:
     return max(extra_ns, 0) / saved_ns if saved_ns > 0 else float("inf")
 
 
-@dataclass(frozen=True)
-class Contrast:
+class Contrast(Struct, frozen=True):
     """The step time of a variant divided by that of its baseline, with its confidence interval."""
 
     ratio: float

@@ -2,10 +2,10 @@
 
 import itertools
 import json
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 from real import trace_names, trace_path
 from rich.console import Console
 from small import event, kernel, launch, op, step, training, write

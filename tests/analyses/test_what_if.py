@@ -1,9 +1,8 @@
 """What a step would take if something were different: known answers, measured pairs, and what no replay may do."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from real import trace_names, trace_path
 from small import event, kernel, launch, op, step, write
 

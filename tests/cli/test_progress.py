@@ -4,10 +4,10 @@ import io
 import re
 import sys
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from tracekit.cli import progress
 from tracekit.cli.progress import Progress

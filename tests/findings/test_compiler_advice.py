@@ -1,11 +1,11 @@
 """What the compiler's own words say is to be done, and what is not to be said of code that is compiled already."""
 
 import inspect
-from dataclasses import replace
 
 import pytest
 import torch_geometric.nn
 import torch_geometric.utils
+from msgspec.structs import replace
 from small import BEFORE, kernel, launch, op, step, write
 from torch_geometric.utils import num_nodes
 

@@ -1,8 +1,7 @@
 """Operators that compute on a CPU, and what may make them faster."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from small import BEFORE, event, kernel, launch, op, step, write
 
 from tracekit.findings import diagnose

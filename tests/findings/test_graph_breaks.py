@@ -1,8 +1,7 @@
 """What a graph break costs is the time between graphs, not all Python of a step."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from small import op, step, write
 
 from tracekit.findings import diagnose

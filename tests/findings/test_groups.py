@@ -1,6 +1,6 @@
 """Equal findings of several variants are one, with the figures of each."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tracekit.findings import Diagnosis, Finding, Verdict, Where, alike
 

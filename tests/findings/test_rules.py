@@ -1,9 +1,9 @@
 """Rules that do not correspond to a bucket: each fires on its cause, and is silent without it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from small import Event, event, kernel, launch, op, step, write
 
 from tests.findings.edits import Plant, Tape

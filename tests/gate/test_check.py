@@ -2,11 +2,11 @@
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 from msgspec.structs import replace as changed
 from small import training, write
 

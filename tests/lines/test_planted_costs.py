@@ -1,10 +1,9 @@
 """Lines that take a known time get that time."""
 
-from dataclasses import replace
-
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.lines.owner_twin import adds_up, agrees
 from tests.lines.planting import LAYERS, LINES, RECIPE, line_of, planted

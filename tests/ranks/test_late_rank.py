@@ -1,9 +1,9 @@
 """A job that a late rank slows down: that rank is the first finding, the verdict and the headline, on GPUs and CPUs."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from real import case_path
 from small import event, kernel, launch, op, step, write
 

@@ -1,9 +1,9 @@
 """Findings as cards: one for equal findings of several variants, in full only the costliest where room is short."""
 
 import io
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 from small import training
 

@@ -1,8 +1,7 @@
 """The figures at the head of a report: before, after, by how much, and the one thing to do next."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from small import training
 
 from tests.report.test_cards import diagnosed, finding

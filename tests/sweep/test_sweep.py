@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.study.planting import sweep_file, write_run
 from tracekit.errors import (
@@ -240,7 +241,7 @@ def test_devices_work_side_by_side(tmp_path, captured):
     running, seen = set(), []
     captured.how = how
     given = options(tmp_path)
-    assert sweep(SweepOptions(**{**vars(given), "devices": ("cuda:0", "cuda:1")})) == 0
+    assert sweep(replace(given, devices=("cuda:0", "cuda:1"))) == 0
     assert {each.device for each in captured.asked} == {"cuda:0", "cuda:1"}
     assert max(seen) == 2
     assert outcomes(tmp_path) == ["ok"] * 8

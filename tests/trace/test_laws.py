@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from real import ROOT, trace_names, trace_path
 from small import Event, event, kernel
 
@@ -176,7 +176,7 @@ def test_where_a_breach_spoils_all_that_it_touches() -> None:
 def test_the_cache_gives_back_what_it_was_given(tmp_path: Path, name: str) -> None:
     for breach in health_of(tmp_path, text_of(CASES[name].damaged)):
         again = Breach.restored(json.loads(json.dumps(breach.stored())))
-        assert again == breach
+        assert again.stored() == breach.stored()
         assert [spans_of(again), again.host.starts.tolist(), again.host.ends.tolist()] == [
             spans_of(breach),
             breach.host.starts.tolist(),

@@ -4,6 +4,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from msgspec import field
 from on_screen import texts
 
 from tests.tui import made_traces
@@ -27,10 +28,8 @@ def at_once(own_cache: None, monkeypatch: pytest.MonkeyPatch) -> None:
 class Held(Reading):
     """Waits before it goes on to the file with that number."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self._number = number
-        self.may_go_on = Event()
+    number: int = 0
+    may_go_on: Event = field(default_factory=Event)
 
     def opening(self, path: Path) -> None:
         super().opening(path)
@@ -38,7 +37,7 @@ class Held(Reading):
 
     def watch(self, progress: Seen) -> None:
         super().watch(progress)
-        if len(self.files) == self._number:
+        if len(self.files) == self.number:
             self.may_go_on.wait(60)
 
 
@@ -51,7 +50,7 @@ async def until(pilot, holds) -> None:
 
 
 def held(paths: list[Path], number: int) -> tuple[TracekitApp, Held]:
-    app, reading = build_app(paths), Held(number)
+    app, reading = build_app(paths), Held(number=number)
     app.arrivals.reading = reading
     return app, reading
 

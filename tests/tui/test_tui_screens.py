@@ -5,6 +5,7 @@ from pathlib import Path
 
 import on_screen
 import pytest
+from msgspec.structs import force_setattr
 from real import trace_path
 from rich.color import ColorSystem
 from small import event, write
@@ -168,7 +169,7 @@ async def test_what_takes_long_is_said_to_be_worked_out(pair, monkeypatch: pytes
         may_go_on = Event()
         kernels = app.navigation.pane_of(app.now.at("kernels"))
         query = kernels.query
-        object.__setattr__(kernels, "query", lambda *given: (may_go_on.wait(60), query(*given))[1])
+        force_setattr(kernels, "query", lambda *given: (may_go_on.wait(60), query(*given))[1])
         try:
             await pilot.press("K")
             for _ in range(500):
@@ -181,7 +182,7 @@ async def test_what_takes_long_is_said_to_be_worked_out(pair, monkeypatch: pytes
             assert said(app, "#state") == "wall time, against eager"
         finally:
             may_go_on.set()
-            object.__setattr__(kernels, "query", query)
+            force_setattr(kernels, "query", query)
 
 
 async def test_below_a_timeline_there_is_no_row_of_the_pane_before(pair) -> None:

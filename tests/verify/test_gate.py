@@ -6,10 +6,10 @@ with each other unchanged, and with resampled passes, with and without a planted
 
 import os
 import random
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
+from msgspec.structs import replace
 from msgspec.structs import replace as changed
 
 from tracekit.capture.harness import Options, capture

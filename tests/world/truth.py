@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from tests.world import causes as all_causes
 from tests.world import damage

@@ -6,11 +6,12 @@ registers itself the same way when it is imported. `event_rows` has what several
 
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.analyses.event_rows import EventRows
 from tracekit.profile import Profile
@@ -23,8 +24,7 @@ from tracekit.trace.storing.results import recall_table, remember_table
 Status = Literal["answered", "absent", "unanswered"]
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer of an analysis about one variant.
 
     `table` is what faces show; the metadata of its fields says unit (`ns`, `B`, `share`, or nothing), meaning and role.
@@ -46,8 +46,7 @@ class Answer:
 Ask = Callable[[Profile], Answer]
 
 
-@dataclass(frozen=True)
-class Analysis:
+class Analysis(Struct, frozen=True):
     """A registered question; `rank` orders those of one worth."""
 
     name: str

@@ -4,11 +4,11 @@ of yours that costs most. A part is built at a time, since a trace may hold mill
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.intervals import Ints, Rows, occurring
 from tracekit.profile import Profile
@@ -23,8 +23,7 @@ from tracekit.trace.schema import LABEL, column
 SOME = 1 << 16  # events of one table
 
 
-@dataclass(frozen=True)
-class EventRows:
+class EventRows(Struct, frozen=True):
     """A table that is made on request, piece by piece."""
 
     schema: pa.Schema

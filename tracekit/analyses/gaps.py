@@ -1,9 +1,8 @@
 """What are the longest stretches in which the GPU idles, what does the host do meanwhile, and what ends them?"""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.analyses import Answer, analysis, table
 from tracekit.analyses.event_rows import line_columns
@@ -34,8 +33,7 @@ GAPS = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class _Gaps:
+class _Gaps(Struct, frozen=True):
     """Stretches of idle GPU in the counted steps: the first of their pieces, the one after their last, and when."""
 
     first: Ints

@@ -10,11 +10,11 @@ a change leaves nor, where a change takes none of the host's time, than the host
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.engine.buckets import BOUNDS, CODES, MAY_WAIT, Bound
@@ -76,8 +76,7 @@ _THEN: dict[Bound, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """One change: what it is called, what it does to a window at best and at worst, and what would make it less.
 
     `host_ns` is what the host needs for a step beside what is left of its work, at best and at worst; `left` is which

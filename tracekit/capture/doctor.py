@@ -16,9 +16,11 @@ import sysconfig
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from tracekit.capture import environment, kineto_log
 from tracekit.capture.gather_speed import gather_bytes_per_s
@@ -29,16 +31,14 @@ Level = Literal["needed", "for a GPU", "for inductor", "for inductor on a GPU", 
 _LEAST_FREE_BYTES = 2 << 30  # a capture of a large model leaves some hundred MiB of traces
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a check saw; `ok` is None if there is nothing to check."""
 
     ok: bool | None
     text: str
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """One thing a capture may need: how to look for it, and what to do if it is missing."""
 
     name: str
@@ -48,8 +48,7 @@ class Check:
     needs: str | None = None  # the check without which this one is not worth doing
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """One check, done."""
 
     name: str

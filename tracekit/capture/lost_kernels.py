@@ -2,10 +2,10 @@
 
 import gzip
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit import event_names
@@ -31,8 +31,7 @@ class _Trace(msgspec.Struct):
     traceEvents: list[_Event] = []  # noqa: N815
 
 
-@dataclass(frozen=True)
-class GpuSide:
+class GpuSide(Struct, frozen=True):
     """The number of launches of kernels and graphs in a trace, and of those without an activity."""
 
     launches: int

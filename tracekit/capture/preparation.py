@@ -9,9 +9,10 @@ import ast
 import math
 import shlex
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from tracekit import installed
 from tracekit import run as runs
@@ -41,8 +42,7 @@ from tracekit.errors import (
 from tracekit.run import Run
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A run without variants yet, the variants to capture, and the parameters given for all of them."""
 
     run: Run

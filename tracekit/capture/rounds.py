@@ -7,9 +7,9 @@ import math
 import statistics
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracekit.capture import messages
@@ -46,8 +46,7 @@ def budget(run: Run, options: Options) -> float:
     return min(_MOST_SECONDS, max(_SECONDS_A_VARIANT * len(run.variants), first))
 
 
-@dataclass
-class Rounds:
+class Rounds(Struct):
     """Rounds of one capture, until every interval is narrow, the time is spent, or the number requested is reached."""
 
     prepared: Prepared

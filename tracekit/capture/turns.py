@@ -33,9 +33,9 @@ import statistics
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.capture.child.free_memory import free_on_host
@@ -142,8 +142,7 @@ class Turns:
             process.end()
 
 
-@dataclass(frozen=True)
-class _Process:
+class _Process(Struct, frozen=True):
     """The process of a variant, the round in which it was started, and what is to be done when it is wanted no more."""
 
     job: Job

@@ -9,10 +9,10 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracekit.capture import journal
@@ -21,8 +21,7 @@ from tracekit.capture.view import View
 from tracekit.run import Effective
 
 
-@dataclass
-class Undone:
+class Undone(Struct):
     """What was undone of the files that passes wrote."""
 
     undone: list[str] = field(default_factory=list)

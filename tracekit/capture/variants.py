@@ -3,10 +3,10 @@ value of the type of the recipe's default.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from tracekit.errors import BadParameterError, UnknownParameterError, UnknownVariantError
 from tracekit.run import Requested
@@ -23,8 +23,7 @@ _COMPILE_OPTIONS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class PlannedVariant:
+class PlannedVariant(Struct, frozen=True):
     """One variant to run; `params` holds those that differ from the run's."""
 
     name: str

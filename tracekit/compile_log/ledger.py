@@ -4,9 +4,10 @@ duplicates."""
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from tracekit.compile_log.log import TRACEBACK, CompileLog, LimitHit, LogEntry, Span
 from tracekit.event_names import COMPILE_SPANS
@@ -22,8 +23,7 @@ _OURS = str(Path(__file__).parents[1] / "capture")
 _SMALL = 0.01  # phases below this share of the compilation are summed up as "other"
 
 
-@dataclass(frozen=True)
-class StepStart:
+class StepStart(Struct, frozen=True):
     """The beginning of a step, and whether it is in a window or warms up."""
 
     t_ns: int  # unix time

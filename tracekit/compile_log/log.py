@@ -14,8 +14,10 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracekit.event_names import COMPILE_SPANS
 from tracekit.lines_file import Graph
@@ -30,8 +32,7 @@ _METRICS_OF_BACKWARD = ("bwd_compilation_metrics", "aot_autograd_backward_compil
 _METRICS = ("compilation_metrics", "comp_metrics", *_METRICS_OF_BACKWARD)
 
 
-@dataclass
-class Span:
+class Span(Struct):
     """One span of the compiler's log, unix ns."""
 
     name: str
@@ -149,8 +150,7 @@ def _measured_span(kind: str, compile_id: str, thread: int, metrics: Mapping[str
     return span
 
 
-@dataclass(frozen=True)
-class LogEntry:
+class LogEntry(Struct, frozen=True):
     """A message of the compiler, and the compilation that it is about."""
 
     id: str
@@ -158,8 +158,7 @@ class LogEntry:
     text: str
 
 
-@dataclass(frozen=True)
-class LimitHit:
+class LimitHit(Struct, frozen=True):
     """Dynamo's warning that it no longer compiles a function."""
 
     id: str

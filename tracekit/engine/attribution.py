@@ -4,12 +4,13 @@ answered; and what the blocks of a view add up to.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.engine.block_views import SIZE, BlockViews, block_views
 from tracekit.engine.buckets import CODES, HOST, KEYS, WALL
@@ -22,8 +23,7 @@ from tracekit.trace.roles import OTHER_DEVICE
 from tracekit.trace.schema import LABEL, column
 
 
-@dataclass(frozen=True)
-class StepView:
+class StepView(Struct, frozen=True):
     """Steps by buckets: `totals` has one row per step and one column per key, int64 ns, and adds up to `step_ns`."""
 
     name: str
@@ -35,8 +35,7 @@ class StepView:
     reason: str | None  # why the trace cannot answer it at all; None if it can
 
 
-@dataclass(frozen=True)
-class Attribution:
+class Attribution(Struct, frozen=True, dict=True):
     """Where the time of a trace went.
 
     `wall` and `host` have one row per step and one column per bucket of `WALL` or `HOST`, int64 ns; a row of

@@ -7,10 +7,10 @@ memory does not grow with the trace.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.engine.host import DrivingStates, HostView, driving_states, first_to_last, host_view, overhead
@@ -27,8 +27,7 @@ SIZE = 1 << 16  # events that start in one block
 _GLANCE = 1 << 10  # events that are looked at first when a block looks ahead
 
 
-@dataclass(frozen=True)
-class BlockViews:
+class BlockViews(Struct, frozen=True):
     """Both views of a block of the analysed window; `wall` is None where that view cannot be answered."""
 
     host: HostView

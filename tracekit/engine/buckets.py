@@ -2,10 +2,10 @@
 in the order in which every face shows them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints
@@ -19,8 +19,7 @@ Bound = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Bucket:
+class Bucket(Struct, frozen=True):
     """Where time can go. `noun` is its name in a sentence; `colour` is a hex triplet readable on dark and light;
     `pattern`, a character that no other has, replaces it without colours; `bound` bounds a step that mostly goes there.
 

@@ -1,10 +1,10 @@
 """An attribution, from the cache if the same rules have attributed the same trace before."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tracekit.engine.attribution import Attribution, attribute
 from tracekit.engine.buckets import HOST, WALL

@@ -7,10 +7,10 @@ long as the unprofiled one. What the other windows alone would have made of it i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.engine.replay import EventKind, Overhead, Retiming
@@ -27,8 +27,7 @@ _LEAST_NS = 100  # by which costs are varied
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Struct, frozen=True, dict=True):
     """A recording, and how long a step takes where nothing is recorded."""
 
     retiming: Retiming
@@ -47,8 +46,7 @@ class Window:
         return self.step_ns({})
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """What recording costs in one window: of each event, ns, so that its steps are as long as unprofiled ones.
 
     `error` is how far off a step is, relative to the unprofiled one, by the costs that the other windows tell. If

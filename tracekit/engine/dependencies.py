@@ -12,10 +12,10 @@ the call that submitted an activity, the order of each stream, and the order of 
   ends meanwhile; and the main thread goes on when it is done.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints, Union, distinct, runs
@@ -37,8 +37,7 @@ _MOST_NS = 30_000  # neither takes longer, however many of a trace's activities 
 _SKEW_NS = 3_000  # by which the clocks of host and GPU differ at most
 
 
-@dataclass(frozen=True)
-class Dependencies:
+class Dependencies(Struct, frozen=True):
     """One entry per node, in the order of a replay; dependencies are indices of nodes before it, −1 for none.
 
     A host node happens at `start`; an activity takes `[start, end)`. `launch` is the call that submitted an activity;

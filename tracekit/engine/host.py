@@ -3,10 +3,10 @@
 The main thread's state; where that is Python or the autograd engine, the first helper thread at work speaks for it.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, DELAYED, among
@@ -19,16 +19,14 @@ if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
 
-@dataclass(frozen=True)
-class HostView:
+class HostView(Struct, frozen=True):
     """The host's state over a stretch of time, and the row of the event that gave it (−1: none)."""
 
     states: StepFunction
     events: StepFunction
 
 
-@dataclass(frozen=True)
-class DrivingStates:
+class DrivingStates(Struct, frozen=True):
     """The driving threads over a stretch of time, which `edges` cut into moments."""
 
     edges: Ints

@@ -1,12 +1,12 @@
 """The answered steps as columns: start, end, bucket, the event to blame, and the step."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from tracekit.engine.attribution import StepView
 
 
-@dataclass(frozen=True)
-class Pieces:
+class Pieces(Struct, frozen=True, dict=True):
     """One entry for the part of each segment inside an answered step, in order of time.
 
     They are disjoint, and add up to the totals of the view. `event` is the row to blame, on the host; −1 where none

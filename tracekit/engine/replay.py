@@ -1,11 +1,12 @@
 """When would everything have happened, had some of the work taken less time, or had recording taken none?"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit import native
@@ -29,8 +30,7 @@ from tracekit.trace.roles import PYTHON, RUNTIME
 from tracekit.trace.rows import BEFORE
 
 
-@dataclass(frozen=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """What is taken out of a replay, and what is put in."""
 
     host: Union = NO_TIME  # when the driving threads do what is removed
@@ -45,8 +45,7 @@ class Removal:
     gap_ns: tuple[int, int] | None = None  # bounds of the gap between an activity and the next on its stream
 
 
-@dataclass(frozen=True)
-class Times:
+class Times(Struct, frozen=True):
     """When each node happens and, of activities, ends, ns; and the node that it waited for last, −1 for none."""
 
     start: Ints
@@ -54,8 +53,7 @@ class Times:
     after: Ints
 
 
-@dataclass(frozen=True)
-class Replay:
+class Replay(Struct, frozen=True, dict=True):
     """A stretch of time that can be replayed."""
 
     trace: Trace
@@ -248,8 +246,7 @@ EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 Overhead = Mapping[EventKind, float]  # what an event of each kind costs, ns
 
 
-@dataclass(frozen=True)
-class Retiming:
+class Retiming(Struct, frozen=True, dict=True):
     """A trace that can be told anew without the time of recording."""
 
     trace: Trace

@@ -1,9 +1,9 @@
 """What is one host thread doing at a moment? The innermost live event decides, then the events around it."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
@@ -24,8 +24,7 @@ _CALLS = [CODES[key] for key in ("sync", "kernel_launch", "alloc")]  # innermost
 ANNOTATION, COMPILE, DATALOAD, COMPILED, WORK = (1 << bit for bit in range(5))
 
 
-@dataclass(frozen=True)
-class ThreadStates:
+class ThreadStates(Struct, frozen=True):
     """One thread over a stretch of time: its states, the row of the event that gave each (−1: none), and when the
     thread works, which Python frames and annotations other than compile spans do not show."""
 
@@ -34,8 +33,7 @@ class ThreadStates:
     work: Union
 
 
-@dataclass(frozen=True)
-class HostRules:
+class HostRules(Struct, frozen=True):
     """What an event of each `cat` and name says about its thread: a state if it is innermost, and bits."""
 
     state: NDArray[np.int8]

@@ -1,9 +1,9 @@
 """Where did the wall time go? What the GPU was doing and, while it was idle, what kept it idle."""
 
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, ON_THE_GPU, REFILLS, among, of_activities
@@ -18,8 +18,7 @@ _SYNC, _STALL = CODES["sync"], CODES["sync_stall"]
 _NEVER = np.iinfo(np.int64).max // 2
 
 
-@dataclass(frozen=True)
-class WallView:
+class WallView(Struct, frozen=True):
     """At each moment: the bucket, and the row of the event to blame for it (−1: none, or the GPU's own)."""
 
     states: StepFunction
@@ -27,8 +26,7 @@ class WallView:
     refill: Bools  # sync stall after the sync itself: the bubble while the host refills the queue
 
 
-@dataclass(frozen=True)
-class Gaps:
+class Gaps(Struct, frozen=True):
     """Idle gaps `[start, end)` of the GPU, one row each, in full even where a block shows only part of them."""
 
     start: Ints
@@ -42,16 +40,15 @@ class Gaps:
 
     def last(self) -> "Gaps":
         """Only the last of these gaps."""
-        return Gaps(*(getattr(self, field.name)[-1:] for field in fields(self)))
+        return Gaps(*(getattr(self, name)[-1:] for name in self.__struct_fields__))
 
     def before(self, later: "Gaps") -> "Gaps":
         """These gaps, followed by the others."""
-        pairs = ((getattr(side, field.name) for side in (self, later)) for field in fields(self))
+        pairs = ((getattr(side, name) for side in (self, later)) for name in self.__struct_fields__)
         return Gaps(*(np.concatenate(tuple(pair)) for pair in pairs))
 
 
-@dataclass(frozen=True)
-class Activity:
+class Activity(Struct, frozen=True):
     """What the GPU does over a stretch of time. Later layers cover earlier ones: copies count only if exposed."""
 
     layers: list[tuple[int, Union]]

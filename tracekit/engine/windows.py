@@ -1,11 +1,12 @@
 """Whole steps that are replayed together, with and without a change: how long do they take at best, and at worst?"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import Bound
@@ -29,8 +30,7 @@ class Range(NamedTuple):
     bound: Bound
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Struct, frozen=True, dict=True):
     """Steps `[first, last)` of a trace, issued from `low` on and done at `high`, ns. `lead` is by how much the host is
     ahead of the GPU when it issues the first of them, ns: the work of that time belongs to earlier steps."""
 

@@ -8,10 +8,11 @@ that lives elsewhere registers itself in the same way when it is imported. `shar
 
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
+
+from msgspec import Struct
 
 from tracekit.registry import Registry, import_plug_in, plug_ins
 
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 FIRST = "text"  # the default
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """How much of the report to draw, and for which destination."""
 
     rows: int | None = None  # of each table; None: it depends on the worth of the section
@@ -38,8 +38,7 @@ _Draw = TypeVar("_Draw", bound=Draw)
 _Fill = TypeVar("_Fill", bound=Fill)
 
 
-@dataclass(frozen=True)
-class Face:
+class Face(Struct, frozen=True):
     """A format, made by one of three functions: `draw` returns text or bytes, `fill` makes the files of a folder,
     `write_variant` writes a file for one variant."""
 

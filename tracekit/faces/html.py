@@ -3,11 +3,13 @@
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import singledispatch
 from importlib.resources import files
 from math import inf
 from textwrap import dedent
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import nearby
@@ -92,8 +94,7 @@ _READING = (
 )
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(Struct, frozen=True):
     """How much of a block to show, and what it is about."""
 
     full: bool

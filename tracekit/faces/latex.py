@@ -2,8 +2,10 @@ r"""The report as LaTeX: booktabs tables for a paper, to be included by `\input`
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import singledispatch
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import grid
@@ -23,8 +25,7 @@ _SIDE_BY_SIDE = 2  # variants that have room in a table together with their diff
 _MAX_PENDING_TABLES = 12  # tables that may wait until LaTeX finds a page for them
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(Struct, frozen=True):
     """How much of a block to write, and what it is about."""
 
     full: bool

@@ -3,8 +3,9 @@
 import html
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import singledispatch
+
+from msgspec import Struct
 
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import grid
@@ -35,8 +36,7 @@ _STEPS = 80  # cells of a line of steps
 _COMMENT = 60_000  # characters: GitHub's comments take 65,536
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(Struct, frozen=True):
     """How much of a block to write, and what it is about."""
 
     full: bool

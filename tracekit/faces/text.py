@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import singledispatch
 from io import StringIO
 from typing import TextIO
 
+from msgspec import Struct
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
@@ -74,8 +74,7 @@ def show(report: Report, console: Console, options: Options | None = None) -> No
         console.print(Prose(Text(sanitize(sentence), style="dim")))
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(Struct, frozen=True):
     """How to draw a block: how wide, how much of it, and what it is about."""
 
     width: int

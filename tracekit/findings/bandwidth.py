@@ -5,11 +5,10 @@ allows, so only larger work says anything about memory.
 
 import logging
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from msgspec import Raw
+from msgspec import Raw, Struct
 from numpy.typing import NDArray
 
 from tracekit.findings.kernels import of_classes
@@ -29,8 +28,7 @@ _OF_TWO = ("add", "atan2", "div", "maximum", "minimum", "mul", "pow", "sub", *_C
 _ONLY_WRITES = ("aten::fill_", "aten::zero_", "aten::copy_", "aten::bernoulli_", "aten::uniform_", "aten::normal_")
 
 
-@dataclass(frozen=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """What one operator reads and writes, bytes."""
 
     read: int
@@ -90,8 +88,7 @@ def _stored(dims: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
     return [length for length, step in zip(dims, strides, strict=True) if step]
 
 
-@dataclass(frozen=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """The elementwise kernels of one step whose shapes are known."""
 
     rows: Ints
@@ -120,8 +117,7 @@ _IMPOSSIBLE = 1.02  # of the peak: times are rounded
 _LOG = logging.getLogger("tracekit")
 
 
-@dataclass(frozen=True)
-class Achieved:
+class Achieved(Struct, frozen=True):
     """The large elementwise kernels of one step whose shapes are known, and the memory bandwidth of the GPU."""
 
     rows: Ints

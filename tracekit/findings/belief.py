@@ -4,7 +4,9 @@ says why.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.engine.buckets import ON_THE_GPU, WALL
 from tracekit.findings.finding import Finding
@@ -22,8 +24,7 @@ _BEFORE_ANY_WORK = ("cold_start",)  # findings about a time in which the GPU can
 _MIN_KNOWN_SHARE = 0.5  # of the time claimed: of a finding that claims less known time, too little is known
 
 
-@dataclass(frozen=True)
-class Withheld:
+class Withheld(Struct, frozen=True):
     """A finding that is not told: its kind, the law that the trace breaks, and the sentence that says how."""
 
     id: str

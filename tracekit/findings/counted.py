@@ -1,8 +1,8 @@
 """The steps over which costs are spread."""
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, ON_THE_GPU
@@ -13,8 +13,7 @@ from tracekit.profile import Profile
 from tracekit.profile.calibration import Calibration
 
 
-@dataclass(frozen=True)
-class Unrecorded:
+class Unrecorded(Struct, frozen=True):
     """What remains of a time without that of recording: in each bucket as much as in the calibrated step.
 
     The moments in which events are recorded go first. What they leave of a bucket may still be more than the calibrated
@@ -46,8 +45,7 @@ class Unrecorded:
         return float(covered_ns @ self.remains[self.pieces.bucket])
 
 
-@dataclass(frozen=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """The start and the end of each of these steps, ns, and which of the trace's steps it is."""
 
     low: Ints

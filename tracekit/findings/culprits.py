@@ -6,9 +6,9 @@ names the first.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.engine.pieces import Pieces
 from tracekit.findings.finding import Where
@@ -28,8 +28,7 @@ _NODE = "autograd::engine::evaluate_function: "
 NOTHING = "nothing that was recorded"
 
 
-@dataclass(frozen=True)
-class Culprit:
+class Culprit(Struct, frozen=True):
     """Events that have something in common, and the time that is blamed on them, per counted step."""
 
     key: int  # what they have in common; −1 where nothing is blamed

@@ -4,10 +4,11 @@ which findings of several variants are one and the same.
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from heapq import merge
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.belief import Withheld, believed
@@ -35,8 +36,7 @@ _FIGURE = re.compile(r"\d[\d.,]* (?:ns|µs|ms|s)\b")
 _CLEARLY = 0.05  # of a step: what costs so much more than the GPU's work bounds the step, and not the GPU
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """What bounds a variant's step, and all findings in order, small ones included."""
 
     verdict: Verdict
@@ -140,8 +140,7 @@ def _time(first: Finding) -> float | None:
     return first.share * first.claimed_ns / first.cost_ns
 
 
-@dataclass(frozen=True)
-class Alike:
+class Alike(Struct, frozen=True):
     """Equal findings, by variant, the costliest first; each with its index into the list of its variant."""
 
     by_variant: dict[str, tuple[int, Finding]]

@@ -2,11 +2,12 @@
 change.
 """
 
-from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from tracekit.engine.buckets import Bound
 from tracekit.intervals import Bools, Ints, Rows, Union
@@ -17,8 +18,7 @@ from tracekit.trace.schema import LABEL, column
 from tracekit.units import duration
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(Struct, frozen=True):
     """What is to blame, as far as it is known."""
 
     file: str | None = None
@@ -44,8 +44,7 @@ class Where:
         )
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """One event behind a finding; `event` is its row in the events table."""
 
     event: int
@@ -55,8 +54,7 @@ class Evidence:
     dur_ns: int
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True, eq=False):
     """One cause of a slow step.
 
     A rule says what it blames by `claim`: the time, on the trace's clock, that would be gained at most. Cost and share
@@ -83,15 +81,15 @@ class Finding:
     rests_on: tuple[
         Figure, ...
     ] = ()  # figures that it would be wrong without; what it claims decides, if it names none
-    claim: Union | None = field(default=None, compare=False, repr=False)
+    claim: Union | None = None
     saved: float = 1.0  # the share of the claimed time that the advice saves at most
     # The GPU activities whose time is claimed, by row; None: those that run in it and give it its bucket.
-    work: Ints | None = field(default=None, compare=False, repr=False)
+    work: Ints | None = None
     # The GPU activities that are there only because of the cause, by row.
-    undone: Ints | None = field(default=None, compare=False, repr=False)
+    undone: Ints | None = None
     # What the driving threads do because of the cause, beside a busy GPU, too; None: only what they do at some of the
     # time claimed.
-    host: Union | None = field(default=None, compare=False, repr=False)
+    host: Union | None = None
     # A cost of steps that the means leave out, such as compiling: where it counts, costs are spread over all steps.
     every_step: bool = False
     once: bool = False  # a cost of steps that the means leave out, and of no other: it takes nothing of a counted step

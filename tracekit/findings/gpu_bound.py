@@ -3,9 +3,9 @@ classes of module, and in which phase of the step?
 """
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.findings import bandwidth
 from tracekit.findings.finding import Where
@@ -31,8 +31,7 @@ _NOUNS = {
 _GRAPHED = 0.5  # of the GPU activities
 
 
-@dataclass(frozen=True)
-class GpuBound:
+class GpuBound(Struct, frozen=True):
     """Which verdict it is, what most of the GPU's work is, and the kernel that takes most of that."""
 
     id: str

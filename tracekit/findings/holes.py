@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.engine.pieces import Pieces
@@ -32,8 +32,7 @@ def is_hole(pieces: Pieces) -> Bools:
     return pieces.of(*SLOW_HOST) & (pieces.dur >= LEAST_NS)
 
 
-@dataclass(frozen=True)
-class Hole:
+class Hole(Struct, frozen=True):
     """One of them, and what is known about it."""
 
     piece: int  # its index among the pieces

@@ -1,9 +1,9 @@
 """The kernels of the counted steps: which they are, what launched them, and how their time is claimed."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.findings.finding import Finding, Where, evidence

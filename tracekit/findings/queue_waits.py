@@ -2,9 +2,8 @@
 few µs: the GPU's own pace. A wait is longer than any submission.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracekit.engine.wall import SUBMISSION_NS
 from tracekit.intervals import Bools, Ints
@@ -12,8 +11,7 @@ from tracekit.profile import Profile
 from tracekit.trace.rows import BEFORE
 
 
-@dataclass(frozen=True)
-class QueueWaits:
+class QueueWaits(Struct, frozen=True):
     """The waits of the counted steps; one entry each, in order of time."""
 
     piece_mask: Bools  # the pieces that are such a wait

@@ -4,9 +4,10 @@ A cost is what a step would save at most without the cause, by a replay: the GPU
 pace, and a host that gets ahead without the cause saves more of the GPU's idle time than the cause itself takes.
 """
 
-from dataclasses import replace
 from functools import reduce
 from itertools import combinations
+
+from msgspec.structs import replace
 
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.counted import Steps

@@ -1,10 +1,11 @@
 """What would a step save at most without a cause, and what would then bound it? By a replay of the steps without it."""
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.engine.buckets import BUCKETS, CODES, MAY_WAIT, ON_THE_GPU, WALL, Bound, among
 from tracekit.engine.dependencies import DRAINED, RETURN
@@ -24,8 +25,7 @@ _MOSTLY = 0.5  # of the time in which the GPU waits for what the host does
 _HOST = tuple(key for key in WALL if key not in (*ON_THE_GPU, "gpu_gap", "kernel_launch", "sync_stall"))
 
 
-@dataclass(frozen=True)
-class Saving:
+class Saving(Struct, frozen=True):
     """What a step saves at most, ns, and what then bounds it; None where nothing can be replayed."""
 
     step_ns: float

@@ -1,7 +1,8 @@
 """What bounds the step, in one sentence: the first finding or, if nothing is wrong, what takes most of the time."""
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from tracekit.engine.buckets import BOUNDS, ON_THE_GPU, Bound, by_bound
 from tracekit.findings.belief import why_unknown
@@ -79,8 +80,7 @@ HOST_BOUND = {  # the verdicts on a slow host, and the buckets that each of them
 }
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """One of `VERDICTS`, the sentence, and the share of the step that it is about (None where no step has a length).
 
     Where the GPU sets the pace, that is its work and the short gaps between queued kernels.

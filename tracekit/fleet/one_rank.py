@@ -1,14 +1,14 @@
 """Runs in a reader: turns one trace into columns, or into a sentence that says why it cannot."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tracekit.errors import TracekitError
 from tracekit.ranks import RankColumns, read_rank
 
 
-@dataclass(frozen=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """A rank that could not be read, and why. It is returned, because an exception may not survive pickling."""
 
     path: Path

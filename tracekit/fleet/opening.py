@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tracekit.errors import RanksLostError, UnreadableFileError
 from tracekit.fleet.one_rank import Lost

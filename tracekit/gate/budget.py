@@ -2,9 +2,11 @@
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.errors import BudgetError, NoSuchFileError, UnreadableFileError
 from tracekit.gate.metrics import METRICS
@@ -14,8 +16,7 @@ from tracekit.profile import Subject
 _KEYS = ("allow_unanswered", "variant")
 
 
-@dataclass(frozen=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Upper limits, by variant and metric."""
 
     limits: dict[str, dict[str, float]]

@@ -3,9 +3,9 @@
 import math
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.analyses import summary
 from tracekit.detectable import SURE, margin
@@ -20,8 +20,7 @@ NS_PER_MS = 1e6
 ONE_PASS = "one pass does not show how much passes differ"
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A metric of a variant, in the metric's own unit, or None and the reason if it cannot be answered.
 
     A value is certain to be seen beyond a limit if it is above `factor × limit + margin`; a margin of None is unknown,

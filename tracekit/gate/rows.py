@@ -1,8 +1,10 @@
 """One row of a check: a metric of a variant against its limit."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from tracekit.detectable import TOLERANCE
 from tracekit.gate.metrics import Reading
@@ -14,8 +16,7 @@ from tracekit.units import percent
 Outcome = Literal["pass", "noise", "unseen", "fail", "unanswered", "allowed"]
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(Struct, frozen=True):
     """What a check must be able to see, and what it may leave unknown.
 
     A row should show a regression of `smallest`; if that is None, one that exceeds its limit by the tolerance once
@@ -32,8 +33,7 @@ class Demand:
         return self.smallest if self.smallest is not None else limit * (1 + self.tolerance) / reference - 1
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A metric of a variant, in the unit that its name gives; `why` is the reason, if the numbers do not show it.
 
     `detectable` is the smallest regression that would have been seen, as a share of the earlier value or, with a
@@ -56,8 +56,7 @@ class Row:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """The rows, and warnings about them. `base` is what a regression is a share of."""
 
     rows: list[Row]

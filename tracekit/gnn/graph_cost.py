@@ -5,11 +5,11 @@ nodes and edges cost that are only padding?
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Ints
 from tracekit.profile import Member, Profile
@@ -28,8 +28,7 @@ Growth = Literal["grows", "flat", "unclear"]
 Dimension = Literal["edges", "nodes"]
 
 
-@dataclass(frozen=True)
-class SizedSteps:
+class SizedSteps(Struct, frozen=True):
     """Steps whose graph is known, a row each; nodes are −1 if unknown."""
 
     nodes: Ints
@@ -56,8 +55,7 @@ class SizedSteps:
         return "nodes" if varies and bool((self.nodes >= 0).all()) else "edges"
 
 
-@dataclass(frozen=True)
-class GraphCost:
+class GraphCost(Struct, frozen=True, dict=True):
     """How the step time of one variant depends on the size of its graph."""
 
     steps: SizedSteps

@@ -2,11 +2,11 @@
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 from hta.common.trace import Trace as ParsedTrace
+from msgspec import Struct
 
 from tracekit.errors import HtaError
 from tracekit.hta.quiet import quietly
@@ -17,8 +17,7 @@ from tracekit.registry import Registry
 _NO_CHART = {"visualize": False}
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     """The input of an analysis, with the parameters that some need."""
 
     hta: ColumnAnalysis

@@ -4,11 +4,11 @@ time divides, which is computed exactly.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.errors import HtaError
 from tracekit.hta import trace_analysis
@@ -214,8 +214,7 @@ def _of_ranks(frame: pd.DataFrame) -> dict[int, dict[Any, Any]]:
     return {int(row["rank"]): row for row in frame.to_dict("records")}
 
 
-@dataclass(frozen=True)
-class GpuTime:
+class GpuTime(Struct, frozen=True):
     """The GPU time of one trace, from the first GPU activity to the end of the last, ns."""
 
     span_ns: int

@@ -1,8 +1,7 @@
 """Who is to blame for each stretch of a bucket? Every nanosecond of every step gets an owner."""
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import CODES, KEYS, ON_THE_GPU, of_activities
@@ -17,8 +16,7 @@ _AT_START[[CODES["kernel_launch"], CODES["sync"], CODES["sync_stall"]]] = True
 _GAP = CODES["gpu_gap"]
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(Struct, frozen=True):
     """What each owner costs: one row per step, bucket and owner. They add up to the buckets of the step, exactly."""
 
     step: Ints  # index among the steps
@@ -28,16 +26,14 @@ class Costs:
     divided_ns: Ints  # the part of it in stretches that several owners share
 
 
-@dataclass(frozen=True)
-class Linked:
+class Linked(Struct, frozen=True):
     """The trace's GPU activities and the calls that submitted them."""
 
     launch: Ints  # for each event the row of its launch; −1 for none
     compiled: Ints  # for each event its owner, if a compiled graph names it, else −1
 
 
-@dataclass(frozen=True)
-class Blame:
+class Blame(Struct, frozen=True):
     """A view, moment by moment: the bucket, the owner, and whether that is an estimate."""
 
     edges: Ints
@@ -76,8 +72,7 @@ def _windows(attribution: Attribution, view: str) -> tuple[Ints, Ints]:
     return (steps.begin, steps.done) if view == "wall" else (steps.issued, steps.returned)
 
 
-@dataclass(frozen=True)
-class _SegmentColumns:
+class _SegmentColumns(Struct, frozen=True):
     """The segments of one view of an attribution as columns, in order of time."""
 
     starts: Ints
@@ -98,8 +93,7 @@ class _SegmentColumns:
         )
 
 
-@dataclass(frozen=True)
-class _Moments:
+class _Moments(Struct, frozen=True):
     """Segments cut at the bounds of steps, and wherever the owner of any thread or the GPU activity changes."""
 
     edges: Ints

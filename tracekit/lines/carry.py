@@ -10,9 +10,9 @@ return is taken to cost the same: so much that the rest is as long as in the ste
 slower while calls are recorded; where it was seen, it gives way first.
 """
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints, Rows, StepFunction, below, distinct, occurring
@@ -22,8 +22,7 @@ from tracekit.trace import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON, STEP
 
 
-@dataclass(frozen=True)
-class Carried:
+class Carried(Struct, frozen=True):
     """The main thread of a steady trace: the owner of each moment, where that is estimated, and what was matched."""
 
     owners: StepFunction
@@ -33,8 +32,7 @@ class Carried:
     matched: int
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """The work of a step: its operators and annotations, and its bounds."""
 
     start: int
@@ -43,8 +41,7 @@ class _Step:
     tokens: Ints
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     """A steady step and the detailed one it is read from: the same points of the work, in order."""
 
     rows: tuple[Ints, Ints]
@@ -154,8 +151,7 @@ def _pair(step: _Step, other: _Step, one: Ints, two: Ints) -> _Pair:
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class CutStep:
+class CutStep(Struct, frozen=True):
     """A detailed step, cut at its calls and returns and at the anchors."""
 
     points: Ints
@@ -181,8 +177,7 @@ class CutStep:
         )
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """The time of a detailed step without what recording each call and each return in it cost.
 
     If the time between two anchors is longer than in the steady step, its calls are the reason: each costs its share of

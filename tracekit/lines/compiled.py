@@ -1,9 +1,9 @@
 """Which lines does a compiled kernel belong to? Those whose work was fused into it, by the compiler's provenance."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, StepFunction
 from tracekit.lines.graph_calls import (
@@ -24,8 +24,7 @@ from tracekit.trace.roles import KERNEL, OPERATOR
 _NOTHING = GraphCalls()
 
 
-@dataclass(frozen=True)
-class Fills:
+class Fills(Struct, frozen=True):
     """Where the work of compiled graphs begins on a thread: a graph allocates a buffer right before what fills it."""
 
     regions: Spans
@@ -45,8 +44,7 @@ class Fills:
         return result
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(Struct, frozen=True):
     """The owners of the compiled kernels of a trace, and for how many calls of graphs the lines are known."""
 
     threads: dict[int, Thread]  # with the kernels that run on the host
@@ -78,8 +76,7 @@ def compiled(
     return Compiled(with_kernels, gpu, len(called), without_lines, by_code, fills)
 
 
-@dataclass(frozen=True)
-class _Regions:
+class _Regions(Struct, frozen=True):
     """The calls of compiled graphs on one thread, and what each graph calls."""
 
     trace: Trace

@@ -7,11 +7,11 @@ name if the name was generated, else by the order of both.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.code_owner import USER, may_be_the_users
 from tracekit.intervals import Bools, Ints
@@ -24,8 +24,7 @@ _PREFIX = re.compile(r"^graph_\d+_")  # what names a CPU kernel's event besides 
 _VARIANTS = ("_out", "_default")  # of an operator: the trace names the operator alone
 
 
-@dataclass(frozen=True)
-class GraphCall:
+class GraphCall(Struct, frozen=True):
     """One call; `operator` is empty for a kernel that was generated."""
 
     name: str

@@ -5,11 +5,11 @@ then?
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Ints, StepFunction, distinct, occurring
 from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, Line, Owners
@@ -25,8 +25,7 @@ from tracekit.trace.roles import BACKWARD_FRAME, DATALOAD, OPERATOR, PYTHON
 _OPTIMIZER = re.compile(r"Optimizer\..*", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """A trace with stacks, its lines file if it has one, and how to classify frames."""
 
     trace: Trace
@@ -95,8 +94,7 @@ def _at(function: Line | None, line: int) -> Line:
     return function._replace(line=line)
 
 
-@dataclass(frozen=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """Moments at which a frame of the user's is on a line; rows in order of time."""
 
     start: Ints

@@ -1,11 +1,11 @@
 """Owners: a line of the user's or a group of lines, a library, a module, a phase. Each is a number here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from tracekit.intervals import Ints, occurring
 
@@ -59,8 +59,7 @@ class OwnerNumbers(NamedTuple):
     phase: int
 
 
-@dataclass
-class Owners:
+class Owners(Struct):
     """All owners of a variant; number 0 is no owner."""
 
     groups: list[Group] = field(default_factory=lambda: [()])

@@ -1,12 +1,12 @@
 """All of it together: the owners of a variant's steady trace, and what each costs."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit import lines_file
 from tracekit.engine import Attribution
@@ -29,8 +29,7 @@ MOST_EVENTS = 2_000_000  # of a bare trace in a report: owners need all of it in
 _NO_STACKS = "the trace holds no Python stacks, and there is no recording with stacks beside it"
 
 
-@dataclass(frozen=True)
-class Ownership:
+class Ownership(Struct, frozen=True, dict=True):
     """Who owns the time of a trace. If there is no recording, `reason` says why, and no time has an owner."""
 
     attribution: Attribution

@@ -5,9 +5,9 @@ Traces of torch 2.9 and later name the graph; earlier ones name the compilation 
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.graph_calls import name_of
@@ -21,8 +21,7 @@ _REGION = re.compile(r"Torch-Compiled Region: (\d+/\d+)")
 _FORWARD, _BACKWARD = re.compile("CompiledFunction"), re.compile("CompiledFunctionBackward")
 
 
-@dataclass(frozen=True)
-class Regions:
+class Regions(Struct, frozen=True):
     """The calls of compiled graphs on one thread, and the names of the graphs."""
 
     spans: Spans

@@ -5,10 +5,10 @@ before a call or an operator tells what ran until then. If what it saw is a loop
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.owners import Line
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from tracekit.lines.main_thread import Recording
 
 
-@dataclass(frozen=True)
-class Samples:
+class Samples(Struct, frozen=True):
     """The samples of Python code between calls, in order, and the stretch without calls that each is in."""
 
     at: Ints

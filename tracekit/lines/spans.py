@@ -1,9 +1,9 @@
 """The events of one thread as spans: which encloses which, how deep they are, and the step function that they make."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, StepFunction, distinct
 from tracekit.topmost import topmost
@@ -11,8 +11,7 @@ from tracekit.trace import Trace
 from tracekit.trace.enclosing import nested
 
 
-@dataclass(frozen=True)
-class Spans:
+class Spans(Struct, frozen=True, dict=True):
     """Events of one thread that have a duration, from the outermost to the innermost."""
 
     rows: Ints  # of the events table

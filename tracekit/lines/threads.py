@@ -1,8 +1,7 @@
 """Who owns each moment of each driving thread? Backward nodes belong to the line of their forward operator."""
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, Rows, StepFunction
 from tracekit.lines.owners import BACKWARD, Owners
@@ -12,8 +11,7 @@ from tracekit.trace.columns import values
 from tracekit.trace.roles import OPERATOR
 
 
-@dataclass(frozen=True)
-class Thread:
+class Thread(Struct, frozen=True):
     """One thread: the owner of each moment, and where that is an estimate."""
 
     owners: StepFunction
@@ -28,8 +26,7 @@ class Thread:
         return Thread(compressed(edges, value), compressed(edges, np.where(which >= 0, int(estimated), shared)))
 
 
-@dataclass(frozen=True)
-class DetailedTrace:
+class DetailedTrace(Struct, frozen=True):
     """The recording that a trace was read from: it has forward operators that the trace has lost."""
 
     trace: Trace
@@ -91,8 +88,7 @@ def _nodes(trace: Trace, track: int, main: Thread, forward: "_Forward", owners: 
     return nodes, owners.in_phase(np.where(before >= 0, owner[np.maximum(before, 0)], called), BACKWARD)
 
 
-@dataclass(frozen=True)
-class _Forward:
+class _Forward(Struct, frozen=True):
     """Forward operators of each driving thread, the main one first: numbers, and starts in their order."""
 
     rows: list[Ints]  # of one thread each, in order of (number, start)

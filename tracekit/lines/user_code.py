@@ -1,7 +1,8 @@
 """Which Python frames are the user's, and which a library's? Known from the capture, else judged by their names."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracekit.code_owner import USER, library, owner_by_path
 from tracekit.lines.owners import Line
@@ -11,8 +12,7 @@ from tracekit.python_frames import plain_function, profiled
 _NOT_SHOWN = f"{MODULE_CALL}OptimizedModule"  # what torch.compile puts around a module
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """What a frame's name stands for: a function of the user's, a library, or neither."""
 
     line: Line | None = None

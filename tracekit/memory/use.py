@@ -10,11 +10,11 @@ a level may be negative.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, StepFunction, distinct
 from tracekit.lines.owners import OTHER, PHASES
@@ -136,8 +136,7 @@ def _reserved(events: MemoryEvents) -> tuple[int | None, int | None]:
     return reserved_bytes, int((events.reserved[at_peak] - events.allocated[at_peak]).min())
 
 
-@dataclass(frozen=True)
-class Walk:
+class Walk(Struct, frozen=True, dict=True):
     """The events of one device, and what follows from their order."""
 
     events: MemoryEvents

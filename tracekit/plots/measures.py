@@ -1,11 +1,11 @@
 """How long does a step take, and how much memory? Variants side by side, as bars that begin at zero."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from matplotlib.axes import Axes
+from msgspec import Struct
 
 from tracekit.plots.shared import COLOURS, HATCHES, INK, Chart, blocks, named, outline
 from tracekit.report import Report
@@ -18,8 +18,7 @@ _LABELLED = 16  # bars of a panel: among more, figures have no room
 _SIDE_BY_SIDE = 8  # bars of a panel: with more, the panels lie one below the other
 
 
-@dataclass(frozen=True)
-class _Measure:
+class _Measure(Struct, frozen=True):
     """What a panel can show: the first of its columns with any known value."""
 
     columns: tuple[tuple[str, str], ...]  # with their titles
@@ -51,8 +50,7 @@ _MEMORY = _Measure(
 )
 
 
-@dataclass(frozen=True)
-class _Bars:
+class _Bars(Struct, frozen=True):
     """Bars that look alike, one for each group, with their 95 % intervals if known; None is a value that is unknown."""
 
     name: str
@@ -61,8 +59,7 @@ class _Bars:
     absent: list[str]  # what stands where there is no value
 
 
-@dataclass(frozen=True)
-class _Panel:
+class _Panel(Struct, frozen=True):
     measure: _Measure
     title: str
     bars: list[_Bars]

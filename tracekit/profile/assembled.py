@@ -2,8 +2,9 @@
 it under TORCH_TRACE. Both are imported only where they are asked for.
 """
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tracekit.compile_log.torch_trace import read
 from tracekit.errors import BadCompileLogError, EmptyStudyError

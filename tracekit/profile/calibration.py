@@ -6,7 +6,8 @@ were measured unprofiled and traced on one rank, and where the costs of recorded
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tracekit.engine import attribute
 from tracekit.engine.calibration import Estimate, Window, estimate
@@ -20,8 +21,7 @@ from tracekit.typical_step import typical_step
 STRETCHED = 0.1  # of the unprofiled step: a recording that adds less needs no calibration
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """A variant's mean step without the time of recording, ns by bucket, so that it is as long as the unprofiled one.
 
     `error` is how far off the step is, relative to the unprofiled one, by the cost of events that the other variants

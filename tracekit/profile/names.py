@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tracekit.profile.profile import Profile
 from tracekit.profile.subject import Member

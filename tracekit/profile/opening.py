@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tracekit.engine import Attribution
 from tracekit.engine.cached import known_attribution

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit import lines_file
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
     from tracekit.profile.calibration import Calibration
 
 
-@dataclass(frozen=True)
-class Capture:
+class Capture(Struct, frozen=True):
     """A trace and where its time went; `attribution` is None for a trace that no figure needs, which is not read."""
 
     path: Path
@@ -64,8 +64,7 @@ class Capture:
 _MOST = 20_000  # kernels; if a step has more, only the longest
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Struct, frozen=True, dict=True):
     """The GPU activities that one step launches, in order of their starts."""
 
     kernels: Ints  # rows
@@ -128,8 +127,7 @@ def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sa
 LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(Struct, frozen=True):
     """Means over counted steps, ns; the parts, by bucket, add up to `step_ns`."""
 
     step_ns: float
@@ -152,8 +150,7 @@ class _recorded(cached_property[T]):  # noqa: N801 – a decorator
         return super().__get__(instance, owner) if origin is None else getattr(origin, str(self.attrname))
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(Struct, frozen=True, dict=True):
     """A named variant: its captures, and what its run says about it (None for a bare trace).
 
     All figures come from one capture, `capture("steady")`: training, of the rank that is listed first.

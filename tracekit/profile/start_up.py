@@ -4,11 +4,11 @@ compile.
 """
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import SLOW_HOST
@@ -31,8 +31,7 @@ _LIBRARIES = {
 }
 
 
-@dataclass(frozen=True)
-class FirstUses:
+class FirstUses(Struct, frozen=True, dict=True):
     """The first uses in a trace."""
 
     trace: Trace
@@ -95,8 +94,7 @@ _TOLD = 0.1  # of it: causes with less are not named
 _LEAST_NS = 10_000
 
 
-@dataclass(frozen=True)
-class ColdStep:
+class ColdStep(Struct, frozen=True):
     """A step in which something starts up: its index, how long it lasts, ns, and what takes how much of it."""
 
     index: int

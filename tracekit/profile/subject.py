@@ -3,8 +3,9 @@ which each of them ran.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from tracekit.errors import NoTraceInRunError
 from tracekit.profile.profile import Mean, Profile
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from tracekit.ranks import RankColumns
 
 
-@dataclass(frozen=True)
-class Untraced:
+class Untraced(Struct, frozen=True):
     """A variant without a trace: none was taken, or it cannot be read. Its run may have other measurements."""
 
     name: str
@@ -46,8 +46,7 @@ def has_figures(member: Member) -> bool:
     return isinstance(member, Profile) or member.is_measured
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """The variants in the order given, including those without a trace."""
 
     members: list[Member]

@@ -13,9 +13,8 @@ waiting. Waiting is lost time if the rank has nothing else to do: on a GPU, whil
 exact; on a CPU, while Python runs, which is the state of a host that waits, so this is inferred.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracekit.engine.buckets import CODES, KEYS
 from tracekit.intervals import Bools, Ints
@@ -28,8 +27,7 @@ _COMMUNICATION, _PYTHON = CODES["gpu_comm"], CODES["python"]
 _LOOK_BACK = 64  # collectives to look back for one that all ranks had left before they came to the next
 
 
-@dataclass(frozen=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """Who is to blame (an index into the ranks), in which bucket it spent too much, and whether that was its own doing
     or happened before its first recorded step."""
 
@@ -138,8 +136,7 @@ def _by_bucket(matched: Matched, name: str) -> Ints:
 _IDLE = [CODES["gpu_comm"], CODES["python"]]
 
 
-@dataclass(frozen=True)
-class Waited:
+class Waited(Struct, frozen=True):
     """One entry for each collective that a rank had left by a given moment."""
 
     rows: Ints

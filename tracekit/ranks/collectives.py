@@ -7,12 +7,12 @@ By how much does each rank's clock differ, judged by the collectives that ranks 
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints, Union
@@ -78,8 +78,7 @@ def _lasting(blames: Collection[_Blame]) -> int:
     return Union.of(times[:, 0], times[:, 1]).total()
 
 
-@dataclass(frozen=True)
-class PassedOn:
+class PassedOn(Struct, frozen=True):
     """Ranks that came late because they had waited, by how much in all, and whether that is inferred in part."""
 
     ranks: list[int]
@@ -87,8 +86,7 @@ class PassedOn:
     inferred: bool
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """What to subtract from a rank's times, and how much the ends of single collectives still differ, ns.
 
     `error_ns` is None if no collective ties the rank to the majority, so that nothing aligns it with them.
@@ -98,8 +96,7 @@ class Clock:
     error_ns: int | None
 
 
-@dataclass(frozen=True)
-class Collectives:
+class Collectives(Struct, frozen=True, dict=True):
     """All matched collectives in order of time: a row of `table` per collective and rank; see `COLLECTIVES`."""
 
     ranks: list[int]

@@ -2,12 +2,12 @@
 a few kilobytes, kept in the cache.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.engine.buckets import BUCKETS, CODES, KEYS
 from tracekit.engine.cached import known_attribution
@@ -34,8 +34,7 @@ STEPS = pa.schema(
 Members = dict[str, tuple[int, ...]]  # the ranks of process groups, by their names
 
 
-@dataclass(frozen=True)
-class RankColumns:
+class RankColumns(Struct, frozen=True):
     """The columns of one rank. Times are in ns."""
 
     rank: int

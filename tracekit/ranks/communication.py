@@ -9,12 +9,12 @@ How long does a rank communicate, where several collectives may be under way at 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.engine.buckets import CODES, ON_THE_GPU
 from tracekit.ranks.collectives import Collectives
@@ -71,8 +71,7 @@ def bus_factor(kind: str, ranks: int) -> float | None:
     return 1.0 if kind in _STRAIGHT else None
 
 
-@dataclass(frozen=True)
-class _Call:
+class _Call(Struct, frozen=True):
     key: tuple[str, str | None, int | None, int | None]  # kind, group, ranks, bytes
     transfer_ns: int
     exposed_ns: int

@@ -5,11 +5,11 @@ contribute equally, so the size has to agree, too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints
 from tracekit.ranks.columns import RankColumns
@@ -17,8 +17,7 @@ from tracekit.trace.collectives import SAME_SIZE
 from tracekit.trace.columns import values
 
 
-@dataclass(frozen=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """Calls that are parts of collectives, grouped by collective, the earliest collective first.
 
     `rank` is an index into the given ranks; `first` has the row at which each collective begins, and a final entry.

@@ -5,9 +5,9 @@ inferred, but only if every recorded step has equally many of them, with the sam
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tracekit.errors import TracekitError
 from tracekit.profile import Profile

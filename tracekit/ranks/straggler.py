@@ -6,8 +6,10 @@ What the shown rank spends in collectives is then mostly the fault of another ra
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.engine.buckets import BUCKETS, Bound
 from tracekit.findings import VERDICTS, Diagnosis, Finding, Verdict, Where, as_clause, diagnose
@@ -37,8 +39,7 @@ _EXPLAINING: dict[Bound, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Straggler:
+class Straggler(Struct, frozen=True):
     """The rank that keeps others waiting longest. Times are ns per step."""
 
     rank: int

@@ -5,10 +5,11 @@ Show something new with these kinds. A new kind is a last resort, because every 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracekit.profile.recording_words import of_the_recording
 from tracekit.report.breakdown import Breakdown
@@ -17,8 +18,7 @@ Tone = Literal["lead", "plain", "quiet"]
 Mark = Literal["", "compiles", "unknown"]
 
 
-@dataclass(frozen=True)
-class Sentences:
+class Sentences(Struct, frozen=True):
     """Paragraphs of text; the tone says how prominent they are."""
 
     kind: ClassVar[str] = "sentences"
@@ -26,8 +26,7 @@ class Sentences:
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """How long a step of a variant takes, ns, and how that compares with its baseline."""
 
     name: str
@@ -35,8 +34,7 @@ class Pace:
     against: str = ""  # empty where nothing is compared
 
 
-@dataclass(frozen=True)
-class Headline(Sentences):
+class Headline(Sentences, frozen=True):
     """The sentences that lead a report, and the figures that they are about; any of these may be empty."""
 
     paces: tuple[Pace, ...] = ()
@@ -55,8 +53,7 @@ class Headline(Sentences):
         return f"Next, in {self.next_of}: {self.next_do}" if self.next_do else ""
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(Struct, frozen=True):
     """A finding as people read it; any part may be empty."""
 
     headline: str
@@ -76,16 +73,14 @@ class Card:
         ]
 
 
-@dataclass(frozen=True)
-class Cards(Sentences):
+class Cards(Sentences, frozen=True):
     """Findings, the costliest first, and the paragraph that each of them is where a face has no cards."""
 
     cards: tuple[Card, ...] = ()
     several: bool = False  # variants: costs need their names
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows, the most valuable first. Each column's metadata has its unit, meaning and role.
 
     `records` is for a few rows of many columns: people see one line per column. A `detail` is shown to people only
@@ -100,8 +95,7 @@ class Table:
     exported: bool = True  # False: another table holds the same for programs
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """One row of a series: a value for each step, None where it is unknown, and a mark for special steps.
 
     `span` says what the values are along, where that is not steps.
@@ -126,8 +120,7 @@ class Line:
         return [slice(k * steps // cells, (k + 1) * steps // cells) for k in range(cells)]
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(Struct, frozen=True):
     """One or more lines with a value per step; those in other units than ns are also in an exported table."""
 
     kind: ClassVar[str] = "series"
@@ -141,8 +134,7 @@ NoteKind = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Struct, frozen=True):
     """Something a reader must know beside the figures; it holds for the whole report where `variants` is empty."""
 
     kind: NoteKind
@@ -150,16 +142,14 @@ class Note:
     text: str
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(Struct, frozen=True):
     """A block of notes."""
 
     kind: ClassVar[str] = "notes"
     notes: tuple[Note, ...]
 
 
-@dataclass(frozen=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """Lines of source, the first of them numbered `first`; `costs` has ns per step by variant and line number.
 
     `fused` has, in the same form, the cost of kernels that a line shares with other lines: their time counts once, and

@@ -1,8 +1,9 @@
 """Parts of a whole for each variant, rounded to thousandths of one unit so that rows and columns still add up."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
+
+from msgspec import Struct, field
 
 from tracekit.compare import Difference
 from tracekit.units import apportioned
@@ -11,8 +12,7 @@ _UNITS = (("s", 1_000_000_000, 10), ("ms", 1_000_000, 1), ("µs", 1_000, 0))
 TOTAL = ""  # the key of the whole, which no part has
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """One part of the whole: its name, its colour and its meaning."""
 
     key: str
@@ -21,8 +21,7 @@ class Part:
     meaning: str
 
 
-@dataclass(frozen=True)
-class Breakdown:
+class Breakdown(Struct, frozen=True):
     """Parts by variant. `scale_ns` ns are one unit; `cells[key][variant]` and the deltas count thousandths of it.
 
     `keys` are the parts that are not empty, and TOTAL; `means` are the exact means, ns. Each variant's difference is

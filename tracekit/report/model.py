@@ -3,9 +3,11 @@ is worked out once for all reports that share it.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracekit.analyses import Answer, summaries
 from tracekit.compare import Comparison, Difference, calibrated, compare
@@ -25,8 +27,7 @@ _Result = TypeVar("_Result")
 _SLOWER = 1.05  # times as long: a smaller difference shows nothing
 
 
-@dataclass(frozen=True)
-class ByVariant:
+class ByVariant(Struct, frozen=True):
     """Results by the name of their variant, each worked out on first use."""
 
     _summaries: dict[str, list[Answer]] = field(default_factory=dict)
@@ -62,14 +63,13 @@ def _once(results: dict[str, _Result], name: str, make: Callable[[], _Result]) -
     return results[name]
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True, eq=False, dict=True):
     """Variants against baselines. All times are ns; means are over each variant's counted steps."""
 
     subject: Subject
     baseline: Member  # the one that was named, else the first variant
     comparisons: list[Comparison]  # of every variant but the baselines, in order
-    by_variant: ByVariant = field(default_factory=ByVariant, repr=False, compare=False)
+    by_variant: ByVariant = field(default_factory=ByVariant)
 
     @property
     def profiles(self) -> list[Profile]:

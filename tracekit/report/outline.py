@@ -4,8 +4,10 @@ are estimated for lines of 120 characters.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import singledispatch
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.profile import LEAST_SHARE
 from tracekit.report.blocks import Block, Card, Cards, Excerpt, Headline, Notes, Sentences, Series, Table, is_detail
@@ -26,8 +28,7 @@ _SHORTENED = (
 )
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One section as it is shown: its subject, its blocks, and how many rows of their tables."""
 
     subject: str  # the variants or traces it is about, as a label; may be empty
@@ -36,8 +37,7 @@ class Entry:
     rows: int | None  # None: all of them
 
 
-@dataclass(frozen=True)
-class Chapter:
+class Chapter(Struct, frozen=True):
     """The sections of one question, under one title."""
 
     id: str
@@ -51,8 +51,7 @@ class Chapter:
         return isinstance(first, Sentences) and first.tone == "lead"
 
 
-@dataclass(frozen=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """Chapters in order, and the titles of those that are left out."""
 
     chapters: tuple[Chapter, ...]
@@ -76,8 +75,7 @@ class Outline:
         return sentences
 
 
-@dataclass(frozen=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     """How much of a report people read."""
 
     rows: int | None  # of each table, where a number is requested
@@ -292,8 +290,7 @@ _HEAD = 2  # the headings and the rule below them
 TITLE = 2  # a chapter's title and the empty line before it
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What a chapter would show if it had room, entry by entry: blocks that can be left out one by one."""
 
     worth: float

@@ -3,10 +3,11 @@ whose owners are known; and by line of one of your files, for faces that show th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracekit.engine.buckets import BUCKETS, KEYS
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
@@ -22,8 +23,7 @@ Key = TypeVar("Key")
 _PHASES = (("forward", ("forward", "eval")), ("backward", ("backward",)))
 
 
-@dataclass(frozen=True)
-class VariantOwners:
+class VariantOwners(Struct, frozen=True):
     """One variant's owners in one view."""
 
     name: str
@@ -56,8 +56,7 @@ class VariantOwners:
         return costs.get(True, 0.0) / (sum(costs.values()) or 1.0)
 
 
-@dataclass(frozen=True)
-class OwnerCosts(Generic[Key]):
+class OwnerCosts(Struct, Generic[Key], frozen=True):
     """What each key costs in each variant. The keys add up to the variant's step, and their differences to the step's.
 
     `baselines` has the baseline of each variant.
@@ -151,8 +150,7 @@ def _ns(name: str, title: str, comment: str, role: Role = "") -> pa.Field:
     return column(f"{name}_ns", pa.float64(), comment, "ns", role=role, title=title)
 
 
-@dataclass(frozen=True)
-class Fused:
+class Fused(Struct, frozen=True):
     """Lines whose work was fused into one kernel, and what they cost together, ns in a counted step of that variant."""
 
     variant: str
@@ -160,8 +158,7 @@ class Fused:
     step_ns: float
 
 
-@dataclass(frozen=True)
-class SourceCosts:
+class SourceCosts(Struct, frozen=True):
     """A file as it was captured, and what its lines cost in a counted step, ns.
 
     What a line costs alone and what it costs together with others are never the same time: `alone` and `fused` add

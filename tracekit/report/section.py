@@ -8,10 +8,10 @@ A producer that has nothing to say returns None.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from tracekit.analyses import Status
 from tracekit.compare import Comparison
@@ -29,8 +29,7 @@ Scope = Literal["trace", "variant", "comparison", "run"]
 Stage = Literal["lead", "body", "end"]
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """What a producer returns for one subject.
 
     `worth` is the share of a step that it is about, None where that is unknown. `tables` are exported beside those in
@@ -43,8 +42,7 @@ class Contents:
     tables: Mapping[str, Callable[[], pa.Table]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Struct, frozen=True):
     """What a producer returned, and its subject: a variant, one of its traces, a comparison, or the whole run."""
 
     id: str
@@ -85,8 +83,7 @@ AskTrace = Callable[["Report", Profile, Capture], Contents | None]
 Make = Callable[["Report"], Iterator[Section]]
 
 
-@dataclass(frozen=True)
-class Producer:
+class Producer(Struct, frozen=True):
     """What makes the sections of a question, and in which reports the question is asked."""
 
     make: Make

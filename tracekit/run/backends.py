@@ -1,12 +1,11 @@
 """What can each backend of torch.compile change? A backend that is not listed here may change anything."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 DEFAULT = "inductor"
 
 
-@dataclass(frozen=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """What compiling with a backend can do to a step, beside running less Python."""
 
     name: str

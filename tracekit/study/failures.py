@@ -3,7 +3,8 @@
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracekit.study.cell import Cell, text_of, values_of
 from tracekit.study.store import CellResult, Study
@@ -20,8 +21,7 @@ _AXES_OF_VARIANTS = ("mode", "dynamic", "fullgraph")  # which the variant has al
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """Cells that ended in the same way, with the same error except for numbers in it."""
 
     outcome: str

@@ -6,7 +6,8 @@ What does one axis change, everything else being equal? `dynamic` true against f
 import math
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracekit.study.cell import values_of
 from tracekit.study.store import CellResult, Study
@@ -17,8 +18,7 @@ _FRAMEWORKS = ("framework", "interpreter")
 _SETTINGS_OF_THE_COMPILER = ("dynamic", "fullgraph")
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """Two cells, and what they have in common."""
 
     axis: str
@@ -74,8 +74,7 @@ def frameworks(study: Study) -> Iterator[tuple[str, str, str]]:
 _NOT_AXES = ("seed", "variant", "recipe", "workload")
 
 
-@dataclass(frozen=True)
-class AxisEffect:
+class AxisEffect(Struct, frozen=True):
     """The step time at one value of an axis divided by that at another, over all pairs that differ in nothing else."""
 
     axis: str

@@ -1,15 +1,15 @@
 """Model × data × variant: the settings as rows, their variants as columns, and the workloads side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracekit.study.settings import Setting, SpeedUp, names_of
 
 _NAMED = ("recipe", "model", "dataset", "workload")
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One model on one data set, with everything else in its setting."""
 
     model: str

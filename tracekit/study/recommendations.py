@@ -6,7 +6,8 @@ shortest compile time wins.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracekit.study.failures import ENDINGS
 from tracekit.study.settings import ONE_PASS, Group, Setting, SpeedUp, speed_up
@@ -17,8 +18,7 @@ _NOTED = 3  # rejected variants that a sentence names
 _COSTLY_NS = 60_000_000_000  # compiling for longer is worth a remark
 
 
-@dataclass(frozen=True)
-class Recommendation:
+class Recommendation(Struct, frozen=True):
     """What to use at a setting; `best` is None if the baseline should be used or nothing can be recommended."""
 
     setting: Setting

@@ -3,8 +3,10 @@
 import math
 import statistics
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
@@ -16,8 +18,7 @@ from tracekit.unprofiled import cold_cost_ns, contrast, prior_of_pairs, step_int
 ONE_PASS = "one pass"
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True, dict=True):
     """The cells of one variant at one setting, a cell per seed."""
 
     setting: dict[str, str]
@@ -101,8 +102,7 @@ class Group:
         return any(result.variant.ledger.limits for result in self.results if result.variant is not None)
 
 
-@dataclass(frozen=True)
-class SpeedUp:
+class SpeedUp(Struct, frozen=True):
     """How much faster or slower a variant is than its baseline, at one setting. Both groups have the same seeds."""
 
     group: Group
@@ -150,8 +150,7 @@ class SpeedUp:
         return accuracy_contrast(self.group.trainings, self.baseline.trainings)
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True, dict=True):
     """A setting with all its variants, the first of which is the baseline."""
 
     name: str

@@ -6,12 +6,12 @@ A cell runs in `running/` and is moved to `cells/` when it is finished, so that 
 """
 
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from tracekit import run as runs
 from tracekit.atomic import replacing
@@ -61,8 +61,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 _Document = TypeVar("_Document", Manifest, Record)
 
 
-@dataclass(frozen=True)
-class CellResult:
+class CellResult(Struct, frozen=True, dict=True):
     """A cell and its outcome; a cell that has not run yet has no record."""
 
     cell: Cell
@@ -93,8 +92,7 @@ class CellResult:
         return self.record.outcome if self.record is not None else "planned"
 
 
-@dataclass(frozen=True, eq=False)
-class Study:
+class Study(Struct, frozen=True, eq=False):
     """A study so far: `results` has the planned cells in order, followed by finished ones of earlier plans."""
 
     folder: Path

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct, field
 
 from tracekit import interruption
 from tracekit import run as runs
@@ -40,8 +41,7 @@ from tracekit.sweep.sweep_file import Sweep, read_sweep
 _LEAST_FREE_BYTES = 64 << 20  # with less, a cell may fail for lack of space, not because of its setting
 
 
-@dataclass(frozen=True)
-class SweepOptions:
+class SweepOptions(Struct, frozen=True):
     """What to sweep, and the folder for the study."""
 
     file: Path

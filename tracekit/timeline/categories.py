@@ -2,10 +2,10 @@
 time, and two kinds that are no buckets. Hex triplets throughout.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.engine import states
 from tracekit.engine.buckets import BUCKETS, CODES, of_activities
@@ -14,8 +14,7 @@ from tracekit.trace import Trace
 from tracekit.trace.roles import OVERHEAD, PYTHON
 
 
-@dataclass(frozen=True)
-class Category:
+class Category(Struct, frozen=True):
     """A kind: `colour` is a hex triplet, readable on dark and light; `pattern` a character that no other has."""
 
     key: str
@@ -34,8 +33,7 @@ assert all(CATEGORY[key] == code for key, code in CODES.items())  # a bucket's c
 GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have lanes of their own
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # compared by identity
-class Kinds:
+class Kinds(Struct, frozen=True, eq=False):  # compared by identity
     """For each event of a trace, its category, and whether it is on `GPU`, `HOST` or `FRAMES`; NONE if on no lane.
 
     The category is an index into `CATEGORIES`.

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
@@ -18,8 +18,7 @@ Family = Literal["wall", "gpu", "idle", "compile", "host", "frames"]
 MOST = 64  # rows of one thread: events that nest deeper share the last row
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """Lanes that belong together: a stream or a thread, with a lane for each level of overlapping events."""
 
     family: Family
@@ -28,8 +27,7 @@ class Group:
     track: int = -1  # row in the tracks table; −1 if the lanes do not belong to one track
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # compared by identity
-class Index:
+class Index(Struct, frozen=True, eq=False, dict=True):  # compared by identity
     """Everything that a picture of a variant needs. `low` and `high` bound its events, ns on the trace's clock."""
 
     profile: Profile

@@ -6,10 +6,10 @@ A pyramid over the durations finds the longest event of any range, so that no ev
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints, Rows
@@ -19,8 +19,7 @@ NONE = -1
 _BASE = 16  # entries of a level of the pyramid that one entry of the next level summarises
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # compared by identity
-class Lane:
+class Lane(Struct, frozen=True, eq=False, dict=True):  # compared by identity
     """Events that do not overlap, in order of their starts. Times are ns on the trace's clock.
 
     `row` is the event's row in the events table, −1 for a stretch that is not an event.
@@ -150,8 +149,7 @@ class Lane:
         return position if position >= 0 and self.end[position] > moment else NONE
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Columns:
+class Columns(Struct, frozen=True, eq=False, dict=True):
     """A lane in the columns of a picture, between `edges`; one entry for each column.
 
     `category` is the one that covers most or, in a column without durations, that of the last event; NONE if nothing

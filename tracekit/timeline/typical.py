@@ -6,9 +6,9 @@ Which events does a step have on a lane? For a picture that names them at any de
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Ints, runs
 from tracekit.timeline.categories import CATEGORIES
@@ -24,8 +24,7 @@ _THREADS = 2
 _SHOWN: tuple[Family, ...] = ("wall", "gpu", "idle", "compile", "host")
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(Struct, frozen=True):
     """An event that is wide enough for a name: its columns, its kind, and its names, the longest first, not
     sanitized."""
 
@@ -36,8 +35,7 @@ class Named:
     dur_ns: int
 
 
-@dataclass(frozen=True)
-class EventKind:
+class EventKind(Struct, frozen=True):
     """Events of one name and category: a short name to draw, and the whole one; text of the trace, not sanitized."""
 
     label: str
@@ -45,8 +43,7 @@ class EventKind:
     category: int
 
 
-@dataclass(frozen=True)
-class StepEvents:
+class StepEvents(Struct, frozen=True):
     """Events in order of their starts, ns from the beginning of the step and cut at its ends; `kind` is an index into
     `kinds`."""
 
@@ -56,8 +53,7 @@ class StepEvents:
     kinds: tuple[EventKind, ...]
 
 
-@dataclass(frozen=True)
-class StillLane:
+class StillLane(Struct, frozen=True):
     """A lane: stretches of columns `[first, stop)` of one category, `level` eighths of which are covered.
 
     `title` is on the first lane of a stream or a thread; it is text of the trace, not sanitized.
@@ -73,8 +69,7 @@ class StillLane:
     events: StepEvents
 
 
-@dataclass(frozen=True)
-class Still:
+class Still(Struct, frozen=True):
     """One step of a variant: the N of its annotation, how long it takes, and its lanes from top to bottom."""
 
     variant: str
@@ -83,8 +78,7 @@ class Still:
     lanes: tuple[StillLane, ...]
 
 
-@dataclass(frozen=True)
-class TypicalSteps:
+class TypicalSteps(Struct, frozen=True):
     """A step of each variant; `columns` columns represent `span_ns`."""
 
     span_ns: int

@@ -1,10 +1,10 @@
 """How many events of each category and name does each track hold? That answers most questions about a whole trace."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.roles import Roles
@@ -17,8 +17,7 @@ _CELLS = 1 << 20  # up to this many counters are cheaper than sorting
 Ask = Callable[[Roles], Bools]
 
 
-@dataclass(frozen=True)
-class Census:
+class Census(Struct, frozen=True):
     """One entry for each category and name that events of a track have."""
 
     roles: Roles

@@ -4,11 +4,11 @@ group, and which kind of parallelism that group serves?
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints
 from tracekit.trace import Trace
@@ -40,8 +40,7 @@ def kind_of(name: str) -> str:
 _RECORD = "record_param_comms"
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """A process group as a trace describes it; None for what the trace does not say."""
 
     name: str
@@ -61,8 +60,7 @@ class Group:
         return self.size if self.size else len(self.members) if self.members else None
 
 
-@dataclass(frozen=True)
-class CollectiveArguments:
+class CollectiveArguments(Struct, frozen=True):
     """The arguments of one collective; what is not recorded is None."""
 
     kind: str

@@ -1,9 +1,9 @@
 """Inside which operator or Python frame did an event happen?"""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.code_owner import may_be_the_users
 from tracekit.intervals import Ints, Rows
@@ -95,8 +95,7 @@ def _enclosing_in_block(trace: "Trace", rows: Ints, spans: Ints) -> Ints:
     return enclosing_rows
 
 
-@dataclass(frozen=True)
-class AroundCalls:
+class AroundCalls(Struct, frozen=True):
     """What encloses every runtime call of the process: the operator that made it, or the user's frame."""
 
     calls: Rows  # in ascending order

@@ -7,11 +7,11 @@ The ids are divided into groups, so that the calls and activities of a few milli
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, Rows, runs
 from tracekit.trace.roles import ASYNC_COPY, COPY, NEVER_BLOCKS, RUNTIME
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 GROUP = 1 << 20  # correlated events matched at a time
 
 
-@dataclass(frozen=True)
-class Links:
+class Links(Struct, frozen=True, dict=True):
     """Rows are indices into the events table, in ascending order; an event in none of them has no link."""
 
     activities: Rows  # GPU activities that a call is known to have submitted

@@ -1,13 +1,14 @@
 """Trace: what happened, as tables; and from what time on events may be missing in a truncated file."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints, Rows, runs
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 _ANNOTATED, _NOT_INFERRED = "annotated-", "not-inferred-"
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """What a report needs of a trace besides its attribution; cached with it, so that no event has to be read again."""
 
     steps: StepTable
@@ -45,8 +45,7 @@ class Summary:
     health: list[Breach]
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(Struct, frozen=True, dict=True):
     """One profiler trace, read. Times are int64 ns on the trace's clock; `schema.py` describes the tables."""
 
     path: Path

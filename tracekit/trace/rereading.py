@@ -3,10 +3,10 @@ allocations. The source of the trace knows how (`tracekit.trace.sources`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.model import Trace
@@ -78,8 +78,7 @@ def _flat(nested: list[Any]) -> Iterator[tuple[int, ...]]:
             yield ()
 
 
-@dataclass(frozen=True)
-class MemoryEvents:
+class MemoryEvents(Struct, frozen=True):
     """Allocations and releases on one device in order of time, as columns."""
 
     device: str  # cpu, cuda:0 …

@@ -5,10 +5,10 @@ The names below are the definition; a role is one entry. GPU time is never taken
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit import event_names
@@ -70,8 +70,7 @@ COMMUNICATION = re.compile(
 MODULE_LOAD = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loading")
 
 
-@dataclass(frozen=True)
-class Roles:
+class Roles(Struct, frozen=True, dict=True):
     """Whether some events, or some kinds of event, have a role; every array has one entry for each of them."""
 
     kind: NDArray[np.int8]

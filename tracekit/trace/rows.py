@@ -1,11 +1,11 @@
 """Some events of a trace and their roles, computed on request and never held for all events at once."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.roles import Roles
@@ -17,8 +17,7 @@ BEFORE, AFTER = -(1 << 62), 1 << 62  # no time of a trace reaches them
 PART = 1 << 16  # events looked at together: what is computed for them stays in the processor's cache
 
 
-@dataclass(frozen=True)
-class Events:
+class Events(Struct, frozen=True, dict=True):
     """The events of some rows; every array has one entry for each."""
 
     trace: "Trace"
@@ -94,8 +93,7 @@ def parts(trace: "Trace", size: int = PART) -> Iterator[Events]:
 Wanted = Callable[[Events], Bools]
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Struct, frozen=True):
     """A stretch of time `[low, high)`: the events that start in it, `[first, stop)`, and all that cover any of it."""
 
     low: int

@@ -4,9 +4,10 @@ The first entry that recognises a file reads it. Everything behind `Trace` sees 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tracekit.intervals import Ints
 from tracekit.trace import kineto_details
@@ -26,8 +27,7 @@ _HEAD = 1 << 10  # bytes
 Read = Callable[..., Reading]
 
 
-@dataclass(frozen=True)
-class TraceSource:
+class TraceSource(Struct, frozen=True):
     """A format: `recognises` looks at the path and the first bytes of a file; a trace in JSON can be added to."""
 
     name: str

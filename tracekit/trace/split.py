@@ -5,10 +5,11 @@ and their backward – is matched within one process, because the ids of one pro
 """
 
 import re
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.census import Ask
@@ -24,8 +25,7 @@ _MOST = 4096  # processes
 _Owned = tuple[int, str, list[str]]  # rank, process, devices
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """One process of a merged file, and which rank it is: by its name, else by the order of devices and processes."""
 
     rank: int

@@ -3,10 +3,11 @@ that repeats is found.
 """
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.intervals import Bools, Ints, Rows, runs
 from tracekit.trace.enclosing import outermost
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from tracekit.trace.rows import Events
 
 
-@dataclass(frozen=True)
-class StepTable:
+class StepTable(Struct, frozen=True):
     """One row per step, in order. All times are in ns on the trace's clock.
 
     `issued` is where the annotation starts and `returned` where it ends; the step's time, in which its launches are
@@ -94,8 +94,7 @@ def _number(name: str) -> int:
     return int(match[1])
 
 
-@dataclass(frozen=True)
-class Iterations:
+class Iterations(Struct, frozen=True):
     """The start and end of each iteration, ns, how they were recognised, and which of them were recorded whole.
 
     `coverage` is their share of the time from the main thread's first work to its last.

@@ -1,10 +1,10 @@
 """Which host thread drives the training, and which threads help it?"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, below
 from tracekit.trace.census import Ask
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from tracekit.trace.model import Trace
 
 
-@dataclass(frozen=True)
-class Threads:
+class Threads(Struct, frozen=True):
     """Tracks by role. `main` is None for a trace without any host event."""
 
     main: int | None

@@ -1,7 +1,6 @@
 """The screen from top to bottom: the selection, the panes' chips, the pane, details of its row, the keys."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 from textual.widgets import Static
@@ -29,8 +28,7 @@ from tracekit.tui.widgets.steps import Steps
 from tracekit.units import duration
 
 
-@dataclass(frozen=True)
-class Nothing:
+class Nothing(Struct, frozen=True):
     """That no event belongs to a row, and where to go nevertheless."""
 
     otherwise: Selection

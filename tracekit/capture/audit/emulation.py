@@ -6,10 +6,10 @@ According to the CUDA kernels of torch 2.6 to 2.13, each of these copies somethi
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from msgspec import Struct
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracekit.capture.audit.devices import CPU, UNDECIDED, Devices, normalized
@@ -19,8 +19,7 @@ from tracekit.capture.audit.watch import Watch, running
 _KNOWN_NAMESPACES = ("aten", "prim", "prims", "profiler", "quantized", "mkldnn", "mkl", "onednn")
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """One operator, as the dispatcher passes it on."""
 
     name: str  # without namespace and overload
@@ -33,8 +32,7 @@ class Call:
         return self.kwargs.get(name, self.args[position] if position < len(self.args) else None)
 
 
-@dataclass(frozen=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Why an operator waits; `sized` if a compiler cannot know the size of its result, or a value."""
 
     why: str

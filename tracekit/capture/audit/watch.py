@@ -8,16 +8,16 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from types import FrameType
+
+from msgspec import Struct
 
 from tracekit.capture.audit.rows import KINDS, Kind, Row
 from tracekit.code_owner import TORCH, TRACEKIT, USER, CodeOwners
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of the user's, and the position in a library that its call has reached."""
 
     file: str
@@ -26,8 +26,7 @@ class Line:
     via: str | None = None  # "torch_geometric/utils/loop.py:120 remove_self_loops"
 
 
-@dataclass(frozen=True)
-class _Sighting:
+class _Sighting(Struct, frozen=True):
     kind: Kind
     operator: str
     line: Line

@@ -7,15 +7,15 @@ traced code. If several things may end a step, the highest one counts.
 
 import functools
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 
 
-@dataclass(eq=False)
-class Region:
+class Region(Struct, eq=False):
     """The code that one call of torch.compile made."""
 
     steps: list[Any] = field(default_factory=list)  # the optimizers that Dynamo met while tracing it

@@ -7,9 +7,10 @@ its own steps, and its optimizer resumes the generator.
 import statistics
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from tracekit.capture.child.agreement import agreed
 from tracekit.capture.compiler import CompileRecorder
@@ -26,8 +27,7 @@ class EndedError(Exception):
     """There are no more steps, because the script ended."""
 
 
-@dataclass(frozen=True)
-class Length:
+class Length(Struct, frozen=True):
     """How many steps to time: as many as fill a given time, because short measurements are noisy, within bounds."""
 
     fill_ns: int

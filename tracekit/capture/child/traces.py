@@ -11,11 +11,11 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.capture.child import event_tree, so_far, timing
@@ -62,8 +62,7 @@ def short_trace(job: Job, recorder: CompileRecorder, steps: int) -> timing.Steps
     return taking.names.get("steady")
 
 
-@dataclass(frozen=True)
-class PlannedWindow:
+class PlannedWindow(Struct, frozen=True):
     """One trace: its number of steps, the number of warm-up steps of the profiler before them, and what it records."""
 
     name: Window

@@ -3,9 +3,9 @@ its rows, and which of its columns hold figures.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.kernel_names import between_signs, distinct_short_names
 from tracekit.report.blocks import Table
@@ -115,8 +115,7 @@ def is_number(field: pa.Field) -> bool:
     return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or role(field) == "figure")
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """Each row has an entry for each head, and so have `figures` and `keys`; the grid has `shown_rows` of the
     table's `total_rows`."""
 

@@ -4,12 +4,12 @@ added, and are never renamed.
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from tracekit.analyses import Answer
 from tracekit.compare import Comparison, Difference

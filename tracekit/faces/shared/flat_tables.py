@@ -1,11 +1,11 @@
 """A report as tables only: every block with figures or text; blocks of the same name share a table."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
@@ -70,8 +70,7 @@ _SOURCE = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class FlatTable:
+class FlatTable(Struct, frozen=True):
     """A table with the title of its section, and the block that it was made from."""
 
     title: str

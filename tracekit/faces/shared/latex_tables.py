@@ -6,8 +6,9 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from tracekit.sanitize import sanitize
 
@@ -117,8 +118,7 @@ _MAX_NAME_COLUMNS = 4  # columns that name a row, at most
 _FLOATING = 40  # lines of a table that stays on one page
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column as plain text, by which its width is measured; `written` is its TeX, if that differs from the text."""
 
     head: str

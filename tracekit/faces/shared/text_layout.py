@@ -4,9 +4,9 @@ them, of which one too wide for the terminal becomes several, one below the othe
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import StringIO
 
+from msgspec import Struct
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -45,8 +45,7 @@ HEAD = 24  # letters of a variant over a column
 _FOLDS = ((None, None), (24, None), (20, None), (20, 40), (20, 28), (20, 20))
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column as text; a `parallel` one may move to another table below if there is no room beside the others."""
 
     head: str
@@ -118,8 +117,7 @@ def bucket_tables(block: Breakdown, width: int) -> Iterator[RenderableType]:
     yield from _in_parts(title, block, width)
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """Which columns of a breakdown to draw."""
 
     names: list[str]

@@ -3,10 +3,10 @@
 import html
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from tracekit.faces.shared.html_figures import escape
 from tracekit.profile import Profile
@@ -128,8 +128,7 @@ def _document(steps: TypicalSteps, threshold_ns: int, total: int) -> dict[str, A
     }
 
 
-@dataclass
-class _Drawn:
+class _Drawn(Struct):
     """The elements so far: those in the gutter, those that zooming stretches, and the names above them."""
 
     titles: list[str] = field(default_factory=list)

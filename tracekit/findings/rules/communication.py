@@ -5,9 +5,10 @@ that are broadcast before each forward pass? What to do depends on the kind of c
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import Steps
@@ -47,8 +48,7 @@ _AT_ONCE = (
 )
 
 
-@dataclass(frozen=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """What collectives take of a step, ns, and the share of it that is waiting for other ranks; None where it is not
     known."""
 

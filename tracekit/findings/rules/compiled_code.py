@@ -9,11 +9,11 @@ it calls follow one another.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.analyses.compiled_code import is_on_purpose
 from tracekit.findings import Evidence, Finding, Where, blamed_events, evidence, rule
@@ -36,8 +36,7 @@ _WRAPS = ("dispatch", "cpu_compute")
 _OF_THE_HOST = ("python", "guards", "dispatch", "kernel_launch")  # what whole graphs would save some of
 
 
-@dataclass(frozen=True)
-class BreakTime:
+class BreakTime(Struct, frozen=True):
     """The time that breaks may cost, the pieces of the steps that it is part of, and what it is, in words."""
 
     claim: Union

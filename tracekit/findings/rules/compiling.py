@@ -1,10 +1,10 @@
 """Is anything compiled while steps are measured, and if it is compiled again, why?"""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.analyses.compiles import spans_of
 from tracekit.event_names import PREPARATION
@@ -30,8 +30,7 @@ _KINDS = {
 Span = dict[str, Any]  # a row of `compiles.SPANS`
 
 
-@dataclass(frozen=True)
-class _Cause:
+class _Cause(Struct, frozen=True):
     """One reason why something is compiled; `id` is that of the finding, and of the verdict."""
 
     id: str

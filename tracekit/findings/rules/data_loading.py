@@ -3,10 +3,11 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import Culprit, by_name, plain, shares_of_buckets, where_of_event
@@ -124,8 +125,7 @@ def _needed(factor: float) -> str:
     return f". To keep up, {workers} would be needed, and cores for them"
 
 
-@dataclass(frozen=True)
-class _Waits:
+class _Waits(Struct, frozen=True, dict=True):
     """The times at which the loop waits for a batch."""
 
     profile: Profile

@@ -4,9 +4,9 @@ few operators called again and again, each for a tiny kernel? And is garbage col
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
@@ -21,8 +21,7 @@ from tracekit.units import count, duration
 _LEAST_LAUNCHES = 20  # a step, inside the span: as many parameters as make a loop
 
 
-@dataclass(frozen=True)
-class _Habit:
+class _Habit(Struct, frozen=True):
     """A span that is known by its name, and what is to be done about it."""
 
     id: str

@@ -6,9 +6,9 @@ its holes make one finding, or one for each event to blame.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.compiler_advice import is_compiled
@@ -39,8 +39,7 @@ _LISTED = 3  # places
 _MOVE_IT = "Move it out of the step, or do it in parallel: in another thread or process{gpu}."
 
 
-@dataclass(frozen=True)
-class Cases:
+class Cases(Struct, frozen=True):
     """The holes that one finding is about, the longest first, and where the longest is."""
 
     profile: Profile
@@ -134,8 +133,7 @@ class Cases:
         return times(len(self.holes))
 
 
-@dataclass(frozen=True)
-class Story:
+class Story(Struct, frozen=True):
     """One cause of long holes; `id` is that of the finding."""
 
     id: str

@@ -3,9 +3,9 @@ one before it wrote?
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.findings import Finding, rule
 from tracekit.findings.bandwidth import ELEMENTWISE, achieved, moved
@@ -57,8 +57,7 @@ _COMPILE_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.ht
 _WORTH_SAYING = 1 << 20  # bytes a step
 
 
-@dataclass(frozen=True)
-class _Chains:
+class _Chains(Struct, frozen=True):
     """Elementwise kernels that follow each other on one stream in one step."""
 
     number: int

@@ -4,9 +4,10 @@ makes a tensor of: count, read back, allocate, launch.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.findings import Finding, rule
 from tracekit.findings.counted import Steps
@@ -79,8 +80,7 @@ _MOST = 5  # places that get a finding each
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
 
 
-@dataclass(frozen=True)
-class _Reason:
+class _Reason(Struct, frozen=True):
     """Why something waits, recognised by an operator or a Python function around the call."""
 
     known_by: str  # matches the whole name of an operator, or of a function

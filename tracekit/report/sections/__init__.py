@@ -2,8 +2,9 @@
 name begins with `study` only where a study is reported."""
 
 import pkgutil
-from dataclasses import replace
 from importlib import import_module
+
+from msgspec.structs import replace
 
 from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.registry import import_plug_ins

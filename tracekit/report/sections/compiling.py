@@ -5,8 +5,9 @@ that.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from tracekit.analyses import summary
 from tracekit.compare import Comparison
@@ -35,8 +36,7 @@ _BOUNDS: tuple[Bound, ...] = ("host", "syncs", "data", "communication", "copies"
 LEFT_AS_IT_IS = ("products", "syncs", "data", "communication", "copies")  # of these, what compiling does not change
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True, dict=True):
     """One variant, per counted step: ns, and calls."""
 
     profile: Profile
@@ -109,8 +109,7 @@ class Side:
         return {**shares, "products": computing * of_products, "work": computing * (1 - of_products)}
 
 
-@dataclass(frozen=True)
-class Effects:
+class Effects(Struct, frozen=True, dict=True):
     """A compiled variant against an eager one."""
 
     compiled: Side

@@ -3,10 +3,10 @@ owner costs in each bucket.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
@@ -93,8 +93,7 @@ def _lines(owner: Owner) -> Group:
     return owner.lines
 
 
-@dataclass(frozen=True)
-class SideBySide:
+class SideBySide(Struct, frozen=True, dict=True):
     """Variants with the same rows, which add up to the step of each."""
 
     variants: list[VariantOwners]

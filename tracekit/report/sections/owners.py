@@ -1,9 +1,9 @@
 """Which layers of the model, which phases, which libraries and which edge types does the time of a step go to?"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tracekit.gnn.edge_types import edge_type_of
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans

@@ -1,8 +1,7 @@
 """What did a run measure about its variants besides their traces?"""
 
-from dataclasses import dataclass
-
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.profile import Member
 from tracekit.report.blocks import Table
@@ -46,8 +45,7 @@ def run_facts(report: Report) -> Contents | None:
     return Contents((Table("run_facts", pa.Table.from_pylist(rows, schema=schema), exported=False),))
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """One line about every variant. `values` has the text by variant, without those of which nothing is known."""
 
     label: str

@@ -7,10 +7,10 @@ Memsets are not counted: some of them leave no activity.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit import event_names
 from tracekit.intervals import NO_TIME, Bools, Ints, Union, runs
@@ -27,8 +27,7 @@ _WAITS_FOR_ALL = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 _END_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """The launches that must have work, in order of their starts: rows, and what each lacks."""
 
     calls: Ints

@@ -3,10 +3,10 @@ an accelerator has, or a read of a tensor's value that takes far longer than on 
 """
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints
 from tracekit.trace.columns import labels
@@ -30,8 +30,7 @@ _MIN_READ_NS = 200_000  # on average: on a CPU, reading a value takes a few µs
 _MIN_SHARE_OF_READS = 0.02  # of the recording
 
 
-@dataclass(frozen=True)
-class Submitted:
+class Submitted(Struct, frozen=True):
     """Work for a device of which the trace shows nothing: who submitted it, that in words, and which events show it."""
 
     function: str | None  # the call that submitted most of it

@@ -5,11 +5,11 @@ All of it is worked out from the trace as it was recorded, and without a loop ov
 closely only where the ends of its activities are not in the order of their starts.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.rows import BEFORE
@@ -22,8 +22,7 @@ _MAX_DELAY_NS = 60_000_000_000  # after its call: what begins later shares no cl
 _NEVER = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True)
-class Impossible:
+class Impossible(Struct, frozen=True):
     """Rows are indices into the events table, in ascending order; durations are in ns."""
 
     shortened: Ints  # activities that outlast a whole later one of their stream: they end where the first such starts

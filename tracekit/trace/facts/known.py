@@ -1,17 +1,16 @@
 """The mask of known time: when nobody knows what the GPU did, or what the host did, and which steps are not whole."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import NO_TIME, Bools, Union
 from tracekit.trace.facts.law import Breach
 
 
-@dataclass(frozen=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """The times that no figure may rest on, on the trace's clock; every other time is known."""
 
     gpu: Union

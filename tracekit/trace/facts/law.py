@@ -10,10 +10,10 @@ about these figures at all.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import NO_TIME, Union
 
@@ -32,8 +32,7 @@ _SIDES = ("gpu", "host")
 _PLAIN = ("id", "severity", "message", "touches", "count", "worst", "steps")
 
 
-@dataclass(frozen=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """How a trace breaks a law: the sentence to show, how often, and the row of the worst instance (−1: none).
 
     `gpu` and `host` are the times, on the trace's clock, in which nobody knows what that side did, because of the
@@ -50,8 +49,7 @@ class Broken:
     severity: Severity | None = None
 
 
-@dataclass(frozen=True)
-class Breach:
+class Breach(Struct, frozen=True, eq=False):
     """A law that a trace breaks, as every face tells it; `worst` is the event at which it is broken most."""
 
     id: str
@@ -61,8 +59,8 @@ class Breach:
     count: int = 1
     worst: dict[str, Any] | None = None
     steps: tuple[int, ...] = ()  # indices of the steps that are not whole because of it
-    gpu: Union = field(default=NO_TIME, compare=False, repr=False)
-    host: Union = field(default=NO_TIME, compare=False, repr=False)
+    gpu: Union = NO_TIME
+    host: Union = NO_TIME
 
     @property
     def is_grave(self) -> bool:
@@ -104,8 +102,7 @@ class Breach:
 Look = Callable[["Trace"], Iterable[Broken]]
 
 
-@dataclass(frozen=True)
-class Law:
+class Law(Struct, frozen=True):
     """A law: its stable id, how grave a breach is, which figures a breach touches, and what looks for breaches."""
 
     id: str

@@ -20,11 +20,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from tracekit.installed import python_path
 from tracekit.trace.reading import native
@@ -40,8 +41,7 @@ WORTH_BYTES = 512 << 20
 _KEPT = 16 << 20  # bytes after the events that are stored
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """How far reading has come: bytes read, size of the file, and events."""
 
     bytes_read: int
@@ -98,8 +98,7 @@ class BatchStore:
         return len(self._near) + (self._far.num_record_batches if self._far is not None else 0)
 
 
-@dataclass
-class Part:
+class Part(Struct):
     """What one process read from its chunks: batches, and the meaning of their codes."""
 
     store: BatchStore
@@ -133,7 +132,7 @@ class Part:
 
     def write(self, path: Path) -> None:
         """Everything but the batches, as JSON."""
-        fields = {name: value for name, value in vars(self).items() if name != "store"}
+        fields = {name: value for name, value in asdict(self).items() if name != "store"}
         path.write_text(json.dumps(fields))
 
     @staticmethod
@@ -142,8 +141,7 @@ class Part:
         return Part(BatchStore.of_another_process(batches), **json.loads(path.read_text()))
 
 
-@dataclass
-class Converted:
+class Converted(Struct):
     """All that a file holds, in codes."""
 
     parts: list[Part]

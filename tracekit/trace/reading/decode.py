@@ -6,12 +6,12 @@ names, a sixth of those of 2 MiB. It also lets pass bytes that are not UTF-8 and
 
 import gc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
 
 from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace.columns import small, valid, values
@@ -87,8 +87,7 @@ class Names(Codes):
         return value, code
 
 
-@dataclass
-class ReadRows:
+class ReadRows(Struct):
     """The duration events of a chunk as Python values, in the order of the file."""
 
     since: tuple[int, ...]  # how many categories, names and tracks had occurred before
@@ -118,8 +117,7 @@ class ReadRows:
     python_parent_id: list[Scalar] = field(default_factory=list)
 
 
-@dataclass
-class Decoder:
+class Decoder(Struct):
     """Turns chunks into columns, each chunk in order of time.
 
     It remembers the names and tracks that occur, and counts what it could not read.
@@ -138,14 +136,14 @@ class Decoder:
     communicates: bool = False  # whether an event described communication, so that others are expected to
     translate: Callable[[Sequence[Event]], None] | None = None  # into Kineto's words
     closing: int | None = None  # where in the chunk last given the list of events ended, if it did
+    plain_pieces: PlainPieces | None = None  # what reads them, where the compiled reader can
+    _rooms: tuple[Columns, Columns] = field(default_factory=lambda: (Columns(), Columns()))
 
     def __post_init__(self) -> None:
-        self.plain_pieces: PlainPieces | None = None
         if native.BUILT and self.translate is None:
             self.plain_pieces = PlainPieces(
                 *(table.__getitem__ for table in (self.categories, self.names, self.tracks))
             )
-        self._rooms = Columns(), Columns()
 
     def batch(self, chunk: memoryview | bytes) -> pa.RecordBatch:
         """The duration events of a JSON array of events, in order of time."""

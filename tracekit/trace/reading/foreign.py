@@ -5,9 +5,10 @@ A kind of file is one entry here. They are asked only about files in which no ev
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from tracekit import event_names
 from tracekit.errors import TracekitError
@@ -17,8 +18,7 @@ _HEAD = 1 << 16  # bytes, unpacked
 _PACKETS = 4  # of a Perfetto trace that are looked at
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A kind of file: what it is, in words that follow "is not a PyTorch profiler trace", and what to do with it if
     that is not to write a trace."""
 

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from tracekit.trace.reading import exact
 from tracekit.trace.reading.chunks import SEPARATOR
@@ -41,8 +41,7 @@ _SPACE = " \t\r\n,"
 _CLOSINGS = 20  # brackets tried, at the end of a file, for the one that closes the list of events
 
 
-@dataclass
-class OneByOne:
+class OneByOne(Struct):
     """What a text held: the events, the text of their durations, and where their list ended, if it did."""
 
     events: list[Event] = field(default_factory=list)

@@ -1,12 +1,12 @@
 """What reading a file yields, whatever its format: tables, facts about the file, and where the events are stored."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.trace.schema import STORED
 from tracekit.trace.storing import cache
@@ -16,8 +16,7 @@ EVENTS_FILE = "events.columns"
 _SMALL = 1 << 14  # rows that are not worth a file: 1.5 MB
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What a file held: its tables, its other top-level keys, and what could not be read."""
 
     events: pa.Table

@@ -14,11 +14,11 @@ import os
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.atomic import put
 from tracekit.trace.storing.code_version import code_version
@@ -67,8 +67,7 @@ def file_state(path: Path) -> tuple[str, int, int]:
     return str(path), status.st_size, status.st_mtime_ns
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What the cache holds about one trace."""
 
     folder: Path

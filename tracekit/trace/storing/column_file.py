@@ -6,12 +6,12 @@ labels that the numbers stand for are in an ordinary Arrow file beside it.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.intervals import Bools
@@ -19,16 +19,14 @@ from tracekit.intervals import Bools
 _ALIGNED = 64  # bytes, as Arrow wants it
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Some rows of one column: the values (0 if missing), and which rows have one (None: all of them)."""
 
     values: NDArray[Any]
     valid: Bools | None = None
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(Struct, frozen=True):
     """Where each column begins in the file: its values, and the bits that say which of them are present."""
 
     values: list[int]

@@ -4,12 +4,12 @@ Stacked bars on one scale, in whole cells that add up.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from string import ascii_lowercase, ascii_uppercase
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
 
 from tracekit.engine.buckets import KEYS
 from tracekit.faces.shared.cells import DELTA
@@ -25,8 +25,7 @@ from tracekit.units import apportioned
 _MARKS = ascii_lowercase + ascii_uppercase
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(Struct, frozen=True):
     """What one variant spends on one bucket: in `thousandths` of the breakdown's unit, and as text of the report."""
 
     thousandths: int
@@ -34,8 +33,7 @@ class Share:
     share: str
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """A variant's difference from the baseline in one bucket."""
 
     thousandths: int
@@ -44,8 +42,7 @@ class Change:
     noise: bool
 
 
-@dataclass(frozen=True)
-class BucketLine:
+class BucketLine(Struct, frozen=True):
     """One bucket, or the total, whose key is empty. The mark stands for the bucket where its label does not fit."""
 
     key: str
@@ -57,8 +54,7 @@ class BucketLine:
     changes: dict[str, Change]
 
 
-@dataclass(frozen=True)
-class BucketTable:
+class BucketTable(Struct, frozen=True):
     """The table of one view: a column for each variant that can answer, in order, and a reason for each that cannot.
 
     Names are as in the report: whatever draws one must sanitize it first.
@@ -192,8 +188,7 @@ def _change(numbers: Breakdown, key: str, name: str) -> Change:
 PATTERNS = " ·╱░╲-┼╳"
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A bucket's part of a bar; `cells` is its width, which is never 0."""
 
     line: BucketLine
@@ -215,8 +210,7 @@ class Segment:
         return pattern(self.line.key) * self.cells
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One variant's step; `cells` is the sum of the segments' cells."""
 
     name: str

@@ -1,11 +1,12 @@
 """What a pane shows: pieces, from top to bottom. Any block of the report can become a piece."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import singledispatch
 from pathlib import PurePath
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.faces.shared.cells import heading, readable, texts
 from tracekit.faces.shared.wording import note_text
@@ -22,8 +23,7 @@ from tracekit.tui.model.strip import StepStrip, strip_of
 from tracekit.tui.timeline import Target
 
 
-@dataclass(frozen=True)
-class Prose:
+class Prose(Struct, frozen=True):
     """Paragraphs, under a title in bold if there is one."""
 
     lines: tuple[str, ...]
@@ -31,8 +31,7 @@ class Prose:
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(Struct, frozen=True):
     """A file with the costs of its lines: a sheet with a row for each line of the file, and the line to begin at."""
 
     sheet: Sheet
@@ -40,8 +39,7 @@ class Code:
     line: int
 
 
-@dataclass(frozen=True)
-class Lanes:
+class Lanes(Struct, frozen=True):
     """The timeline of some variants, and the part of it to show."""
 
     profiles: tuple[Profile, ...]
@@ -51,8 +49,7 @@ class Lanes:
 Piece = Prose | Sheet | BucketTable | StepStrip | Code | Lanes
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(Struct, frozen=True):
     """The pieces, and where the cursor begins: in which sheet, and in which row of it."""
 
     pieces: tuple[Piece, ...]
@@ -73,8 +70,7 @@ def prose(*lines: str, tone: Tone = "plain", title: str = "") -> Prose:
     return Prose(tuple(sanitize(line) for line in lines), tone, sanitize(title))
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """A line of a file."""
 
     file: str

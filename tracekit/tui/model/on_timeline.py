@@ -1,11 +1,11 @@
 """What stands for a row on the timeline: its gap, its step, or its longest event, on its rank and in its recording."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracekit.analyses.stages import BUCKET_OF_STAGE
 from tracekit.engine.buckets import BUCKETS, CODES, ON_THE_GPU

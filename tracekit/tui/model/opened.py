@@ -1,11 +1,12 @@
 """What was opened: the report, and what queries derive from its traces only once."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.engine.pieces import Pieces, pieces
@@ -21,8 +22,7 @@ from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.work import Work, blamed, work_of
 
 
-@dataclass(frozen=True, eq=False)
-class Opened:
+class Opened(Struct, frozen=True, eq=False, dict=True):
     """A report, and the variants and steps that a selection covers.
 
     What has been derived from a variant is shared with the copies that `narrowed` and `against` make.

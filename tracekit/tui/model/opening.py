@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from tracekit.profile import Subject, open_subject
 from tracekit.report import report
@@ -16,8 +17,7 @@ from tracekit.units import count, size
 _LONG_S = 1.0  # of reading, after which the app shows what it has so far
 
 
-@dataclass
-class Reading:
+class Reading(Struct):
     """The progress of reading, which the reading thread writes and the drawing thread reads."""
 
     began: float = field(default_factory=time.monotonic)

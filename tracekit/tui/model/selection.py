@@ -1,7 +1,9 @@
 """The selection: immutable, narrowed by Enter and widened by Esc. Every pane is a query of it."""
 
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 Kind = Literal[
     "variant",
@@ -22,8 +24,7 @@ HOME = "overview"
 NO_LINE = ("", 0)
 
 
-@dataclass(frozen=True)
-class Facet:
+class Facet(Struct, frozen=True):
     """One narrowing. `value` is what queries compare, `label` what the breadcrumb says, `since` the pane it began in.
 
     The value depends on the kind: a variant's name; the first and the last step (both included); a bucket's key; a
@@ -38,8 +39,7 @@ class Facet:
     since: str
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The pane that is shown, the view (`wall` or `host`), and the narrowings, in the order in which they were made."""
 
     pane: str = HOME
@@ -75,8 +75,7 @@ class Selection:
         return replace(self, facets=tuple(facet for facet in self.facets if facet.kind not in kinds))
 
 
-@dataclass(frozen=True)
-class History:
+class History(Struct, frozen=True):
     """The present selection, the earlier ones (latest last), and those that `back` has left (nearest first)."""
 
     now: Selection = Selection()

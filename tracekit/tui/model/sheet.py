@@ -4,13 +4,14 @@ The values of a column: which of some rows contain a word, and how the values ar
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracekit.faces.shared.cells import DELTA, NOTHING, cell, heading, is_number, meaning, readable, role, texts, unit
 from tracekit.intervals import Bools, Ints
@@ -35,8 +36,7 @@ def nowhere(_: int) -> None:
     """What Enter does if a row leads nowhere."""
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(Struct, frozen=True):
     """A row that is drawn as paragraphs: figures line by line on their left, a title, and below it the other parts.
 
     Where room is short, cards have less than all parts: the first parts of all cards come before the second of any.
@@ -47,8 +47,7 @@ class Card:
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(Struct, frozen=True, dict=True):
     """Rows of an Arrow table, whose fields give unit, meaning and role. Rows are numbered as in the table.
 
     `enter` says what a row leads to. Columns whose name begins with Δ are differences, sorted by their size whatever

@@ -1,8 +1,10 @@
 """The steps of each variant side by side, one cell each; those that compile and those that stand out are marked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from statistics import quantiles
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.faces.shared import wording
 from tracekit.report.blocks import Line
@@ -14,8 +16,7 @@ _FAR = 1.5  # interquartile ranges above the third quartile: longer steps stand 
 _OUTLIER_FACTOR = 1.1  # times the median, at least: steps that are all alike have no outliers
 
 
-@dataclass(frozen=True)
-class StepStrip:
+class StepStrip(Struct, frozen=True):
     """The lines, which steps are selected (first and last), and whether steps can be selected."""
 
     lines: tuple[Line, ...]

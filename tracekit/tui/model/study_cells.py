@@ -1,11 +1,11 @@
 """A study as sheets: its cells and their outcomes, and the tables of its report."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.report import report
 from tracekit.report.blocks import Sentences, Table
@@ -40,8 +40,7 @@ CELLS = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(Struct, frozen=True):
     """One sheet and its title."""
 
     name: str
@@ -49,8 +48,7 @@ class Page:
     sheet: Sheet
 
 
-@dataclass(frozen=True)
-class StudyPages:
+class StudyPages(Struct, frozen=True):
     """The pages, the one of the cells first; `runs` has the run of each row of that page, or None if it has none."""
 
     study: Study

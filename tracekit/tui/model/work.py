@@ -1,10 +1,10 @@
 """The work in the steps of a variant, event by event: the GPU's activities, or what operators compute."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.engine.buckets import CODES, of_activities
 from tracekit.engine.pieces import Pieces
@@ -23,8 +23,7 @@ _SUMS = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Struct, frozen=True, dict=True):
     """A row for each stretch of work: event, index of its step (−1: none), name, duration in ns and launch call.
 
     `once` marks the rows that count as an occurrence: an operator that computes in several stretches counts once.

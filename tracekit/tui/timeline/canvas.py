@@ -4,12 +4,12 @@ The colours of a timeline on a given background, or patterns if colours cannot d
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 
@@ -29,8 +29,7 @@ class Ink(NamedTuple):
     bold: bool = False
 
 
-@dataclass(frozen=True)
-class Palette:
+class Palette(Struct, frozen=True, dict=True):
     """The colours of the screen behind a timeline; with `patterns`, kinds are distinguished by characters as well."""
 
     background: str = "#121212"

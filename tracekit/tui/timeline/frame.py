@@ -8,10 +8,10 @@ If there are few rows, two lanes share a line, as halves of blocks whose strengt
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
+from msgspec import Struct, field
 from rich.cells import cell_len
 
 from tracekit.intervals import Bools, Ints, runs
@@ -27,8 +27,7 @@ _TICK = 14  # columns between the marks of the scale, at least
 _RANGE = 12  # columns of a range, at least, so that its length can be written on it
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of a variant: one or two lanes of a group, whose first row has the `title`."""
 
     group: int
@@ -36,16 +35,14 @@ class Row:
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """The variant and the lanes that are on a line of the frame; without a row it is the variant's heading."""
 
     variant: int
     row: Row | None = None
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """The size of the picture, and the inks with which it is drawn."""
 
     width: int
@@ -79,8 +76,7 @@ class Drawing:
         return (moment - low) * self.columns // (high - low)
 
 
-@dataclass
-class Frame:
+class Frame(Struct):
     """The lines, and what each of them shows, which is None for the scale."""
 
     drawing: Drawing
@@ -265,8 +261,7 @@ _READABLE = 5  # cells of a name that is cut, at least
 _SHORT = 3  # columns of a stretch that has its name beside it, at most
 
 
-@dataclass(frozen=True)
-class LanePainter:
+class LanePainter(Struct, frozen=True):
     """Draws the lanes of a variant in the columns between `edges`; `begins` are the columns in which steps begin."""
 
     index: Index

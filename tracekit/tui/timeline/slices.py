@@ -1,17 +1,16 @@
 """Which event is selected, and which one is next: by name, on the same lane, or of the same kind."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracekit.intervals import Ints
 from tracekit.timeline import CATEGORY, NONE, Family, Index, Lane
 from tracekit.timeline.categories import HOST
 
 
-@dataclass(frozen=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """One stretch on one lane of a variant: the numbers of group and lane, and the position on the lane."""
 
     group: int

@@ -1,10 +1,11 @@
 """What is on the screen, what is selected on it, and what each key does from there. No Textual here."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracekit.intervals import Ints
 from tracekit.timeline import NONE, Index
@@ -30,8 +31,7 @@ _LEAST_GAP = 0.005  # of the time on the screen: shorter gaps are skipped
 _FURTHER = {1: "further", -1: "earlier"}
 
 
-@dataclass(frozen=True)
-class State:
+class State(Struct, frozen=True, eq=False):
     """A view, the lane with the cursor, and the selected stretch: `selection.position` is NONE if nothing is selected.
 
     `range` lies between two offsets of the view; while it is `extended`, it reaches from its start to the selection.
@@ -45,9 +45,7 @@ class State:
     extended: tuple[int, int] | None = None
     note: str = ""
     pattern: str = ""
-    matches: Mapping[int, Ints] = field(
-        default_factory=dict, compare=False
-    )  # by variant, the rows that the pattern fits
+    matches: Mapping[int, Ints] = field(default_factory=dict)  # by variant, the rows that the pattern fits
 
     @property
     def index(self) -> Index:

@@ -1,19 +1,18 @@
 """What a timeline can be asked to show: a step, a stretch of time, an event or a gap."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.tui.timeline.state import State
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """A step, by its position among those of its variant, from 0."""
 
     step: int
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """A stretch of time of a variant, ns on its trace's clock."""
 
     variant: str
@@ -21,16 +20,14 @@ class Stretch:
     end_ns: int
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(Struct, frozen=True):
     """An event: its row in the events table of a variant's trace."""
 
     variant: str
     row: int
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """The gap of the GPU, or else the piece of the step, that contains a moment of a variant, ns on its clock."""
 
     variant: str

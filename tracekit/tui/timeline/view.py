@@ -1,11 +1,12 @@
 """Which part of each variant is on the screen: all are locked to one step, and to one offset from its start."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracekit.timeline import Index
 
@@ -14,8 +15,7 @@ LEAST = 1000  # ns: no picture has more columns, and each column is at least a n
 _MARGIN = 0.02  # on both sides of what is fitted to the screen
 
 
-@dataclass(frozen=True)
-class View:
+class View(Struct, frozen=True, dict=True):
     """A window `[low, high)` of the leading variant, in ns from the start of its step.
 
     The others show the same offsets of the same step or, if locked by `share`, the same shares of it.

@@ -8,12 +8,13 @@ The whole widget, line by line: the picture, remarks such as what is still being
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Thread
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -271,8 +272,7 @@ class RangeChosen(Message):
 WHEEL = 1.25  # zoom factor for each notch
 
 
-@dataclass(frozen=True)
-class Drag:
+class Drag(Struct, frozen=True):
     """Where a button was pressed, and what was on the screen; `moved` once the pointer has left that column."""
 
     column: int

@@ -10,10 +10,10 @@ The rows of a sheet as text that fits the columns of a screen; only the rows on 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
+from msgspec import Struct
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -32,8 +32,7 @@ LEAST = 6  # lines that a table gets at least, if it has that many
 _STRIDE = 16
 
 
-@dataclass(frozen=True)
-class Styles:
+class Styles(Struct, frozen=True):
     """The styles of the parts of a table; those from `dim` on are added to the style of a row."""
 
     row: Style
@@ -46,8 +45,7 @@ class Styles:
     code: Mapping[str, Style]  # by kind of part
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Struct, frozen=True):
     """The visible part of a table: its first cell, its first row, and the number of rows."""
 
     first_cell: int

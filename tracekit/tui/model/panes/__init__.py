@@ -3,7 +3,7 @@
 Chapters of the report that none of these panes shows become panes themselves, so a new question appears automatically.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.panes.chapters import chapter_panes

@@ -1,7 +1,8 @@
 """The chapters of the report that no other pane shows, block by block; a new question appears automatically."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tracekit.report.outline import Chapter
 from tracekit.sanitize import sanitize

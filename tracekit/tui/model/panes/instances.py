@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from tracekit.analyses.event_rows import numbered, text
 from tracekit.engine.buckets import ON_THE_GPU
@@ -126,8 +126,7 @@ def event(opened: Opened, selection: Selection) -> Content:
     return Content(tuple(pieces), (0, len(pieces[-1]) - 1 if isinstance(pieces[-1], Sheet) else 0))
 
 
-@dataclass(frozen=True)
-class About:
+class About(Struct, frozen=True):
     """An event in words, and the user's line behind it."""
 
     lines: tuple[str, ...]

@@ -1,8 +1,7 @@
 """Your modules and lines, with the variants side by side; for one bucket, if one is selected."""
 
-from dataclasses import replace
-
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tracekit.engine.buckets import BUCKETS
 from tracekit.lines.means import OwnerMean, OwnerMeans

@@ -1,15 +1,15 @@
 """What a pane is: a question, with the help that explains its answer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracekit.tui.model.content import Content
 from tracekit.tui.model.opened import Opened
 from tracekit.tui.model.selection import Selection
 
 
-@dataclass(frozen=True)
-class Pane:
+class Pane(Struct, frozen=True):
     """`title` is the text of its chip. `query` answers for a selection, which may take as long as reading a trace."""
 
     name: str

@@ -75,24 +75,24 @@ def facts(block: Block) -> Iterator[str]:
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
-@facts.register
+@facts.register(Sentences)
 def _(block: Sentences) -> Iterator[str]:
     yield from block.lines
 
 
-@facts.register
+@facts.register(Notes)
 def _(block: Notes) -> Iterator[str]:
     for note in block.notes:
         yield f"{note.kind}: {note_text(note)}"
 
 
-@facts.register
+@facts.register(Series)
 def _(block: Series) -> Iterator[str]:
     for line in block.lines:
         yield f"{line.name}, {legend(line, marked=False)}"
 
 
-@facts.register
+@facts.register(Breakdown)
 def _(block: Breakdown) -> Iterator[str]:
     for name in block.variants:
         parts = [
@@ -117,7 +117,7 @@ def _(block: Breakdown) -> Iterator[str]:
         yield f"{block.title}, {name}: cannot be answered: {reason}"
 
 
-@facts.register
+@facts.register(Table)
 def _(block: Table) -> Iterator[str]:
     shown = block.rows.slice(0, _ROWS)
     fields = readable(shown, full=False)
@@ -126,7 +126,7 @@ def _(block: Table) -> Iterator[str]:
         yield f"{block.name}: {', '.join(pairs)}"
 
 
-@facts.register
+@facts.register(Excerpt)
 def _(block: Excerpt) -> Iterator[str]:
     for number, line in enumerate(block.lines, block.first):
         costs = [f"{cost} ({name})" for name, cost in zip(block.costs, margins(block, number), strict=True) if cost]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import CostliestLines, EventRows, line_columns, numbered, text
 from tracekit.engine.buckets import ON_THE_GPU
-from tracekit.intervals import Ints, Union
+from tracekit.intervals import Ints, Union, distinct
 from tracekit.kernel_class import kernel_class
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
@@ -196,7 +196,7 @@ def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
     busy: dict[str, int] = {}
     for part in trace.parts():
         gpu = part.roles.gpu
-        for device in {devices[track] for track in np.unique(part.track[gpu]).tolist()}:
+        for device in {devices[track] for track in distinct(part.track[gpu]).tolist()}:
             of_device = gpu & np.isin(part.track, [k for k, name in enumerate(devices) if name == device])
             starts, ends = part.ts_ns[of_device], part.end_ns[of_device]
             begun.setdefault(device, int(starts[0]))

@@ -105,7 +105,7 @@ def dependencies(trace: "Trace", low: int, high: int, returned: int) -> Dependen
 def _threads(trace: "Trace", calls: Ints) -> Ints:
     """The tracks of the threads that matter, the main thread first."""
     driving = np.array(trace.threads.driving, np.int64)
-    return np.concatenate((driving, np.setdiff1d(np.unique(trace.track[calls]), driving))).astype(np.int64)
+    return np.concatenate((driving, np.setdiff1d(distinct(trace.track[calls]), driving))).astype(np.int64)
 
 
 class _Builder:
@@ -230,7 +230,7 @@ class _Builder:
         _, first = np.unique(of_activity[linked], return_index=True)
         first = linked[first]  # the activity of each call that starts first
         returned = trace.events_at(calls).end_ns
-        for stream in np.unique(trace.track[self._activities[first]]).tolist():
+        for stream in distinct(trace.track[self._activities[first]]).tolist():
             mine = np.flatnonzero(trace.track[self._activities[first]] == stream)
             starts = np.sort(self._start[first[mine]])
             outstanding = np.arange(1, len(mine) + 1) - np.searchsorted(starts, returned[mine], side="right")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracekit.engine.buckets import Bound
 from tracekit.engine.host import HostView, host_between
 from tracekit.engine.replay import Removal, Replay, Times, replay
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.intervals import Bools, Ints, Union, distinct
 from tracekit.trace import Trace
 
 Floats = NDArray[np.float64]
@@ -113,7 +113,7 @@ def busy_ns(trace: Trace, activities: Ints, left: Floats, lows: Ints, highs: Int
     largest of the shares that run, because what ran side by side still does."""
     starts, ends = trace.ts_ns[activities], trace.events_at(activities).end_ns
     total, counted = np.zeros(len(lows)), np.zeros(len(lows), np.int64)
-    for share in np.unique(left)[::-1].tolist():
+    for share in distinct(left)[::-1].tolist():
         running = Union.of(starts[left >= share], ends[left >= share]).within(lows, highs)
         total += share * (running - counted)
         counted = running

@@ -204,21 +204,21 @@ def drawn(block: Block, page: Page) -> Iterator[str]:
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
-@drawn.register
+@drawn.register(Sentences)
 def _(block: Sentences, page: Page) -> Iterator[str]:
     prefix = f'<span class="of">{escape(page.subject)}</span>: ' if page.subject else ""
     for line in block.lines:
         yield f'<p class="{block.tone}">{prefix}{prose(line)}</p>'
 
 
-@drawn.register
+@drawn.register(Headline)
 def _(block: Headline, page: Page) -> Iterator[str]:
     yield from at_a_glance(block)
     for line in block.lines:
         yield f'<p class="{"said" if block.paces else "lead"}">{prose(line)}</p>'
 
 
-@drawn.register
+@drawn.register(Cards)
 def _(block: Cards, page: Page) -> Iterator[str]:
     yield '<ol class="cards">'
     for finding_card in block.cards:
@@ -234,7 +234,7 @@ def _(block: Cards, page: Page) -> Iterator[str]:
     yield "</ol>"
 
 
-@drawn.register
+@drawn.register(Notes)
 def _(block: Notes, page: Page) -> Iterator[str]:
     yield "<ul>"
     for note in block.notes:
@@ -242,7 +242,7 @@ def _(block: Notes, page: Page) -> Iterator[str]:
     yield "</ul>"
 
 
-@drawn.register
+@drawn.register(Excerpt)
 def _(block: Excerpt, page: Page) -> Iterator[str]:
     source = _source(block)
     yield from folded(f"All of {block.file}", source) if block.is_whole_file else source
@@ -264,17 +264,17 @@ def _source(block: Excerpt) -> Iterator[str]:
     yield "</table></div>"
 
 
-@drawn.register
+@drawn.register(Table)
 def _(block: Table, page: Page) -> Iterator[str]:
     yield from table(block, page.rows, page.full)
 
 
-@drawn.register
+@drawn.register(Breakdown)
 def _(block: Breakdown, page: Page) -> Iterator[str]:
     yield from breakdown(block)
 
 
-@drawn.register
+@drawn.register(Series)
 def _(block: Series, page: Page) -> Iterator[str]:
     yield "<figure>"
     for line in block.lines:

@@ -80,14 +80,14 @@ def written(block: Block, page: Page) -> Iterator[str]:
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
-@written.register
+@written.register(Sentences)
 def _(block: Sentences, page: Page) -> Iterator[str]:
     prefix = rf"\textbf{{{prose(page.subject)}}}: " if page.subject else ""
     for line in block.lines:
         yield rf"{{\sloppy {prefix}{prose(line)}\par}}"
 
 
-@written.register
+@written.register(Cards)
 def _(block: Cards, page: Page) -> Iterator[str]:
     yield r"\begin{enumerate}\sloppy"
     for card in block.cards:
@@ -102,7 +102,7 @@ def _(block: Cards, page: Page) -> Iterator[str]:
     yield r"\end{enumerate}"
 
 
-@written.register
+@written.register(Notes)
 def _(block: Notes, page: Page) -> Iterator[str]:
     yield r"\begin{itemize}\sloppy"
     for note in block.notes:
@@ -110,7 +110,7 @@ def _(block: Notes, page: Page) -> Iterator[str]:
     yield r"\end{itemize}"
 
 
-@written.register
+@written.register(Series)
 def _(block: Series, page: Page) -> Iterator[str]:
     bars = [_bars(line) for line in block.lines]
     longest = max((len(line.values) for line in block.lines), default=0)
@@ -135,7 +135,7 @@ def _bars(line: Line) -> str:
     return rf"\kern{_BESIDE}pt".join(rules)
 
 
-@written.register
+@written.register(Excerpt)
 def _(block: Excerpt, page: Page) -> Iterator[str]:
     numbers = range(block.first, block.first + len(block.lines))
     costs = zip(*(margins(block, number) for number in numbers), strict=True)
@@ -152,7 +152,7 @@ def _indented(line: str) -> str:
     return "~" * (len(line) - len(bare)) + prose(bare)
 
 
-@written.register
+@written.register(Table)
 def _(block: Table, page: Page) -> Iterator[str]:
     table = grid(block, page.rows, page.full)
     if not table.rows:
@@ -164,7 +164,7 @@ def _(block: Table, page: Page) -> Iterator[str]:
         yield f"{table.shown_rows} of {table.total_rows} rows.\\par"
 
 
-@written.register
+@written.register(Breakdown)
 def _(block: Breakdown, page: Page) -> Iterator[str]:
     together = len(block.variants) <= _SIDE_BY_SIDE
     yield from _parts(block, page, block.variants, block.compared if together else [])

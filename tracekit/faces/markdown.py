@@ -114,21 +114,21 @@ def written(block: Block, page: Page) -> Iterator[str]:
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
-@written.register
+@written.register(Sentences)
 def _(block: Sentences, page: Page) -> Iterator[str]:
     for line in block.lines:
         text = f"**{escape(line)}**" if block.tone == "lead" else escape(line)
         yield f"**{escape(page.subject)}**: {text}  " if page.subject else f"{text}  "
 
 
-@written.register
+@written.register(Headline)
 def _(block: Headline, page: Page) -> Iterator[str]:
     bold = [*filter(None, (block.first, block.last))]
     yield from (f"**{escape(line)}**  " for line in bold or block.lines)
     yield from (f"{escape(line)}  " for line in (block.lines if bold else ()))
 
 
-@written.register
+@written.register(Cards)
 def _(block: Cards, page: Page) -> Iterator[str]:
     for number, card in enumerate(block.cards, 1):
         cost = "; ".join(card.said_costs(block.several))
@@ -142,19 +142,19 @@ def _(block: Cards, page: Page) -> Iterator[str]:
             yield f"   - {escape(part)}"
 
 
-@written.register
+@written.register(Notes)
 def _(block: Notes, page: Page) -> Iterator[str]:
     for note in block.notes:
         yield f"- {escape(f'{note.kind}: {note_text(note)}')}"
 
 
-@written.register
+@written.register(Series)
 def _(block: Series, page: Page) -> Iterator[str]:
     lines = [[line.name, glyphs(line, _STEPS), legend(line)] for line in block.lines]
     yield from _table(["", "steps", ""], [False, False, False], lines)
 
 
-@written.register
+@written.register(Excerpt)
 def _(block: Excerpt, page: Page) -> Iterator[str]:
     if block.detail:
         last = block.first + len(block.lines) - 1
@@ -172,7 +172,7 @@ def _(block: Excerpt, page: Page) -> Iterator[str]:
         yield from ("", "</details>")
 
 
-@written.register
+@written.register(Table)
 def _(block: Table, page: Page) -> Iterator[str]:
     table = grid(block, page.rows, page.full)
     yield from _table(table.heads, table.figures, table.rows)
@@ -180,7 +180,7 @@ def _(block: Table, page: Page) -> Iterator[str]:
         yield from ("", f"{table.shown_rows} of {table.total_rows} rows.")
 
 
-@written.register
+@written.register(Breakdown)
 def _(block: Breakdown, page: Page) -> Iterator[str]:
     names, compared = block.variants, block.compared
     head = ["bucket", *(f"{name} {block.unit}" for name in names), *(f"Δ {name} {block.unit}" for name in compared)]

@@ -105,14 +105,14 @@ def drawn(block: Block, page: Page) -> Iterator[RenderableType]:
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
-@drawn.register
+@drawn.register(Sentences)
 def _(block: Sentences, page: Page) -> Iterator[RenderableType]:
     for line in block.lines:
         text = Text(sanitize(line), style=_STYLES[block.tone])
         yield Prose(Text.assemble((sanitize(page.subject), "cyan"), ": ", text) if page.subject else text)
 
 
-@drawn.register
+@drawn.register(Headline)
 def _(block: Headline, page: Page) -> Iterator[RenderableType]:
     bold = [*filter(None, (block.first, block.last and f"→ {block.last}"))]
     for line in bold:
@@ -121,7 +121,7 @@ def _(block: Headline, page: Page) -> Iterator[RenderableType]:
         yield Prose(Text(sanitize(line), "" if bold else "bold"))
 
 
-@drawn.register
+@drawn.register(Cards)
 def _(block: Cards, page: Page) -> Iterator[RenderableType]:
     width = min(page.width, PROSE)
     for number, card in enumerate(block.cards, 1):
@@ -150,7 +150,7 @@ def _headline(card: Card, with_names: bool, width: int) -> Text:
     return Text("\n").join([headline, *map(Text, costs)])
 
 
-@drawn.register
+@drawn.register(Notes)
 def _(block: Notes, page: Page) -> Iterator[RenderableType]:
     for note in block.notes:
         table = RichTable.grid(RichColumn(width=2), RichColumn())
@@ -158,7 +158,7 @@ def _(block: Notes, page: Page) -> Iterator[RenderableType]:
         yield Constrain(table, min(page.width, PROSE))
 
 
-@drawn.register
+@drawn.register(Series)
 def _(block: Series, page: Page) -> Iterator[RenderableType]:
     names = aligned([line.name for line in block.lines], max(page.width // 4, 8))
     for name, line in zip(names, block.lines, strict=True):
@@ -167,7 +167,7 @@ def _(block: Series, page: Page) -> Iterator[RenderableType]:
         yield Text.assemble("  ", (name, "cyan"), " ", glyphs(line, room), "  ", (legend_text, "dim"))
 
 
-@drawn.register
+@drawn.register(Excerpt)
 def _(block: Excerpt, page: Page) -> Iterator[RenderableType]:
     table = RichTable(box=SIMPLE_HEAD, title=Text(sanitize(block.file)), title_justify="left", show_edge=False)
     for name in block.costs:
@@ -179,7 +179,7 @@ def _(block: Excerpt, page: Page) -> Iterator[RenderableType]:
     yield table
 
 
-@drawn.register
+@drawn.register(Table)
 def _(block: Table, page: Page) -> Iterator[RenderableType]:
     table = grid(block, page.rows, page.full)
     columns = [
@@ -192,6 +192,6 @@ def _(block: Table, page: Page) -> Iterator[RenderableType]:
         yield Text(f"  {table.shown_rows} of {table.total_rows:,} rows", style="dim")
 
 
-@drawn.register
+@drawn.register(Breakdown)
 def _(block: Breakdown, page: Page) -> Iterator[RenderableType]:
     yield from bucket_tables(block, page.width)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tracekit.engine.pieces import Pieces
 from tracekit.findings.finding import Where
-from tracekit.intervals import Bools, Ints, Rows
+from tracekit.intervals import Bools, Ints, Rows, distinct
 from tracekit.kernel_names import short_kernel
 from tracekit.lines.owners import Group
 from tracekit.profile import Profile
@@ -87,7 +87,7 @@ def outermost_operators(profile: Profile, rows: Ints | Rows) -> Ints:
     operators = trace.where(lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
     of_tracks = outermost(trace, operators[np.isin(trace.track[operators], trace.track[rows])])
     outer = np.full(len(rows), -1, np.int64)
-    for track in np.unique(trace.track[rows]).tolist():
+    for track in distinct(trace.track[rows]).tolist():
         top = of_tracks[trace.track[of_tracks] == track]
         on_this_track = np.flatnonzero(trace.track[rows] == track)
         moments = trace.ts_ns[rows[on_this_track]]

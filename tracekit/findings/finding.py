@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tracekit.engine.buckets import Bound
-from tracekit.intervals import Bools, Ints, Rows, Union
+from tracekit.intervals import Bools, Ints, Rows, Union, distinct
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import of_the_recording
 from tracekit.trace.facts import Figure
@@ -226,5 +226,5 @@ def in_order(profile: Profile, rows: Ints, limit: int = MOST) -> tuple[Evidence,
 def blamed_events(profile: Profile, piece_mask: Bools) -> Ints:
     """The events that some pieces of counted steps are blamed on; none where nothing was recorded meanwhile."""
     pieces = profile.attribution.pieces
-    rows = np.unique(pieces.event[piece_mask & profile.counted[pieces.step]]).astype(np.int64)
+    rows = distinct(pieces.event[piece_mask & profile.counted[pieces.step]]).astype(np.int64)
     return rows[rows >= 0]

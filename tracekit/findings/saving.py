@@ -12,7 +12,7 @@ from tracekit.engine.dependencies import DRAINED, RETURN
 from tracekit.engine.host import HostView, host_between
 from tracekit.engine.replay import Removal, Replay, Retiming, replay
 from tracekit.findings.counted import Steps
-from tracekit.intervals import Bools, Ints, Union, runs, split
+from tracekit.intervals import Bools, Ints, Rows, Union, distinct, runs, split
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace import Trace
 
@@ -235,19 +235,18 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
     claimed = claim.common(idling)
     claimed_ns, idle_ns = (time.within(segments.starts, segments.ends) for time in (claimed, idling))
     is_claimed = claimed_ns > _MOSTLY * idle_ns
-    claimed = claimed.plus(_after_launches(trace, np.unique(event[launching & (claim.within(start, end) > 0)])))
+    claimed = claimed.plus(_after_launches(trace, distinct(event[launching & (claim.within(start, end) > 0)])))
     return Removal(
         host=claimed.plus(Union.of(segments.starts[is_claimed], segments.ends[is_claimed])),
         delays=claim.common(Union.of(start[delays], end[delays])),
         latencies=claim.common(Union.of(start[latencies], end[latencies])),
         device=shorter,
-        returns=np.unique(event[stalled]).astype(np.int64),
+        returns=distinct(event[stalled]).astype(np.int64),
     )
 
 
-def _after_launches(trace: Trace, calls: Ints) -> Union:
+def _after_launches(trace: Trace, calls: Rows) -> Union:
     """What is left of the operators that make these calls: they are gone as a whole."""
-    calls = calls.astype(np.int64)
-    makers = trace.operators.of(calls)
+    makers = trace.operators.of(calls.astype(np.int64))
     returned = trace.events_at(calls[makers >= 0]).end_ns
     return Union.of(returned, np.maximum(trace.events_at(makers[makers >= 0]).end_ns, returned))

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Ints
+from tracekit.intervals import Ints, distinct
 from tracekit.profile import Member, Profile
 from tracekit.robust_line import Line, fit
 from tracekit.run import GraphSizes
@@ -46,7 +46,7 @@ class SizedSteps(Struct, frozen=True):
 
     def different(self, dimension: Dimension) -> int:
         """The number of different sizes."""
-        return len(np.unique(self.of(dimension)))
+        return len(distinct(self.of(dimension)))
 
     @property
     def dimension(self) -> Dimension:
@@ -238,7 +238,7 @@ def padding(padded: GraphCost, siblings: Sequence[tuple[str, GraphCost]]) -> Pad
 
 def _filled(padded: GraphCost, sibling: GraphCost, dimension: Dimension) -> Ints:
     """The size to which each of the sibling's graphs is filled up: the smallest with room for it."""
-    rooms, sizes = np.unique(padded.steps.of(dimension)), sibling.steps.of(dimension)
+    rooms, sizes = distinct(padded.steps.of(dimension)), sibling.steps.of(dimension)
     filled: Ints = rooms[np.minimum(np.searchsorted(rooms, sizes), len(rooms) - 1)]
     return filled
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, distinct
 from tracekit.lines.owners import Line
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.lines_file import LinesFile
@@ -49,7 +49,7 @@ def samples(trace: Trace, lines: LinesFile | None) -> Samples:
         (inner >= 0) & is_python[trace.name_codes[spans.rows[inner]]] if len(spans) else np.zeros(len(at), bool)
     )
     at, place = at[chosen], place[chosen]
-    changes = np.unique(np.concatenate((spans.starts, spans.ends)))
+    changes = distinct(np.concatenate((spans.starts, spans.ends)))
     after = np.searchsorted(changes, at, side="right")
     return Samples(at, place, changes[after - 1], changes[after]) if len(at) else Samples(at, place, at, at)
 

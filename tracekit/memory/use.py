@@ -192,7 +192,7 @@ class Walk(Struct, frozen=True, dict=True):
         moments = distinct(np.concatenate((np.array([low], np.int64), edges)))
         kinds = np.concatenate((kind.at(moments), kind.at(ts[in_window])))
         levels = np.concatenate((self.entering(moments), self.level[in_window]))
-        return {int(number): int(levels[kinds == number].max()) for number in np.unique(kinds).tolist()}
+        return {int(number): int(levels[kinds == number].max()) for number in distinct(kinds).tolist()}
 
 
 def _phases(walk: Walk, phase: StepFunction, window: tuple[int, int], steps: int) -> Iterator[PhaseUse]:
@@ -240,7 +240,7 @@ def _operators(trace: Trace, events: MemoryEvents) -> Ints:
     fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
     operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
     names = np.full(len(events), -1, np.int64)
-    for track in np.unique(events.track[events.track >= 0]).tolist():
+    for track in distinct(events.track[events.track >= 0]).tolist():
         rows = on_thread(trace, track, operators)
         for candidates in (rows, rows[~fetches[trace.name_codes[rows]]]):  # the second, if there is one
             spans, mask = Spans.of(trace, candidates), events.track == track
@@ -258,7 +258,7 @@ def _filling(trace: Trace, events: MemoryEvents, names: Ints) -> Ints:
     fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
     operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
     compiled = (names >= 0) & regions[names]
-    for track in np.unique(events.track[compiled]).tolist():
+    for track in distinct(events.track[compiled]).tolist():
         rows = on_thread(trace, track, operators)
         region_spans = Spans.of(trace, rows[regions[trace.name_codes[rows]]])
         kernels = rows[~(regions | fetches)[trace.name_codes[rows]]]

@@ -18,7 +18,7 @@ from tracekit.engine.attribution import StepView
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError
-from tracekit.intervals import Bools, Ints, Rows, Union
+from tracekit.intervals import Bools, Ints, Rows, Union, distinct
 from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
@@ -98,7 +98,7 @@ def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sa
     """
     trace = attribution.trace
     step = trace.steps.of(trace.ts_ns[trace.links.launches])
-    launching = np.unique(step[in_steps(counted, step)])
+    launching = distinct(step[in_steps(counted, step)])
     if not len(launching):
         return Sample(np.zeros(0, np.int64), np.zeros(0, np.int64))
     in_step = step == launching[0]
@@ -107,7 +107,7 @@ def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sa
         longest = np.sort(np.argsort(-trace.dur_ns[rows], kind="stable")[:_MOST])
         rows, launches = rows[longest], launches[longest]
     kernels, operators = rows.astype(np.int64), trace.operators.of(launches)
-    operator_rows = np.unique(operators[operators >= 0])
+    operator_rows = distinct(operators[operators >= 0])
     call_arguments = arguments(trace, np.concatenate((kernels, operator_rows)))
     unshaped = np.array(
         [row for row in operator_rows.tolist() if row not in call_arguments or call_arguments[row].inputs is None],

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tracekit.engine.buckets import BUCKETS, CODES, KEYS
 from tracekit.engine.cached import known_attribution
 from tracekit.engine.pieces import Pieces
-from tracekit.intervals import Ints
+from tracekit.intervals import Ints, distinct
 from tracekit.profile import Capture, Mean, Profile
 from tracekit.profile.collective_waits import BACKEND_SPAN
 from tracekit.profile.names import rank_of, stem
@@ -224,7 +224,7 @@ class Spent:
     def until(self, moments: Ints) -> Ints:
         """A row per moment, a column per bucket in the order of the buckets' codes; ns since the first step began."""
         totals = np.zeros((len(moments), len(KEYS)), np.int64)
-        for code in np.unique(self._pieces.bucket).tolist():
+        for code in distinct(self._pieces.bucket).tolist():
             chosen = self._pieces.bucket == code
             start, end = self._pieces.start[chosen], self._pieces.end[chosen]
             before = np.concatenate(([0], np.cumsum(end - start)))

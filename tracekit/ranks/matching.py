@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, distinct
 from tracekit.ranks.columns import RankColumns
 from tracekit.trace.collectives import SAME_SIZE
 from tracekit.trace.columns import values
@@ -62,7 +62,7 @@ def _sharing(rank: Ints, step: Ints) -> list[int]:
     """The ranks that have calls in a step in which other ranks have some, too."""
     pairs = np.unique(np.stack([rank, step]), axis=1)
     _, index, ranks = np.unique(pairs[1], return_inverse=True, return_counts=True)
-    sharing: list[int] = np.unique(pairs[0][ranks[index] > 1]).tolist()
+    sharing: list[int] = distinct(pairs[0][ranks[index] > 1]).tolist()
     return sharing
 
 

@@ -336,39 +336,39 @@ def height(block: Block, rows: int | None) -> int:
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
-@height.register
+@height.register(Sentences)
 def _(block: Sentences, rows: int | None) -> int:
     return sum(_wrapped(line) for line in block.lines)
 
 
-@height.register
+@height.register(Headline)
 def _(block: Headline, rows: int | None) -> int:
     return sum(_wrapped(line, _PROSE) for line in (block.first, *block.lines, block.last) if line)
 
 
-@height.register
+@height.register(Cards)
 def _(block: Cards, rows: int | None) -> int:
     parts = ((card.place, card.why, card.do, *card.also) for card in block.cards)
     costs = sum(len(card.costs) for card in block.cards)
     return len(block.cards) + costs + sum(_wrapped(text, _PROSE) for texts in parts for text in texts if text)
 
 
-@height.register
+@height.register(Notes)
 def _(block: Notes, rows: int | None) -> int:
     return sum(_wrapped(note.text) for note in block.notes)
 
 
-@height.register
+@height.register(Series)
 def _(block: Series, rows: int | None) -> int:
     return len(block.lines)
 
 
-@height.register
+@height.register(Breakdown)
 def _(block: Breakdown, rows: int | None) -> int:
     return 1 + _HEAD + len(block.keys)
 
 
-@height.register
+@height.register(Table)
 def _(block: Table, rows: int | None) -> int:
     if block.layout == "records":
         return _HEAD + len(block.rows.schema)
@@ -376,7 +376,7 @@ def _(block: Table, rows: int | None) -> int:
     return _HEAD + (row_count if rows is None or row_count <= rows else rows + 1)
 
 
-@height.register
+@height.register(Excerpt)
 def _(block: Excerpt, rows: int | None) -> int:
     return 1 + _HEAD + len(block.lines)
 

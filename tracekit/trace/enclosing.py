@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.code_owner import may_be_the_users
-from tracekit.intervals import Ints, Rows
+from tracekit.intervals import Ints, Rows, distinct
 from tracekit.python_frames import profiled
 from tracekit.topmost import topmost
 from tracekit.trace.links import looked_up
@@ -57,7 +57,7 @@ def _of_equals(trace: "Trace", rows: Ints, ts: Ints, end: Ints) -> Ints:
 def outermost(trace: "Trace", rows: Ints) -> Ints:
     """Those of the rows that no other of them on their thread encloses, in ascending order."""
     outer = [np.zeros(0, np.int64)]
-    for track in np.unique(trace.track[rows]):
+    for track in distinct(trace.track[rows]):
         on_track = nested(trace, rows[trace.track[rows] == track])
         reach = np.maximum.accumulate(trace.events_at(on_track).end_ns)
         outer.append(on_track[np.concatenate(([True], trace.ts_ns[on_track[1:]] >= reach[:-1]))])

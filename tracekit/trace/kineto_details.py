@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from tracekit.errors import TracekitError
-from tracekit.intervals import Ints
+from tracekit.intervals import Ints, distinct
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import exact
 from tracekit.trace.reading.chunks import Chunks, NoEventsError
@@ -65,8 +65,8 @@ def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
 
     Nothing is known if the file no longer exists, such as that of a trace read from a pipe.
     """
-    row_of = {(int(trace.ts_ns[row]), trace.names[trace.name_codes[row]]): row for row in np.unique(rows).tolist()}
-    times = np.unique(trace.ts_ns[rows])
+    row_of = {(int(trace.ts_ns[row]), trace.names[trace.name_codes[row]]): row for row in distinct(rows).tolist()}
+    times = distinct(trace.ts_ns[rows])
     arguments_of: dict[int, Arguments] = {}
     requested = len(row_of)
     for events in events_again(trace.path, _EVENTS_WITH_ARGUMENTS, _beginnings(times)):

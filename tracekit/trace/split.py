@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.intervals import Bools, Ints, Rows
+from tracekit.intervals import Bools, Ints, Rows, distinct
 from tracekit.trace.census import Ask
 from tracekit.trace.columns import codes, held, valid
 from tracekit.trace.model import Trace
@@ -86,7 +86,7 @@ def _owners(trace: Trace, pids: Rows, training: list[str]) -> dict[str, str] | N
     calls = trace.where(lambda part: part.roles.runtime & (process[part.track] >= 0) & (part.correlation > 0))
     work = trace.where(lambda part: part.roles.gpu & (part.correlation > 0))
     owners: dict[str, str] = {}
-    for device in sorted({str(pid) for pid in pids[np.unique(trace.track[work])]}):
+    for device in sorted({str(pid) for pid in pids[distinct(trace.track[work])]}):
         if device in number_of:
             return None
         rows = work[pids[trace.track[work]] == device]
@@ -97,7 +97,7 @@ def _owners(trace: Trace, pids: Rows, training: list[str]) -> dict[str, str] | N
         if not able or scores[best][0] < _SURE * able:
             return None
         owners[device] = training[best]
-    launching = {str(pid) for pid in pids[np.unique(trace.track[calls])]}
+    launching = {str(pid) for pid in pids[distinct(trace.track[calls])]}
     return owners if not owners or launching <= {*owners.values()} else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.intervals import Bools, Ints, Rows, runs
+from tracekit.intervals import Bools, Ints, Rows, distinct, runs
 from tracekit.trace.enclosing import outermost
 from tracekit.trace.own_waits import own_end
 from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP, USER
@@ -320,7 +320,7 @@ def _are_passes(trace: "Trace", edges: Ints, operators: Ints) -> bool:
         lambda part: part.roles.backward_node | part.roles.sync_by_name | part.roles.named(_TO_OR_FROM_HOST)
     )
     modules = trace.where(lambda part: (part.roles.kind == PYTHON) & part.roles.named(_MODULE))
-    of_modules = (modules[trace.name_codes[modules] == code] for code in np.unique(trace.name_codes[modules]))
+    of_modules = (modules[trace.name_codes[modules] == code] for code in distinct(trace.name_codes[modules]))
     # A module is entered before its first operator, so that one of its calls may lie before the first repetition.
     return _in_each(trace, calls, edges) or any(_in_each(trace, rows, edges, 1) for rows in of_modules)
 

@@ -341,12 +341,12 @@ def as_data(block: Block) -> dict[str, Any]:
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
-@as_data.register
+@as_data.register(Sentences)
 def _(block: Sentences) -> dict[str, Any]:
     return {"tone": block.tone, "lines": list(block.lines)}
 
 
-@as_data.register
+@as_data.register(Cards)
 def _(block: Cards) -> dict[str, Any]:
     cards = [
         {
@@ -362,12 +362,12 @@ def _(block: Cards) -> dict[str, Any]:
     return {"tone": block.tone, "lines": list(block.lines), "cards": cards}
 
 
-@as_data.register
+@as_data.register(Table)
 def _(block: Table) -> dict[str, Any]:
     return {"name": block.name, "layout": block.layout, **table_as_data(block.rows)}
 
 
-@as_data.register
+@as_data.register(Breakdown)
 def _(block: Breakdown) -> dict[str, Any]:
     return {
         "name": block.name,
@@ -395,7 +395,7 @@ def _difference(difference: Difference | None) -> dict[str, Any]:
     }
 
 
-@as_data.register
+@as_data.register(Series)
 def _(block: Series) -> dict[str, Any]:
     return {
         "name": block.name,
@@ -407,12 +407,12 @@ def _(block: Series) -> dict[str, Any]:
     }
 
 
-@as_data.register
+@as_data.register(Notes)
 def _(block: Notes) -> dict[str, Any]:
     return {"notes": [{"kind": note.kind, "variants": list(note.variants), "text": note.text} for note in block.notes]}
 
 
-@as_data.register
+@as_data.register(Excerpt)
 def _(block: Excerpt) -> dict[str, Any]:
     costs, fused = (
         {name: {str(line): ns for line, ns in rows.items()} for name, rows in costs_by_variant.items()}

@@ -124,17 +124,17 @@ def flat(block: Block, section: str) -> tuple[str, pa.Table] | None:
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
-@flat.register
+@flat.register(Sentences)
 def _(block: Sentences, section: str) -> None:
     return None  # the sentences of all sections form one table
 
 
-@flat.register
+@flat.register(Table)
 def _(block: Table, section: str) -> tuple[str, pa.Table] | None:
     return (block.name, block.rows) if block.exported else None
 
 
-@flat.register
+@flat.register(Breakdown)
 def _(block: Breakdown, section: str) -> tuple[str, pa.Table]:
     rows = [bucket_row(block, name, key) for key in block.keys for name in block.variants]
     return section, pa.Table.from_pylist(rows, schema=_BREAKDOWN)
@@ -157,7 +157,7 @@ def bucket_row(block: Breakdown, name: str, key: str) -> dict[str, Any]:
     }
 
 
-@flat.register
+@flat.register(Series)
 def _(block: Series, section: str) -> tuple[str, pa.Table] | None:
     if any(line.unit != "ns" for line in block.lines):
         return None
@@ -169,7 +169,7 @@ def _(block: Series, section: str) -> tuple[str, pa.Table] | None:
     return section, pa.Table.from_pylist(rows, schema=_SERIES)
 
 
-@flat.register
+@flat.register(Notes)
 def _(block: Notes, section: str) -> tuple[str, pa.Table]:
     rows = [
         {"kind": note.kind, "variants": ", ".join(note.variants) or None, "text": note.text} for note in block.notes
@@ -177,7 +177,7 @@ def _(block: Notes, section: str) -> tuple[str, pa.Table]:
     return section, pa.Table.from_pylist(rows, schema=_NOTES)
 
 
-@flat.register
+@flat.register(Excerpt)
 def _(block: Excerpt, section: str) -> tuple[str, pa.Table] | None:
     rows = [
         {"file": block.file, "line": number, "variant": name, "step_ns": alone, "fused_ns": fused, "source": line}

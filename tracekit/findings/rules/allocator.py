@@ -7,7 +7,7 @@ import numpy as np
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import by_name, where_of_event
 from tracekit.findings.holes import LEAST_NS, is_hole
-from tracekit.intervals import Bools, Ints, Rows, Union
+from tracekit.intervals import Bools, Ints, Rows, Union, distinct
 from tracekit.profile import Profile
 from tracekit.trace.roles import bare
 from tracekit.units import duration, times
@@ -56,7 +56,7 @@ def _in_calls(profile: Profile) -> Union:
 def recurring_calls(profile: Profile) -> Ints:
     """The calls that this rule is about, however long they are."""
     rows = profile.attribution.pieces.event[_recurring(profile)].astype(np.int64)
-    return np.unique(rows[rows >= 0])
+    return distinct(rows[rows >= 0])
 
 
 def _recurring(profile: Profile) -> Bools:
@@ -74,4 +74,4 @@ def _recurring(profile: Profile) -> Bools:
 
 def _recurs(profile: Profile, steps: Ints | Rows) -> bool:
     """Whether that happens in most steps, and in more than one."""
-    return len(np.unique(steps)) >= max(2, _OFTEN * profile.counted_steps)
+    return len(distinct(steps)) >= max(2, _OFTEN * profile.counted_steps)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from tracekit.analyses.compiled_code import is_on_purpose
 from tracekit.findings import Evidence, Finding, Where, blamed_events, evidence, rule
 from tracekit.findings.compiler_advice import against_break, against_guard, guard_of
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.intervals import Bools, Ints, Union, distinct
 from tracekit.profile import Profile
 from tracekit.run import Break, Limit, Skip
 from tracekit.trace.enclosing import outermost
@@ -65,7 +65,7 @@ def break_time(profile: Profile) -> BreakTime | None:
     wraps = trace.labels.fits(_WRAPPER)
     wrapping = (pieces.event >= 0) & wraps[trace.name_codes[np.maximum(pieces.event, 0)]]
     piece_mask |= pieces.of(*_WRAPS) & wrapping
-    resumed = np.unique(np.searchsorted(starts, trace.ts_ns[np.setdiff1d(regions, outer)], side="right") - 1)
+    resumed = distinct(np.searchsorted(starts, trace.ts_ns[np.setdiff1d(regions, outer)], side="right") - 1)
     # The function was entered before its first graph: that is no break's.
     graphs = np.append(pieces.start[~piece_mask], np.iinfo(np.int64).max)
     first = np.minimum(graphs[np.searchsorted(graphs, starts[resumed])], ends[resumed])

@@ -9,7 +9,7 @@ from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs
 from tracekit.findings.culprits import outermost_operators, plain, where_of_event
 from tracekit.findings.holes import OFTEN, is_hole
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, distinct
 from tracekit.profile import Profile
 from tracekit.units import duration, many, times
 
@@ -55,7 +55,7 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
 def _counted_calls(profile: Profile) -> Ints:
     """The calls of counted steps that submitted anything."""
     trace = profile.trace
-    calls = np.unique(trace.links.launches).astype(np.int64)
+    calls = distinct(trace.links.launches).astype(np.int64)
     return calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]
 
 

@@ -155,7 +155,7 @@ def operator_loops(profile: Profile) -> Iterator[Finding]:
     first, last = _loops(trace.name_codes[operators].astype(np.int64) << 32 | trace.steps.of(trace.ts_ns[operators]))
     starts, ends = trace.ts_ns[operators[first]], trace.events_at(operators[last]).end_ns
     names = trace.name_codes[operators[first]]
-    for code in np.unique(names).tolist():
+    for code in distinct(names).tolist():
         same_name = names == code
         spans = Union.of(starts[same_name], ends[same_name])
         kernels = kernels_of(profile, spans)[0]

@@ -11,7 +11,7 @@ from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import plain, where_of_event
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.intervals import Bools, Ints, Union, distinct
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing, outermost
 from tracekit.trace.roles import OPERATOR, PYTHON
@@ -30,10 +30,10 @@ def host_compute(profile: Profile) -> Iterator[Finding]:
         return
     rows = computing(profile)
     rows = rows[profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
-    for code in np.unique(trace.name_codes[rows]).tolist():
+    for code in distinct(trace.name_codes[rows]).tolist():
         operator_rows = rows[trace.name_codes[rows] == code]
         events, dur = trace.events_at(operator_rows), trace.dur_ns[operator_rows]
-        name, steps = plain(trace.names[code]), len(np.unique(trace.steps.of(events.ts_ns)))
+        name, steps = plain(trace.names[code]), len(distinct(trace.steps.of(events.ts_ns)))
         culprit = where_of_event(profile, int(operator_rows[dur.argmax()]), name)
         often = duration(dur.sum() / profile.counted_steps) + " a step"
         if steps < profile.counted_steps:
@@ -58,15 +58,15 @@ def computing(profile: Profile) -> Ints:
     trace, pieces = profile.trace, profile.attribution.pieces
     works = trace.labels.fits(_WORKS)
     waits = pieces.of("dispatch") & (pieces.event >= 0) & (pieces.dur >= _LEAST_NS)
-    blamed: Ints = np.unique(pieces.event[waits]).astype(np.int64)
+    blamed: Ints = distinct(pieces.event[waits]).astype(np.int64)
     blamed = blamed[works[trace.name_codes[blamed]] & (trace.kinds[blamed] == OPERATOR)]
     if not len(blamed):
         return blamed
-    codes = np.unique(trace.name_codes[blamed])
+    codes = distinct(trace.name_codes[blamed])
     alike = trace.where(lambda part: (part.roles.kind == OPERATOR) & np.isin(part.name_codes, codes) & part.lasting)
     calls = trace.where(lambda part: part.roles.runtime & part.process)
     alike = np.setdiff1d(alike, _containing(profile, calls, alike))
-    codes = np.unique(trace.name_codes[alike])
+    codes = distinct(trace.name_codes[alike])
     usual = ((code, np.median(trace.dur_ns[alike[trace.name_codes[alike] == code]])) for code in codes.tolist())
     long = [code for code, median in usual if median >= _LEAST_NS]
     alike = alike[np.isin(trace.name_codes[alike], long)]
@@ -78,7 +78,7 @@ def _containing(profile: Profile, calls: Ints, among: Ints) -> Ints:
     """Those of the operators in which one of the calls is made: also the outer ones, of those that are nested."""
     trace = profile.trace
     containing = [np.zeros(0, np.int64)]
-    for track in np.unique(trace.track[among]).tolist():
+    for track in distinct(trace.track[among]).tolist():
         rows = among[trace.track[among] == track]
         call_starts = trace.ts_ns[calls[trace.track[calls] == track]]
         events = trace.events_at(rows)
@@ -110,7 +110,7 @@ def preprocessing(profile: Profile) -> Iterator[Finding]:
     if profile.means["wall"] is None or trace.device != "gpu":
         return
     rows, waits = preparing(profile), pieces.union(pieces.of(*SLOW_HOST))
-    for code in np.unique(trace.name_codes[rows]).tolist():
+    for code in distinct(trace.name_codes[rows]).tolist():
         calls = rows[trace.name_codes[rows] == code]
         events = trace.events_at(calls)
         call_time = Union.of(events.ts_ns, events.end_ns)

@@ -18,7 +18,7 @@ from tracekit.findings.rules.allocator import recurring_calls
 from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.rules.recorded_graphs import time_of_recording
-from tracekit.intervals import Ints
+from tracekit.intervals import Ints, distinct
 from tracekit.profile import Profile
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.facts.devices import device_side_missing
@@ -369,7 +369,7 @@ def _finding(profile: Profile, story: Story, holes: list[Hole], long_holes: Hole
         why=story.why(cases),
         do=story.advice(cases),
         where=cases.location,
-        evidence=evidence(profile, np.unique(np.array(events, np.int64))),
+        evidence=evidence(profile, distinct(np.array(events, np.int64))),
         link=story.link,
         confidence="measured" if longest.row >= 0 else "inferred",
         claim=pieces.union(is_claimed).minus(profile.waits_in_collectives),

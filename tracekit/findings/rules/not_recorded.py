@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.intervals import distinct
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.facts.devices import device_side_missing
@@ -55,7 +56,7 @@ def _of_other_processes(trace: Trace) -> list[str]:
     """The ids of the processes that do not train and whose calls have the correlation ids of GPU work."""
     work = trace.correlation[trace.where(lambda part: part.roles.gpu & (part.correlation != 0))]
     calls = trace.where(lambda part: part.roles.runtime & ~part.process & np.isin(part.correlation, work))
-    return [str(trace.tracks["pid"][track]) for track in np.unique(trace.track[calls]).tolist()]
+    return [str(trace.tracks["pid"][track]) for track in distinct(trace.track[calls]).tolist()]
 
 
 def _submits(trace: Trace) -> bool:

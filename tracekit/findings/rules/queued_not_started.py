@@ -8,7 +8,7 @@ import numpy as np
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.kernels import operator_names
 from tracekit.findings.queue_waits import QueueWaits, first_launch, queue_waits
-from tracekit.intervals import Ints, Union
+from tracekit.intervals import Ints, Union, distinct
 from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace.rereading import arguments
@@ -150,7 +150,7 @@ def _slower(profile: Profile, waits: QueueWaits) -> float | None:
     after = waits.after[waits.after >= 0]
     activities = trace.where(lambda part: part.roles.gpu & part.lasting)
     ratios = []
-    for code in np.unique(trace.name_codes[after]).tolist():
+    for code in distinct(trace.name_codes[after]).tolist():
         delayed = after[trace.name_codes[after] == code]
         undelayed = np.setdiff1d(activities[trace.name_codes[activities] == code], delayed)
         if len(undelayed):

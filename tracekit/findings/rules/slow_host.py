@@ -17,7 +17,7 @@ from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.rules.recorded_graphs import time_of_recording
 from tracekit.findings.rules.unrecorded_host import between_calls
 from tracekit.findings.verdict import HOST_BOUND
-from tracekit.intervals import Bools, Ints, Rows, Union
+from tracekit.intervals import Bools, Ints, Rows, Union, distinct
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import median
 from tracekit.trace.facts.laws.sides import has_operators
@@ -272,4 +272,4 @@ def _of_counted_steps(profile: Profile) -> tuple[Ints, Ints]:
         in_counted = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
         work.append(trace.dur_ns[activities[in_counted]])
         calls.append(launches[in_counted].astype(np.int64))
-    return np.concatenate(work), trace.dur_ns[np.unique(np.concatenate(calls))]
+    return np.concatenate(work), trace.dur_ns[distinct(np.concatenate(calls))]

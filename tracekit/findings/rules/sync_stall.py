@@ -23,7 +23,7 @@ from tracekit.findings.culprits import (
 from tracekit.findings.finding import in_order
 from tracekit.findings.kernels import time_of
 from tracekit.findings.rules.pageable_copies import pageable_calls
-from tracekit.intervals import Ints, Rows, Union
+from tracekit.intervals import Ints, Rows, Union, distinct
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import outermost
@@ -204,7 +204,7 @@ def sync_stall(profile: Profile) -> Iterator[Finding]:
     if profile.means["wall"] is None or profile.trace.device != "gpu":
         return
     pieces, trace = profile.attribution.pieces, profile.trace
-    calls = np.unique(pieces.event[pieces.of("sync_stall")]).astype(np.int64)
+    calls = distinct(pieces.event[pieces.of("sync_stall")]).astype(np.int64)
     calls = calls[calls >= 0]
     calls = np.setdiff1d(np.setdiff1d(calls, own_waits(trace, calls)), pageable_calls(trace))
     is_waiting = pieces.of("sync_stall") & np.isin(pieces.event, calls)
@@ -299,7 +299,7 @@ def _submitting(profile: Profile, work: Ints) -> Union:
     launches = trace.links.launch(work)
     makers = trace.operators.of(launches)
     only_copies = (makers >= 0) & trace.labels.fits(_ONLY_COPIES)[trace.name_codes[np.maximum(makers, 0)]]
-    return time_of(profile, np.unique(np.where(only_copies, makers, launches)))
+    return time_of(profile, distinct(np.where(only_copies, makers, launches)))
 
 
 def _only_for_the_host(profile: Profile, calls: Ints) -> tuple[Ints, Ints]:
@@ -333,7 +333,7 @@ def _of_copy(reason: _Reason, trace: Trace, calls: Ints) -> _Reason:
         makers = trace.operators.of(calls)
         is_awaited = np.isin(trace.operators.of(launches), makers[makers >= 0])
     names = {
-        trace.names[code] for code in np.unique(trace.name_codes[trace.links.activities[copies][is_awaited]]).tolist()
+        trace.names[code] for code in distinct(trace.name_codes[trace.links.activities[copies][is_awaited]]).tolist()
     }
     kinds = {next((kind for kind in _COPIES if re.fullmatch(kind.known_by, name)), reason) for name in names}
     if len(kinds) != 1:

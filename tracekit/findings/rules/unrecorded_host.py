@@ -7,7 +7,7 @@ import numpy as np
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.holes import LEAST_NS
 from tracekit.findings.verdict import mostly_unknown
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, distinct
 from tracekit.profile import Profile
 from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.facts.laws.sides import has_operators
@@ -47,7 +47,7 @@ def _next_events(profile: Profile, ends: Ints) -> Ints:
     """The first event that begins after each of these times; the last of all, where none does."""
     trace = profile.trace
     rows = trace.where(lambda part: part.roles.host | part.roles.gpu)
-    return np.unique(rows[np.minimum(np.searchsorted(trace.ts_ns[rows], ends), len(rows) - 1)])
+    return distinct(rows[np.minimum(np.searchsorted(trace.ts_ns[rows], ends), len(rows) - 1)])
 
 
 def between_calls(profile: Profile) -> Bools:

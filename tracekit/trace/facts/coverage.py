@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit import event_names
-from tracekit.intervals import NO_TIME, Bools, Ints, Union, runs
+from tracekit.intervals import NO_TIME, Bools, Ints, Union, distinct, runs
 from tracekit.trace.roles import Roles
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _in_capture(trace: "Trace", calls: Ints) -> Bools:
     """Which calls lie between the begin and the end of a graph's recording on their thread."""
     marks, begins = _capture_marks(trace)
     captured = np.zeros(len(calls), bool)
-    for track in np.unique(trace.track[marks]).tolist():
+    for track in distinct(trace.track[marks]).tolist():
         on_track = trace.track[marks] == track
         mine = trace.track[calls] == track
         last = np.searchsorted(marks[on_track], calls[mine]) - 1

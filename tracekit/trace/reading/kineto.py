@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.errors import EmptyTraceError, NotATraceError
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, distinct
 from tracekit.trace.columns import valid, values
 from tracekit.trace.reading import ascend, event_details, foreign
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
@@ -231,7 +231,7 @@ def _looked_at(batch: Batch, count: int, rows: int) -> tuple[Ints, Ints]:
         samples.append(starts[::stride].copy())
     moments = np.sort(np.concatenate(samples)) if samples else np.zeros(0, np.int64)
     apart = max(rows // stride, 1)
-    return lows, np.unique(moments[apart::apart])
+    return lows, distinct(moments[apart::apart])
 
 
 def _starts(batch: pa.RecordBatch) -> Ints:

@@ -133,28 +133,28 @@ def pieces_of(block: Block, title: str = "") -> tuple[Piece, ...]:
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
 
 
-@pieces_of.register
+@pieces_of.register(Sentences)
 def _(block: Sentences, title: str = "") -> tuple[Piece, ...]:
     return (prose(*block.lines, tone=block.tone, title=title),)
 
 
-@pieces_of.register
+@pieces_of.register(Notes)
 def _(block: Notes, title: str = "") -> tuple[Piece, ...]:
     return (prose(*(f"{note.kind}: {note_text(note)}" for note in block.notes), title=title),)
 
 
-@pieces_of.register
+@pieces_of.register(Breakdown)
 def _(block: Breakdown, title: str = "") -> tuple[Piece, ...]:
     numbers = table_of(block)
     return (numbers, bucket_sheet(numbers))
 
 
-@pieces_of.register
+@pieces_of.register(Series)
 def _(block: Series, title: str = "") -> tuple[Piece, ...]:
     return (strip_of(block.lines, None, selectable=False),)
 
 
-@pieces_of.register
+@pieces_of.register(Excerpt)
 def _(block: Excerpt, title: str = "") -> tuple[Piece, ...]:
     names = [*block.costs]
     numbers = [*range(block.first, block.first + len(block.lines))]
@@ -167,7 +167,7 @@ def _(block: Excerpt, title: str = "") -> tuple[Piece, ...]:
     return (Sheet("excerpt", rows, title),)
 
 
-@pieces_of.register
+@pieces_of.register(Table)
 def _(block: Table, title: str = "") -> tuple[Piece, ...]:
     rows = records(block.rows) if block.layout == "records" else block.rows
     return (Sheet(block.name, rows, title),)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.intervals import Ints, Union
+from tracekit.intervals import Ints, Union, distinct
 from tracekit.trace.facts.coverage import nodes_of_replays
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
@@ -45,7 +45,7 @@ def lost_nodes(trace: Trace) -> Iterator[Broken]:
             int(missing.sum()),
             int(calls[missing][0]),
             gpu=Union.of(starts[missing], ends[missing]),
-            steps=tuple(np.unique(step[missing & (step >= 0)]).tolist()),
+            steps=tuple(distinct(step[missing & (step >= 0)]).tolist()),
         )
 
 
@@ -66,7 +66,7 @@ def _holes(trace: Trace) -> tuple[Ints, Ints, Ints, Ints]:
     called = trace.events_at(calls).end_ns
     idle_from = np.maximum(reach[first], called)
     position, ready = np.flatnonzero(of_replay)[first], called.copy()
-    for track in np.unique(trace.track[rows[position]]).tolist():
+    for track in distinct(trace.track[rows[position]]).tolist():
         on_track = np.flatnonzero(trace.track[rows] == track)
         done = np.append(BEFORE, np.maximum.accumulate(events.end_ns[on_track]))
         mine = trace.track[rows[position]] == track

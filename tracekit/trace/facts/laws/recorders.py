@@ -6,7 +6,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints
+from tracekit.intervals import Bools, Ints, distinct
 from tracekit.trace.columns import values
 from tracekit.trace.facts.devices import of_category
 from tracekit.trace.facts.law import FIGURES, Broken, law
@@ -72,7 +72,7 @@ def _outside_operators(trace: Trace) -> Iterator[Broken]:
 
 def _of_unknown_operators(trace: Trace) -> Iterator[Broken]:
     ids_of_operators = (_external_ids(part, part.roles.kind == OPERATOR)[1] for part in trace.parts())
-    operators = np.unique(np.concatenate([np.zeros(0, np.int64), *ids_of_operators]))
+    operators = distinct(np.concatenate([np.zeros(0, np.int64), *ids_of_operators]))
     references = lost = 0
     first = -1
     for part in trace.parts():
@@ -151,7 +151,7 @@ def _numbers_missing(trace: Trace) -> Iterator[Broken]:
         return
     numbered = trace.where(lambda part: np.isin(part.roles.kind, (OPERATOR, USER)) & part.process)
     numbers = values(trace.events["external_id"])[numbered]
-    gaps = np.diff(np.unique(numbers[numbers > 0])) > 1
+    gaps = np.diff(distinct(numbers[numbers > 0])) > 1
     if len(gaps) >= _MIN_REFERENCES and gaps.mean() > _MAX_SHARE_OF_GAPS:
         yield Broken(
             "The file seems to hold only a sample of the events: operators are numbered one after the other, and after "

@@ -36,9 +36,7 @@ class Union(Struct, frozen=True):
             starts, ends = starts[lasting], ends[lasting]
         if not len(starts):
             return Union(starts, ends)
-        starts, ends = _ascending(starts), _ascending(ends)
-        opens = np.flatnonzero(np.concatenate(([True], starts[1:] > ends[:-1])))
-        return Union(starts[opens], ends[np.concatenate((opens[1:] - 1, [len(ends) - 1]))])
+        return _joined(_ascending(starts), _ascending(ends))
 
     @property
     def edges(self) -> Ints:
@@ -81,7 +79,10 @@ class Union(Struct, frozen=True):
 
     def plus(self, other: "Union") -> "Union":
         """What either of the two covers."""
-        return Union.of(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
+        starts, ends = np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends))
+        for column in (starts, ends):
+            column.sort(kind="stable")  # two ascending runs: they are merged
+        return _joined(starts, ends)
 
     def overlapping(self, other: "Union") -> "Union":
         """The intervals between the other's first start and its last end."""
@@ -109,6 +110,14 @@ class Union(Struct, frozen=True):
 
 NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
 _EVER = Union(np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max]))
+
+
+def _joined(starts: Ints, ends: Ints) -> Union:
+    """The union of intervals of which none is empty, from their starts and their ends, each in ascending order."""
+    if not len(starts):
+        return Union(starts, ends)
+    opens = np.flatnonzero(np.concatenate(([True], starts[1:] > ends[:-1])))
+    return Union(starts[opens], ends[np.concatenate((opens[1:] - 1, [len(ends) - 1]))])
 
 
 def _common(few: Union, many: Union) -> Union:

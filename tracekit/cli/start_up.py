@@ -2,8 +2,10 @@
 
 import os
 import sys
+from contextlib import suppress
 
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+_MMAP_THRESHOLD, _LONG_ARRAY = -3, 4 << 20  # glibc's M_MMAP_THRESHOLD; bytes
 
 
 class _NoPandas:
@@ -33,7 +35,8 @@ def admit_pandas() -> None:
 def import_numpy() -> None:
     """Import NumPy without the threads that its OpenBLAS starts for each core, since no matrices are multiplied here.
 
-    Processes that this one starts get the original environment.
+    Processes that this one starts get the original environment. The memory of a long array is returned to the system as
+    soon as it is freed: glibc would keep that of arrays up to 32 MB.
     """
     if "numpy" in sys.modules or _BLAS_THREADS in os.environ:
         return
@@ -42,3 +45,8 @@ def import_numpy() -> None:
         import numpy  # noqa: F401
     finally:
         del os.environ[_BLAS_THREADS]
+    if sys.platform == "linux":
+        import ctypes  # which NumPy imports anyway
+
+        with suppress(AttributeError):  # where the C library is another one
+            ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LONG_ARRAY)

@@ -1,7 +1,6 @@
 """The answered steps as columns: start, end, bucket, the event to blame, and the step."""
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from tracekit.engine.attribution import StepView
 
 
-class Pieces(Struct, frozen=True, dict=True):
+class Pieces(Struct, frozen=True):
     """One entry for the part of each segment inside an answered step, in order of time.
 
     They are disjoint, and add up to the totals of the view. `event` is the row to blame, on the host; −1 where none
@@ -32,7 +31,7 @@ class Pieces(Struct, frozen=True, dict=True):
     event: Rows
     step: Rows
 
-    @cached_property
+    @property
     def dur(self) -> Ints:
         """How long each lasts, ns."""
         lengths: Ints = self.end - self.start

@@ -16,12 +16,15 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from importlib import import_module
 
+from msgspec.structs import replace
+
 from tracekit.findings import rules
 from tracekit.findings.diagnosis import Alike, Diagnosis, alike, diagnosis, known_diagnosis
 from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, blamed_events, evidence, table
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
 from tracekit.registry import Registry, import_plug_ins
+from tracekit.trace.storing.scratch import put_aside
 
 __all__ = [
     "FINDINGS",
@@ -71,4 +74,10 @@ def diagnose(profile: Profile) -> Diagnosis:
 
 
 def _look(profile: Profile) -> Diagnosis:
-    return diagnosis(profile, [finding for look in _registered.values() for finding in look(profile)])
+    return diagnosis(
+        profile, [_with_claim_aside(finding) for look in _registered.values() for finding in look(profile)]
+    )
+
+
+def _with_claim_aside(finding: Finding) -> Finding:
+    return finding if finding.claim is None else replace(finding, claim=put_aside(finding.claim))

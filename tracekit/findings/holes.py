@@ -101,7 +101,7 @@ class Holes:
                 name=names[k],
                 near=tuple(neighbour for neighbour in self._neighbours(k) if neighbour >= 0) if row < 0 else (),
                 usual_ns=usual,
-                dur_ns=int(pieces.dur[piece]),
+                dur_ns=int(pieces.end[piece] - pieces.start[piece]),
                 first=bool(self._first[k]),
                 often=names[k] in often,
                 fused=bool(self._fused[k]),
@@ -109,7 +109,7 @@ class Holes:
                 line_known=row < 0 and where_of_piece(self._profile, piece).file is not None,
                 unseen=bool(unseen[k]),
                 handover=row < 0 and self._is_handover(piece),
-                crowded=0 < _ODD * usual <= pieces.dur[piece] and self._is_crowded(piece, row),
+                crowded=0 < _ODD * usual <= pieces.end[piece] - pieces.start[piece] and self._is_crowded(piece, row),
             )
 
     def shorter(self, hole: Hole) -> Bools:
@@ -133,7 +133,7 @@ class Holes:
             gap = np.searchsorted(self._operators.ts_ns, pieces.start[indices]) - 1
             is_same = self._pair_numbers(indices) == self._pair(piece)
             is_same &= np.append(gaps, 0)[gap] >= LEAST_NS
-        alike = np.zeros(len(pieces.dur), bool)
+        alike = np.zeros(len(pieces.bucket), bool)
         alike[indices[is_same]] = True
         return alike
 

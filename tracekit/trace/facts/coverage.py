@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit import event_names
-from tracekit.intervals import NO_TIME, Bools, Ints, Union, distinct, runs
+from tracekit.intervals import NO_TIME, Bools, Ints, Rows, Union, distinct, runs
 from tracekit.trace.roles import Roles
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ class Coverage(Struct, frozen=True):
 
     calls: Ints
     is_lost: Bools  # no work at all
-    present: Ints  # how many activities each has in the trace
-    missing: Ints  # how many it lacks: one, if it has none; of a replay of a graph, its nodes that others have
-    step: Ints  # index of the step in whose time each starts; −1 for none
+    present: Rows  # how many activities each has in the trace
+    missing: Rows  # how many it lacks: one, if it has none; of a replay of a graph, its nodes that others have
+    step: Rows  # index of the step in whose time each starts; −1 for none
     captured: Ints  # rows of the launches that a graph being recorded took in: they run nothing
 
     @property
@@ -62,7 +62,7 @@ def find_coverage(trace: "Trace") -> Coverage:
     """Match the launches of a trace with GPU activity; a trace without any has no launches here."""
     nothing = np.zeros(0, np.int64)
     if trace.device != "gpu":
-        return Coverage(nothing, nothing.astype(bool), nothing, nothing, nothing, nothing)
+        return Coverage(nothing, nothing.astype(bool), none := nothing.astype(np.int32), none, none, nothing)
     calls = trace.where(
         lambda part: part.roles.launch & part.process & part.roles.named(_MUST_HAVE_WORK) & (part.correlation != 0)
     )
@@ -73,7 +73,8 @@ def find_coverage(trace: "Trace") -> Coverage:
     # Work that starts before its call is there, although it is linked to nothing.
     present[np.isin(trace.correlation[expected], trace.correlation[trace.impossible.before_call]) & (present == 0)] = 1
     missing = np.where(present == 0, 1, _missing_nodes(trace, expected, step))
-    return Coverage(expected, present == 0, present, missing, step, calls[captured])
+    present_numbers, missing_numbers, step_numbers = (column.astype(np.int32) for column in (present, missing, step))
+    return Coverage(expected, present == 0, present_numbers, missing_numbers, step_numbers, calls[captured])
 
 
 def _missing_nodes(trace: "Trace", calls: Ints, step: Ints) -> Ints:

@@ -7,9 +7,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tracekit.intervals import Union
 from tracekit.trace.storing import cache
 
-LONG = 16 << 20  # bytes: a longer array goes to a file
+LONG = 8 << 20  # bytes: a longer array goes to a file
 
 
 def scratch_array(count: int, kind: DTypeLike) -> NDArray[Any]:
@@ -21,6 +22,15 @@ def scratch_array(count: int, kind: DTypeLike) -> NDArray[Any]:
             return np.memmap(file, kind, "w+", shape=(count,))
     except (OSError, ValueError):
         return np.empty(count, kind)
+
+
+def put_aside(union: Union) -> Union:
+    """The same intervals, in files where they are many."""
+    if union.starts.nbytes < LONG:
+        return union
+    starts, ends = (scratch_array(len(column), column.dtype) for column in (union.starts, union.ends))
+    starts[:], ends[:] = union.starts, union.ends
+    return Union(starts, ends)
 
 
 def gathered(parts: Iterable[Sequence[NDArray[Any]]], kinds: Sequence[DTypeLike]) -> list[NDArray[Any]]:

@@ -10,6 +10,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracekit import native
+
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]  # indices into a table; half the memory of the int64 that searchsorted returns
 Bools = NDArray[np.bool_]
@@ -122,8 +124,8 @@ def _joined(starts: Ints, ends: Ints) -> Union:
 
 def _common(few: Union, many: Union) -> Union:
     """What both cover; each of the few is looked up among the many."""
-    first = np.searchsorted(many.ends, few.starts, side="right")
-    counts = np.searchsorted(many.starts, few.ends, side="left") - first
+    first = place_among(many.ends, few.starts, after=True)
+    counts = place_among(many.starts, few.ends) - first
     before = np.cumsum(counts)
     if not len(counts) or not before[-1]:
         return NO_TIME
@@ -156,6 +158,20 @@ class StepFunction(Struct, frozen=True):
         return padded[counts]
 
 
+def place_among(ascending: NDArray[_Number], points: NDArray[_Number], after: bool = False) -> Ints:
+    """The index of the first value that is at or after each point; with `after`, of the first one after it.
+
+    It is what `np.searchsorted` says. But points mostly ascend, and where the last one belongs is near: a search from
+    there takes a third of the time.
+    """
+    if not native.BUILT or ascending.dtype != points.dtype or ascending.dtype.kind != "i" or ascending.itemsize < 4:
+        return np.searchsorted(ascending, points, side="right" if after else "left").astype(np.int64, copy=False)
+    places = np.empty(len(points), np.int64)
+    columns = np.ascontiguousarray(ascending), np.ascontiguousarray(points)
+    native._loops.search(*columns, ascending.itemsize, after, places)
+    return places
+
+
 def below(edges: Ints, points: Ints) -> Rows:
     """How many of the ascending edges are at or before each point.
 
@@ -165,10 +181,10 @@ def below(edges: Ints, points: Ints) -> Rows:
     if len(points) <= len(edges) and np.array_equal(points, edges[: len(points)]):
         return np.arange(1, len(points) + 1, dtype=np.int32)
     if len(edges) > len(points) or not (points[1:] >= points[:-1]).all():
-        return np.searchsorted(edges, points, side="right").astype(np.int32)
+        return place_among(edges, points, after=True).astype(np.int32)
     if not len(edges):
         return np.zeros(len(points), np.int32)
-    positions = np.searchsorted(points, edges, side="left")
+    positions = place_among(points, edges)
     counts = np.empty(len(edges) + 1, np.int64)
     counts[0], counts[-1] = positions[0], len(points) - positions[-1]
     np.subtract(positions[1:], positions[:-1], out=counts[1:-1])
@@ -199,7 +215,7 @@ def _each_once(ascending: NDArray[_Number]) -> NDArray[_Number]:
 def split(starts: Ints, ends: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
     """Each interval cut at those points: start and end of every piece, and the index of its interval."""
     bounds = distinct(at)
-    first, last = np.searchsorted(bounds, starts, side="right"), np.searchsorted(bounds, ends, side="left")
+    first, last = place_among(bounds, starts, after=True), place_among(bounds, ends)
     counts = np.maximum(last - first, 0) + 1
     of = np.repeat(np.arange(len(starts)), counts)
     nth = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.engine.buckets import CODES, among
-from tracekit.intervals import Bools, Ints, Rows, Union, split
+from tracekit.intervals import Bools, Ints, Rows, Union, place_among, split
 from tracekit.trace.columns import codes, values
 from tracekit.trace.storing.scratch import gathered
 
@@ -60,7 +60,7 @@ def _pieces_of(view: "StepView", segments: Iterable[pa.Table]) -> Iterator[tuple
         starts = part["start_ns"].to_numpy()
         ends = starts + part["dur_ns"].to_numpy()
         low, high, segment = split(starts, ends, np.concatenate((lows, highs)))
-        index = np.searchsorted(lows, low, side="right") - 1
+        index = place_among(lows, low, after=True) - 1
         in_step = (
             (index >= 0) & (low < highs[np.maximum(index, 0)]) if len(answered_steps) else np.zeros(len(low), bool)
         )

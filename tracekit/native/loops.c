@@ -1,4 +1,5 @@
-/* What goes through rows one after the other, which NumPy cannot: `_in_python` of engine/replay.py and of topmost.py. */
+/* What goes through rows one after the other, which NumPy cannot: `_in_python` of engine/replay.py and of topmost.py;
+   and a search that begins where the one before ended: `place_among` of intervals.py. */
 
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
@@ -146,8 +147,67 @@ done:
     return result;
 }
 
+/* The first of the ascending edges that is at or after the point, or after it. Looked for from the answer of the point
+   before, in steps that double: points mostly ascend, and the answer is near. */
+#define SEARCH(KIND)                                                                                                   \
+    static inline Py_ssize_t near_##KIND(const KIND *edges, Py_ssize_t count, KIND point, int after, Py_ssize_t place) { \
+        Py_ssize_t low = place, high = place, step = 1;                                                                \
+        if (place < count && (after ? edges[place] <= point : edges[place] < point)) {                                 \
+            low = high = place + 1;                                                                                    \
+            while (high < count && (after ? edges[high] <= point : edges[high] < point)) {                             \
+                low = high + 1;                                                                                        \
+                high = step < count - high ? high + step : count;                                                      \
+                step *= 2;                                                                                             \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            while (low > 0 && (after ? edges[low - 1] > point : edges[low - 1] >= point)) {                            \
+                high = low - 1;                                                                                        \
+                low = step < high ? high - step : 0;                                                                   \
+                step *= 2;                                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+        while (low < high) {                                                                                           \
+            Py_ssize_t middle = low + (high - low) / 2;                                                                \
+            if (after ? edges[middle] <= point : edges[middle] < point) low = middle + 1;                              \
+            else high = middle;                                                                                        \
+        }                                                                                                              \
+        return low;                                                                                                    \
+    }                                                                                                                  \
+    static void search_##KIND(const KIND *edges, Py_ssize_t count, const KIND *points, Py_ssize_t asked, int after,    \
+                              int64_t *places) {                                                                       \
+        Py_ssize_t place = 0;                                                                                          \
+        if (after) for (Py_ssize_t k = 0; k < asked; k++) places[k] = place = near_##KIND(edges, count, points[k], 1, place); \
+        else for (Py_ssize_t k = 0; k < asked; k++) places[k] = place = near_##KIND(edges, count, points[k], 0, place); \
+    }
+SEARCH(int32_t)
+SEARCH(int64_t)
+
+static PyObject *search_points(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *objects[3], *result = NULL;
+    int after, width, held = 0;
+    if (!PyArg_ParseTuple(args, "OOipO", &objects[0], &objects[1], &width, &after, &objects[2])) return NULL;
+    Py_buffer views[3];
+    for (; held < 3; held++)
+        if (PyObject_GetBuffer(objects[held], &views[held], held < 2 ? PyBUF_SIMPLE : PyBUF_WRITABLE)) goto done;
+    if ((width != 4 && width != 8) || views[0].len % width || views[1].len % width ||
+        views[2].len != views[1].len / width * 8) {
+        PyErr_SetString(PyExc_ValueError, "columns of other widths or lengths");
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    if (width == 4) search_int32_t(views[0].buf, views[0].len / 4, views[1].buf, views[1].len / 4, after, views[2].buf);
+    else search_int64_t(views[0].buf, views[0].len / 8, views[1].buf, views[1].len / 8, after, views[2].buf);
+    Py_END_ALLOW_THREADS
+    Py_INCREF(result = Py_None);
+done:
+    while (held) PyBuffer_Release(&views[--held]);
+    return result;
+}
+
 static PyMethodDef functions[] = {
     {"paint", paint_intervals, METH_VARARGS, "paint(lows, highs, canvas): the last interval on each cell, -1 for none."},
+    {"search", search_points, METH_VARARGS,
+     "search(edges, points, width, after, places): where each point belongs among the ascending edges."},
     {"sweep", sweep_columns, METH_VARARGS, "sweep(threads, columns): fill the last three of these columns of int64."},
     {0},
 };

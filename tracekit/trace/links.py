@@ -8,12 +8,13 @@ The ids are divided into groups, so that the calls and activities of a few milli
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Rows, runs
+from tracekit.intervals import Bools, Ints, Rows, place_among, runs
 from tracekit.trace.roles import ASYNC_COPY, COPY, NEVER_BLOCKS, RUNTIME
 from tracekit.trace.storing.scratch import scratch_array
 
@@ -122,7 +123,7 @@ def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:
     blocking = _blocking(trace, calls, call_ids, rows[copies], ids[copies])
     launches, launch_ids = _launches(trace, calls, call_ids, blocking)
     gpu, gpu_ids = rows[~is_call], ids[~is_call]
-    position = np.minimum(np.searchsorted(launch_ids, gpu_ids), max(len(launch_ids) - 1, 0))
+    position = np.minimum(place_among(launch_ids, gpu_ids), max(len(launch_ids) - 1, 0))
     linked = launch_ids[position] == gpu_ids if len(launch_ids) else np.zeros(len(gpu), bool)
     return gpu[linked], launches[position[linked]], blocking
 
@@ -162,10 +163,10 @@ def looked_up(keys: Rows, values: Rows, rows: Ints | Rows) -> Ints:
     return np.where(position >= 0, values[position], -1) if len(keys) else np.full(len(rows), -1, np.int64)
 
 
-def _position(keys: Ints | Rows, rows: Ints | Rows) -> Ints:
+def _position(keys: NDArray[Any], rows: Ints | Rows) -> Ints:
     """The position of each row among the keys; −1 if it is not among them."""
     if not len(keys):
         return np.full(len(rows), -1, np.int64)
     typed_rows = rows.astype(keys.dtype, copy=False)
-    position = np.minimum(np.searchsorted(keys, typed_rows), len(keys) - 1)
+    position = np.minimum(place_among(keys, typed_rows), len(keys) - 1)
     return np.where(keys[position] == typed_rows, position, -1)

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.intervals import Bools, Ints, Rows, distinct, runs
+from tracekit.intervals import Bools, Ints, Rows, distinct, place_among, runs
 from tracekit.trace.enclosing import outermost
 from tracekit.trace.own_waits import own_end
 from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP, USER
@@ -51,7 +51,7 @@ class StepTable(Struct, frozen=True):
         """The step that contains each moment; −1 for none."""
         if not len(self.number):
             return np.full(len(points), -1)
-        index = np.searchsorted(self.issued, points, side="right") - 1
+        index = place_among(self.issued, points, after=True) - 1
         return np.where((index >= 0) & (points < self.until[np.maximum(index, 0)]), index, -1)
 
 

@@ -6,7 +6,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints, distinct
+from tracekit.intervals import Bools, Ints, distinct, place_among
 from tracekit.trace.columns import values
 from tracekit.trace.facts.devices import of_category
 from tracekit.trace.facts.law import FIGURES, Broken, law
@@ -78,7 +78,7 @@ def _of_unknown_operators(trace: Trace) -> Iterator[Broken]:
     for part in trace.parts():
         rows, ids = _external_ids(part, (part.roles.runtime & part.process) | part.roles.gpu)
         rows, ids = rows[ids > 0], ids[ids > 0]
-        at = np.minimum(np.searchsorted(operators, ids), max(len(operators) - 1, 0))
+        at = np.minimum(place_among(operators, ids), max(len(operators) - 1, 0))
         unknown = rows[operators[at] != ids] if len(operators) else rows
         first = int(unknown[0]) if first < 0 and len(unknown) else first
         references, lost = references + len(rows), lost + len(unknown)

@@ -5,7 +5,8 @@ import sys
 from contextlib import suppress
 
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
-_MMAP_THRESHOLD, _LONG_ARRAY = -3, 4 << 20  # glibc's M_MMAP_THRESHOLD; bytes
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # of glibc's mallopt
+_LONG_ARRAY, _SPARE = 4 << 20, 16 << 20  # bytes
 
 
 class _NoPandas:
@@ -49,4 +50,6 @@ def import_numpy() -> None:
         import ctypes  # which NumPy imports anyway
 
         with suppress(AttributeError):  # where the C library is another one
-            ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LONG_ARRAY)
+            library = ctypes.CDLL(None)
+            library.mallopt(_MMAP_THRESHOLD, _LONG_ARRAY)
+            library.mallopt(_TRIM_THRESHOLD, _SPARE)  # else the first would return what short arrays use again and again

@@ -74,6 +74,8 @@ def _on_a_gpu(profile: Profile) -> bool:
 
 def _known_estimates(members: list[Profile]) -> dict[str, Calibration]:
     entry = members[0].trace.entry
+    if entry is None:
+        return _calibrated(members)
     causes = tuple((member.name, member.variant, file_state(member.trace.path)) for member in members)
     name = result_name("calibration", __name__, causes=causes)
     if (estimates := recall(entry, name, dict[str, Calibration])) is None:

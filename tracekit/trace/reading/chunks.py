@@ -49,7 +49,7 @@ class Chunks:
     def __init__(self, source: Source, chunk_bytes: int = CHUNK_BYTES) -> None:
         self._source = source
         self._chunk_bytes = chunk_bytes
-        self._buffer = bytearray(chunk_bytes * 2)
+        self._buffer = bytearray()  # of a small file, most would never be used
         self._fill = 0
         self.header = b""
         self.tail = b""

@@ -52,4 +52,4 @@ def import_numpy() -> None:
         with suppress(AttributeError):  # where the C library is another one
             library = ctypes.CDLL(None)
             library.mallopt(_MMAP_THRESHOLD, _LONG_ARRAY)
-            library.mallopt(_TRIM_THRESHOLD, _SPARE)  # else the first would return what short arrays use again and again
+            library.mallopt(_TRIM_THRESHOLD, _SPARE)  # else it would return what short arrays use soon again

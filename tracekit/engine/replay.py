@@ -24,7 +24,7 @@ from tracekit.engine.dependencies import (
     Dependencies,
     dependencies,
 )
-from tracekit.intervals import NO_TIME, Bools, Ints, Union
+from tracekit.intervals import NO_TIME, Bools, Ints, Union, distinct
 from tracekit.trace import Trace
 from tracekit.trace.roles import PYTHON, RUNTIME
 from tracekit.trace.rows import BEFORE
@@ -156,27 +156,32 @@ class Replay(Struct, frozen=True, dict=True):
 
     def bound(self, times: Times) -> Bound:
         """What takes most of the time on the path that decides when all is done: each node and what it waited for."""
-        kinds, start, end, after = (
-            column.tolist() for column in (self.nodes.kind, times.start, times.end, times.after)
-        )
-        codes = np.zeros(len(kinds), np.int8)
-        codes[self.activities] = self.buckets
-        spent_ns: dict[Bound, int] = {}
-        node, ran = int(self._last[np.argmax(times.end[self._last])]), True
+        node, following, path = int(self._last[np.argmax(times.end[self._last])]), times.after.tolist(), []
         while node >= 0:
-            bound: Bound = "host"
-            if kinds[node] == ACTIVITY:
-                work = BUCKETS[KEYS[codes[node]]].bound
-                spent_ns[work] = spent_ns.get(work, 0) + (end[node] - start[node] if ran else 0)
-                bound = "gaps"
-            ran, previous = kinds[node] != FULL, after[node]
-            if previous >= 0:
-                bound = "host" if kinds[previous] == LAUNCH else bound
-                spent_ns[bound] = spent_ns.get(bound, 0) + start[node] - (end if ran else start)[previous]
-            if previous < 0 and kinds[node] not in (ACTIVITY, FULL):  # before it, there was nothing but the host's work
-                spent_ns["host"] = spent_ns.get("host", 0) + start[node] - min(start[0], start[node])
-            node = previous
-        return max(spent_ns, key=lambda bound: spent_ns[bound], default="host")
+            path.append(node)
+            node = following[node]
+        codes = np.zeros(len(self.nodes), np.int8)
+        codes[self.activities] = self.buckets
+        nodes = np.array(path)
+        kinds, start, end = self.nodes.kind[nodes], times.start[nodes], times.end[nodes]
+        is_activity, is_full = kinds == ACTIVITY, kinds == FULL
+        # Of each node first what it does, unless what comes after it did not wait for its end, then what it waited for.
+        kept_waiting = np.append(False, is_full[:-1])
+        works_ns = np.where(is_activity & ~kept_waiting, end - start, 0)
+        waits_ns = start[:-1] - np.where(is_full[:-1], start[1:], end[1:])
+        waits_for_host = ~is_activity[:-1] | (kinds[1:] == LAUNCH)
+        spent_ns: dict[Bound, int] = {}
+
+        def spend(bound: Bound, ns: int) -> None:
+            spent_ns[bound] = spent_ns.get(bound, 0) + ns
+
+        for code in distinct(codes[nodes[is_activity]]).tolist():
+            spend(BUCKETS[KEYS[code]].bound, int(works_ns[is_activity & (codes[nodes] == code)].sum()))
+        spend("host", int(waits_ns[waits_for_host].sum()))
+        spend("gaps", int(waits_ns[~waits_for_host].sum()))
+        if kinds[-1] not in (ACTIVITY, FULL):  # before it, there was nothing but the host's work
+            spend("host", int(start[-1] - min(times.start[0], start[-1])))
+        return max(spent_ns, key=lambda bound: spent_ns[bound])
 
 
 def replay(trace: Trace, low: int, high: int, returned: int) -> Replay:

@@ -231,7 +231,8 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
         for key in ON_THE_GPU:
             busy = in_buckets(key)
             exposed = claim.common(Union.of(start[busy], end[busy]))
-            shorter += np.where(run.buckets == CODES[key], exposed.within(begins, ends), 0)
+            if len(exposed.starts):
+                shorter += np.where(run.buckets == CODES[key], exposed.within(begins, ends), 0)
     idling = Union.of(start[host], np.minimum(called, end)[host])
     claimed = claim.common(idling)
     claimed_ns, idle_ns = (time.within(segments.starts, segments.ends) for time in (claimed, idling))

@@ -99,6 +99,16 @@ class Union(Struct, frozen=True):
 
     def within(self, lows: Ints, highs: Ints) -> Ints:
         """The covered length inside each `[low, high)`."""
+        if not native.BUILT:
+            return self._within_in_numpy(lows, highs)
+        covered = np.empty(len(lows), np.int64)
+        starts, ends, lows, highs = (
+            np.ascontiguousarray(column, np.int64) for column in (self.starts, self.ends, lows, highs)
+        )
+        native._loops.cover(starts, ends, lows, highs, covered)
+        return covered
+
+    def _within_in_numpy(self, lows: Ints, highs: Ints) -> Ints:
         lengths = np.concatenate((np.zeros(1, np.int64), np.cumsum(self.ends - self.starts)))
 
         def covered_before(at: Ints) -> Ints:

@@ -151,6 +151,7 @@ _NAMES = (
     ),
     ("linear algebra", r"getr[fs]|potrf|geqrf|syev|gesv|cusolver|magma|trtri"),
 )
+_BRACKETS = re.compile(r"[<>(]")
 UNKNOWN = "other"
 _LONGEST = 20_000  # letters that are looked at: templates have some thousands, and a damaged name may have millions
 
@@ -176,11 +177,9 @@ def without_parameters(name: str) -> str:
     """The function and its template arguments, without the parameters, whose types may name other libraries."""
     name = name[:_LONGEST].replace("(anonymous namespace)::", "")
     depth = 0
-    for at, character in enumerate(name):
-        if character == "<":
-            depth += 1
-        elif character == ">":
-            depth -= 1
-        elif character == "(" and depth <= 0 and at:
-            return name[:at]
+    for bracket in _BRACKETS.finditer(name):
+        if bracket[0] != "(":
+            depth += 1 if bracket[0] == "<" else -1
+        elif depth <= 0 and bracket.start():
+            return name[: bracket.start()]
     return name

@@ -1,4 +1,4 @@
-"""The search in C against NumPy's: the same places for any points."""
+"""The searches in C against NumPy's: the same places and the same cover for any points."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracekit import native
-from tracekit.intervals import place_among
+from tracekit.intervals import Union, place_among
 
 pytestmark = pytest.mark.skipif(not native.BUILT, reason="the search was not built: there is no compiler")
 EXTREMES = {kind: (np.iinfo(kind).min, np.iinfo(kind).max) for kind in (np.int32, np.int64)}
@@ -41,3 +41,21 @@ def test_columns_that_do_not_fit_are_refused(points, width, places):
         native._loops.search(
             np.zeros(3, np.int64), np.zeros(points, np.int64), width, False, np.zeros(places, np.int64)
         )
+
+
+@st.composite
+def unions(draw):
+    edges = sorted(draw(st.sets(st.integers(-30, 30), max_size=20)))
+    edges = np.array(edges[: len(edges) // 2 * 2], np.int64)
+    return Union(edges[::2], edges[1::2])
+
+
+@given(union=unions(), stretches=st.lists(st.tuples(st.integers(-40, 40), st.integers(-40, 40)), max_size=30))
+def test_both_cover_as_much(union, stretches):
+    lows, highs = np.array(stretches, np.int64).reshape(-1, 2).T
+    assert union.within(lows, highs).tolist() == union._within_in_numpy(lows, highs).tolist()
+
+
+def test_stretches_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="different lengths"):
+        native._loops.cover(*(np.zeros(length, np.int64) for length in (2, 2, 3, 3, 2)))

@@ -204,7 +204,55 @@ done:
     return result;
 }
 
+/* How much of the time before the point disjoint, ascending intervals cover. `place` is how many start at or before it,
+   `sums` are the lengths of all before each. */
+static int64_t covered(const int64_t *ends, const int64_t *sums, int64_t point, Py_ssize_t place) {
+    int64_t over = place && ends[place - 1] > point ? minus(ends[place - 1], point) : 0;
+    return minus(sums[place], over);
+}
+
+static PyObject *cover_stretches(PyObject *Py_UNUSED(module), PyObject *args) {
+    enum { STARTS, ENDS, LOWS, HIGHS, COVERED, ALL };
+    PyObject *objects[ALL], *result = NULL;
+    if (!PyArg_ParseTuple(args, "OOOOO", &objects[0], &objects[1], &objects[2], &objects[3], &objects[4])) return NULL;
+    Py_buffer views[ALL];
+    int64_t *column[ALL], *sums = NULL;
+    int held = 0;
+    for (; held < ALL; held++) {
+        if (PyObject_GetBuffer(objects[held], &views[held], held < COVERED ? PyBUF_SIMPLE : PyBUF_WRITABLE)) goto done;
+        column[held] = views[held].buf;
+    }
+    Py_ssize_t count = views[STARTS].len / (Py_ssize_t)sizeof *sums, asked = views[LOWS].len / (Py_ssize_t)sizeof *sums;
+    if (views[ENDS].len != views[STARTS].len || views[HIGHS].len != views[LOWS].len ||
+        views[COVERED].len != views[LOWS].len) {
+        PyErr_SetString(PyExc_ValueError, "columns of different lengths");
+        goto done;
+    }
+    if (!(sums = malloc(sizeof *sums * (size_t)(count + 1)))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    sums[0] = 0;
+    for (Py_ssize_t k = 0; k < count; k++) sums[k + 1] = plus(sums[k], minus(column[ENDS][k], column[STARTS][k]));
+    Py_ssize_t low = 0, high = 0;
+    for (Py_ssize_t k = 0; k < asked; k++) {
+        int64_t from = column[LOWS][k], to = latest(column[HIGHS][k], from);
+        low = near_int64_t(column[STARTS], count, from, 1, low);
+        high = near_int64_t(column[STARTS], count, to, 1, high);
+        column[COVERED][k] = minus(covered(column[ENDS], sums, to, high), covered(column[ENDS], sums, from, low));
+    }
+    Py_END_ALLOW_THREADS
+    Py_INCREF(result = Py_None);
+done:
+    free(sums);
+    while (held) PyBuffer_Release(&views[--held]);
+    return result;
+}
+
 static PyMethodDef functions[] = {
+    {"cover", cover_stretches, METH_VARARGS,
+     "cover(starts, ends, lows, highs, covered): how much of each stretch ascending intervals cover."},
     {"paint", paint_intervals, METH_VARARGS, "paint(lows, highs, canvas): the last interval on each cell, -1 for none."},
     {"search", search_points, METH_VARARGS,
      "search(edges, points, width, after, places): where each point belongs among the ascending edges."},

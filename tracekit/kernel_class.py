@@ -160,17 +160,17 @@ _LONGEST = 20_000  # letters that are looked at: templates have some thousands, 
 def kernel_class(name: str, operator: str | None = None) -> str:
     """The kind of work, by the launching operator or else by the kernel's name; `other` where neither shows it."""
     if operator is not None and len(operator) <= _LONGEST:
-        label = next((label for label, pattern in _compiled()[0] if pattern.fullmatch(operator)), None)
+        label = next((label for label, pattern in _compiled(_OPERATORS) if pattern.fullmatch(operator)), None)
         if label is not None:
             return label
     function = without_parameters(name)
-    return next((label for label, pattern in _compiled()[1] if pattern.search(function)), UNKNOWN)
+    return next((label for label, pattern in _compiled(_NAMES) if pattern.search(function)), UNKNOWN)
 
 
 @cache
-def _compiled() -> tuple[list[tuple[str, re.Pattern[str]]], ...]:
-    """The patterns for operators and for names of kernels, compiled on first use."""
-    return tuple([(label, re.compile(pattern)) for label, pattern in patterns] for patterns in (_OPERATORS, _NAMES))
+def _compiled(patterns: tuple[tuple[str, str], ...]) -> list[tuple[str, re.Pattern[str]]]:
+    """The patterns for operators, or those for names of kernels, compiled on first use."""
+    return [(label, re.compile(pattern)) for label, pattern in patterns]
 
 
 def without_parameters(name: str) -> str:

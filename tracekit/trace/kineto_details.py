@@ -1,8 +1,9 @@
 """Reads a Kineto file a second time: the arguments of some events, and allocations."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -128,10 +129,16 @@ def memory_events(trace: Trace) -> list[MemoryEvents]:
     }
     times: list[Ints] = []
     rows: list[tuple[int, int, int, int, int, int, int]] = []
+
+    @cache
+    def track_of(pid: bytes, tid: bytes) -> int:
+        names = [str(msgspec.json.decode(identifier)) for identifier in (pid, tid)]
+        return tracks.get((names[0], names[1]), _UNKNOWN)
+
     for events in events_again(trace.path, _MEMORY_INSTANTS, [_NAME.encode()]):
         instants = [event for event in events if bytes(event.name) == b'"[memory]"']
         starts, has_time = exact.from_texts([event.ts for event in instants])
-        read = [_row(event, tracks) for event in instants]
+        read = [_row(event, track_of) for event in instants]
         valid = [index for index, row in enumerate(read) if row is not None and has_time[index]]
         times.append(starts[valid])
         rows += [row for index in valid if (row := read[index]) is not None]
@@ -151,11 +158,13 @@ def _of_device(ts: Ints, table: Ints, kind: int, number: int) -> MemoryEvents:
     return MemoryEvents(name if number < 0 else f"{name}:{number}", ts[mask], *table[mask, 2:].T)
 
 
-def _row(event: _MemoryInstant, tracks: dict[tuple[str, str], int]) -> tuple[int, int, int, int, int, int, int] | None:
+def _row(
+    event: _MemoryInstant, track_of: Callable[[bytes, bytes], int]
+) -> tuple[int, int, int, int, int, int, int] | None:
     """Device type, its number, bytes, address, what is allocated and reserved in total, and the track."""
     try:
         decoded = _ARGUMENTS.decode(event.args)
-        thread = tuple(str(msgspec.json.decode(identifier)) for identifier in (event.pid, event.tid))
+        track = track_of(bytes(event.pid), bytes(event.tid))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     size = _whole_number(decoded.bytes)
@@ -168,7 +177,7 @@ def _row(event: _MemoryInstant, tracks: dict[tuple[str, str], int]) -> tuple[int
         _bounded(decoded.address),
         _bounded(decoded.allocated),
         _bounded(decoded.reserved),
-        tracks.get((thread[0], thread[1]), _UNKNOWN),
+        track,
     )
 
 

@@ -82,9 +82,8 @@ class Chunks:
 
     def _put(self, content: bytes | bytearray) -> None:
         """Replace the content of the buffer."""
-        needed = len(content) + self._chunk_bytes
-        if len(self._buffer) < needed:
-            self._buffer = bytearray(needed)
+        if len(self._buffer) < len(content):
+            self._buffer = bytearray(len(content))
         self._buffer[: len(content)] = content
         self._fill = len(content)
 
@@ -92,7 +91,8 @@ class Chunks:
         """Read another chunk; returns whether the stream has ended."""
         chunk_bytes = self._chunk_bytes
         if len(self._buffer) < self._fill + chunk_bytes:
-            grown = bytearray(self._fill + max(chunk_bytes, self._fill))  # decoded values may refer to the old one
+            room = self._fill + max(chunk_bytes, self._fill)
+            grown = bytearray(max(room, 2 * len(self._buffer)))  # decoded values may refer to the old one
             grown[: self._fill] = memoryview(self._buffer)[: self._fill]
             self._buffer = grown
         count = self._source.readinto(memoryview(self._buffer)[self._fill : self._fill + chunk_bytes])

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 USER, TORCH, PYTHON, GENERATED, TRACEKIT = "user", "torch", "python", "generated", "tracekit"
@@ -41,6 +41,7 @@ class Guess(NamedTuple):
     is_certain: bool = True
 
 
+@lru_cache(maxsize=1 << 14)
 def owner_by_path(file: str, mine: tuple[str, ...] = ()) -> Guess:
     """The owner of a file on another machine. `mine` are packages, folders and files that are the user's."""
     parts = _SEPARATOR.split(file)

@@ -68,6 +68,8 @@ class Union(Struct, frozen=True):
     def minus(self, other: "Union") -> "Union":
         """The part of the union that the other does not cover."""
         other = other.overlapping(self)
+        if not len(other.starts):
+            return self
         return self.common(Union(np.append(_EVER.starts, other.ends), np.append(other.starts, _EVER.ends)))
 
     def common(self, other: "Union") -> "Union":
@@ -81,6 +83,8 @@ class Union(Struct, frozen=True):
 
     def plus(self, other: "Union") -> "Union":
         """What either of the two covers."""
+        if not len(self.starts) or not len(other.starts):
+            return self if len(self.starts) else other
         starts, ends = np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends))
         for column in (starts, ends):
             column.sort(kind="stable")  # two ascending runs: they are merged

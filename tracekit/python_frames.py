@@ -1,6 +1,7 @@
 """How Python frames are written: by the profiler, in a stack, and by Dynamo, which renames what it resumes."""
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _PROFILED = re.compile(r"(.+)\((\d+)\): (.*)", re.DOTALL)
@@ -16,6 +17,7 @@ class PythonFrame(NamedTuple):
     function: str
 
 
+@lru_cache(maxsize=1 << 14)
 def profiled(name: str) -> PythonFrame | None:
     """Parse `model.py(12): forward`; None if it is not a Python function, such as a module's call."""
     shape = _PROFILED.fullmatch(name)

@@ -1,10 +1,13 @@
 """Long columns go to files, short ones (and all, if the disk is full) to memory, with the same values."""
 
+import os
+
 import numpy as np
 import pytest
 
+from tracekit.intervals import Union
 from tracekit.trace.storing import scratch
-from tracekit.trace.storing.scratch import gathered
+from tracekit.trace.storing.scratch import gathered, put_aside, union_put_aside
 
 KINDS = (np.int64, np.int8)
 
@@ -57,6 +60,32 @@ def test_a_disk_that_becomes_full_loses_nothing(monkeypatch, tmp_path):
     column = gathered(parts(50), KINDS)[0]
     assert files
     assert column.tolist() == [value for values, _ in parts(50) for value in values.tolist()]
+
+
+def test_a_column_and_a_union_are_the_same_in_files(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(scratch, "LONG", 16)
+    short, long = np.array([1], np.int64), np.arange(9, dtype=np.int32)
+    assert put_aside(short) is short
+    assert isinstance(aside := put_aside(long), np.memmap)
+    assert aside.dtype == long.dtype
+    assert aside.tolist() == long.tolist()
+    union = Union(np.arange(0, 18, 2), np.arange(1, 19, 2))
+    aside_union = union_put_aside(union)
+    assert isinstance(aside_union.starts, np.memmap)
+    assert [aside_union.starts.tolist(), aside_union.ends.tolist()] == [union.starts.tolist(), union.ends.tolist()]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room on the disk cannot be asked for here")
+def test_a_disk_without_room_keeps_a_column_in_memory(monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(scratch, "LONG", 16)
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    assert not isinstance(kept := put_aside(np.arange(9)), np.memmap)
+    assert kept.tolist() == [*range(9)]
 
 
 def test_without_a_place_for_files(monkeypatch, tmp_path):

@@ -24,7 +24,7 @@ from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_cla
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
 from tracekit.registry import Registry, import_plug_ins
-from tracekit.trace.storing.scratch import put_aside
+from tracekit.trace.storing.scratch import union_put_aside
 
 __all__ = [
     "FINDINGS",
@@ -80,4 +80,4 @@ def _look(profile: Profile) -> Diagnosis:
 
 
 def _with_claim_aside(finding: Finding) -> Finding:
-    return finding if finding.claim is None else replace(finding, claim=put_aside(finding.claim))
+    return finding if finding.claim is None else replace(finding, claim=union_put_aside(finding.claim))

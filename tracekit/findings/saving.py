@@ -15,7 +15,7 @@ from tracekit.findings.counted import Steps
 from tracekit.intervals import Bools, Ints, Rows, Union, distinct, runs, split
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace import Trace
-from tracekit.trace.storing.scratch import put_aside
+from tracekit.trace.storing.scratch import put_aside, union_put_aside
 
 _MOST = 20_000  # nodes that are replayed; of longer traces, those steps that the cause costs most
 _PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, which a full queue may block
@@ -45,8 +45,8 @@ class Savings:
         self._replays: dict[tuple[int, int], tuple[Replay, Union]] = {}
         self._stretches: list[tuple[int, int]] = []
         pieces = profile.attribution.pieces
-        self._work = {key: put_aside(pieces.union(pieces.of(key))) for key in ON_THE_GPU}
-        self._gaps = put_aside(pieces.union(pieces.of("gpu_gap")))
+        self._work = {key: union_put_aside(pieces.union(pieces.of(key))) for key in ON_THE_GPU}
+        self._gaps = union_put_aside(pieces.union(pieces.of("gpu_gap")))
         if profile.attribution.answered_view.name == "wall" and len(profile.trace.links.activities) and len(steps.low):
             self._stretches = _stretches(profile, steps)
 
@@ -119,11 +119,11 @@ class Savings:
 
     @cached_property
     def _activities(self) -> Ints:
-        return self._profile.trace.where(lambda part: part.roles.gpu & part.lasting)
+        return put_aside(self._profile.trace.where(lambda part: part.roles.gpu & part.lasting))
 
     @cached_property
     def _busy(self) -> Union:
-        return put_aside(self._running(self._activities))
+        return union_put_aside(self._running(self._activities))
 
     def _are_among(self, rows: Ints, others: Ints) -> Bools:
         is_other = np.zeros(len(self._profile.trace.ts_ns), bool)

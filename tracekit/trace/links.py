@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tracekit.intervals import Bools, Ints, Rows, place_among, runs
 from tracekit.trace.roles import ASYNC_COPY, COPY, NEVER_BLOCKS, RUNTIME
-from tracekit.trace.storing.scratch import scratch_array
+from tracekit.trace.storing.scratch import put_aside, scratch_array
 
 if TYPE_CHECKING:
     from tracekit.trace.facts.impossible import Impossible
@@ -63,7 +63,8 @@ class Links(Struct, frozen=True, dict=True):
             self.activities[order[bounds[:-1]]],
             np.array([-1, 0], np.int32),
         )  # of what is no call: the last
-        return calls[bounds[:-1]], np.append(first, nothing[:1]), np.append(counts, nothing[1:])
+        columns = calls[bounds[:-1]], np.append(first, nothing[:1]), np.append(counts, nothing[1:])
+        return put_aside(columns[0]), put_aside(columns[1]), put_aside(columns[2])
 
 
 def link(trace: "Trace", impossible: "Impossible | None" = None) -> Links:
@@ -83,7 +84,7 @@ def link(trace: "Trace", impossible: "Impossible | None" = None) -> Links:
     if len(matched) > 1:
         order = np.argsort(activities)
         activities, launches = activities[order], launches[order]
-    return Links(activities, launches, blocking, gpu)
+    return Links(put_aside(activities), put_aside(launches), blocking, gpu)
 
 
 def _groups(trace: "Trace", unlinked: Ints) -> Iterator[tuple[Rows, Ints]]:

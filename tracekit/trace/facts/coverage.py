@@ -15,6 +15,7 @@ from msgspec import Struct
 from tracekit import event_names
 from tracekit.intervals import NO_TIME, Bools, Ints, Rows, Union, distinct, runs
 from tracekit.trace.roles import Roles
+from tracekit.trace.storing.scratch import put_aside
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -73,8 +74,11 @@ def find_coverage(trace: "Trace") -> Coverage:
     # Work that starts before its call is there, although it is linked to nothing.
     present[np.isin(trace.correlation[expected], trace.correlation[trace.impossible.before_call]) & (present == 0)] = 1
     missing = np.where(present == 0, 1, _missing_nodes(trace, expected, step))
-    present_numbers, missing_numbers, step_numbers = (column.astype(np.int32) for column in (present, missing, step))
-    return Coverage(expected, present == 0, present_numbers, missing_numbers, step_numbers, calls[captured])
+    present_numbers, missing_numbers, step_numbers = (
+        put_aside(column.astype(np.int32)) for column in (present, missing, step)
+    )
+    is_lost = present == 0
+    return Coverage(put_aside(expected), is_lost, present_numbers, missing_numbers, step_numbers, calls[captured])
 
 
 def _missing_nodes(trace: "Trace", calls: Ints, step: Ints) -> Ints:

@@ -1,8 +1,9 @@
 """Arrays that may be too long for memory: a long one is stored in a file that no other process sees."""
 
+import os
 import tempfile
 from collections.abc import Iterable, Sequence
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -10,27 +11,36 @@ from numpy.typing import DTypeLike, NDArray
 from tracekit.intervals import Union
 from tracekit.trace.storing import cache
 
-LONG = 8 << 20  # bytes: a longer array goes to a file
+LONG = 4 << 20  # bytes: a longer array goes to a file
+_Number = TypeVar("_Number", bound=np.number)
 
 
 def scratch_array(count: int, kind: DTypeLike) -> NDArray[Any]:
     """An array to be filled; if no file can be made, in memory."""
-    if count * np.dtype(kind).itemsize < LONG:
+    size = count * np.dtype(kind).itemsize
+    if size < LONG:
         return np.empty(count, kind)
     try:
         with _file() as file:
+            if hasattr(os, "posix_fallocate"):  # else a disk without room for it would end the process
+                os.posix_fallocate(file.fileno(), 0, size)
             return np.memmap(file, kind, "w+", shape=(count,))
     except (OSError, ValueError):
         return np.empty(count, kind)
 
 
-def put_aside(union: Union) -> Union:
+def put_aside(column: NDArray[_Number]) -> NDArray[_Number]:
+    """The same column, in a file where it is long."""
+    if column.nbytes < LONG:
+        return column
+    copy = scratch_array(len(column), column.dtype)
+    copy[:] = column
+    return copy
+
+
+def union_put_aside(union: Union) -> Union:
     """The same intervals, in files where they are many."""
-    if union.starts.nbytes < LONG:
-        return union
-    starts, ends = (scratch_array(len(column), column.dtype) for column in (union.starts, union.ends))
-    starts[:], ends[:] = union.starts, union.ends
-    return Union(starts, ends)
+    return Union(put_aside(union.starts), put_aside(union.ends))
 
 
 def gathered(parts: Iterable[Sequence[NDArray[Any]]], kinds: Sequence[DTypeLike]) -> list[NDArray[Any]]:

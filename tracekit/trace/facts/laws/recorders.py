@@ -72,7 +72,8 @@ def _outside_operators(trace: Trace) -> Iterator[Broken]:
 
 def _of_unknown_operators(trace: Trace) -> Iterator[Broken]:
     ids_of_operators = (_external_ids(part, part.roles.kind == OPERATOR)[1] for part in trace.parts())
-    operators = distinct(np.concatenate([np.zeros(0, np.int64), *ids_of_operators]))
+    operators = np.concatenate([np.zeros(0, np.int64), *ids_of_operators])
+    operators.sort(kind="stable")  # in place: there are millions
     references = lost = 0
     first = -1
     for part in trace.parts():

@@ -18,9 +18,7 @@ def test_what_was_shown_to_be_slower_is_not_advised():
     made = report(open_subject([folder / "eager.json", folder / "compiled.json"]))
     eager = made.diagnoses["eager"].findings[0]
     assert eager.id == "dispatch_bound"
-    assert eager.do == (
-        "Find out first why compiled, which is compiled, takes longer. Larger batches hide the overhead."
-    )
+    assert eager.do == ("First find out why compiled takes longer despite compiling. Larger batches hide the overhead.")
     assert "torch.compile" not in at_a_glance(made, ()).next_do
     alone = report(open_subject([folder / "eager.json"])).diagnoses["eager"].findings[0]
     assert "torch.compile" in alone.do
@@ -29,7 +27,7 @@ def test_what_was_shown_to_be_slower_is_not_advised():
 def test_advice_without_compiling_is_left_as_it_is():
     assert without_compiling("Pin the memory. It is fast.", "b") == "Pin the memory. It is fast."
     assert without_compiling("Fuse them (torch.compile). Pin the memory.", "b") == (
-        "Find out first why b, which is compiled, takes longer. Pin the memory."
+        "First find out why b takes longer despite compiling. Pin the memory."
     )
 
 

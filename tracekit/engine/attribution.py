@@ -50,7 +50,7 @@ class Attribution(Struct, frozen=True, dict=True):
     wall_known: Bools
     compiles: Bools  # the steps in which a driving thread compiles; the steps of means and exports are the others
     summed_stalls: pa.Table | None = None  # from the pass that computed this; absent if it comes from the cache
-    made_pieces: Pieces | None = None  # the same, where they were asked for at once
+    made_pieces: Pieces | None = None  # from that pass, too, where they were asked for together with the totals
 
     @cached_property
     def stalls(self) -> pa.Table:

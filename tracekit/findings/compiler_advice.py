@@ -64,7 +64,7 @@ def without_compiling(advice: str, compiled: str) -> str:
     if len(others) == len(sentences):
         return advice
     batches = " Larger batches hide the overhead." if "larger batches" in advice else ""
-    return " ".join((f"Find out first why {compiled}, which is compiled, takes longer.{batches}", *others))
+    return " ".join((f"First find out why {compiled} takes longer despite compiling.{batches}", *others))
 
 
 def graphs_recorded(profile: Profile) -> float:

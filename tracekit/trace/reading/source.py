@@ -34,7 +34,7 @@ class Source(AbstractContextManager["Source"]):
         self.size = os.fstat(self._file.fileno()).st_size  # of the file, in bytes as packed
         self._unpack = _unpacker(self._file)
         self._pieces = self._unpack(self._file)
-        if self.packed:
+        if self.packed and self.size > _PIECE:  # of a smaller file, a thread takes longer to start than to unpack
             self._pieces = _ahead(self._pieces)
         self._rest = memoryview(b"")
         self._limit = int(os.environ.get(LIMIT) or max(_ALWAYS, _RATIO * self.size))

@@ -1,7 +1,5 @@
 """`python -m tracekit`."""
 
-import sys
+from tracekit.cli import script
 
-from tracekit.cli import entry
-
-sys.exit(entry())
+script()

@@ -5,7 +5,6 @@ An installed package names its modules as entry points: of the group `tracekit.q
 `tracekit.faces`. They are imported where the entries of tracekit itself are.
 """
 
-import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry")
 Group = Literal["tracekit.questions", "tracekit.findings", "tracekit.faces"]
-_LOG = logging.getLogger("tracekit")
 
 
 class Registry(Mapping[str, Entry]):
@@ -79,7 +77,9 @@ def import_plug_ins(group: Group) -> None:
         try:
             import_plug_in(entry_point)
         except PlugInError as error:
-            _LOG.warning("%s", error)
+            import logging  # which the help, too, would wait for
+
+            logging.getLogger("tracekit").warning("%s", error)
 
 
 def import_plug_in(entry_point: "EntryPoint") -> None:

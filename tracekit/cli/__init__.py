@@ -4,6 +4,6 @@ A verb is a small class (`verb.Verb`): its docstring is its help, `arguments` de
 exit code. What `program` does for it beforehand, it asks for by flags, which `start_up` explains.
 """
 
-from tracekit.cli.program import entry, main
+from tracekit.cli.program import entry, main, script
 
-__all__ = ["entry", "main"]
+__all__ = ["entry", "main", "script"]

@@ -5,10 +5,12 @@ not be made, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
 """
 
 import argparse
+import atexit
 import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
@@ -64,18 +66,28 @@ _MESSAGE_WIDTH = 400  # of argparse's message about an argument
 _MANY_OBJECTS = 200_000  # between two garbage collections: importing makes as many, and almost none are garbage
 
 
+def script() -> NoReturn:
+    """The console script. What the process holds is not taken apart at its end, which would take as long as a twentieth
+    of a report."""
+    code = entry()
+    if threading.active_count() > 1 or "duckdb" in sys.modules:  # which complains about what is left
+        sys.exit(code)
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):  # what can be written was, and is flushed
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
 def entry() -> int:
-    """The console script."""
+    """All that the console script does; returns the exit code."""
     from tracekit.interruption import by_any_signal
 
     gc.set_threshold(_MANY_OBJECTS)
     refuse_pandas()
     open_streams()
     with by_any_signal():
-        code = main()
-    if "duckdb" not in sys.modules:  # which complains about objects that are not collected
-        gc.freeze()  # the process ends, and a last garbage collection would take 30 ms
-    return code
+        return main()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

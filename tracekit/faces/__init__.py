@@ -10,9 +10,7 @@ import pkgutil
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
 
 from tracekit.registry import Registry, import_plug_in, plug_ins
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 FIRST = "text"  # the default
 
 
-class Options(Struct, frozen=True):
+class Options(NamedTuple):
     """How much of the report to draw, and for which destination."""
 
     rows: int | None = None  # of each table; None: it depends on the worth of the section
@@ -38,7 +36,7 @@ _Draw = TypeVar("_Draw", bound=Draw)
 _Fill = TypeVar("_Fill", bound=Fill)
 
 
-class Face(Struct, frozen=True):
+class Face(NamedTuple):
     """A format, made by one of three functions: `draw` returns text or bytes, `fill` makes the files of a folder,
     `write_variant` writes a file for one variant."""
 

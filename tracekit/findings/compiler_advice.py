@@ -17,7 +17,7 @@ _ATTRIBUTE = re.compile(r"self(?:\.\w+|\._modules\['\w+'\])*?\.(\w+) == -?\d+$")
 _OF_THE_DATA = re.compile(r"\.item\(\)|[Dd]ynamic (?:shape|slicing)|[Dd]ata-dependent|nonzero|unique|repeat_interleave")
 _LOOPS = (
     "Add the self-loops, and GCN's norm, once before training (the transforms AddSelfLoops and GCNNorm), and construct "
-    "the layer with {argument}: how many loops the data has is a question to its values."
+    "the layer with {argument}: how many loops to add depends on the values of the data."
 )
 # Functions of PyG that ask the data for a size unless they are given it, and the parameter that gives it: only those
 # that ask for nothing else then.

@@ -167,8 +167,8 @@ def _row(
         track = track_of(bytes(event.pid), bytes(event.tid))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    size = _whole_number(decoded.bytes)
-    if size is None or not -_MOST_BYTES < size < _MOST_BYTES:
+    size = decoded.bytes
+    if type(size) is not int or not -_MOST_BYTES < size < _MOST_BYTES:
         return None
     return (
         _bounded(decoded.kind),
@@ -183,9 +183,4 @@ def _row(
 
 def _bounded(decoded: object) -> int:
     """A number that fits a column; -1 if there is none."""
-    number = _whole_number(decoded)
-    return number if number is not None and 0 <= number < 1 << 62 else _UNKNOWN
-
-
-def _whole_number(decoded: object) -> int | None:
-    return decoded if isinstance(decoded, int) and not isinstance(decoded, bool) else None
+    return decoded if type(decoded) is int and 0 <= decoded < 1 << 62 else _UNKNOWN

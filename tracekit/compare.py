@@ -1,6 +1,7 @@
 """Differences between two variants, bucket by bucket: they add up, and each has a confidence interval."""
 
 import statistics
+from random import Random
 
 import numpy as np
 from msgspec import Struct
@@ -131,7 +132,7 @@ def _difference(keys: tuple[str, ...], ours: Ints, theirs: Ints) -> Difference |
     intervals: list[Interval | None] = [None] * (len(keys) + 1)
     if len(ours) > 1 and len(theirs) > 1:
         tail = (1 - CONFIDENCE) / 2
-        rng = np.random.default_rng(_SEED)  # drawn independently: the steps of two variants are not paired
+        rng = Random(_SEED)  # drawn independently: the steps of two variants are not paired
         drawn = _resampled(_with_total(ours), rng) - _resampled(_with_total(theirs), rng)
         low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
         intervals = list(zip(low.tolist(), high.tolist(), strict=True))
@@ -147,12 +148,14 @@ def _with_total(rows: Ints) -> Ints:
     return np.column_stack((rows, rows.sum(axis=1)))
 
 
-def _resampled(rows: Ints, rng: "np.random.Generator") -> NDArray[np.float64]:
+def _resampled(rows: Ints, rng: Random) -> NDArray[np.float64]:
     """Means over steps drawn with replacement: one row per resample (Efron 1979, the percentile bootstrap)."""
     size = len(rows)
     batch = max(1, min(_RESAMPLES, _CELLS // size))
-    means = [
-        rng.multinomial(size, np.full(size, 1 / size), size=min(batch, _RESAMPLES - done)) @ rows / size
-        for done in range(0, _RESAMPLES, batch)
-    ]
+    means = []
+    for done in range(0, _RESAMPLES, batch):
+        count = min(batch, _RESAMPLES - done)
+        drawn = np.frombuffer(rng.randbytes(4 * count * size), "<u4").reshape(count, size) % size
+        times_drawn = np.bincount((drawn + size * np.arange(count)[:, None]).reshape(-1), minlength=count * size)
+        means.append(times_drawn.reshape(count, size) @ rows / size)
     return np.concatenate(means)

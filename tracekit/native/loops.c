@@ -66,6 +66,19 @@ static int sweep(Py_ssize_t count, int64_t **column, Py_ssize_t threads, int64_t
     return 0;
 }
 
+/* Hold the buffers of columns, of which those from `read` on are written. Returns how many: fewer than all where one
+   fails, with the error set. */
+static int hold(PyObject **columns, Py_buffer *views, int count, int read) {
+    int held = 0;
+    while (held < count && !PyObject_GetBuffer(columns[held], &views[held], held < read ? PyBUF_SIMPLE : PyBUF_WRITABLE))
+        held++;
+    return held;
+}
+
+static void release(Py_buffer *views, int held) {
+    while (held) PyBuffer_Release(&views[--held]);
+}
+
 static PyObject *sweep_columns(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *columns, *result = NULL;
     Py_ssize_t threads;
@@ -99,7 +112,7 @@ static PyObject *sweep_columns(PyObject *Py_UNUSED(module), PyObject *args) {
     else Py_INCREF(result = Py_None);
 done:
     free(clocks);
-    while (held) PyBuffer_Release(&views[--held]);
+    release(views, held);
     return result;
 }
 
@@ -114,9 +127,8 @@ static PyObject *paint_intervals(PyObject *Py_UNUSED(module), PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOO", &objects[0], &objects[1], &objects[2])) return NULL;
     Py_buffer views[3];
     int32_t *next = NULL;
-    int held = 0;
-    for (; held < 3; held++)
-        if (PyObject_GetBuffer(objects[held], &views[held], held < 2 ? PyBUF_SIMPLE : PyBUF_WRITABLE)) goto done;
+    int held = hold(objects, views, 3, 2);
+    if (held < 3) goto done;
     const int64_t *lows = views[0].buf, *highs = views[1].buf;
     int32_t *canvas = views[2].buf;
     Py_ssize_t count = views[0].len / (Py_ssize_t)sizeof *lows, length = views[2].len / (Py_ssize_t)sizeof *canvas;
@@ -143,7 +155,7 @@ static PyObject *paint_intervals(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_INCREF(result = Py_None);
 done:
     free(next);
-    while (held) PyBuffer_Release(&views[--held]);
+    release(views, held);
     return result;
 }
 
@@ -184,11 +196,11 @@ SEARCH(int64_t)
 
 static PyObject *search_points(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *objects[3], *result = NULL;
-    int after, width, held = 0;
+    int after, width;
     if (!PyArg_ParseTuple(args, "OOipO", &objects[0], &objects[1], &width, &after, &objects[2])) return NULL;
     Py_buffer views[3];
-    for (; held < 3; held++)
-        if (PyObject_GetBuffer(objects[held], &views[held], held < 2 ? PyBUF_SIMPLE : PyBUF_WRITABLE)) goto done;
+    int held = hold(objects, views, 3, 2);
+    if (held < 3) goto done;
     if ((width != 4 && width != 8) || views[0].len % width || views[1].len % width ||
         views[2].len != views[1].len / width * 8) {
         PyErr_SetString(PyExc_ValueError, "columns of other widths or lengths");
@@ -200,7 +212,7 @@ static PyObject *search_points(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_END_ALLOW_THREADS
     Py_INCREF(result = Py_None);
 done:
-    while (held) PyBuffer_Release(&views[--held]);
+    release(views, held);
     return result;
 }
 
@@ -217,11 +229,9 @@ static PyObject *cover_stretches(PyObject *Py_UNUSED(module), PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOOO", &objects[0], &objects[1], &objects[2], &objects[3], &objects[4])) return NULL;
     Py_buffer views[ALL];
     int64_t *column[ALL], *sums = NULL;
-    int held = 0;
-    for (; held < ALL; held++) {
-        if (PyObject_GetBuffer(objects[held], &views[held], held < COVERED ? PyBUF_SIMPLE : PyBUF_WRITABLE)) goto done;
-        column[held] = views[held].buf;
-    }
+    int held = hold(objects, views, ALL, COVERED);
+    if (held < ALL) goto done;
+    for (int k = 0; k < ALL; k++) column[k] = views[k].buf;
     Py_ssize_t count = views[STARTS].len / (Py_ssize_t)sizeof *sums, asked = views[LOWS].len / (Py_ssize_t)sizeof *sums;
     if (views[ENDS].len != views[STARTS].len || views[HIGHS].len != views[LOWS].len ||
         views[COVERED].len != views[LOWS].len) {
@@ -246,7 +256,7 @@ static PyObject *cover_stretches(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_INCREF(result = Py_None);
 done:
     free(sums);
-    while (held) PyBuffer_Release(&views[--held]);
+    release(views, held);
     return result;
 }
 

@@ -80,7 +80,7 @@ def test_what_drifts_in_both_leaves_with_their_ratio():
     assert (comparison.covers, comparison.passes, comparison.noise) == ("rounds", 4, False)
     assert comparison.ratio == pytest.approx(1.1)
     assert comparison.ratio == pytest.approx(ours.step_ns / theirs.step_ns, rel=1e-3)  # the quoted values agree
-    assert step_interval(ours)[1] / step_interval(ours)[0] > 4
+    assert step_interval(ours) is None  # its passes differ too much to say what a step takes
 
 
 def test_passes_of_two_captures_are_no_pairs():
@@ -125,7 +125,7 @@ def test_a_busy_machine_is_expected_to_scatter_more():
 def test_the_first_pass_counts_where_few_follow():
     levels = [9000, 1000, 1000, 1000]
     few, many = (measured(*(one_pass(k, ns, k) for k, ns in enumerate(levels + more))) for more in ([], [1000]))
-    assert few.step_ns == pytest.approx(9000**0.25 * 1000**0.75, rel=1e-3)
+    assert few.step_ns == 1000  # which hardly matters if it was disturbed
     assert many.step_ns == 1000
     assert [each.counted for each in many.passes] == [False, True, True, True, True]
 
@@ -135,7 +135,9 @@ def test_a_comparison_in_words():
     assert compared(faster, "eager") == "2.00 × faster than eager (1.87–2.13; 4 pairs)"
     assert compared(slower) == "1.10 × slower (1.03–1.17; 4 pairs)"
     apart = contrast(*in_turns([1000, 15_000], [1000, 1000]))
-    assert compared(apart, "eager") == "3.9 × slower than eager (too far apart to tell; 2 pairs), within noise"
+    assert compared(apart, "eager") == (
+        "too uncertain to compare with eager: passes differ too much for 2 pairs; run again with --budget 120"
+    )
     assert compared(contrast(*in_turns([1000, 1100, 900, 1000, 1000], [1000] * 5))).endswith("; 4 pairs), within noise")
 
 

@@ -1,4 +1,4 @@
-"""Confidence intervals from few measurements: Student's t for means, order statistics for medians.
+"""Confidence intervals from few measurements: Student's t for means, also robust ones, order statistics for medians.
 
 The unit of repetition is the pass. The steps of one pass share its process, its memory layout and the state of the
 machine, so a thousand of them are still a single observation: each pass gives one value, and the interval comes from
@@ -23,7 +23,11 @@ Interval = tuple[float, float]
 # much more once in twenty times, and five or more by so much less once in a hundred times (Fisher's F).
 _FAR_MORE, _FAR_LESS = 7, 1 / 16
 _MOST_PERSISTENT = 0.98
-_USELESS = 100  # times as high as its lower end is the upper end of an interval that says nothing
+_USELESS = 2  # times as high as its lower end is the upper end of an interval that says nothing
+# As many deviations from the middle are as far as a value counts; further out it is taken for disturbed.
+_DISTURBED = 3.0
+_MAD = 1.4826  # deviations of a normal distribution in its median absolute deviation
+_VARIANCE_OF_LOCATION = math.pi / 3  # of the Hodges–Lehmann estimate, compared with the mean, if nothing is disturbed
 LARGEST_LOG = 700.0  # beyond 709.8, an exponential is too large for a float
 
 
@@ -87,6 +91,28 @@ def half_width_of_mean(values: Sequence[float], inside: float, prior: Prior = NO
         return math.inf
     variance, freedom = prior.variance(values)
     return student_t(freedom, inside) * math.sqrt(variance / len(values)) if freedom else math.inf
+
+
+def location(values: Sequence[float]) -> float:
+    """The middle of the values, of which a few may be disturbed: the median of the means of all pairs of them, each
+    with itself as well (Hodges and Lehmann 1963)."""
+    return statistics.median((one + other) / 2 for at, one in enumerate(values) for other in values[at:])
+
+
+def half_width_of_location(values: Sequence[float], inside: float, prior: Prior = NOTHING_KNOWN) -> float:
+    """Half the width of the confidence interval of `location`; infinite if nothing is known about the spread.
+
+    Disturbed values widen it no more than those that are just not taken for disturbed.
+    """
+    if not values:
+        return math.inf
+    middle = location(values)
+    deviation = _MAD * statistics.median(abs(value - middle) for value in values)
+    reach = _DISTURBED * max(deviation, prior.deviation)
+    counted = [min(max(value, middle - reach), middle + reach) for value in values] if reach else [*values]
+    variance, freedom = prior.variance(counted)
+    error = math.sqrt(_VARIANCE_OF_LOCATION * variance / len(values))
+    return student_t(freedom, inside) * error if freedom else math.inf
 
 
 def half_width_of_difference(

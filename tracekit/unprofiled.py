@@ -1,8 +1,10 @@
 """Unprofiled passes: how long a step takes, how one variant compares with another, and how certain both are.
 
-Two variants are compared pass by pass. The passes of one round ran one after the other, so that drift – clocks, heat,
-other jobs – affects both and mostly cancels in their ratio: they are a pair. Ratios are averaged as logarithms, so that
-neither side is favoured: the interval is about the ratio of the two step times that are quoted.
+Two variants are compared pass by pass. The passes of one round ran at the same time, in turns, or one after the other,
+so that drift – clocks, heat, other jobs – affects both and mostly cancels in their ratio: they are a pair. Other work
+only ever adds to a step, so what a turn took is a low quantile of its steps, what a pair shows is the median over its
+turns, and what all pairs show is their location, which a few disturbed ones hardly move. Ratios are logarithms, so that
+neither side is favoured.
 
 Processes of the same code differ persistently, by their layout in memory and by what ran beside them, so what the steps
 of one pass show says nothing about the next: only pairs do, and one pair alone is never significant.
@@ -22,9 +24,10 @@ from tracekit.uncertainty import (
     Interval,
     Prior,
     half_width_of_difference,
-    half_width_of_mean,
+    half_width_of_location,
     interval_from_logs,
     is_noise,
+    location,
     says_nothing,
 )
 from tracekit.units import duration, many, percent, ratio
@@ -35,7 +38,8 @@ COVERED: dict[Covers, str] = {
     "passes": "the passes of two captures, which did not take turns; it does not cover changes between the captures",
     "one pass": "nothing: with one pass each, it is unknown how much passes differ",
 }
-SPREAD_OF_PAIRS = 0.06
+SPREAD_OF_PAIRS, SPREAD_IN_TURNS = 0.06, 0.03
+_UNDISTURBED = 0.25  # of the steps of a turn take less than what the turn is said to take
 NO_DIFFERENCE = 1.015  # a ratio that is known to be closer to 1 is no difference that matters
 _ALIKE = 1.005
 _TOLD = 0.01  # of the cost of compiling: a smaller part is not told
@@ -44,29 +48,59 @@ _TOLD = 0.01  # of the cost of compiling: a smaller part is not told
 def prior_of_pairs(*sides: Measured) -> Prior:
     """How much the logarithms of the ratios of pairs are expected to differ, before any is measured.
 
-    The standard deviation is 6 %, worth four degrees of freedom: five captures of a script, a small language model and
-    a GCN against themselves (one with a planted difference), three to six pairs each, on two cores without a GPU, had
-    2.7, 3.9, 4.8, 7.5 and 8.0 %. Other work on the machine adds to it, so it grows with the load, and with the scatter
-    of the steps: what disturbs these lasts longer than a step, and often as long as a pass. Where pairs differ less, as
-    on many a GPU, it makes the intervals of few pairs wider than they need to be.
+    Whole passes that take turns have a standard deviation of 6 %, worth four degrees of freedom; those that do so block
+    by block of steps have half of that: captures of a script, a small language model and a GCN against themselves had
+    2.7 to 8.0 % and TODO, on two cores without a GPU. Other work on the machine adds to it, so it grows with the load,
+    and with the scatter of the steps: what disturbs these lasts longer than a step, and often as long as a pass. Where
+    pairs differ less, as on many a GPU, it makes the intervals of few pairs wider than they need to be.
     """
     passes = [each for side in sides for each in side.counted_passes]
     if not passes:
         return Prior(SPREAD_OF_PAIRS, 4)
+    in_turns = all(each.turns for each in passes)
     crowded = statistics.median(crowding(each.load, each.cores) for each in passes)
     scatter = statistics.median(map(_scatter, passes))
-    return Prior(math.hypot(SPREAD_OF_PAIRS * crowded, math.sqrt(2) * scatter), 4)
+    spread = SPREAD_IN_TURNS if in_turns else SPREAD_OF_PAIRS
+    return Prior(math.hypot(spread * crowded, math.sqrt(2) * scatter), 4)
 
 
 def _scatter(one: Pass) -> float:
     """Half the range in which the middle half of the steps lies, as a logarithm; of steps that are not alike, that of
-    whole periods."""
+    whole periods. What a pass of many turns took is as much more certain than a turn as these are many."""
+    if len(one.turns) > 1:
+        return statistics.stdev(turn_logs(one)) / math.sqrt(len(one.turns))
     times, period = one.step_all_ns, one.period
     whole = [sum(times[first : first + period]) for first in range(0, len(times) - period + 1, period)]
     if len(whole) < 2:
         return 0.0
     low, _, high = statistics.quantiles(whole, n=4, method="inclusive")
     return math.log(max(high, 1) / max(low, 1)) / 2
+
+
+def turn_logs(one: Pass) -> list[float]:
+    """What a step took in each turn, as a logarithm: a low quantile, or the mean where steps are not alike."""
+    logs, first = [], 0
+    for turn in one.turns:
+        steps = one.step_all_ns[first : first + turn.steps]
+        first += turn.steps
+        if steps:
+            logs.append(math.log(max(_undisturbed(steps) if one.alike else statistics.fmean(steps), 1)))
+    return logs
+
+
+def _undisturbed(steps: list[int]) -> float:
+    ordered, place = sorted(steps), _UNDISTURBED * (len(steps) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+def log_ratio(one: Pass, other: Pass) -> float:
+    """The logarithm of the ratio of the two passes of a pair: the median over their turns, if they took any."""
+    if one.alike == other.alike and len(one.turns) == len(other.turns) > 1:
+        turns = zip(turn_logs(one), turn_logs(other), strict=True)
+        return statistics.median(ours - theirs for ours, theirs in turns)
+    return math.log(one.step_ns / other.step_ns)
 
 
 def prior_of_passes(*sides: Measured) -> Prior:
@@ -118,6 +152,7 @@ class Contrast(Struct, frozen=True):
     interval: Interval | None  # None for one pass each
     covers: Covers
     passes: int  # on the side that has fewer
+    load: float | None = None  # while the passes ran; None if the machine was not busy, or if that is unknown
 
     def document(self) -> dict[str, Any]:
         """The contrast as plain data, for JSON."""
@@ -141,10 +176,26 @@ class Contrast(Struct, frozen=True):
         return self.interval is not None and 1 / NO_DIFFERENCE <= self.interval[0] <= self.interval[1] <= NO_DIFFERENCE
 
     @property
+    def says_nothing(self) -> bool:
+        """Whether the interval is so wide that no figure should be quoted."""
+        return self.interval is not None and says_nothing(self.interval)
+
+    @property
+    def why_nothing(self) -> str:
+        """Why the interval is that wide, and what to do."""
+        passes = _rests_on(self)
+        if self.load is None:
+            return f"passes differ too much for {passes}; run again with --budget 120"
+        busy = f"the machine was too busy (load {self.load:.1f}; {passes})"
+        return f"{busy}; run again when it is quiet, or with --budget 120"
+
+    @property
     def doubt(self) -> str:
         """Why the difference is not significant; empty if it is."""
         if self.interval is None:
             return "one pass each"
+        if self.says_nothing:
+            return "too uncertain to tell"
         if self.noise and self.alike:
             return f"no difference above {percent(NO_DIFFERENCE - 1)}"
         return "within noise" if self.noise else ""
@@ -154,14 +205,14 @@ def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_
     """The step time of `ours` compared with that of `theirs`; `inside` is the confidence of the interval."""
     pairs = _rounds(ours.counted_passes, theirs.counted_passes)
     if len(pairs) > 1:
-        logs = [math.log(one.step_ns / other.step_ns) for one, other in pairs]
-        half = half_width_of_mean(logs, inside, prior_of_pairs(ours, theirs))
-        return _contrast(statistics.fmean(logs), half, "rounds", len(logs))
+        logs = [log_ratio(one, other) for one, other in pairs]
+        half = half_width_of_location(logs, inside, prior_of_pairs(ours, theirs))
+        return _contrast(location(logs), half, "rounds", len(logs), (ours, theirs))
     log = math.log(ours.step_ns / theirs.step_ns)
     sides = [[math.log(each.step_ns) for each in side.counted_passes] for side in (ours, theirs)]
     if min(map(len, sides)) > 1:
         half = half_width_of_difference(sides[0], sides[1], inside, prior_of_passes(ours, theirs))
-        return _contrast(log, half, "passes", min(map(len, sides)))
+        return _contrast(log, half, "passes", min(map(len, sides)), (ours, theirs))
     return Contrast(math.exp(log), None, "one pass", 1)
 
 
@@ -173,8 +224,9 @@ def compared(ours: Contrast, other: str = "") -> str:
         verdict = "as fast as" if other else "as fast"
     else:
         verdict = f"{ratio(factor)} {'slower' if slower else 'faster'}{' than' if other else ''}"
-    ends = "too far apart to tell" if ours.interval and says_nothing(ours.interval) else None
-    interval = f" ({ends or _ends(ours.interval, slower)}; {_rests_on(ours)})" if ours.interval else ""
+    if ours.says_nothing:
+        return f"too uncertain to compare{f' with {other}' if other else ''}: {ours.why_nothing}"
+    interval = f" ({_ends(ours.interval, slower)}; {_rests_on(ours)})" if ours.interval else ""
     significance = "untested: " if other and ours.interval is None else ""
     doubt = f", {significance}{ours.doubt}" if ours.doubt else ""
     return f"{verdict}{f' {other}' if other else ''}{interval}{doubt}"
@@ -201,26 +253,27 @@ def passes_needed(ours: Measured, theirs: Measured | None, half_width: float, mo
         logs, prior = [math.log(each.step_ns) for each in ours.counted_passes], prior_of_passes(ours)
     else:
         pairs = _rounds(ours.counted_passes, theirs.counted_passes)
-        logs = [math.log(one.step_ns / other.step_ns) for one, other in pairs]
-        prior = prior_of_pairs(ours, theirs)
+        logs, prior = [log_ratio(one, other) for one, other in pairs], prior_of_pairs(ours, theirs)
     if not logs:
         return most
     more = [*islice(cycle(logs), most)]
     enough = (
         passes
         for passes in range(2, most)
-        if half_width_of_mean(more[:passes], CONFIDENCE_WHERE_STOPPED, prior) <= half_width
+        if half_width_of_location(more[:passes], CONFIDENCE_WHERE_STOPPED, prior) <= half_width
     )
     return next(enough, most)
 
 
 def step_interval(measured: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Interval | None:
-    """The confidence interval of the step time, ns; None if there is only one pass."""
+    """The confidence interval of the step time, ns; None if there is only one pass, or if passes differ so much that it
+    would say nothing."""
     logs = [math.log(each.step_ns) for each in measured.counted_passes]
     if len(logs) < 2:
         return None
-    log, half = math.log(measured.step_ns), half_width_of_mean(logs, inside, prior_of_passes(measured))
-    return interval_from_logs(log - half, log + half)
+    log, half = math.log(measured.step_ns), half_width_of_location(logs, inside, prior_of_passes(measured))
+    ends = interval_from_logs(log - half, log + half)
+    return None if says_nothing(ends) else ends
 
 
 def passes_document(measured: Measured) -> dict[str, Any]:
@@ -255,6 +308,11 @@ def _rounds(ours: list[Pass], theirs: list[Pass]) -> list[tuple[Pass, Pass]]:
     return pairs if took_turns else []
 
 
-def _contrast(log_ratio: float, half_width: float, covers: Covers, passes: int) -> Contrast:
+def _contrast(
+    log_ratio: float, half_width: float, covers: Covers, passes: int, sides: tuple[Measured, Measured]
+) -> Contrast:
     interval = interval_from_logs(log_ratio - half_width, log_ratio + half_width)
-    return Contrast(math.exp(log_ratio), interval, covers, passes)
+    counted = [each for side in sides for each in side.counted_passes if each.load is not None]
+    crowded = [each.load for each in counted if each.load is not None and crowding(each.load, each.cores) > 1]
+    busy = statistics.median(crowded) if 2 * len(crowded) > len(counted) else None
+    return Contrast(math.exp(log_ratio), interval, covers, passes, busy)

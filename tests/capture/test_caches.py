@@ -8,6 +8,7 @@ import pytest
 
 from tracekit import run as runs
 from tracekit.capture import passes, process, view
+from tracekit.capture.course import Course
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
@@ -32,7 +33,8 @@ def test_only_the_first_and_the_profiled_pass_compile_anew(tmp_path, monkeypatch
     prepared, options = Prepared(run, [planned], {}), Options("r.py", tell=lambda _: None)
     caches = tmp_path / "caches"
     caches.mkdir()
-    passes.capture_variant(planned, prepared, tmp_path, caches, options)
+    course = Course([planned], True, None)
+    passes.capture_variant(planned, prepared, tmp_path, caches=caches, options=options, course=course)
     passes.measure_again(1, planned, prepared, tmp_path, caches=caches, options=options)
     assert [*used] == ["measure 0", "profile 0", "check 0", "measure 1"]
     assert {stage: compiled for stage, (_, compiled) in used.items()} == {

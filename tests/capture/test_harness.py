@@ -13,6 +13,8 @@ from tracekit.capture.harness import Options, capture, exit_code
 from tracekit.errors import (
     NothingCapturedError,
 )
+from tracekit.uncertainty import location
+from tracekit.unprofiled import contrast
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +106,11 @@ def test_later_passes_take_turns_step_by_step_and_find_what_was_compiled(capture
         assert all(sum(turn.steps for turn in each.turns) == len(each.step_all_ns) for each in later)
         assert all(turn.processor_ns > 0 for each in later for turn in each.turns)
         assert all(each.seconds > 0 and each.load >= 0 and each.counted for each in variant.measured.passes)
-        product = math.prod(each.step_ns for each in variant.measured.passes)
-        assert variant.measured.step_ns == pytest.approx(product ** (1 / 3), abs=1)
         assert variant.measured.step_all_ns[: len(first.step_all_ns)] == first.step_all_ns
+    step_ns = math.exp(location([math.log(each.step_ns) for each in eager]))
+    assert run.variants[0].measured.step_ns == pytest.approx(step_ns, abs=1)
+    ratio = contrast(run.variants[1].measured, run.variants[0].measured).ratio
+    assert run.variants[1].measured.step_ns == pytest.approx(step_ns * ratio, abs=1)  # the quoted figures agree
     assert "Measuring again, in turns: 3 passes each (--passes) …" in said
     assert re.search(r"2 rounds: compiled .* \(.*; 2 pairs\).*; about .* left", said)
     assert "3 rounds: " not in said  # the last one is followed by the result

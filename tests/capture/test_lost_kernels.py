@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tracekit.capture import passes
+from tracekit.capture.course import Course
 from tracekit.capture.job import PassResult
 from tracekit.capture.lost_kernels import completed, gpu_side
 from tracekit.capture.options import Options
@@ -93,7 +94,12 @@ def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_say
     run = Run(created="", tracekit="", recipe="r", script="r.py", device="cuda", planned=["eager"], variants=[])
     planned = PlannedVariant("eager", Requested(compile=False), {})
     variant, _ = passes.capture_variant(
-        planned, Prepared(run, [planned], {}), tmp_path, tmp_path, Options("r.py", tell=lines.append)
+        planned,
+        Prepared(run, [planned], {}),
+        tmp_path,
+        caches=tmp_path,
+        options=Options("r.py", tell=lines.append),
+        course=Course([planned], True, None),
     )
     assert [windows for stage, windows in jobs if stage == "profile"] == [
         ("cold", "steady", "detail"),

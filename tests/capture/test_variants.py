@@ -62,8 +62,10 @@ def test_commas_separate_variants_and_settings(text, names):
     assert split_names(text) == names
 
 
-def test_a_variant_asked_for_twice_runs_once():
-    assert len(plan_variants(["eager", "eager"], PARAMS, {}, "inductor")) == 1
+def test_a_variant_that_is_given_again_is_the_same_code_under_another_name():
+    first, second, third = plan_variants(["eager", "eager", "eager"], PARAMS, {}, "inductor")
+    assert [each.name for each in (first, second, third)] == ["eager", "eager again", "eager again 2"]
+    assert first.requested == second.requested == third.requested
 
 
 @pytest.mark.parametrize(

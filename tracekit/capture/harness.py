@@ -5,6 +5,7 @@ Complete trainings, each in a process: every variant with every seed, variants t
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -16,13 +17,16 @@ from tracekit import interruption
 from tracekit import run as runs
 from tracekit.accuracy import accuracy_contrast, in_words, reached
 from tracekit.capture import messages, process, turns
+from tracekit.capture.course import Course
+from tracekit.capture.explained_time import explained_time
 from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.options import Options
-from tracekit.capture.passes import capture_variant, load_average, train
+from tracekit.capture.other_work import threads_beside
+from tracekit.capture.passes import capture_variant, has_losses, load_average, train, usable_cores
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable
 from tracekit.errors import NothingCapturedError, OutputError, TracekitError
-from tracekit.run import Run, Training, Variant
+from tracekit.run import Run, StageTime, Training, Variant
 from tracekit.run.model import TrainingOutcome
 
 __all__ = ["Options", "capture", "exit_code"]
@@ -40,12 +44,19 @@ def capture(options: Options) -> Run:
 
 def _capture(options: Options) -> Run:
     run_file = run_path(Path(options.out))
+    load, threads = load_average(), threads_beside(usable_cores())
+    began = time.monotonic()
     prepared = prepare(options)
     options.tell(messages.beginning(prepared.run))
-    load, environment = load_average(), prepared.run.environment
-    for warning in (messages.busy(load, environment), messages.crowded(load, prepared.run.device, environment)):
-        if warning:
-            options.tell(warning)
+    if warning := messages.busy(load, prepared.run.environment):
+        options.tell(warning)
+    if threads is not None and not options.threads and prepared.run.device == "cpu":
+        options = replace(options, threads=threads)
+        chosen = {"threads": threads, "threads_chosen": "one fewer than cores, because other work ran"}
+        prepared = replace(prepared, run=replace(prepared.run, environment={**prepared.run.environment, **chosen}))
+        options.tell(messages.fewer_threads(threads))
+    spent = StageTime(stage="inspect", seconds=round(time.monotonic() - began, 3))
+    prepared = replace(prepared, run=replace(prepared.run, spent=[spent]))
     folder = make_folder(run_file, prepared.run.created)
     try:
         with _empty_caches(prepared) as caches:
@@ -61,6 +72,9 @@ def _capture(options: Options) -> Run:
     finally:
         if not _was_written(prepared.run, run_file):
             shutil.rmtree(folder, ignore_errors=True)
+    if options.explain_time:
+        for line in explained_time(run):
+            options.tell(line)
     for line in messages.written(run_file):
         options.tell(line)
     return run
@@ -80,8 +94,11 @@ def exit_code(run: Run) -> int:
 
 def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], run_file: Path, options: Options) -> Run:
     run = prepared.run
+    course = Course(prepared.variants, has_losses(prepared, options), options.budget if options.passes > 1 else 0.0)
     for planned in prepared.variants:
-        variant, data = capture_variant(planned, prepared, folder, caches[planned.name], options)
+        variant, data = capture_variant(
+            planned, prepared, folder, caches=caches[planned.name], options=options, course=course
+        )
         run = _with_variant(run, variant, data)
         options.tell(messages.ending(variant, run))
         # An earlier run is replaced only by a result: a recipe with a typing error must not replace it.

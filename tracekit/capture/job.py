@@ -7,6 +7,7 @@ import msgspec
 from tracekit.capture.audit.rows import Audit
 from tracekit.run import (
     WINDOWS,
+    Activity,
     Effective,
     GraphSizes,
     Ledger,
@@ -16,6 +17,7 @@ from tracekit.run import (
     Profiled,
     RankTraces,
     Requested,
+    StageTime,
     Traces,
     Training,
     Turn,
@@ -26,6 +28,8 @@ from tracekit.run.settings import Settings
 RESULT = "result.json"  # in the scratch folder: what a pass returns
 SO_FAR = "so_far.json"  # in the scratch folder: a preliminary result
 TURNS, WAITING = "turns", "waiting"  # in the scratch folder: the pipes of a live pass
+LOG = "log"  # in the scratch folder of a fork: its output
+FORK = "fork-"  # in the scratch folder of a process that is forked: the scratch folders of its forks
 MESSAGE_BYTES = 21  # each is a number of ns
 Stage = Literal["inspect", "measure", "live", "profile", "check", "train", "audit"]
 
@@ -51,11 +55,14 @@ class Job(Settings, frozen=True, kw_only=True):
     requested: Requested = Requested(compile=False)
     device: str = "cpu"
     windows: tuple[Window, ...] = WINDOWS  # to trace
+    period: int = 1  # steps after which durations repeat, as far as is known
     available: int | None = None  # the number of steps that the script has, if it ended early in an earlier pass
     folder: str = ""  # where the traces go
     scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits
+    headers: str = ""  # the folder for precompiled headers, which all passes of a variant share; "" is a temporary one
+    began_ns: int = 0  # unix ns, when its process was started; 0 if nobody noted it
     journal: str = ""  # the folder of the journal of what a program does to files
-    forks: bool = False  # once set up, the process may be forked for every pass
+    forks: bool = False  # it is no pass: once it has imported everything, it is forked for passes
     temporary: str = ""  # the folder for temporary files; "" is the scratch folder
     viewed: bool = False  # the pass runs in a view of the file system, so no file needs a backup
     rank: int = 0  # of several
@@ -70,6 +77,8 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome = "ok"
     error: str | None = None  # one line
     traceback: str = ""  # the recipe's own, without tracekit's frames
+    activities: dict[Activity, float] = {}  # what its process did, s
+    spent: StageTime | None = None  # the same, as the capture saw it
     notes: list[str] = []  # what the recipe said with ctx.note
     # inspect
     params: dict[str, Any] = {}
@@ -92,6 +101,7 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     # live: the same, and
     turns: list[Turn] = []
     no_turns: str = ""  # why it cannot take turns
+    no_forks: str = ""  # why it cannot be forked
     # profile
     profiled: Profiled | None = None
     traces: Traces = Traces()

@@ -1,15 +1,17 @@
-"""A process whose passes take turns, seen from outside: a pass begins, waits at a step's boundary, takes a turn, ends.
+"""A pass whose process takes turns, seen from outside: it waits at a step's boundary, takes a turn, and ends.
 
-Once it has set up, it is forked for every pass, where that is proven to be safe; elsewhere it is one pass itself.
+Its process is one that was started for it, or a fork of one that has imported everything (`parents`).
 """
 
 import os
 import select
+import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -27,89 +29,123 @@ class NoTurnsError(Exception):
     """The processes of these variants cannot take turns, and why."""
 
 
-class LiveProcess:
-    """One process, or one and its forks, each of which is a pass."""
+class Running(Protocol):
+    """A process that runs, or has ended."""
 
-    def __init__(self, job: Job, files: View, folder: Path, log: Path, timeout: float) -> None:
-        self._job, self._files, self._folder, self._log, self._timeout = job, files, folder, log, timeout
-        self._process: subprocess.Popen[bytes] | None = None
-        self._forks = self._timed_out = False
-        self._exit_code: int | None = None  # of a pass that has ended
-        self.is_waiting = False  # a pass, for its turn
-        self.step_ns = 0  # of its last turn: the mean
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
 
-    def start(self, stack: ExitStack) -> None:
-        """Start it; it is killed at the end of the context, if it has not ended."""
-        ((job, folder),) = rank_jobs(self._job, self._folder)
-        (folder / "job.json").write_bytes(msgspec.json.encode(job))
+    def kill(self) -> None:
+        """Kill it, and what it started."""
+
+
+Start = Callable[[Job, Path], Running]
+
+
+class Parent(Protocol):
+    """A process that can be forked for passes."""
+
+    folder: Path
+    shared: View | None  # its view, in which its forks are, too; None if each has one of its own
+
+    def forks(self, job: Job, folder: Path) -> Running:
+        """A fork of it that does the job that is in this folder."""
+
+
+class Pipes:
+    """The end of the capture: a process is told how long its turn is, and says that it waits, and for what."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
         for name in (SO_FAR, RESULT, TURNS, WAITING):
             (folder / name).unlink(missing_ok=True)
         # With both ends open here, opening never waits for the other side; the end of the process shows otherwise.
-        self._turns, self._waiting = (self._pipe(name, stack) for name in (TURNS, WAITING))
-        with open(self._log, "wb") as output, interruption.deferred():
-            self._process = process.start(job, folder, output)
-            stack.callback(process.kill_all, self._process, folder)
+        self._turns, self._waiting = (self._made(folder / name, stack) for name in (TURNS, WAITING))
 
-    def _pipe(self, name: str, stack: ExitStack) -> int:
-        os.mkfifo(self._folder / name)
-        pipe = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC)
+    def _made(self, path: Path, stack: ExitStack) -> int:
+        os.mkfifo(path)
+        pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         stack.callback(os.close, pipe)
         return pipe
 
-    @property
-    def can_fork(self) -> bool:
-        """Whether another pass can be forked from it."""
-        assert self._process is not None
-        return self._forks and self._process.poll() is None
+    def tell(self, number: int) -> None:
+        """Tell the process a number."""
+        os.write(self._turns, message(number))
 
-    def fork(self) -> None:
-        """Begin another pass, unless it is one itself."""
-        assert self._process is not None
-        if self._forks:
-            for name in (SO_FAR, RESULT):
-                (self._folder / name).unlink(missing_ok=True)
-            self._exit_code = self._process.poll()
-            os.write(self._turns, message(1))
+    def has_answer(self, within_s: float) -> bool:
+        """Whether the process has said a number that was not taken yet, by then."""
+        return bool(select.select([self._waiting], [], [], within_s)[0])
 
-    def wait_until_ready(self) -> None:
-        """Wait until it can be forked, its pass waits for its first turn, or it has ended; returns at once if so."""
-        if not self.is_waiting and self._exit_code is None:
-            self.wait()
+    def answer(self, running: Running, ends: float) -> int | None:
+        """The number that it says next; None once it has ended, or has not answered until `ends` (monotonic s)."""
+        while True:
+            if self.has_answer(0):
+                return int(os.read(self._waiting, MESSAGE_BYTES))
+            if running.poll() is not None or time.monotonic() > ends:
+                return None
+            interruption.check()
+            self.has_answer(_LOOKED_EVERY_S)
+
+
+class LivePass:
+    """One pass."""
+
+    def __init__(self, job: Job, files: View, folder: Path, log: Path, timeout: float) -> None:
+        self.job = job
+        self._files, self._folder, self._log, self._timeout = files, folder, log, timeout
+        self._timed_out = False
+        self._exit_code: int | None = None
+        self.is_waiting = False  # for its turn
+        self.step_ns = 0  # of its last turn: the mean
+
+    def start(self, start: Start, stack: ExitStack) -> None:
+        """Start it; it is killed at the end of the context, if it has not ended."""
+        ((job, folder),) = rank_jobs(self.job, self._folder)
+        job = msgspec.structs.replace(job, began_ns=time.time_ns())
+        (folder / "job.json").write_bytes(msgspec.json.encode(job))
+        self._pipes, self._ends = Pipes(self._folder, stack), time.monotonic() + self._timeout
+        with interruption.deferred():
+            self._running = start(job, folder)
+            stack.callback(self._running.kill)
 
     def wait(self) -> None:
-        """Wait until its pass waits for its turn, or has ended. One that takes too long is killed."""
-        assert self._process is not None
-        ends, self.is_waiting = time.monotonic() + self._timeout, False
-        while True:
-            self._exit_code = self._process.poll()
-            if self._exit_code is not None:
-                return
-            if time.monotonic() > ends:
-                self._timed_out = True
-                process.kill_all(self._process, self._folder)
-            interruption.check()
-            if select.select([self._waiting], [], [], _LOOKED_EVERY_S)[0]:
-                answer = int(os.read(self._waiting, MESSAGE_BYTES))
-                if answer < 0:
-                    self._forks, self._exit_code = True, os.waitstatus_to_exitcode(-1 - answer)
-                else:
-                    self.step_ns, self.is_waiting = answer, True
-                return
+        """Wait until it waits for its turn, or has ended; returns at once if so. One that takes too long is killed."""
+        if self.is_waiting or self._exit_code is not None:
+            return
+        answer = self._pipes.answer(self._running, self._ends)
+        self._exit_code = self._running.poll()
+        if answer is not None:
+            self.step_ns, self.is_waiting = answer, True
+        elif self._exit_code is None:
+            self._timed_out = True
+            self._running.kill()
+            self._exit_code = self._running.poll() or -signal.SIGKILL
+
+    def is_ready(self, within_s: float) -> bool:
+        """Whether it waits for its turn, or has ended, by then."""
+        ready = self.is_waiting or self._exit_code is not None
+        if not ready and (self._pipes.has_answer(within_s) or self._running.poll() is not None or self._is_late()):
+            self.wait()
+        return self.is_waiting or self._exit_code is not None
 
     def take_turn(self, turn_ns: int) -> None:
         """Let it take steps for about that long, and wait until it waits again, or has ended."""
-        if self.is_waiting:
-            os.write(self._turns, message(turn_ns))
-            self.wait()
+        self._go_on(turn_ns)
 
-    def end(self) -> None:
-        """Let its pass take its short trace and end, and wait until it has."""
+    def end(self, traced: bool) -> None:
+        """Let it take its short trace, if it is to, and end, and wait until it has."""
+        self._go_on(0 if traced else -1)
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._ends
+
+    def _go_on(self, number: int) -> None:
         if self.is_waiting:
-            os.write(self._turns, message(0))
+            self.is_waiting, self._ends = False, time.monotonic() + self._timeout
+            self._pipes.tell(number)
             self.wait()
 
     def result(self) -> PassResult:
-        """What its pass has measured so far, with its failure if it failed. It can be read while it runs, too."""
+        """What it has measured so far, with its failure if it failed. It can be read while it runs, too."""
         if self._exit_code is None:  # it was interrupted, and did not fail
             so_far = process.with_so_far(PassResult(outcome="interrupted"), self._folder / SO_FAR)
             return msgspec.structs.replace(so_far, outcome="ok")
@@ -117,20 +153,42 @@ class LiveProcess:
         if self._timed_out:
             result = PassResult(outcome="timeout", error=f"did not end a step within {self._timeout:g} s")
         result = process.with_so_far(result, self._folder / SO_FAR)
-        return msgspec.structs.replace(result, written=in_view(self._files, self._job))
+        return msgspec.structs.replace(result, written=in_view(self._files, self.job))
+
+
+class Separate:
+    """A process that was started for one pass."""
+
+    def __init__(self, job: Job, folder: Path, log: Path) -> None:
+        self._folder = folder
+        with open(log, "wb") as output:
+            self._process: subprocess.Popen[bytes] = process.start(job, folder, output)
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """Kill it, and what it started."""
+        process.kill_all(self._process, self._folder)
 
 
 @contextmanager
-def live_process(job: Job, folder: Path, log: Path, timeout: float) -> Iterator[LiveProcess]:
-    """The process in a view of its own, which its forks share. Raises NoTurnsError where there is none: the passes of
+def live_pass(job: Job, folder: Path, log: Path, timeout: float, parent: Parent | None = None) -> Iterator[LivePass]:
+    """The pass in a view of its own, or in that of its parent. Raises NoTurnsError where there is none: the passes of
     all variants would write to the same files."""
-    with view(job, folder) as files:
+    start: Start = parent.forks if parent else lambda own, scratch: Separate(own, scratch, log)
+    with ExitStack() as stack:
+        also = [str(parent.folder)] if parent else []
+        files = (parent and parent.shared) or stack.enter_context(view(job, folder, also_through=also))
         if not files.exists:
             raise NoTurnsError(f"there is no copy-on-write view of your files ({files.why})")
-        job = msgspec.structs.replace(job, viewed=True, journal=str(folder))
-        with ExitStack() as stack:
-            live = LiveProcess(job, files, folder, log, timeout)
-            live.start(stack)
-            yield live
-        Path(folder, journal.JOURNAL).unlink(missing_ok=True)
+        job = msgspec.structs.replace(
+            job, scratch=str(folder), viewed=True, journal=str(folder), temporary=files.temporary
+        )
+        live = LivePass(job, files, folder, log, timeout)
+        live.start(start, stack)
+        yield live
+    Path(folder, journal.JOURNAL).unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
         process.remove_empty([log])

@@ -84,16 +84,11 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
     )
 
 
-def crowded(load: float | None, device: str, environment: Mapping[str, Any]) -> str | None:
-    """Advice if other work runs, and PyTorch's threads are going to use every core."""
-    cores, threads = environment.get("cpus_usable"), environment.get("threads")
-    if device != "cpu" or not isinstance(cores, int) or not isinstance(threads, int) or load is None:
-        return None
-    if load < 1 or cores < 2 or threads < cores:
-        return None
+def fewer_threads(threads: int) -> str:
+    """Other work runs, so a core is left to it."""
     return (
-        f"warning: other work runs (load {load:.1f}), and a step has {threads} threads, at least one per core: it "
-        f"waits for its slowest thread. --threads {cores - 1} leaves a core for the other work."
+        f"Other work runs on this machine: steps get {many(threads, 'thread')}, one fewer than there are cores, in all "
+        "variants alike (--threads overrides), because a step waits for its slowest thread."
     )
 
 
@@ -123,7 +118,8 @@ def so_far(rounds: int, run: Run, seconds_left: float) -> str:
     contrasts = [(contrast(result, base), name) for name, result in rest]
     if contrasts:
         widest, name = max(contrasts, key=lambda pair: _width(pair[0]))
-        sentence = f"{'least certain: ' if len(contrasts) > 1 else ''}{name} {compared(widest, first)}"
+        verdict = "too uncertain to tell yet" if widest.says_nothing else compared(widest, first)
+        sentence = f"{'least certain: ' if len(contrasts) > 1 else ''}{name} {verdict}"
     return f"  {rounds} rounds: {sentence}; about {seconds_left:.0f} s left"
 
 

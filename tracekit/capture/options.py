@@ -19,6 +19,7 @@ class Options(Settings, frozen=True):
     budget: float | None = None  # seconds for the later passes of all variants; None: depends on their number
     precision: float | None = None  # to which the ratios must be known, as a share; None: 2 %, if the budget lasts
     min_detectable: float | None = None  # passes are taken until a check of two such captures would see it; a share
+    explain_time: bool = False  # at the end, say where the time of the capture went
     seeds: int = 3  # to train each variant with, from `seed` on
     out: str | Path = "run.json"
     tell: Callable[[str], None] = messages.on_stderr

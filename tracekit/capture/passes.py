@@ -6,7 +6,6 @@ How much do the losses of a script vary from run to run? Measured by another run
 import math
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit.capture import kineto_log, messages, process
+from tracekit.capture.course import Course
 from tracekit.capture.job import Job, PassResult, Stage, has_something
 from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
@@ -23,7 +23,7 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.undo import with_files
 from tracekit.capture.variants import PlannedVariant
 from tracekit.errors import ArgumentsRefusedError, NoStepsError
-from tracekit.run import Effective, Measured, Outcome, Pass, Traces, Variant, Window, divergence
+from tracekit.run import Effective, Measured, Outcome, Pass, StageTime, Traces, Variant, Window, divergence
 from tracekit.run.settings import Settings, values_of
 from tracekit.typical_step import typical_step
 
@@ -34,7 +34,7 @@ PassResults = dict[Stage, PassResult]
 
 
 def capture_variant(
-    planned: PlannedVariant, prepared: Prepared, folder: Path, caches: Path, options: Options
+    planned: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options, course: Course
 ) -> tuple[Variant, str | None]:
     """The variant, and what it trained on in the recipe's own words. Traces go to a folder named after it.
 
@@ -44,7 +44,7 @@ def capture_variant(
     results: PassResults = {}
     try:
         traces_folder.mkdir()
-        _perform_all(planned, prepared, traces_folder, caches=caches, options=options, results=results)
+        _perform_all(planned, prepared, traces_folder, caches=caches, options=options, course=course, results=results)
         outcome, error = _outcome(results)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
@@ -67,8 +67,7 @@ def live_job(
     """The same pass as one that takes turns with those of other variants, and the file for what its process prints."""
     traces_folder = folder / slug(planned.name, prepared.run.planned)
     job = _job("live", planned, prepared, traces_folder, options=options, before=None)
-    may_fork = not prepared.is_script and job.device == "cpu" and sys.platform == "linux"
-    job = replace(job, round=number, forks=may_fork)
+    job = replace(job, round=number)
     return job, traces_folder / f"live{_log_suffix(job)}.log"
 
 
@@ -95,15 +94,16 @@ def _perform_all(
     *,
     caches: Path,
     options: Options,
+    course: Course,
     results: PassResults,
 ) -> None:
-    # A recipe has a metric, too. For a script only losses could be compared, which takes more than one variant.
-    without_losses = (prepared.is_script and len(prepared.variants) == 1) or options.workload == "inference"
-    for stage in _STAGES[:-1] if without_losses else _STAGES:
+    for stage in _STAGES if has_losses(prepared, options) else _STAGES[:-1]:
         with process.scratch() if stage == "profile" else nullcontext(caches) as scratch:
-            options.tell(messages.doing(planned.name, stage))
+            options.tell(f"{messages.doing(planned.name, stage)}{course.begins(planned.name, stage)}")
             job = _job(stage, planned, prepared, traces_folder, options=options, before=results.get("measure"))
+            job = with_headers(job, caches)
             results[stage] = _perform(job, scratch, traces_folder, options)
+            _note(course, planned.name, stage, results[stage])
             if stage == "profile" and job.device != "cpu":
                 again = partial(_again, job, scratch, traces_folder, options)
                 results[stage] = completed(results[stage], traces_folder, again)
@@ -112,6 +112,17 @@ def _perform_all(
                 results[stage] = with_drift(results[stage], rounded)
             if results[stage].outcome != "ok" and not has_something(results[stage]):
                 return
+
+
+def has_losses(prepared: Prepared, options: Options) -> bool:
+    """Whether losses are read. A recipe has a metric, too; for a script they could only be compared, which takes more
+    than one variant."""
+    return options.workload != "inference" and not (prepared.is_script and len(prepared.variants) == 1)
+
+
+def _note(course: Course, name: str, stage: Stage, result: PassResult) -> None:
+    if stage == "measure" and result.spent is not None:
+        course.measured(name, result.spent.seconds, result.spent.activities.get("compile", 0.0))
 
 
 def _again(job: Job, scratch: Path, traces_folder: Path, options: Options, window: Window) -> PassResult:
@@ -156,15 +167,28 @@ def _job(
 
 def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> PassResult:
     log = traces_folder / f"{job.stage}{_log_suffix(job)}.log"
+    job = with_headers(job, scratch)
     load, began = load_average(), time.time_ns()
     result = process.perform(job, scratch, log, options.timeout, options.tell)
     return finished(job, _with_warnings(result, log), began=began, load=load, options=options)
+
+
+def with_headers(job: Job, caches: Path) -> Job:
+    """The job with a folder for precompiled headers, which is among these caches unless it has one already."""
+    if job.headers or not job.requested.compile:
+        return job
+    folder = caches / "headers"
+    folder.mkdir(exist_ok=True)
+    return replace(job, headers=str(folder))
 
 
 def finished(
     job: Job, result: PassResult, *, began: int, load: float | None, options: Options, parent: int | None = None
 ) -> PassResult:
     """The result as that of one pass, if steps were timed; what it raised is told."""
+    seconds = round((time.time_ns() - began) / 1e9, 3)
+    spent = StageTime(stage=job.stage, round=job.round, seconds=seconds, activities=result.activities)
+    result = replace(result, spent=spent)
     if result.measured is not None:
         result = replace(result, measured=_as_pass(job, result, result.measured, began=began, load=load, parent=parent))
     if result.no_steps:
@@ -252,6 +276,8 @@ def _variant(
         losses=checked.losses,
         loss_drift=checked.loss_drift,
         metrics=checked.metrics,
+        spent=[result.spent for result in results.values() if result.spent is not None],
+        ended=measured.ended,
         step=measured.step or profiled.step,
     )
 

@@ -87,7 +87,8 @@ def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress
             with interruption.deferred():
                 for rank, (rank_job, scratch) in enumerate(jobs):
                     output = stack.enter_context(open(rank_log(log, rank), "wb"))
-                    (scratch / "job.json").write_bytes(msgspec.json.encode(rank_job))
+                    begun = msgspec.structs.replace(rank_job, began_ns=time.time_ns())
+                    (scratch / "job.json").write_bytes(msgspec.json.encode(begun))
                     for name in (SO_FAR, RESULT):
                         (scratch / name).unlink(missing_ok=True)
                     process = start(rank_job, scratch, output)
@@ -199,6 +200,8 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
         # Many containers are told not to write bytecode: not beside their packages.
         **({BYTECODE: path, "PYTHONDONTWRITEBYTECODE": ""} if not job.python and (path := shared_bytecode()) else {}),
         **torchrun_environment(job),
+        # The compiler's pool of processes would forbid to fork; what a fork compiles is in the caches already.
+        **({"TORCHINDUCTOR_COMPILE_THREADS": "1"} if job.forks else {}),
         **({name: str(job.threads) for name in _THREADS} if job.threads else {}),
     }
 

@@ -21,7 +21,8 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.detectable import margin_of_passes, smallest_regression
-from tracekit.run import Measured, Pass, Run, Variant
+from tracekit.run import Measured, Pass, Run, StageTime, Variant
+from tracekit.uncertainty import location
 from tracekit.unprofiled import contrast, passes_needed, prior_of_passes, step_interval
 
 # Two pairs of passes can agree by chance, and one is never significant: these rounds come before any budget counts.
@@ -55,13 +56,14 @@ class Rounds(Struct):
     options: Options
     turns: Turns | None = None  # block by block of steps; without, whole passes take turns
     lost: set[str] = field(default_factory=set)  # variants of which a pass failed
-    # How long the last round took, by whether it started new processes; forks of old ones take a fraction of that.
-    _seconds: dict[bool, float] = field(default_factory=dict)
+    _turns_s: float = 0.0  # that the last round took, without making processes ready
+    _ready_s: float = 0.0  # that it took to make those of one round ready
 
     def each(self, run: Run) -> Iterator[Run]:
         """Yield the run after each round, and after one that is interrupted if every variant was measured in it."""
-        ends = time.monotonic() + budget(run, self.options)
-        self._seconds = {True: _expected_seconds(run)}
+        first_began = time.monotonic()
+        ends = first_began + budget(run, self.options)
+        self._turns_s = _expected_seconds(run)
         for number in range(1, self.options.passes):
             began = time.monotonic()
             variants = self._turns(number, run)
@@ -73,13 +75,14 @@ class Rounds(Struct):
             starts = self._starts(number)
             if self.turns is not None:
                 try:
-                    results = self.turns.take(number, variants, ends)
+                    most_ahead = self._most_ahead(number, ends - began)
+                    results = self.turns.take(number, variants, ends, most_ahead=most_ahead, known=run)
                 except InterruptedTurnsError as interrupt:
                     yield self._with_results(interrupt.so_far, number, run)
                     raise KeyboardInterrupt(str(interrupt)) from None
                 except NoTurnsError as error:
                     self.turns.close()
-                    self.turns, run = None, replace(run, why_no_turns=str(error))
+                    self.turns, run, self._ready_s = None, replace(run, why_no_turns=str(error)), 0.0
                     began = time.monotonic()  # the passes in its place take shorter
                     self.options.tell(messages.no_turns(str(error)))
                 else:
@@ -87,15 +90,27 @@ class Rounds(Struct):
             if self.turns is None:
                 for variant in variants:
                     run = self._with_results({variant.name: self._measured_again(number, variant)}, number, run)
-            self._seconds[starts] = time.monotonic() - began
+            self._turns_s = time.monotonic() - began
+            if self.turns is not None and starts:
+                self._turns_s = max(self._turns_s - self.turns.batch_s, 0.0)
+                self._ready_s = self.turns.ready_s
+            run = _with_time(run, number, time.monotonic() - first_began)
             yield run
 
     def _starts(self, number: int) -> bool:
-        """Whether a round starts new processes, as far as is known now."""
+        """Whether a round makes new processes ready, as far as is known now."""
         return self.turns is None or self.turns.starts(number)
 
+    def _most_ahead(self, number: int, seconds_left: float) -> int:
+        """How many rounds there will be at most, from this one on."""
+        allowed = self.options.passes - number
+        if number < RESERVED_ROUNDS:
+            return allowed
+        return max(1, min(allowed, int(seconds_left / max(self._expected(number), 0.1))))
+
     def _expected(self, number: int) -> float:
-        return self._seconds.get(self._starts(number), self._seconds[True])
+        """How long a round will take, if it makes processes ready for itself alone."""
+        return self._turns_s + (self._ready_s if self._starts(number) else 0.0)
 
     def _suffices(self, run: Run) -> bool:
         if self.options.min_detectable is not None:
@@ -138,7 +153,32 @@ class Rounds(Struct):
             _with_pass(variant, results[variant.name]) if variant.name in results else variant
             for variant in run.variants
         ]
-        return replace(run, variants=variants)
+        return in_proportion(replace(run, variants=variants))
+
+
+def in_proportion(run: Run) -> Run:
+    """The run with step times whose ratios to the first variant's are those that pairs show, which are known far better
+    than each time by itself."""
+    first = next((variant.measured for variant in run.variants if variant.measured), None)
+    if first is None:
+        return run
+
+    def proportional(variant: Variant) -> Variant:
+        measured = variant.measured
+        if measured is None or measured is first:
+            return variant
+        compared = contrast(measured, first)
+        if compared.covers != "rounds":
+            return variant
+        return replace(variant, measured=replace(measured, step_ns=max(1, round(first.step_ns * compared.ratio))))
+
+    return replace(run, variants=[proportional(variant) for variant in run.variants])
+
+
+def _with_time(run: Run, rounds: int, seconds: float) -> Run:
+    """The run with how long all rounds took."""
+    spent = [earlier for earlier in run.spent if earlier.stage != "live"]
+    return replace(run, spent=[*spent, StageTime(stage="live", round=rounds, seconds=round(seconds, 3))])
 
 
 def is_narrow(run: Run, precision: float = NARROW) -> bool:
@@ -184,7 +224,7 @@ def merged(first: Measured, passes: list[Pass]) -> Measured:
     low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else times * 3
     return replace(
         first,
-        step_ns=max(1, round(statistics.geometric_mean([measured_pass.step_ns for measured_pass in counted]))),
+        step_ns=max(1, round(math.exp(location([math.log(measured_pass.step_ns) for measured_pass in counted])))),
         step_all_ns=times,
         spread_ns=round(high - low),
         compiles_timed=sum(measured_pass.compiles_timed for measured_pass in counted),
@@ -200,7 +240,8 @@ def _with_pass(variant: Variant, result: PassResult) -> Variant:
         )
         return replace(variant, effective=replace(variant.effective, notes=[*variant.effective.notes, note]))
     passes = [*variant.measured.passes, *result.measured.passes]
-    return replace(variant, measured=merged(variant.measured, passes))
+    spent = [*variant.spent, *([result.spent] if result.spent is not None else [])]
+    return replace(variant, measured=merged(variant.measured, passes), spent=spent)
 
 
 def _expected_seconds(run: Run) -> float:

@@ -2,23 +2,23 @@
 
 In each round every variant has a live process of its own, which imports, loads, compiles and warms up while nothing is
 timed. Then only one of them runs at a time: it takes steps for about a quarter of a second, or one step, and waits at
-the end of its last step while the others take theirs, in an order that is shuffled anew each time. The passes of a
+the end of its last step while the others take theirs, in an order that is reversed each time. The passes of a
 round are a pair. The next round has new processes, because those of the same code differ for as long as they live.
 
-A process that has imported everything, loaded its data and set up has taken most of its time. So it is forked for each
-of a few rounds, if it has one thread and touched no device, before any step: its forks compile, warm up and allocate by
-themselves. Where steps take several threads, it is forked once it has imported everything, because setting up may start
-a pool of them. Forks share where libraries lie in memory, so every few rounds a new process is started.
+Most of the time of a process is over before its first step. So one that has imported everything is forked for the
+passes of some rounds, which are made ready together, as many at a time as there are cores.
+Each fork sets up, compiles, warms up and allocates by itself; a recipe whose computing takes a single thread is set up
+before. Forks share where libraries lie in memory, so every few rounds a new process is started.
 
-A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns, or
-0, upon which it takes a short trace, while the others still wait, and ends; to one that can be forked, any other number
-means to do so. To another pipe, `waiting`, it writes whenever it waits: how long a step took in its last turn, ns; one
-that can be forked writes -1, less the status of the fork that has ended. Results are files, as those of every pass:
-`so_far.json` is replaced after each turn, `result.json` is written when a pass ends. All of them die with the capture.
+A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns; 0,
+upon which it takes a short trace, while the others still wait, and ends; or -1, upon which it ends at once. To another
+pipe, `waiting`, it writes whenever it waits: how long a step took in its last turn, ns. Results are files, as those of
+every pass: `so_far.json` is replaced after each turn, `result.json` is written when a pass ends. All of them die with
+the capture.
 
 On a GPU, the work of a turn has ended when its process waits, and all processes share the memory: they take turns only
-where the peaks of all, as their first passes measured them, leave a fifth of it free. None is forked, because a device
-that was touched, if only to count the devices, does not survive that.
+where the peaks of all, as their first passes measured them, leave a fifth of it free. None is forked that has
+touched a device, if only to count the devices: that does not survive it.
 
 Where this is not possible, a NoTurnsError says why, and whole passes take turns instead.
 
@@ -28,10 +28,10 @@ stopped, because time passes while it waits.
 
 import ast
 import math
-import random
+import os
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -39,22 +39,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.capture.child.free_memory import free_on_host
-from tracekit.capture.job import Job, PassResult
-from tracekit.capture.live import LiveProcess, NoTurnsError, live_process
+from tracekit.capture.job import LOG, PassResult
+from tracekit.capture.live import LivePass, NoTurnsError, live_pass
 from tracekit.capture.options import Options
-from tracekit.capture.passes import finished, live_job, load_average
+from tracekit.capture.parents import Parent, parent_of
+from tracekit.capture.passes import finished, live_job, load_average, usable_cores, with_headers
 from tracekit.capture.preparation import Prepared, statements
 from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Run
 from tracekit.units import size
 
 TURN_NS = 250_000_000
-_MOST_OF_MEMORY = 0.8  # that is free; two peaks at once are not measured, but added
-FORKS = 5  # of one process: at least two processes of each variant stand behind six pairs
+_MOST_OF_MEMORY = 0.8  # that is free; peaks of processes that live together are not measured, but added
+AHEAD = 3  # rounds whose processes are made ready together
+FORKS = 2 * AHEAD  # of one process
+TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell more about where the time goes
 # Of each process: processes differ more than turns do, unless other work on the machine disturbs these. Another pair
 # takes as long as a few turns of both, and tells more than these do once they are known this well.
 LEAST_TURNS, MOST_TURNS = 4, 12
 _ENOUGH = 0.025  # as the standard error of the logarithm of a pair's ratio
+_LOOKED_EVERY_S = 0.01
 
 
 class InterruptedTurnsError(Exception):
@@ -70,85 +74,198 @@ class Turns:
 
     def __init__(self, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> None:
         self._prepared, self._folder, self._caches, self._options = prepared, folder, caches, options
-        self._processes: dict[str, _Process] = {}
+        self._parents: dict[str, _Forked] = {}
+        self._ahead: dict[int, list[_Started]] = {}  # the passes of rounds to come, by round
+        self._may_fork = hasattr(os, "pidfd_open") and not options.python
+        self.batch_s = self.ready_s = 0.0  # that it took lately to make processes ready, and those of one round
 
     def close(self) -> None:
         """End all processes."""
-        for name in [*self._processes]:
-            self._processes.pop(name).stack.close()
+        for started in self._ahead.values():
+            for each in started:
+                each.stack.close()
+        self._ahead.clear()
+        for parent in self._parents.values():
+            parent.stack.close()
+        self._parents.clear()
 
     def starts(self, number: int) -> bool:
-        """Whether that round starts new processes, as far as is known now."""
-        return all((number - process.since) % FORKS == 0 for process in self._processes.values())
+        """Whether that round makes new processes ready, as far as is known now."""
+        if number in self._ahead:
+            return False
+        return not self._may_fork or (number - max(self._ahead, default=number - 1) - 1) % AHEAD == 0
 
-    def take(self, number: int, variants: Sequence[PlannedVariant], ends: float = math.inf) -> dict[str, PassResult]:
+    def take(
+        self,
+        number: int,
+        variants: Sequence[PlannedVariant],
+        ends: float = math.inf,
+        *,
+        most_ahead: int = AHEAD,
+        known: Run | None = None,
+    ) -> dict[str, PassResult]:
         """The result of each variant in that round. After `ends` (monotonic s), none takes more turns than it must.
+
+        Where processes can be forked, those of the next rounds are made ready at once, at most `most_ahead` rounds
+        together. `known` is the run so far: how many steps there are, and after how many durations repeat.
 
         Raises NoTurnsError; and, once each variant has had a turn, an InterruptedTurnsError in place of a
         KeyboardInterrupt.
         """
-        load, began_ns = load_average(), time.time_ns()
-        for planned in variants:
-            if planned.name not in self._processes:
-                self._processes[planned.name] = self._started(number, planned)
-        processes = {planned.name: self._processes[planned.name] for planned in variants}
-        try:
-            self._take_turns(number, [process.live for process in processes.values()], ends)
-        except KeyboardInterrupt as interrupt:
-            so_far = self._results(number, processes, began_ns, load)
-            if all(result.turns for result in so_far.values()):
-                raise InterruptedTurnsError(so_far, str(interrupt)) from None
-            raise
-        results = self._results(number, processes, began_ns, load)
+        load = load_average()
+        names = {planned.name for planned in variants}
+        if {each.name for each in self._ahead.get(number, [])} != names:
+            self._close([*self._ahead])
+            self._make_ready(number, variants, most_ahead, known)
+        began_ns, started = time.time_ns(), self._ahead.pop(number)
+        with ExitStack() as stack:
+            for each in started:
+                stack.push(each.stack)
+            try:
+                self._take_turns(number, [each.live for each in started], ends)
+            except KeyboardInterrupt as interrupt:
+                so_far = self._results(number, started, began_ns, load)
+                if all(result.turns for result in so_far.values()):
+                    raise InterruptedTurnsError(so_far, str(interrupt)) from None
+                raise
+            results = self._results(number, started, began_ns, load)
+        if number == 1 and self._may_fork and not all(result.turns for result in results.values()):
+            self._may_fork = False  # perhaps only forks fail
+            self.close()
+            return self.take(number, variants, ends, known=known)
         for name, result in results.items():
             if result.no_turns or (not result.turns and (result.outcome == "ok" or number == 1)):
                 why = result.no_turns or result.error or "it ended before its first turn"
                 raise NoTurnsError(f"in {name}, {why}")
-        for name, process in processes.items():
-            if not process.live.can_fork or number + 1 - process.since >= FORKS:
-                self._processes.pop(name).stack.close()
         return results
 
-    def _started(self, number: int, planned: PlannedVariant) -> "_Process":
+    def _close(self, rounds: Iterable[int]) -> None:
+        for number in rounds:
+            for each in self._ahead.pop(number, []):
+                each.stack.close()
+
+    def _make_ready(self, number: int, variants: Sequence[PlannedVariant], most_ahead: int, known: Run | None) -> None:
+        """Start the processes of that round or, where they can be forked, of that and some later ones, and wait until
+        all of them wait for their turns: as many at a time as there are cores."""
+        began = time.monotonic()
+        forked = self._forked(number, variants) if self._may_fork else None
+        rounds = 1
+        if forked:
+            fresh = min(parent.left for parent in forked.values())
+            rounds = max(1, min(AHEAD, fresh, most_ahead, _rounds_in_memory(known)))
+        coming = [(each, planned) for each in range(number, number + rounds) for planned in variants]
+        in_flight: list[LivePass] = []
+        while coming or in_flight:
+            while coming and len(in_flight) < max(usable_cores() or 1, 1 if forked else len(variants)):
+                each, planned = coming.pop(0)
+                started = self._started(each, planned, known, forked[planned.name] if forked else None)
+                self._ahead.setdefault(each, []).append(started)
+                in_flight.append(started.live)
+            in_flight = [live for live in in_flight if not live.is_ready(_LOOKED_EVERY_S)]
+        self.batch_s = time.monotonic() - began
+        self.ready_s = self.batch_s / rounds
+        if forked:
+            for parent in forked.values():
+                parent.left -= rounds
+
+    def _forked(self, number: int, variants: Sequence[PlannedVariant]) -> "dict[str, _Forked] | None":
+        """For each variant a process that can be forked; None if one cannot."""
+        for planned in variants:
+            if planned.name in self._parents and self._parents[planned.name].left < 1:
+                self._parents.pop(planned.name).stack.close()
+        for planned in variants:
+            if planned.name not in self._parents:
+                job, log = live_job(number, planned, self._prepared, self._folder, self._options)
+                caches = self._caches[planned.name]
+                with ExitStack() as stack:
+                    job = replace(with_headers(job, caches), forks=True)
+                    parent = stack.enter_context(parent_of(job, caches, log, self._options.timeout))
+                    self._parents[planned.name] = _Forked(parent, number, FORKS, stack.pop_all())
+        if all(self._parents[planned.name].parent.wait() for planned in variants):
+            return {planned.name: self._parents[planned.name] for planned in variants}
+        self._may_fork = False
+        for forked in self._parents.values():
+            forked.stack.close()
+        self._parents.clear()
+        return None
+
+    def _started(self, number: int, planned: PlannedVariant, known: Run | None, forked: "_Forked | None") -> "_Started":
         job, log = live_job(number, planned, self._prepared, self._folder, self._options)
+        caches = self._caches[planned.name]
+        job = replace(with_headers(job, caches), **_known_of(planned.name, known))
+        folder = forked.parent.folder_of(number) if forked else caches
         with ExitStack() as stack:
-            live = stack.enter_context(live_process(job, self._caches[planned.name], log, self._options.timeout))
-            return _Process(job, live, number, stack.pop_all())
+            live = stack.enter_context(
+                live_pass(
+                    job,
+                    folder,
+                    folder / LOG if forked else log,
+                    self._options.timeout,
+                    forked.parent if forked else None,
+                )
+            )
+            return _Started(planned.name, live, forked.since if forked else None, stack.pop_all())
 
     def _results(
-        self, number: int, processes: dict[str, "_Process"], began_ns: int, load: float | None
+        self, number: int, started: "Iterable[_Started]", began_ns: int, load: float | None
     ) -> dict[str, PassResult]:
-        results = {}
-        for name, process in processes.items():
-            result = process.live.result()
-            job, parent = replace(process.job, round=number), process.since if process.live.can_fork else None
-            results[name] = finished(job, result, began=began_ns, load=load, options=self._options, parent=parent)
-        return results
+        return {
+            each.name: finished(
+                replace(each.live.job, round=number),
+                each.live.result(),
+                began=began_ns,
+                load=load,
+                options=self._options,
+                parent=each.parent,
+            )
+            for each in started
+        }
 
-    def _take_turns(self, number: int, live: list[LiveProcess], ends: float) -> None:
-        order = random.Random(f"{self._prepared.run.seed} {number}")
-        for process in live:
-            process.wait_until_ready()
-        for process in live:
-            process.fork()
-        for process in live:
-            process.wait_until_ready()
+    def _take_turns(self, number: int, live: list[LivePass], ends: float) -> None:
+        first = number // 2 % len(live)  # each begins as often, and comes before each other one
+        order = [*live[first:], *live[:first]][:: 1 if number % 2 else -1]
         logs: list[list[float]] = []  # of the step times, for each time that all had a turn
         while not _suffice(logs) and (len(logs) < LEAST_TURNS or time.monotonic() < ends):
-            for process in order.sample(live, len(live)):
+            for process in order:
                 process.take_turn(TURN_NS)
             logs.append([math.log(max(1, process.step_ns)) for process in live])
-        for process in order.sample(live, len(live)):
-            process.end()
+            order.reverse()  # what drifts steadily is then the same in both
+        for process in order:
+            process.end(traced=number <= TRACED_ROUNDS)
 
 
-class _Process(Struct, frozen=True):
-    """The process of a variant, the round in which it was started, and what is to be done when it is wanted no more."""
+class _Started(Struct, frozen=True):
+    """A pass that waits for its turn, and what is to be done when it is wanted no more."""
 
-    job: Job
-    live: LiveProcess
-    since: int
+    name: str
+    live: LivePass
+    parent: int | None  # the round for which the process was started that it was forked from
     stack: ExitStack
+
+
+class _Forked(Struct):
+    """A process that is forked, the round for which it was started, and how many forks it may still have."""
+
+    parent: Parent
+    since: int
+    left: int
+    stack: ExitStack
+
+
+def _known_of(name: str, run: Run | None) -> dict[str, int | None]:
+    """What the first pass of a variant has shown of its steps."""
+    variant = run.variant(name) if run is not None else None
+    measured = variant.measured if variant is not None else None
+    if variant is None or measured is None or not measured.passes:
+        return {}
+    return {"period": measured.passes[0].period, "available": variant.ended}
+
+
+def _rounds_in_memory(run: Run | None) -> int:
+    """The processes of how many rounds fit into what is free on the host."""
+    peaks = [variant.memory.host_peak_rss_bytes or 0 for variant in run.variants] if run is not None else []
+    free = free_on_host()
+    return AHEAD if free is None or not sum(peaks) else int(_MOST_OF_MEMORY * free / sum(peaks))
 
 
 def _suffice(logs: list[list[float]]) -> bool:

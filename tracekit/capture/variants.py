@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracekit.errors import BadParameterError, UnknownParameterError, UnknownVariantError
 from tracekit.run import Requested
@@ -45,9 +46,24 @@ def split_names(text: str) -> list[str]:
 def plan_variants(
     names: Iterable[str], params: Mapping[str, Any], declared: Mapping[str, Mapping[str, Any]], backend: str
 ) -> list[PlannedVariant]:
-    """The variants of these names, or by default eager, compiled and those that the recipe declares."""
-    variant_names = split_names(",".join(names)) or ["eager", "compiled", *declared]
-    return [_planned(name, params, declared, backend) for name in dict.fromkeys(variant_names)]
+    """The variants of these names, or by default eager, compiled and those that the recipe declares.
+
+    A name that is given again is the same code once more, under another name: what differs then is what cannot be told
+    on this machine.
+    """
+    variant_names = split_names(",".join(names))
+    if not variant_names:
+        return [_planned(name, params, declared, backend) for name in dict.fromkeys(["eager", "compiled", *declared])]
+    planned: list[PlannedVariant] = []
+    for name in variant_names:
+        times = sum(name == earlier for earlier in variant_names[: len(planned)])
+        variant = _planned(name, params, declared, backend)
+        planned.append(replace(variant, name=_again(name, times)) if times else variant)
+    return planned
+
+
+def _again(name: str, times: int) -> str:
+    return f"{name} again" if times == 1 else f"{name} again {times}"
 
 
 def _planned(

@@ -87,8 +87,9 @@ class View:
 
 
 @contextmanager
-def view(job: Job, folder: Path, why_none: str = "") -> Iterator[View]:
-    """A view for the passes that `folder` is the scratch folder of. A job that writes in place needs none."""
+def view(job: Job, folder: Path, why_none: str = "", also_through: Sequence[str] = ()) -> Iterator[View]:
+    """A view for the passes that `folder` is the scratch folder of; other folders may go through it, too. A job that
+    writes in place needs none."""
     (folder / VIEW).unlink(missing_ok=True)
     if job.in_place:
         yield View([])
@@ -105,7 +106,12 @@ def view(job: Job, folder: Path, why_none: str = "") -> Iterator[View]:
         "through": sorted(
             {
                 os.path.realpath(path)
-                for path in (str(folder), *filter(None, [job.folder, shared_bytecode()]), *caches(vital))
+                for path in (
+                    str(folder),
+                    *filter(None, [job.folder, job.headers, shared_bytecode()]),
+                    *also_through,
+                    *caches(vital),
+                )
             }
         ),
         "vital": vital,

@@ -66,6 +66,11 @@ class CaptureVerb(Verb):
             "from 1 by no more than 1.5 %% (default: 2%%, within --passes and --budget)",
         )
         parser.add_argument(
+            "--explain-time",
+            action="store_true",
+            help="at the end, say where the time of the capture itself went (it is in the run file in any case)",
+        )
+        parser.add_argument(
             "--min-detectable",
             type=percentage,
             metavar="PERCENT",
@@ -94,7 +99,8 @@ class CaptureVerb(Verb):
             type=positive,
             metavar="N",
             help="threads of PyTorch's operators; with one fewer than cores, other work on the machine disturbs steps "
-            "far less (default: PyTorch's choice, usually one per core; with --min-detectable, one fewer than cores)",
+            "far less (default: PyTorch's choice, usually one per core; one fewer than cores with --min-detectable, or "
+            "while other work runs)",
         )
         parser.add_argument(
             "--nproc",

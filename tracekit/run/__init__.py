@@ -5,6 +5,7 @@ from tracekit.run.ledger import Break, Compile, Ledger, Limit, Skip
 from tracekit.run.model import (
     SCHEMA,
     WINDOWS,
+    Activity,
     Effective,
     GraphSize,
     GraphSizes,
@@ -16,6 +17,7 @@ from tracekit.run.model import (
     RankTraces,
     Requested,
     Run,
+    StageTime,
     Traces,
     Training,
     Turn,
@@ -31,6 +33,7 @@ from tracekit.run.model import (
 __all__ = [
     "SCHEMA",
     "WINDOWS",
+    "Activity",
     "Break",
     "Compile",
     "Effective",
@@ -47,6 +50,7 @@ __all__ = [
     "Requested",
     "Run",
     "Skip",
+    "StageTime",
     "Traces",
     "Training",
     "Turn",

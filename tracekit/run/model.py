@@ -21,6 +21,8 @@ Outcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrup
 Window = Literal["cold", "steady", "detail"]
 WINDOWS: tuple[Window, ...] = get_args(Window)  # in the order in which a pass takes them
 Workload = Literal["training", "inference"]
+# What the process of a pass does, in the usual order; `wait` is for its turn, or to be forked.
+Activity = Literal["start", "import", "set up", "warm up", "compile", "wait", "steps", "trace", "losses", "end"]
 # Limits on what a file may contain: readers divide by a step's time and take quantiles of the steps.
 _Ns = Annotated[int, msgspec.Meta(ge=0)]
 _StepNs = Annotated[int, msgspec.Meta(gt=0)]
@@ -115,6 +117,15 @@ class GraphSizes(msgspec.Struct, frozen=True, kw_only=True):
             node_types=_by_type(nodes) if by_type else {},
             edge_types=_by_type(edges) if by_type else {},
         )
+
+
+class StageTime(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a pass took, or all rounds together."""
+
+    stage: str  # "inspect", "measure", "live", "profile", "check", "train"
+    round: int = 0  # of the unprofiled passes; for all rounds together, their number
+    seconds: float = 0.0  # as the capture saw it
+    activities: dict[Activity, float] = {}  # as the process saw it, s; they add up to no more than `seconds`
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,6 +256,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     loss_drift: float | None = None  # relative change of the losses when sums round differently; eager variants only
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check pass
     trainings: list[Training] = []  # complete trainings, one for each seed, if requested
+    spent: list[StageTime] = []  # where the time of its passes went, in the order of their ends
+    ended: Annotated[int, msgspec.Meta(ge=0)] | None = None  # steps of a script in all; None if it was stopped earlier
     step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
     ledger: Ledger = Ledger()
     graphs: GraphSizes | None = None  # of all steps of the profiled pass: that of ProfilerStep#N is the Nth
@@ -272,6 +285,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, Any] = {}
     planned: list[str] = []  # variants requested: more than `variants` if the capture ended early
     variants: list[Variant]
+    spent: list[StageTime] = []  # where the time went that is of no single variant
     why_no_turns: str = ""  # why whole passes took turns, not blocks of their steps; "" where blocks did
 
     def variant(self, name: str) -> Variant | None:

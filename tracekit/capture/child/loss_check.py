@@ -11,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.job import Job, PassResult
 from tracekit.run import divergence
 
@@ -54,6 +55,7 @@ def rounded_differently() -> AbstractContextManager[object]:
 
 
 def _losses(feed: Feed) -> list[float | None]:
+    stopwatch.enter("losses")
     losses = [number(feed()) for _ in range(STEPS)]
     return [] if all(loss is None for loss in losses) else losses
 

@@ -15,6 +15,7 @@ from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import total_ns
@@ -27,6 +28,7 @@ _RAMP_NS = 500_000_000
 
 def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
     """Time the first steps one by one, warm up, then time steps without a wait between them."""
+    stopwatch.enter("warm up")
     memory, first = MemoryMeter(job.device), []
     before_ns = total_ns([*recorder.compiled])  # of an evaluation, say
     for _ in range(FIRST_STEPS):
@@ -35,7 +37,9 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     gc.collect()  # otherwise, garbage from compiling would be collected inside a timed step
     warmup += yield from memory.forget_peaks()
     settled = len(recorder.compiled)
+    stopwatch.enter("steps")
     times = yield from timing.time_many(job.device, length(job))
+    stopwatch.enter("end")
     peaks = memory.peaks(len(times))
     compiled = [*recorder.compiled]
     measured = Measured(

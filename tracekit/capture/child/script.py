@@ -13,6 +13,7 @@ from tracekit.capture.child.idle_profilers import idle_profilers, was_one_met
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_steps import EnoughError, MakePass, ScriptSteps
 from tracekit.capture.child.step_ends import Boundary
+from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.run import Effective
@@ -47,11 +48,13 @@ def run(job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses
     except Exception as error:
         failed = failure(error)
     finally:
+        stopwatch.enter("end")
         steps.leave()
     return _result(steps, failed)
 
 
 def _run_program(job: Job) -> None:
+    stopwatch.enter("set up")
     file, _, line = job.step_at.rpartition(":")
     if file:
         program.mark_line(file, int(line))

@@ -12,6 +12,7 @@ from typing import Any
 from tracekit.capture.child import timing
 from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.loss_check import STEPS
+from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.job import PassResult
 
 _LEAST_STEPS = 5  # unless these take longer than `_PATIENCE_NS`
@@ -39,6 +40,7 @@ class Losses:
 
     def steps(self) -> timing.Steps[PassResult]:
         """Take as many steps as a recipe's losses are compared in, or fewer if they take minutes."""
+        stopwatch.enter("losses")
         deadline_ns = time.perf_counter_ns() + _PATIENCE_NS
         with contextlib.suppress(timing.EndedError):
             for step in range(STEPS):

@@ -66,13 +66,17 @@ def synchronize(device: str) -> None:
 
 
 def settle(
-    recorder: CompileRecorder, at_least: int, at_most: int = MOST_WARMUP_STEPS, at_least_ns: int = 0
+    recorder: CompileRecorder,
+    at_least: int,
+    at_most: int = MOST_WARMUP_STEPS,
+    at_least_ns: int = 0,
+    quiet_steps: int = QUIET_STEPS,
 ) -> Steps[int]:
     """Take steps until nothing has compiled for some steps and enough time has passed; returns how many it took."""
     steps = quiet = 0
     at_least = min(at_least, at_most)
     deadline_ns = time.perf_counter_ns() + at_least_ns
-    while agreed(steps < at_least or (quiet < QUIET_STEPS and steps < at_most) or time.perf_counter_ns() < deadline_ns):
+    while agreed(steps < at_least or (quiet < quiet_steps and steps < at_most) or time.perf_counter_ns() < deadline_ns):
         before = len(recorder.compiled)
         yield
         steps += 1

@@ -22,6 +22,7 @@ from tracekit.capture.child import event_tree, so_far, timing
 from tracekit.capture.child.event_tree import LineSampler
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
+from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.compiler import CompileRecorder, effective
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult
@@ -94,6 +95,7 @@ class _Taking:
             for _ in range(cold.steps):
                 yield from self.step()
         self.during = "warmup"
+        stopwatch.enter("warm up")
         for _ in timing.settle(self.recorder, self.job.warmup - COLD.steps, most_warmup):
             yield from self.step()
         if self._wants(steady):
@@ -121,6 +123,7 @@ class _Taking:
 
     def trace(self, window: PlannedWindow, name: str = "") -> timing.Steps[None]:
         """Record a window."""
+        stopwatch.enter("trace")
         name = name or f"{window.name}.json.gz"
         first = len(self.starts) + window.warmup
         last = first + window.steps - 1

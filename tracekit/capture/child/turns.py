@@ -1,13 +1,10 @@
 """Stage `live`: a training that stays alive, and takes its steps in turns with those of other variants.
 
-Several are forked from a process that has imported everything, so that each starts at once. Why a process cannot
-be stopped at the end of a step, such as other threads or timers, is found out first.
+Why a process cannot be stopped at the end of a step, such as other threads or timers, is found out first.
 """
 
-import ctypes
 import gc
 import os
-import random
 import signal
 import statistics
 import threading
@@ -22,6 +19,7 @@ from tracekit.capture.child import so_far, timing
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.measure import ramp_ns
 from tracekit.capture.child.memory import MemoryMeter
+from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.child.traces import short_trace
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message
@@ -29,7 +27,9 @@ from tracekit.run import Measured, Traces, Turn
 from tracekit.typical_step import typical_step
 from tracekit.units import many, percent
 
-_MOST_STEPS = 100  # of a turn: all their durations are kept
+_LEAST_STEPS, _MOST_STEPS = 3, 100  # of a turn: a low quantile needs some, and all their durations are kept
+_MOST_TURN_NS = 2_000_000_000  # fewer steps where they take longer than that
+_QUIET_EAGER_STEPS = 2  # where nothing compiles, the first steps are the only slow ones
 # Of the trace after the last turn: processes differ more than steps do, so few steps of many processes tell most.
 _TRACED_STEPS, _MOST_TRACED = 4, 12
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
@@ -43,18 +43,21 @@ class TurnPipes:
         self._turns = os.open(Path(scratch, TURNS), os.O_RDONLY)
         self._waiting = os.open(Path(scratch, WAITING), os.O_WRONLY)
         self._waited_ns = self._worked_ns = 0
-        self.is_alone = False  # nobody says anything any more, because the capture is gone
+        self.wants_trace = False  # after the last turn; not if the capture is gone
 
     def next_turn_ns(self, step_ns: int) -> int:
         """Say how long a step took in the last turn, wait for the next one, and return how long that is to be; 0 if
         there is none any more."""
+        stopwatch.enter("wait")
         began_ns, worked_ns = time.perf_counter_ns(), time.process_time_ns()
         os.write(self._waiting, message(step_ns))
         answer = os.read(self._turns, MESSAGE_BYTES)
         self._waited_ns += time.perf_counter_ns() - began_ns
         self._worked_ns += time.process_time_ns() - worked_ns
-        self.is_alone = not answer
-        return int(answer or 0)
+        told = int(answer or -1)
+        self.wants_trace = told == 0
+        stopwatch.enter("steps")
+        return max(told, 0)
 
     @property
     def why_not(self) -> str:
@@ -69,8 +72,11 @@ class TurnPipes:
 def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: TurnPipes) -> timing.Steps[PassResult]:
     """Warm up as a measured pass does, then take blocks of steps, each when it is told to, and a short trace at the
     end."""
+    stopwatch.enter("warm up")
     memory = MemoryMeter(job.device)
-    warmup = yield from timing.settle(recorder, job.warmup, at_least_ns=ramp_ns(job))
+    quiet_steps = timing.QUIET_STEPS if job.requested.compile else _QUIET_EAGER_STEPS
+    most_steps = timing.MOST_WARMUP_STEPS if job.available is None else max(1, job.available // _LEAST_STEPS)
+    warmup = yield from timing.settle(recorder, quiet_steps, most_steps, ramp_ns(job), quiet_steps)
     gc.collect()
     warmup += yield from memory.forget_peaks()
     step_ns = yield from timing.time_one(job.device)
@@ -79,20 +85,23 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     turns: list[Turn] = []
     result = PassResult(no_turns=pipes.why_not)
     while not result.no_turns and (turn_ns := pipes.next_turn_ns(step_ns)):
-        count = max(1, min(_MOST_STEPS, round(turn_ns / max(1, step_ns))))
+        count = _steps_in_turn(turn_ns, step_ns, job.period)
         steps, began_ns = timing.StepClock(job.device, expected=count + 1), time.time_ns()
         worked_ns = time.process_time_ns()
         steps.step_ended()
+        has_ended = False
         try:
             for _ in range(count):
                 yield
                 steps.step_ended()
         except timing.EndedError:  # the script's last step was in this turn
-            return result
+            has_ended = True
         turn_steps_ns = steps.steps_ns()  # on a GPU, all of them have ended now
+        if not turn_steps_ns:
+            return result
         worked_ns = time.process_time_ns() - worked_ns
         times, step_ns = [*times, *turn_steps_ns], round(statistics.fmean(turn_steps_ns))
-        turns.append(Turn(started_ns=began_ns, steps=count, processor_ns=worked_ns))
+        turns.append(Turn(started_ns=began_ns, steps=len(turn_steps_ns), processor_ns=worked_ns))
         measured = Measured(
             step_ns=typical_step(times).step_ns,
             step_all_ns=times,
@@ -106,13 +115,23 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
             measured=measured, memory=memory.peaks(len(times)), graphs=graphs.last(len(times)), turns=turns
         )
         so_far.store(job, result)
+        if has_ended:
+            return result
         if why := pipes.why_not:
             return PassResult(no_turns=why)
-    if not turns or pipes.is_alone:
+    if not turns or not pipes.wants_trace:
         return result
+    stopwatch.enter("trace")
     period = typical_step(times).period
     traced = min(_TRACED_STEPS, job.steps) if period == 1 else min(period, _MOST_TRACED)
     return msgspec.structs.replace(result, traces=Traces(steady=(yield from short_trace(job, recorder, traced))))
+
+
+def _steps_in_turn(turn_ns: int, step_ns: int, period: int) -> int:
+    """As many steps as fill the turn, and some at least unless they are long; whole periods, where steps have one."""
+    steps = max(1, min(_MOST_STEPS, max(round(turn_ns / step_ns), _LEAST_STEPS), _MOST_TURN_NS // step_ns))
+    fitting = max(_MOST_STEPS, period) if period * step_ns <= _MOST_TURN_NS else 0
+    return min(max(1, round(steps / period)) * period, fitting // period * period) if fitting >= period else steps
 
 
 _COMPILE_WORKER = b"torch/_inductor/compile_worker"  # idle where nothing compiles
@@ -170,69 +189,3 @@ def _is_a_server() -> bool:
             if any(row[3] == _LISTENS and f"socket:[{row[9]}]" in sockets for row in rows):
                 return True
     return False
-
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and starts it again afterwards
-_ENDED = -1  # less the status of the fork, as os.waitpid gives it
-_SCATTERED_BLOCKS, _MOST_BYTES = 400, 1 << 16
-
-
-def set_up_may_start_threads() -> bool:
-    """Whether computing takes more than one thread."""
-    import torch
-
-    threads: int = torch.get_num_threads()
-    return threads > 1
-
-
-def is_parent(pipes: TurnPipes) -> bool:
-    """Fork whenever a turn is given, and return True once no more are wanted; False in each fork, and at once where
-    forking is not proven to be safe.
-
-    The parent waits for the end of each fork, and then says how it ended.
-    """
-    if why_not():
-        return False
-    status = 0
-    while pipes.next_turn_ns(_ENDED - status):
-        parent = os.getpid()
-        child = os.fork()
-        if not child:
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:  # it was killed earlier
-                os._exit(1)
-            _scatter_heap()
-            return False
-        status = os.waitpid(child, 0)[1]
-    return True
-
-
-def _scatter_heap() -> None:
-    """Allocate blocks of random sizes, each magnitude as often, and never free them: some MB."""
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = ctypes.c_void_p
-    sizes = random.SystemRandom()  # leaves the training's random numbers as they are
-    for _ in range(_SCATTERED_BLOCKS):
-        libc.malloc(ctypes.c_size_t(round(_MOST_BYTES ** sizes.random())))
-
-
-def why_not() -> str:
-    """Why forks of this process could hang or fail; empty if it has one thread, no process, and has touched no device.
-
-    Threads do not survive a fork: a pool of them, such as that of OpenMP once it has computed, would be waited for
-    forever. OpenBLAS ends its pool before every fork, so the first fork is a test.
-    """
-    import torch
-
-    if torch.cuda.is_initialized():
-        return "it has touched the GPU"
-    child = os.fork()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
-    names = [comm_file.read_text().strip() for comm_file in Path("/proc/self/task").glob("*/comm")]
-    threads = sum(name not in _SAFE_THREADS for name in names)
-    if threads != 1:
-        return f"it has {threads} threads"
-    return f"it has {processes} of its own" if (processes := own_processes()) else ""

@@ -3,6 +3,9 @@
 import contextlib
 import faulthandler
 import gc
+import getpass
+import os
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +16,7 @@ import msgspec
 
 from tracekit.atomic import put
 from tracekit.capture import compiler
-from tracekit.capture.child import agreement, recipe, script, timing, turns
+from tracekit.capture.child import agreement, forks, recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.loss_check import check, draw_as_eager, drift, metrics, number, rounded_differently
@@ -21,6 +24,7 @@ from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_variant import steered
+from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.child.traces import profile
 from tracekit.capture.child.turns import TurnPipes, take_turns
 from tracekit.capture.compiler import CompileRecorder
@@ -28,6 +32,7 @@ from tracekit.capture.environment import accelerator, backends, devices, gather,
 from tracekit.capture.gather_speed import gather_bytes_per_s
 from tracekit.capture.job import RESULT, Job, PassResult
 from tracekit.capture.variants import parse_all
+from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import TracekitError
 from tracekit.run import Effective, Training
 
@@ -36,6 +41,10 @@ def main(folder: str) -> None:
     """Read `job.json` in that folder, perform it, and write `result.json`."""
     faulthandler.enable()
     job = msgspec.json.decode(Path(folder, "job.json").read_bytes(), type=Job)
+    stopwatch.start(job.began_ns or time.time_ns())
+    if job.temporary and os.environ.get("TMPDIR") != job.temporary:  # a fork in a view of its own
+        os.environ["TMPDIR"], tempfile.tempdir = job.temporary, None
+    _share_headers(job)
     agreement.join(job)
     result = perform(job)
     put(Path(folder, RESULT), msgspec.json.encode(result, enc_hook=repr))
@@ -43,10 +52,19 @@ def main(folder: str) -> None:
         agreement.leave(job)
 
 
+def _share_headers(job: Job) -> None:
+    """Inductor keeps precompiled headers beside temporary files, which are of this pass alone: making them anew would
+    take seconds in each."""
+    if job.headers:
+        with contextlib.suppress(OSError, KeyError, ModuleNotFoundError):  # as where a user has no name
+            os.symlink(job.headers, os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}"))
+
+
 def perform(job: Job) -> PassResult:
     """Perform the pass; an exception of the recipe becomes the result."""
     notes: list[str] = []
-    if job.is_script and job.stage != "inspect":
+    stopwatch.enter("import")
+    if job.is_script and job.stage != "inspect" and not job.forks:
         job = steered(job)
     if job.stage == "profile":
         compiler.keep_kernel_lines()
@@ -55,13 +73,13 @@ def perform(job: Job) -> PassResult:
     if files is not None:
         files.begin()
     try:
-        result = _PASSES[job.stage](job, notes)
+        result = _parent(job, notes) if job.forks else _PASSES[job.stage](job, notes)
     except (Exception, SystemExit) as error:
         result = failure(error)
     finally:
         if files is not None:
             files.end()
-    return msgspec.structs.replace(result, notes=notes)
+    return msgspec.structs.replace(result, notes=notes, activities=stopwatch.seconds())
 
 
 def _inspect(job: Job, notes: list[str]) -> PassResult:
@@ -102,7 +120,7 @@ def _speed() -> dict[str, float]:
 
 
 def _measure(job: Job, notes: list[str]) -> PassResult:
-    with CompileRecorder() as recorder:
+    with _recorder() as recorder:
         if job.is_script:
             return script.run(job, lambda graphs: measure(job, recorder, graphs), recorder)
         feed = _feed(job, notes)
@@ -126,22 +144,42 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
 
 
 def _live(job: Job, notes: list[str]) -> PassResult:
-    with CompileRecorder() as recorder:
+    with _recorder() as recorder:
         pipes = TurnPipes(job.scratch)
         if job.is_script:
             return script.run(job, lambda graphs: take_turns(job, recorder, graphs, pipes), recorder)
-        module = recipe.load(job.program)
-        early = job.forks and turns.set_up_may_start_threads()
-        if early and turns.is_parent(pipes):
-            return PassResult()  # it is wanted no more
-        feed = _feed(job, notes, module=module)
-        if job.forks and not early and turns.is_parent(pipes):
-            return PassResult()
+        feed = _inherited.feed or _feed(job, notes, module=_inherited.module)
         return timing.drive(take_turns(job, recorder, feed.graphs, pipes), feed)
 
 
+def _parent(job: Job, notes: list[str]) -> PassResult:
+    """Prepare what every fork needs, and be forked; the result says why that is not safe, if it is not."""
+    if job.requested.compile and job.requested.backend == "inductor":
+        forks.preload_compiler()
+    if job.is_script:
+        forks.preload_imports(job)
+    else:
+        _inherited.module = recipe.load(job.program)
+        if not forks.set_up_may_start_threads():
+            _inherited.feed = _feed(job, notes, module=_inherited.module)
+    if why := forks.why_not():
+        return PassResult(no_forks=why)
+    forks.be_parent(job.scratch, main)
+    return PassResult()
+
+
+class _Inherited(msgspec.Struct):
+    """What a fork finds that its parent has prepared."""
+
+    module: ModuleType | None = None
+    feed: Feed | None = None
+
+
+_inherited = _Inherited()
+
+
 def _profile(job: Job, notes: list[str]) -> PassResult:
-    with CompileRecorder() as recorder:
+    with _recorder() as recorder:
         if job.is_script:
             return script.run(job, lambda graphs: profile(job, recorder, graphs), recorder)
         feed = _feed(job, notes, mark_loading=True)
@@ -167,7 +205,7 @@ def _check_script(job: Job) -> PassResult:
     """The losses of a script; how far rounding moves them takes another process, because a script runs only once in
     each."""
     losses = Losses()
-    with CompileRecorder() as recorder, rounded_differently() if job.rounded else contextlib.nullcontext():
+    with _recorder() as recorder, rounded_differently() if job.rounded else contextlib.nullcontext():
         return script.run(job, lambda _: losses.steps(), recorder, losses)
 
 
@@ -192,8 +230,15 @@ _PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
 }
 
 
+def _recorder() -> CompileRecorder:
+    recorder = CompileRecorder()
+    stopwatch.listen(lambda: total_ns([*recorder.compiled]))
+    return recorder
+
+
 def _feed(job: Job, notes: list[str], mark_loading: bool = False, module: ModuleType | None = None) -> Feed:
     module = module or recipe.load(job.program)
+    stopwatch.enter("set up")
     recipe.seed_all(job.seed)
     feed = Feed(module, recipe.make_context(module, job, notes), mark_loading, job.workload)
     recipe.seed_all(job.seed)

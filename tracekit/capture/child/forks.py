@@ -1,0 +1,158 @@
+"""A process that is forked for pass after pass, so that each starts at once: it imports what all of them need.
+
+Forks share where libraries lie in memory; what they allocate is scattered, as in separate processes.
+"""
+
+import ast
+import ctypes
+import importlib
+import importlib.util
+import os
+import random
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from tracekit.capture.child import view
+from tracekit.capture.child.turns import own_processes
+from tracekit.capture.job import FORK, LOG, MESSAGE_BYTES, TURNS, WAITING, Job, message
+from tracekit.capture.view import VIEW
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and starts it again afterwards
+_SCATTERED_BLOCKS, _MOST_BYTES = 400, 1 << 16
+_DEVICE_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/render")  # open once a process has touched a GPU
+
+
+def set_up_may_start_threads() -> bool:
+    """Whether computing takes more than one thread."""
+    import torch
+
+    threads: int = torch.get_num_threads()
+    return threads > 1
+
+
+def preload_compiler() -> None:
+    """Import and probe what every fork that compiles would import and probe again."""
+    import torch._dynamo
+    import torch._inductor.compile_fx  # noqa: F401
+
+    with suppress(Exception):  # a fork finds out by itself
+        from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+        pick_vec_isa()
+
+
+def preload_imports(job: Job) -> None:
+    """Import what the script imports in its first lines, up to the first statement that is no import, or that imports a
+    module of the user's own: nothing of the script's could have run before them."""
+    if job.module:
+        return
+    own = {os.path.dirname(os.path.realpath(job.program)), os.getcwd()}
+    with suppress(Exception):  # the script itself will say what is wrong
+        for name in _first_imports(ast.parse(Path(job.program).read_bytes()).body):
+            found = importlib.util.find_spec(name.partition(".")[0])
+            if found is None or found.origin is None or any(_is_below(found.origin, folder) for folder in own):
+                return
+            importlib.import_module(name)
+
+
+def _first_imports(statements: list[ast.stmt]) -> Iterator[str]:
+    for statement in statements:
+        match statement:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module
+            case ast.Expr(value=ast.Constant()):  # its docstring
+                pass
+            case _:
+                return
+
+
+def _is_below(origin: str, folder: str) -> bool:
+    """Whether a module is the user's: below the script's folder, but in no environment that is there, too."""
+    path = os.path.realpath(origin)
+    return path.startswith(folder.rstrip("/") + "/") and "site-packages" not in path and not path.startswith(sys.prefix)
+
+
+def be_parent(scratch: str, perform: Callable[[str], None]) -> None:
+    """Fork whenever it is told to, until nobody is there any more; each fork performs what is in its folder, and exits.
+
+    What it is told: the number of a fork to be made, upon which it says the process's id; or, negative, the id of one
+    that has ended, upon which it says its status.
+    """
+    told_by, says_to = os.open(Path(scratch, TURNS), os.O_RDONLY), os.open(Path(scratch, WAITING), os.O_WRONLY)
+    os.write(says_to, message(1))
+    while number := int(os.read(told_by, MESSAGE_BYTES) or 0):
+        if number < 0:
+            os.write(says_to, message(os.waitpid(-number, 0)[1]))
+            continue
+        parent, child = os.getpid(), os.fork()
+        if not child:
+            os.close(told_by)
+            os.close(says_to)
+            _be_fork(parent, str(Path(scratch, f"{FORK}{number}")), perform)
+        os.write(says_to, message(child))
+
+
+def _be_fork(parent: int, folder: str, perform: Callable[[str], None]) -> None:
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it was killed earlier
+            os._exit(1)
+        if (holder := Path(folder, VIEW)).exists():
+            view.enter(int(holder.read_text()))
+        with open(Path(folder, LOG), "wb") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        _scatter_heap()
+        perform(folder)
+        sys.stdout.flush()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _scatter_heap() -> None:
+    """Allocate blocks of random sizes, each magnitude as often, and never free them: some MB."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    sizes = random.SystemRandom()  # leaves the training's random numbers as they are
+    for _ in range(_SCATTERED_BLOCKS):
+        libc.malloc(ctypes.c_size_t(round(_MOST_BYTES ** sizes.random())))
+
+
+def why_not() -> str:
+    """Why forks of this process could hang or fail; empty if it has one thread, no process, and has touched no device.
+
+    Threads do not survive a fork: a pool of them, such as that of OpenMP once it has computed, would be waited for
+    forever. OpenBLAS ends its pool before every fork, so the first fork is a test.
+    """
+    import torch
+
+    if torch.cuda.is_initialized() or _has_opened_a_device():
+        return "it has touched the GPU"
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    names = [comm_file.read_text().strip() for comm_file in Path("/proc/self/task").glob("*/comm")]
+    threads = sum(name not in _SAFE_THREADS for name in names)
+    if threads != 1:
+        return f"it has {threads} threads"
+    return f"it has {processes} of its own" if (processes := own_processes()) else ""
+
+
+def _has_opened_a_device() -> bool:
+    """Whether a file of a GPU is open: CUDA and ROCm keep some from the moment at which they count the devices."""
+    for file in Path("/proc/self/fd").glob("*"):
+        with suppress(OSError):
+            if str(file.readlink()).startswith(_DEVICE_FILES):
+                return True
+    return False

@@ -216,6 +216,26 @@ def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_
     return Contrast(math.exp(log), None, "one pass", 1)
 
 
+def otherwise(ours: Measured, theirs: Measured) -> Contrast | None:
+    """The same comparison by the processor time of the thread that drives the steps, if the two intervals have nothing
+    in common. Other work hardly changes that time, and waiting for other threads, a GPU or a file is not in it."""
+    by_time = contrast(ours, theirs)
+    pairs = [(one, other) for one, other in _rounds(ours.counted_passes, theirs.counted_passes) if one.turns]
+    logs = [math.log(mine / its) for one, other in pairs if (mine := _driven_ns(one)) and (its := _driven_ns(other))]
+    if by_time.covers != "rounds" or by_time.interval is None or len(logs) < max(2, by_time.passes):
+        return None
+    half = half_width_of_location(logs, CONFIDENCE_WHERE_STOPPED, prior_of_pairs(ours, theirs))
+    by_thread = _contrast(location(logs), half, "rounds", len(logs), (ours, theirs))
+    assert by_thread.interval is not None
+    low, high = max(by_time.interval[0], by_thread.interval[0]), min(by_time.interval[1], by_thread.interval[1])
+    return by_thread if low > high else None
+
+
+def _driven_ns(one: Pass) -> float:
+    """The processor time of a step of that thread; 0 if it is not known."""
+    return sum(turn.thread_ns or 0 for turn in one.turns) / sum(turn.steps for turn in one.turns) if one.turns else 0.0
+
+
 def compared(ours: Contrast, other: str = "") -> str:
     """`1.32 × faster than eager (1.25–1.40; 6 pairs)`, `1.02 × slower (0.97–1.07; 3 pairs), within noise`."""
     slower = ours.ratio > 1

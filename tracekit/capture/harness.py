@@ -24,7 +24,7 @@ from tracekit.capture.options import Options
 from tracekit.capture.other_work import threads_beside
 from tracekit.capture.passes import capture_variant, has_losses, load_average, train, usable_cores
 from tracekit.capture.preparation import Prepared, prepare
-from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable
+from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable, visible
 from tracekit.errors import NothingCapturedError, OutputError, TracekitError
 from tracekit.run import Run, StageTime, Training, Variant
 from tracekit.run.model import TrainingOutcome
@@ -117,7 +117,9 @@ def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
     """Measure again; the run file is updated after each round."""
     if options.passes > 1:
         try:
-            options.tell(messages.repeating(budget(run, options), options.passes, RESERVED_ROUNDS))
+            seconds = budget(run, options)
+            seen = visible(run, seconds, options.passes)
+            options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, seen))
             for run in rounds.each(run):  # noqa: B020, PLR1704
                 runs.write(run, run_file)
         except KeyboardInterrupt:

@@ -13,7 +13,15 @@ from tracekit.capture.job import Stage
 from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance, was_busy
 from tracekit.sanitize import sanitize
 from tracekit.units import duration, many, percent
-from tracekit.unprofiled import Contrast, compared, compiling_cost, contrast, processor_ns, step_interval
+from tracekit.unprofiled import (
+    Contrast,
+    compared,
+    compiling_cost,
+    contrast,
+    otherwise,
+    processor_ns,
+    step_interval,
+)
 
 _REASON_WIDTH = 100
 _DOING: dict[Stage, str] = {
@@ -92,14 +100,12 @@ def fewer_threads(threads: int) -> str:
     )
 
 
-def repeating(seconds: float, passes: int, reserved: int) -> str:
-    """`Measuring again, in turns: 3 passes each, then more for about 60 s at most (--budget) and 100 passes …`."""
+def repeating(seconds: float, passes: int, reserved: int, visible: float | None) -> str:
+    """`Measuring again, in turns, for about 60 s at most (--budget): differences above about 3 % will be seen …`."""
+    seen = "" if visible is None else f": differences above about {percent(visible)} will be seen"
     if passes <= reserved:
-        return f"Measuring again, in turns: {passes} passes each (--passes) …"
-    return (
-        f"Measuring again, in turns: {reserved} passes each, then more for about {seconds:.0f} s at most "
-        f"(--budget) and {passes} passes …"
-    )
+        return f"Measuring again, in turns: {passes} passes each (--passes){seen} …"
+    return f"Measuring again, in turns, for about {seconds:.0f} s at most (--budget){seen} …"
 
 
 def no_turns(why: str) -> str:
@@ -168,6 +174,8 @@ def step_times(run: Run) -> Iterator[str]:
         worked = processor_ns(result)
         beside = f"; processor time {duration(worked)} a step" if worked is not None else ""
         yield f"{name}: {duration(result.step_ns)} a step in {passes}{against}{beside}"
+        if result is not base and (by_thread := otherwise(result, base)) is not None:
+            yield f"  By the processor time of its own thread, {compared(by_thread, first)}: the rest is waiting."
 
 
 def interrupted(run: Run, run_file: Path) -> str:

@@ -18,12 +18,20 @@ from tracekit.capture.live import NoTurnsError
 from tracekit.capture.options import Options
 from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.turns import InterruptedTurnsError, Turns
+from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.detectable import margin_of_passes, smallest_regression
 from tracekit.run import Measured, Pass, Run, StageTime, Variant
-from tracekit.uncertainty import location
-from tracekit.unprofiled import contrast, passes_needed, prior_of_passes, step_interval
+from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, Prior, half_width_of_location, location
+from tracekit.unprofiled import (
+    SPREAD_IN_TURNS,
+    SPREAD_OF_PAIRS,
+    contrast,
+    passes_needed,
+    prior_of_pairs,
+    prior_of_passes,
+    step_interval,
+)
 
 # Two pairs of passes can agree by chance, and one is never significant: these rounds come before any budget counts.
 RESERVED_ROUNDS = 3
@@ -31,6 +39,7 @@ RESERVED_ROUNDS = 3
 ENOUGH_ROUNDS = 4
 NARROW = 0.02  # of the step time to either side, unless a precision is requested
 _SECONDS_A_VARIANT = 30
+_READY_S, _IN_CACHES = 1.0, 0.1  # that a process takes to be ready, besides that part of compiling
 _MOST_SECONDS = 600  # unless requested
 
 
@@ -179,6 +188,20 @@ def _with_time(run: Run, rounds: int, seconds: float) -> Run:
     """The run with how long all rounds took."""
     spent = [earlier for earlier in run.spent if earlier.stage != "live"]
     return replace(run, spent=[*spent, StageTime(stage="live", round=rounds, seconds=round(seconds, 3))])
+
+
+def visible(run: Run, seconds: float, most_passes: int) -> float | None:
+    """About how large a difference between two variants must be to be seen within so many seconds, as a share, before
+    anything is known about how pairs differ here; None for a single variant."""
+    first, *rest = _all_measured(run)
+    if not rest:
+        return None
+    turns_s = LEAST_TURNS * sum(max(TURN_NS, measured.step_ns) for measured in (first, *rest)) / 1e9
+    ready_s = _READY_S * (1 + len(rest)) + sum(measured.compile_ns for measured in (first, *rest)) / 1e9 * _IN_CACHES
+    rounds = max(RESERVED_ROUNDS, min(int(seconds / (turns_s + ready_s)), most_passes - 1))
+    prior = prior_of_pairs(first, *rest)
+    expected = Prior(math.hypot(SPREAD_IN_TURNS, prior.deviation - SPREAD_OF_PAIRS), prior.freedom + rounds)
+    return math.expm1(half_width_of_location([0.0] * rounds, CONFIDENCE_WHERE_STOPPED, expected))
 
 
 def is_narrow(run: Run, precision: float = NARROW) -> bool:

@@ -79,6 +79,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     started_ns: int  # unix ns
     steps: Annotated[int, msgspec.Meta(ge=1)]
     processor_ns: _Ns  # of all threads of the process
+    thread_ns: _Ns | None = None  # processor time of the thread that drives the steps; None in older files
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]

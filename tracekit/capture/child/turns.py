@@ -87,7 +87,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     while not result.no_turns and (turn_ns := pipes.next_turn_ns(step_ns)):
         count = _steps_in_turn(turn_ns, step_ns, job.period)
         steps, began_ns = timing.StepClock(job.device, expected=count + 1), time.time_ns()
-        worked_ns = time.process_time_ns()
+        worked_ns, driven_ns = time.process_time_ns(), time.thread_time_ns()
         steps.step_ended()
         has_ended = False
         try:
@@ -99,9 +99,9 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
         turn_steps_ns = steps.steps_ns()  # on a GPU, all of them have ended now
         if not turn_steps_ns:
             return result
-        worked_ns = time.process_time_ns() - worked_ns
+        worked_ns, driven_ns = time.process_time_ns() - worked_ns, time.thread_time_ns() - driven_ns
         times, step_ns = [*times, *turn_steps_ns], round(statistics.fmean(turn_steps_ns))
-        turns.append(Turn(started_ns=began_ns, steps=len(turn_steps_ns), processor_ns=worked_ns))
+        turns.append(Turn(started_ns=began_ns, steps=len(turn_steps_ns), processor_ns=worked_ns, thread_ns=driven_ns))
         measured = Measured(
             step_ns=typical_step(times).step_ns,
             step_all_ns=times,

@@ -22,7 +22,7 @@ from tracekit.run_facts import (
 )
 from tracekit.trace.schema import column
 from tracekit.units import count, duration, rate, ratio, size
-from tracekit.unprofiled import compared, compiling_cost, processor_ns, step_interval
+from tracekit.unprofiled import compared, compiling_cost, otherwise, processor_ns, step_interval
 
 
 @of_run("run_facts", "The run", rank=40, stage="lead")
@@ -63,6 +63,7 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
         ("epoch, with compiling", _epoch_with_compiling),
         ("throughput", _throughput),
         ("against the baseline", lambda p: _against(p, baseline)),
+        ("by its own processor time", lambda p: _by_thread(p, baseline)),
         ("step, profiled", _profiled),
         ("first step", _first),
         ("compiling cost", _cold_cost),
@@ -124,6 +125,15 @@ def _against(member: Member, baseline: Member) -> str | None:
     """The ratio of the unprofiled step times, with a 95 % interval."""
     compared_with = contrast_of(member, baseline)
     return compared(compared_with) if compared_with is not None else None
+
+
+def _by_thread(member: Member, baseline: Member) -> str | None:
+    """The same by the processor time of the thread that drives the steps, only where it disagrees."""
+    ours, theirs = (each.variant.measured if each.variant else None for each in (member, baseline))
+    if contrast_of(member, baseline) is None or ours is None or theirs is None:
+        return None
+    by_thread = otherwise(ours, theirs)
+    return f"{compared(by_thread)}; the rest is waiting" if by_thread is not None else None
 
 
 def _profiled(member: Member) -> str | None:

@@ -232,7 +232,7 @@ def _compilations(variant: Variant) -> str:
     counts = [
         many(ledger.graphs, "graph"),
         many(ledger.recompiles, "recompilation"),
-        many(len(ledger.breaks), "graph break"),
+        many(ledger.break_places, "graph break"),
     ]
     if ledger.breaks:  # the reason names an operator that Dynamo cannot trace
         counts[-1] += f" ({_commonest(ledger.breaks)})"

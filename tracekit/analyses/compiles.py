@@ -237,10 +237,15 @@ def _sentence(profile: Profile, spans: pa.Table) -> str:
     others_clause = " and others" if len(steps) > 8 else ""
     single = len(spans) == 1
     recordings = spans["kind"].to_pylist().count("cudagraph")  # which compile nothing
-    nouns = ("compilation",) if not recordings else ("recording",) if recordings == len(spans) else (
-        "compilation or recording", "compilations and recordings"
+    nouns = (
+        ("compilation",)
+        if not recordings
+        else ("recording",)
+        if recordings == len(spans)
+        else ("compilation or recording", "compilations and recordings")
     )
-    text = f"{many(len(spans), *nouns)} ({counted}) take{'s' if single else ''} {duration(total)}{steps_clause}{others_clause}."
+    takes = f"take{'s' if single else ''} {duration(total)}{steps_clause}{others_clause}"
+    text = f"{many(len(spans), *nouns)} ({counted}) {takes}."
     limits = profile.variant.ledger.limits if profile.variant is not None else []
     for limit in limits[:3]:
         function = f"{limit.file}:{limit.line}" if limit.file else "a function"

@@ -18,6 +18,8 @@ from tracekit.uncertainty import LARGEST_LOG, Prior, half_width_of_difference
 SURE = 0.99
 POWER = 0.95
 TOLERANCE = 0.03  # of the earlier value: less is not worth a failure
+TOO_UNSURE = 1.0  # a smallest regression that is larger is no figure to quote: steps could take twice as long
+UNSEEN = "The passes differ too much, as on a busy machine: even steps twice as long might go unseen"
 
 
 def margin(half_width: Callable[[float], float]) -> float:

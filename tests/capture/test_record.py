@@ -193,3 +193,34 @@ with tracekit.record("run.json"):
     said = "its work on mps is not in its trace, and was not waited for, because mps cannot be measured"
     assert run.variants[0].effective.notes[1:] == [said]
     assert f"warning: {said}" in done.stderr
+
+
+@pytest.mark.parametrize(("bound", "most"), [("steps=20", 20), ("steps=5, stacks=True", 5)])
+def test_a_long_training_leaves_a_short_trace(tmp_path, bound, most):
+    body = f"""
+with tracekit.record("run.json", {bound}):
+    train(net, 300)
+    recording = torch.autograd._profiler_enabled()
+print(recording)
+"""
+    done, run = recorded(tmp_path, body)
+    assert done.stdout.split() == ["False"], done.stderr  # what follows is not slowed down
+    (variant,) = run.variants
+    path = run.trace_path(tmp_path / "run.json", variant)
+    assert [*read_trace(path).steps] == [*range(most)]
+    assert variant.profiled.steps == most
+    assert path.stat().st_size < 200_000
+    said = f"warning: the first {most} of 300 steps were recorded: tracekit.record(steps=…) says how many"
+    assert said in done.stderr
+
+
+def test_a_recording_ends_after_a_while(tmp_path):
+    body = """
+import tracekit.capture.recording as recording
+recording._MOST_SECONDS = -1
+with tracekit.record("run.json"):
+    train(net, 30)
+"""
+    _, run = recorded(tmp_path, body)
+    assert [*read_trace(run.trace_path(tmp_path / "run.json", run.variants[0])).steps] == [0]
+    assert "the first 1 of 30 steps" in run.variants[0].effective.notes[1]

@@ -50,7 +50,12 @@ OPTIMIZER = (f"{LIBRARIES}/torch/optim/optimizer.py", "_use_grad")
         (RATE, "Pass the learning rate as a tensor"),
         ("0/7: self.steps == 8    # return x * steps", "Pass steps as an argument"),
         ("0/0: tensor 'x' size mismatch at index 0. expected 3, actual 4", "mark_dynamic"),
-        ("0/0: k == 0.5  # y = x * k", None),
+        ("0/0: k == 0.5  # y = x * k", "Pass the number as a tensor"),
+        ("0/0: k == 1e-05  # y = x * k", "cannot be marked dynamic"),
+        ("0/0: len(x) == 3  # for each in x", None),
+        ("2/0: self.param_groups[0]['betas'][0] == 0.95    # for group in self.param_groups", "cycle_momentum=False"),
+        ("2/0: self.param_groups[0]['momentum'] == 0.85  # in step", "cycle_momentum=False"),
+        ("2/0: self.param_groups[0]['weight_decay'] == 0.01  # in step", "Leave weight_decay of the optimizer as it"),
     ],
 )
 def test_a_guard_says_what_to_do(reason, words):

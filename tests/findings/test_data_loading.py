@@ -121,3 +121,32 @@ def test_lines_that_share_a_wait_are_all_named(tmp_path, until, said):
     finding = waiting(tmp_path, waits(ITSELF, 4000.0, *frames))
     assert finding.headline == f"Data loader: the loop waits for its next batch{said}"
     assert (finding.where.file, finding.where.line) == ("data.py", 10)
+
+
+REBUILDS = "torch/multiprocessing/reductions.py(537): rebuild_storage_fd"
+
+
+@pytest.mark.parametrize("receiving", [2900.0, 500.0])
+def test_more_workers_do_not_make_it_faster_to_receive_a_batch(tmp_path, receiving):
+    finding = waiting(tmp_path, waits(WORKERS, 4000.0, ("python_function", REBUILDS, 50, receiving)))
+    assert ("Use more workers" in finding.advice) is (receiving < 2000)
+    assert ("72.5 % of it to receive batches" in finding.why) is (receiving > 2000)
+    assert ("Try num_workers=0" in finding.advice) is (receiving > 2000)
+
+
+def test_a_batch_that_is_made_sooner_than_sent_needs_no_worker(tmp_path):
+    finding = waiting(
+        tmp_path, waits(ITSELF, 900.0, ("cpu_op", "aten::stack", 10, 400), ("cpu_op", "aten::cat", 20, 300))
+    )
+    assert (
+        "making a batch takes 900 µs, and a worker would have to send it, which takes about 1.20 ms (est" in finding.do
+    )
+    assert "Load in other processes" not in finding.do
+    tensors = [("cpu_op", "aten::stack", 100 * k, 50) for k in range(6)]
+    assert "about 3.60 ms" in waiting(tmp_path, waits(ITSELF, 900.0, *tensors)).do
+
+
+def test_where_nothing_shows_the_receiving_it_is_estimated(tmp_path):
+    finding = waiting(tmp_path, waits(WORKERS, 1150.0))
+    assert "takes about 1.20 ms (estimated), which more workers do not shorten" in finding.do
+    assert "would be needed" not in finding.why

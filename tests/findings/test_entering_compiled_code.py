@@ -30,7 +30,7 @@ def loop(path, regions):
 def test_its_entries_are_told_with_what_they_cost(tmp_path):
     findings = {finding.id: finding for finding in diagnose(loop(tmp_path / "t.json", 3)).all_findings}
     entered = findings["compiled_code_entered"]
-    assert "entered 3 times a step, as 2 graph breaks would make it" in entered.title
+    assert entered.headline == "3 compiled regions are entered a step"
     assert entered.claimed_ns == pytest.approx(3 * 395_000, rel=0.05)
     assert entered.cost_ns <= entered.claimed_ns * 2 / 3 * 1.01  # one entry remains
     assert entered.confidence == "inferred"

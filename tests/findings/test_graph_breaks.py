@@ -63,8 +63,11 @@ def found(path, events):
 
 def test_a_function_that_is_resumed_costs_what_runs_between_its_graphs(tmp_path):
     _, finding = found(tmp_path / "a.json", RESUMED)
-    assert finding.headline == "2 graph breaks at model.py:12"
-    assert finding.why == "Call to print. The cost is what runs between the graphs of the functions that break."
+    assert finding.headline == "1 graph break at model.py:12"
+    assert finding.why == (
+        "Call to print. It is met by 2 compilations. The cost is what runs between the graphs of the functions that "
+        "break."
+    )
     assert finding.do.startswith("Rewrite")
     # 400–500 and 520–650: leaving the first graph, the lookup, and entering the next; then 10 + 20 to the ends.
     assert finding.cost_ns == pytest.approx(260_000)
@@ -90,5 +93,5 @@ def test_without_compiled_regions_the_bound_is_said_to_be_all_python(tmp_path):
 def test_a_cost_that_is_inferred_is_an_upper_bound(tmp_path):
     _, finding = found(tmp_path / "a.json", RESUMED)
     assert sentence(finding).startswith(
-        "2 graph breaks at model.py:12 – cost: up to 260 µs of 1.00 ms a step (26.0 %). Call to print"
+        "1 graph break at model.py:12 – cost: up to 260 µs of 1.00 ms a step (26.0 %). Call to print"
     )

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -373,3 +374,15 @@ def test_it_warns_where_the_two_are_not_of_the_same_thing(tmp_path, capsys, chan
         "make it slower" in " ".join(drawn["text"].split()),
         "make it slower" in drawn["markdown"],
     ) == ((bool(warned),) * 3)
+
+
+def test_what_nobody_could_have_seen_is_no_figure(tmp_path, capsys):
+    earlier = passes_of(tmp_path / "earlier.json", [10, 3000])
+    run = passes_of(tmp_path / "run.json", [10, 2000], later=10**9)
+    seen, document, _ = first_lines(run, earlier, capsys)
+    assert document["detectable"] > 1e6
+    assert seen[0].startswith("The passes differ too much, as on a busy machine")
+    main(["check", str(run), "--against", str(earlier), "--metric", "step_ms"])
+    said = capsys.readouterr().out
+    assert "too far apart to tell" in said
+    assert not re.search(r"\d{7}|\d,\d{3},\d{3}", said)

@@ -127,7 +127,7 @@ GUARD = "L['x'].size()[0] == 512"
                 "kernels": {"triton_poi_fused_add_0": 5.0},
                 "calls": 18,
                 "python": 290,
-                "ledger": Ledger(breaks=[Break(compile="0/0", reason="item", t_ns=0)] * 6),
+                "ledger": Ledger(breaks=[Break(compile="0/0", reason="item", line=k, t_ns=0) for k in range(6)] * 2),
             },
             ["because the GPU still spends 9", "6 graph breaks leave 18 launch calls a step"],
             id="broken into many graphs",

@@ -12,7 +12,7 @@ from tracekit.profile import Profile
 from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break, Ledger
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count
+from tracekit.units import count, many
 
 BREAKS = pa.schema(
     [
@@ -77,11 +77,12 @@ def _breaks_sentence(profile: Profile, breaks: int, places: int) -> str:
         return "Nothing was compiled, so no graph could break."
     if not breaks:
         return "No graph breaks: each compiled function is one graph."
-    intended = sum(map(is_on_purpose, profile.variant.ledger.breaks))
-    subject = "All" if intended == breaks else f"{count(intended)} of them"
+    ledger = profile.variant.ledger
+    intended = len({(entry.file, entry.line, entry.reason) for entry in ledger.breaks if is_on_purpose(entry)})
+    subject = "All" if intended == places else f"{count(intended)} of them"
     on_purpose = f" {subject} are made by torch on purpose: there is nothing to rewrite." if intended else ""
     return (
-        f"{count(breaks)} graph break{'s' if breaks > 1 else ''} in {count(places)} place{'s' if places > 1 else ''}: "
+        f"{many(places, 'graph break')}{f', met by {count(breaks)} compilations' if breaks > places else ''}: "
         f"each splits a graph in two, and Python runs in between.{on_purpose}"
     )
 

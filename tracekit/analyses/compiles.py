@@ -16,7 +16,7 @@ from tracekit.run import Compile
 from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing, names_of_rows, outermost
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration
+from tracekit.units import count, duration, many
 
 Kind = Literal["first", "recompile", "backward", "cudagraph", "autotune", "unknown"]
 
@@ -236,8 +236,16 @@ def _sentence(profile: Profile, spans: pa.Table) -> str:
     steps_clause = f" in step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps[:8]))}" if steps else ""
     others_clause = " and others" if len(steps) > 8 else ""
     single = len(spans) == 1
-    number = "1 compilation" if single else f"{count(len(spans))} compilations"
-    text = f"{number} ({counted}) take{'s' if single else ''} {duration(total)}{steps_clause}{others_clause}."
+    recordings = spans["kind"].to_pylist().count("cudagraph")  # which compile nothing
+    nouns = (
+        ("compilation",)
+        if not recordings
+        else ("recording",)
+        if recordings == len(spans)
+        else ("compilation or recording", "compilations and recordings")
+    )
+    takes = f"take{'s' if single else ''} {duration(total)}{steps_clause}{others_clause}"
+    text = f"{many(len(spans), *nouns)} ({counted}) {takes}."
     limits = profile.variant.ledger.limits if profile.variant is not None else []
     for limit in limits[:3]:
         function = f"{limit.file}:{limit.line}" if limit.file else "a function"

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import SOME, BareNames, EventRows, call_columns, call_schema, keys_of, names_of
 from tracekit.engine.wall import is_sync
-from tracekit.intervals import Ints
+from tracekit.intervals import Bools, Ints
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.profile.grouping import Grouping
 from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
@@ -17,6 +17,7 @@ from tracekit.trace import Trace
 from tracekit.trace.enclosing import enclosing
 from tracekit.trace.facts.laws.sides import why_calls_unknown
 from tracekit.trace.own_waits import own_waits
+from tracekit.trace.roles import BACKWARD_NODE, DATALOAD
 from tracekit.trace.schema import LABEL, column
 from tracekit.units import count, duration, many
 
@@ -44,6 +45,8 @@ ROWS = call_schema(
 MARKERS = re.compile(
     r"aten::(?:_local_scalar_dense|is_nonzero|nonzero|_unique2|unique_consecutive|unique_dim|masked_select)"
 )
+# Optimizers that read nothing but counters of theirs, which are on the CPU unless capturable=True, and then not read.
+_COUNTS_ON_CPU = re.compile(r"Optimizer\.step#(?:Adam|AdamW|Adamax|Adagrad|NAdam|RAdam)\.step")
 _FAR_LONGER, _LONG_NS = 10.0, 50_000  # launch calls that take so many times the median, and at least so long
 
 
@@ -141,9 +144,23 @@ def _of_the_training(trace: Trace) -> Ints:
 
 
 def _readers(trace: Trace) -> Ints:
-    """Operators that read a value back, except those of the compiler: they are not syncs of the user's code."""
+    """Operators that read a value back, except those of the compiler, which are not syncs of the user's code, and those
+    that read what is on the CPU wherever training runs: what a loader makes, and an optimizer's own counters."""
     rows = trace.where(lambda part: part.roles.named(MARKERS) & part.process)
-    return rows[enclosing(trace, rows, lambda part: part.roles.compile_span) < 0]
+    rows = rows[enclosing(trace, rows, lambda part: part.roles.compile_span | part.roles.named(DATALOAD)) < 0]
+    return rows[~_counters(trace, rows)]
+
+
+def _counters(trace: Trace, rows: Ints) -> Bools:
+    """Which of these reads are of an optimizer's counters: inside of its step, but not in the closure that this may
+    call first, whose backward is the last that runs before them."""
+    steps = enclosing(trace, rows, lambda part: part.roles.annotation & part.roles.named(_COUNTS_ON_CPU))
+    inside = steps >= 0
+    if inside.any():
+        nodes = trace.where(lambda part: part.roles.named(BACKWARD_NODE))
+        begins, ends = trace.ts_ns[rows[inside]], trace.events_at(steps[inside]).end_ns
+        inside[inside] = np.searchsorted(trace.ts_ns[nodes], begins) == np.searchsorted(trace.ts_ns[nodes], ends)
+    return inside
 
 
 def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tracekit.capture.job import Stage
+from tracekit.detectable import TOO_UNSURE, UNSEEN
 from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance, was_busy
 from tracekit.sanitize import sanitize
 from tracekit.units import duration, many, percent
@@ -143,6 +144,8 @@ def reached(smallest: float, requested: float) -> str:
         return f"A check of two such captures would see regressions of {percent(smallest)}."
     if smallest == math.inf:
         return "What a check of two such captures would see is unknown: one pass does not show how much passes differ."
+    if smallest > TOO_UNSURE:
+        return f"{UNSEEN}. Give a quieter machine, or more --budget or --passes."
     return (
         f"The passes do not suffice: a check of two such captures would see regressions of {percent(smallest)}, not of "
         f"{percent(requested)}. Give more --budget or --passes, or a quieter machine."
@@ -233,7 +236,7 @@ def _compilations(variant: Variant) -> str:
     counts = [
         many(ledger.graphs, "graph"),
         many(ledger.recompiles, "recompilation"),
-        many(len(ledger.breaks), "graph break"),
+        many(ledger.break_places, "graph break"),
     ]
     if ledger.breaks:  # the reason names an operator that Dynamo cannot trace
         counts[-1] += f" ({_commonest(ledger.breaks)})"

@@ -1,6 +1,7 @@
 """`with tracekit.record("run.json"):` records what runs inside, in this process, as a variant of a run."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from tracekit.capture.child import timing
 from tracekit.capture.child.idle_profilers import are_idle, idle_profilers
 from tracekit.capture.child.script import is_captured
 from tracekit.capture.child.step_ends import StepEnds
-from tracekit.capture.child.traces import record_all
+from tracekit.capture.child.traces import record_first
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.harness import make_folder, run_path
 from tracekit.capture.job import Job, PassResult
@@ -23,18 +24,25 @@ from tracekit.errors import NoTorchError, ProfilerBusyError, TracekitError
 from tracekit.installed import version
 from tracekit.run import Effective, Outcome, Requested, Run, Variant
 from tracekit.sanitize import sanitize
+from tracekit.units import count, many
 
+_MOST_SECONDS = 60.0  # of recorded steps: a trace of so many has some GB at most
 _NOTE = "it was recorded in a running process: not measured without the profiler, and without comparing losses"
 
 
 @contextmanager
-def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: bool = False) -> Iterator[None]:
+def record(
+    path: str | Path = "run.json", *, variant: str = "eager", stacks: bool = False, steps: int = 200
+) -> Iterator[None]:
     """Profile what runs inside, and write it to a run: the trace, its steps, and what the compiler did.
 
     A step ends where `tracekit.step()` is called, or else where the first optimizer to step does so; without either,
     all of it is one step. With `stacks`, the trace also shows which lines of your code the time belongs to, and the
     shapes of operators, but steps become slower. Other profilers are idle meanwhile. A second recording adds its
     variant to the run of the first; if the run already has a variant of that name, a new run begins.
+
+    The first 200 steps are recorded (`steps`), or those of the first minute; what follows them runs as if nothing
+    recorded it, so that memory and file stay small however long it takes.
     """
     if not environment.has_torch():
         raise NoTorchError
@@ -47,7 +55,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: boo
     traces_folder = make_folder(run_file, run.created) / slug(variant, [variant])
     traces_folder.mkdir()
     recording = _Recording(
-        Job(stage="profile", program="", label=variant, folder=str(traces_folder), device=run.device), stacks
+        Job(stage="profile", program="", label=variant, folder=str(traces_folder), device=run.device), stacks, steps
     )
     outcome: Outcome = "ok"
     error: str | None = None
@@ -64,7 +72,7 @@ def record(path: str | Path = "run.json", *, variant: str = "eager", stacks: boo
         if recording.result is None:  # the recording never began, because another profiler is running
             shutil.rmtree(traces_folder.parent)
         else:
-            recorded = _variant(variant, recording.result, traces_folder, outcome, error)
+            recorded = _variant(variant, recording.result, traces_folder, outcome, error, left_out=recording.left_out)
             for note in recorded.effective.notes[1:]:
                 messages.on_stderr(f"warning: {note}")
             aside = runs.write(
@@ -82,13 +90,14 @@ def _refuse_a_second_profiler() -> None:
 
 
 class _Recording:
-    """One trace of everything between enter and exit, in steps."""
+    """One trace of what runs between enter and exit, in steps, or of the first of them."""
 
-    def __init__(self, job: Job, stacks: bool) -> None:
+    def __init__(self, job: Job, stacks: bool, most_steps: int) -> None:
         self.result: PassResult | None = None
         self._compiler = CompileRecorder()
-        self._pass = record_all(job, self._compiler, stacks=stacks)
-        self._steps = 0
+        self._pass = record_first(job, self._compiler, most_steps, stacks=stacks)
+        self._until = time.monotonic() + _MOST_SECONDS
+        self._steps = self._recorded = 0
         self._ends = StepEnds(self._optimizer_stepped)
         self._calls_of_step = 0  # of tracekit.step(); after the first, optimizers end no step
 
@@ -107,10 +116,24 @@ class _Recording:
         if not self._steps:
             self._stepped()  # all of it is one step
         self._compiler.__exit__()
-        try:
-            self._pass.throw(timing.EndedError)
-        except StopIteration as end:
-            self.result = end.value
+        self._end()
+
+    @property
+    def left_out(self) -> str:
+        """Which steps were not recorded, as a note; empty if all were."""
+        if self._recorded == self._steps:
+            return ""
+        return (
+            f"the first {count(self._recorded)} of {many(self._steps, 'step')} were recorded: "
+            f"tracekit.record(steps=…) says how many, for {_MOST_SECONDS:.0f} s at most"
+        )
+
+    def _end(self) -> None:
+        if self.result is None:
+            try:
+                self._pass.throw(timing.EndedError)
+            except StopIteration as end:
+                self.result = end.value
 
     def _optimizer_stepped(self, _: object) -> None:
         if not self._calls_of_step:
@@ -122,7 +145,15 @@ class _Recording:
 
     def _stepped(self) -> None:
         self._steps += 1
-        next(self._pass)
+        if self.result is not None:
+            return
+        self._recorded += 1
+        try:
+            next(self._pass)
+        except StopIteration as end:
+            self.result = end.value
+        if time.monotonic() > self._until:
+            self._end()
 
 
 def _run_to_add_to(run_file: Path, variant: str) -> Run:
@@ -143,14 +174,17 @@ def _run_to_add_to(run_file: Path, variant: str) -> Run:
     )
 
 
-def _variant(name: str, result: PassResult, traces_folder: Path, outcome: Outcome, error: str | None) -> Variant:
+def _variant(
+    name: str, result: PassResult, traces_folder: Path, outcome: Outcome, error: str | None, *, left_out: str = ""
+) -> Variant:
+    notes = [_NOTE, *filter(None, [left_out]), *_warnings(result, traces_folder)]
     compiled = name != "eager" or bool(result.ledger.compiles)
     return Variant(
         name=name,
         outcome=outcome,
         error=error,
         requested=Requested(compile=compiled),
-        effective=Effective(mode=None if compiled else "eager", notes=[_NOTE, *_warnings(result, traces_folder)]),
+        effective=Effective(mode=None if compiled else "eager", notes=notes),
         traces=relative(result.traces, traces_folder),
         profiled=result.profiled,
         ledger=result.ledger,

@@ -13,6 +13,9 @@ from tracekit.trace.roles import COMPILED_REGION, GUARDS
 
 SIZE = "size mismatch at index"
 _RATE = re.compile(r"\['lr'\] ==|\.lr ==")
+_CYCLED = re.compile(r"param_groups\[\d+\]\['(?:betas|momentum)'\](?:\[\d\])? == ")
+_OF_OPTIMIZER = re.compile(r"param_groups\[\d+\]\['(\w+)'\](?:\[\d\])? == -?\d")
+_FLOAT = re.compile(r" == -?\d+(?:\.\d*(?:e[+-]?\d+)?|e[+-]?\d+)$")
 _ATTRIBUTE = re.compile(r"self(?:\.\w+|\._modules\['\w+'\])*?\.(\w+) == -?\d+$")
 _OF_THE_DATA = re.compile(r"\.item\(\)|[Dd]ynamic (?:shape|slicing)|[Dd]ata-dependent|nonzero|unique|repeat_interleave")
 _LOOPS = (
@@ -98,10 +101,25 @@ def against_guard(reason: str) -> str | None:
             "Pass the learning rate as a tensor, as in lr=torch.tensor(0.01), on a GPU with capturable=True where the "
             "optimizer has it: as a float it is a constant of the compiled code, which a scheduler changes."
         )
+    if _CYCLED.search(guard):
+        return (
+            "Keep the scheduler from cycling momentum (cycle_momentum=False), or leave the optimizer's step out of the "
+            "compiled function: a float that the optimizer holds is a constant of the compiled code."
+        )
+    if held := _OF_OPTIMIZER.search(guard):
+        return (
+            f"Leave {held[1]} of the optimizer as it is, or its step out of the compiled function: a number that the "
+            "optimizer holds is a constant of the compiled code."
+        )
     if attribute := _ATTRIBUTE.search(guard):
         return (
             f"Pass {attribute[1]} as an argument, or keep it in a tensor: an integer attribute of a module is a "
             "constant of the compiled code."
+        )
+    if _FLOAT.search(guard):
+        return (
+            "Pass the number as a tensor, or keep it out of the compiled function: a float is a constant of the "
+            "compiled code, and cannot be marked dynamic."
         )
     return None
 

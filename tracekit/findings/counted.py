@@ -53,6 +53,7 @@ class Steps(Struct, frozen=True):
     number: Ints
     unrecorded: Unrecorded | None = None  # where costs are told without the time of recording
     shorter_ns: float = 0.0  # by how much a step is shorter without it
+    stretch: float = 1.0  # how many times as long as a step that nobody records: all costs shrink alike
 
     @staticmethod
     def of(profile: Profile, all_steps: bool = False) -> "Steps":
@@ -64,24 +65,41 @@ class Steps(Struct, frozen=True):
 
     @staticmethod
     def calibrated(profile: Profile, all_steps: bool = False) -> "Steps":
-        """The same without the time of recording, where the profile has an estimate of it."""
+        """The same without the time of recording: where the profile has an estimate of it, without that; and never
+        longer than an unprofiled step, as no step can save more than it takes."""
         steps, calibration, wall = Steps.of(profile, all_steps), profile.calibration, profile.means["wall"]
-        if calibration is None or wall is None:
+        if calibration is not None and wall is not None:
+            shorter = wall.step_ns - sum(calibration.wall.values())
+            steps = replace(steps, unrecorded=Unrecorded.of(profile, calibration), shorter_ns=shorter)
+        if len(steps.number) != profile.counted_steps:  # of them, others than steady ones: no pass timed such steps
             return steps
-        shorter = wall.step_ns - sum(calibration.wall.values())
-        return replace(steps, unrecorded=Unrecorded.of(profile, calibration), shorter_ns=shorter)
+        return replace(steps, stretch=stretch(profile, steps.length))
+
+    @property
+    def unprofiled(self) -> bool:
+        """Whether costs are those of steps that nobody records, which are shorter than the recorded ones."""
+        return self.unrecorded is not None or self.stretch > 1
 
     @property
     def length(self) -> float:
         """The mean length of a step, ns."""
-        return float((self.high - self.low).mean()) - self.shorter_ns if len(self.low) else 0.0
+        return (float((self.high - self.low).mean()) - self.shorter_ns) / self.stretch if len(self.low) else 0.0
 
     def mean(self, claim: Union) -> float:
         """How much of the claim falls into a step, on average, ns."""
         if self.unrecorded is not None and len(self.low):
-            return self.unrecorded.total(claim.common(Union.of(self.low, self.high))) / len(self.low)
-        return float(claim.within(self.low, self.high).mean()) if len(self.low) else 0.0
+            return self.total(claim.common(Union.of(self.low, self.high))) / len(self.low) / self.stretch
+        return float(claim.within(self.low, self.high).mean()) / self.stretch if len(self.low) else 0.0
 
     def total(self, time: Union) -> float:
-        """How much there is of a time inside the steps, ns."""
+        """How much there is of a time inside the steps, ns, as they were recorded."""
         return self.unrecorded.total(time) if self.unrecorded is not None else time.total()
+
+
+def stretch(profile: Profile, step_ns: float) -> float:
+    """How many times as long as an unprofiled step one of this length is; 1 where it is not longer, or where no pass
+    timed such steps."""
+    measured = profile.variant.measured if profile.variant is not None else None
+    if measured is None or profile.all_compile:
+        return 1.0
+    return max(step_ns / measured.step_ns, 1.0)

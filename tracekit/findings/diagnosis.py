@@ -129,7 +129,7 @@ def _leaves_the_gpu(profile: Profile, first: Finding, listed: list[Finding]) -> 
         return False
     pieces = profile.attribution.pieces
     work = pieces.union(pieces.of(*ON_THE_GPU)).minus(first.claim)
-    steps = Steps.of(profile)
+    steps = Steps.calibrated(profile)
     return savings(profile, steps).of(work).step_ns + _CLEARLY * steps.length > first.cost_ns
 
 

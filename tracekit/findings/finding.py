@@ -95,6 +95,7 @@ class Finding(Struct, frozen=True, eq=False):
     once: bool = False  # a cost of steps that the means leave out, and of no other: it takes nothing of a counted step
     general: bool = False  # it names no single cause: one that explains half of it is to be told first
     claimed_ns: float | None = None  # per step: the time claimed that no costlier finding claims, too
+    unprofiled: bool = False  # the step that cost and share are of is shorter than the recorded one
     over_steps: int = 0  # how many steps the cost is spread over, where the means leave some of them out
     then_bound_by: Bound | None = None  # what bounds the step without the cause, where a replay tells
     of_recording: bool = False  # the recording has no steps: it is what is bounded

@@ -73,6 +73,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
                 cost_ns=cost,
                 claimed_ns=claimed,
                 share=share,
+                unprofiled=steps.unprofiled,
                 over_steps=finding.over_steps if finding.once else over_steps,
                 then_bound_by=saving.bound,
                 overlaps=overlaps,

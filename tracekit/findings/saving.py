@@ -115,7 +115,7 @@ class Savings:
         view = self._profile.views["host"]
         waiting = view.totals[:, [view.keys.index(key) for key in MAY_WAIT]].sum(axis=1)
         own_ns = np.where(view.known, view.step_ns - waiting, 0)[self._steps.number]
-        return max(left, float(own_ns.mean()))
+        return max(left, float(own_ns.mean()) / self._steps.stretch)
 
     @cached_property
     def _activities(self) -> Ints:
@@ -158,8 +158,8 @@ class Savings:
 
 def savings(profile: Profile, steps: Steps) -> Savings:
     """The savings of these steps: replays of one stretch are made once for all who ask."""
-    made: dict[tuple[bytes, bool], Savings] = profile.__dict__.setdefault("savings", {})
-    key = steps.number.tobytes(), steps.unrecorded is None
+    made: dict[tuple[bytes, bool, float], Savings] = profile.__dict__.setdefault("savings", {})
+    key = steps.number.tobytes(), steps.unrecorded is None, steps.stretch
     if key not in made:
         made[key] = Savings(profile, steps)
     return made[key]

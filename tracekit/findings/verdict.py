@@ -213,6 +213,7 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
         where=usual.where,
         evidence=evidence(profile, rows),
         claimed_ns=claimed,
+        unprofiled=steps.unprofiled,
         then_bound_by=saving.bound,
     )
 

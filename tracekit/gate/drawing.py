@@ -6,11 +6,13 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 
+from tracekit.detectable import TOO_UNSURE, UNSEEN
 from tracekit.faces import Options, markdown, text
 from tracekit.gate.rows import Check, Row, failed
 from tracekit.report.blocks import Block, Note, Notes, Sentences, Table
 from tracekit.sanitize import sanitize
 from tracekit.trace.schema import LABEL, column
+from tracekit.uncertainty import Interval, says_nothing
 from tracekit.units import percent
 
 SCHEMA = "tracekit.check/1"
@@ -100,7 +102,7 @@ def _blocks(check: Check) -> list[Block]:
         [row.metric for row in rows],
         [_number(row.limit) for row in rows],
         [_number(row.value) for row in rows],
-        [None if row.interval is None else " … ".join(map(_figure, row.interval)) for row in rows],
+        [None if row.interval is None else _ends(row.interval) for row in rows],
         [row.outcome for row in rows],
         [row.why or None for row in rows],
     ]
@@ -120,7 +122,11 @@ def sensitivity(check: Check) -> str:
     if worst := _least_certain(check.rows):
         sentence = "Values more than {} above their limit" if check.base == "limit" else "Regressions of more than {}"
         weakest = f"; {_name_of(worst)} is the least certain" if len(check.rows) > 1 else ""
-        sentences.append(f"{sentence.format(percent(worst.detectable))} would have been seen, 19 times in 20{weakest}.")
+        if (worst.detectable or 0.0) > TOO_UNSURE:
+            sentences.append(f"{UNSEEN}{weakest}.")
+        else:
+            seen = sentence.format(percent(worst.detectable))
+            sentences.append(f"{seen} would have been seen, 19 times in 20{weakest}.")
     if unknown:
         rows = ", ".join(map(_name_of, unknown[:_NAMED])) + (" and others" if len(unknown) > _NAMED else "")
         sentences.append(f"What could have been seen is unknown for {rows}: {unknown[0].why}.")
@@ -163,9 +169,13 @@ def _summary(rows: Sequence[Row]) -> str:
 def _sentence(row: Row) -> str:
     if row.value is None:
         return f"{_name_of(row)}: {row.why}"
-    interval = "" if row.interval is None else f" ({' … '.join(map(_figure, row.interval))})"
+    interval = "" if row.interval is None else f" ({_ends(row.interval)})"
     why = f"; {row.why}" if row.why else ""
     return f"{_name_of(row)} is {_figure(row.value)}{interval}; the limit is {_number(row.limit)}{why}"
+
+
+def _ends(interval: Interval) -> str:
+    return "too far apart to tell" if says_nothing(interval) else " … ".join(map(_figure, interval))
 
 
 def _number(value: float | None) -> str | None:

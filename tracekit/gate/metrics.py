@@ -121,7 +121,7 @@ def _recompiles(member: Member) -> float:
 
 def _graph_breaks(member: Member) -> float:
     assert member.variant is not None
-    return len(member.variant.ledger.breaks)
+    return member.variant.ledger.break_places
 
 
 def _fallbacks(member: Member) -> float:

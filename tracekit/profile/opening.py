@@ -13,9 +13,11 @@ from tracekit.errors import NoTraceInRunError, StudyAmongOthersError, TracekitEr
 from tracekit.profile.names import distinct, run_names, stem, together
 from tracekit.profile.profile import Capture, Profile
 from tracekit.profile.subject import Member, Subject, Untraced, why_none
+from tracekit.profile.windows import last_windows
 from tracekit.run import Run, Variant, Window, is_run, read
 from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
+from tracekit.trace.facts import Breach
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.inputs import is_address, traces_in
 from tracekit.trace.split import split
@@ -74,7 +76,11 @@ def open_subject(
 
     members: list[Member] = []
     failures: dict[Path, TracekitError] = {}
-    for member in _members(_expanded(paths), captures, failures):
+    expanded = _expanded(paths)
+    said = dict(expanded)
+    for path, opened in _members([path for path, _ in expanded], captures, failures):
+        beside = said[path]
+        member = replace(opened, beside=(beside,)) if beside is not None and isinstance(opened, Profile) else opened
         if (failed := [path for path in failures if path in paths]) and not lenient:
             raise failures[failed[0]]  # a failed trace from a folder is only reported, and the others are read
         members.append(member)
@@ -87,33 +93,35 @@ def open_subject(
 
 def _members(
     paths: list[Path], captures: Callable[[Path], tuple[Capture, ...]], failures: dict[Path, TracekitError]
-) -> Iterator[Member]:
-    """Open the members one by one; for a trace that cannot be read, the reason is remembered."""
+) -> Iterator[tuple[Path, Member]]:
+    """Open the members one by one, each with its input; for a trace that cannot be read, the reason is remembered."""
     runs = [read(path) if os.path.isfile(path) and is_run(path) else None for path in paths]
     labels = iter(
         run_names([p for p, run in zip(paths, runs, strict=True) if run], [run.recipe for run in runs if run])
     )
     for path, run in zip(paths, runs, strict=True):
         if run is not None:
-            yield from _of_run(path, run, next(labels), captures)
+            yield from ((path, member) for member in _of_run(path, run, next(labels), captures))
             continue
         try:
             member: Member = Profile(stem(path), captures(path))
         except TracekitError as error:
             failures[path] = error
             member = Untraced(stem(path), "error", str(error))
-        yield member
+        yield path, member
 
 
 def _with_own_files(member: Member, mine: tuple[str, ...]) -> Member:
     return replace(member, mine=mine) if isinstance(member, Profile) and mine else member
 
 
-def _expanded(paths: list[Path]) -> list[Path]:
-    """The inputs, with a folder replaced by its traces, each of which is reported separately."""
-    traces: list[Path] = []
+def _expanded(paths: list[Path]) -> list[tuple[Path, Breach | None]]:
+    """The inputs, with a folder replaced by its traces, each of which is reported separately, and what is to be said of
+    one that stands for others."""
+    traces: list[tuple[Path, Breach | None]] = []
     for path in paths:
-        traces += traces_in(path) if os.path.isdir(path) and not is_address(path) else [path]
+        is_folder = os.path.isdir(path) and not is_address(path)
+        traces += last_windows(traces_in(path)).items() if is_folder else [(path, None)]
     return traces
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tracekit.engine.buckets import BUCKETS, Bound
 from tracekit.findings import VERDICTS, Diagnosis, Finding, Verdict, Where, as_clause, diagnose
+from tracekit.findings.counted import stretch
 from tracekit.findings.culprits import where_of_buckets
 from tracekit.findings.ranking import order
 from tracekit.findings.rules.communication import as_all_ranks_show
@@ -113,6 +114,8 @@ def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -
     step = profile.mean.step_ns if profile.mean is not None else 0.0
     if late is None or not step or late.lost_ns < LEAST_SHARE * step:
         return found
+    slower = stretch(profile, step)
+    step, late = step / slower, replace(late, lost_ns=late.lost_ns / slower)
     shown = profile.captures[0].rank == late.rank
     theirs = None if late.turns else profile if shown else profile.per_rank.get(late.rank)
     about = found if shown else diagnose(theirs) if theirs is not None else None
@@ -137,6 +140,7 @@ def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -
         cost,
         advice,
         share=cost / step,
+        unprofiled=slower > 1,
         where=where,
         evidence=taken.evidence if taken is not None else (),
         link=_UNEVEN,

@@ -54,7 +54,8 @@ def _of_run(report: "Report", member: Member) -> Iterator[Note]:
     calibration = report.calibrations.get(member.name)
     if calibration is not None and calibration.stretch > _WORTH_A_NOTE and calibration.why_not:
         slower = f"traced steps take {ratio(1 + calibration.stretch)} as long as unprofiled ones"
-        yield Note("warning", variants, f"{slower}, and are not calibrated: {calibration.why_not}.")
+        why = f"{calibration.why_not}. Costs are scaled down to the unprofiled step"
+        yield Note("warning", variants, f"{slower}, and are not calibrated: {why}.")
     for remark in remarks(member):
         yield Note("remark", variants, remark)
 

@@ -29,7 +29,7 @@ class Compile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Break(msgspec.Struct, frozen=True, kw_only=True):
-    """One graph break. A recompilation of the frame breaks at the same places again; each occurrence counts."""
+    """One graph break, as often as compilations meet it: those of other functions, and recompilations."""
 
     compile: str
     reason: str
@@ -86,5 +86,6 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def break_places(self) -> int:
-        """At how many places graphs break. `len(breaks)` is how often: once for each compilation that breaks there."""
+        """How many graph breaks there are to mend. `len(breaks)` is how often compilations meet them, and how often a
+        step is interrupted by them is neither."""
         return len({(graph_break.file, graph_break.line, graph_break.reason) for graph_break in self.breaks})

@@ -32,7 +32,6 @@ from tracekit.run import Profiled, Traces, Window
 from tracekit.typical_step import typical_step
 
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
-_ENDLESS = 1 << 40
 _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second session in a process, two of the third, …
 
 
@@ -45,11 +44,11 @@ def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     return taking.result()
 
 
-def record_all(job: Job, recorder: CompileRecorder, *, stacks: bool) -> timing.Steps[PassResult]:
-    """One trace of all the steps there are, because none can be spared to warm up the profiler."""
+def record_first(job: Job, recorder: CompileRecorder, steps: int, *, stacks: bool) -> timing.Steps[PassResult]:
+    """One trace of the first steps, or of all if there are fewer: none can be spared to warm up the profiler."""
     taking = _Taking(job, recorder, GraphLog(), warms_up_alone=True)
     with contextlib.suppress(timing.EndedError):
-        yield from taking.trace(PlannedWindow("steady", _ENDLESS, 0, STACKS if stacks else {}))
+        yield from taking.trace(PlannedWindow("steady", steps, 0, STACKS if stacks else {}))
     return taking.result()
 
 

@@ -22,7 +22,7 @@ from tracekit.intervals import Bools, Ints, Union, distinct
 from tracekit.profile import Profile
 from tracekit.run import Break, Limit, Skip
 from tracekit.trace.enclosing import outermost
-from tracekit.units import count, duration, many, times
+from tracekit.units import count, duration, many
 
 _REGION = re.compile(r"Torch-Compiled Region: .*", re.DOTALL)
 _WRAPPER = re.compile(r"Torch-Compiled Region: .*|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue", re.DOTALL)
@@ -131,9 +131,10 @@ def entering_compiled_code(profile: Profile) -> Iterator[Finding]:
     taking = float(pieces.dur[is_entering & profile.counted[pieces.step]].sum()) / profile.counted_steps
     yield Finding(
         "compiled_code_entered",
-        f"Compiled code is entered {times(entries)} a step, as {count(entries - 1)} graph breaks would make it",
-        why=f"Checking its guards and preparing its inputs takes {duration(taking)} a step. A trace does not name "
-        "breaks: that they are why is a guess, and functions may be compiled apart.",
+        f"{count(entries)} compiled regions are entered a step",
+        why=f"Checking their guards and preparing their inputs takes {duration(taking)} a step. That up to "
+        f"{many(entries - 1, 'graph break')} a step are why is a guess: a trace names none, and functions may be "
+        "compiled apart.",
         do="Find the graph breaks (TORCH_LOGS=graph_breaks, or tracekit capture) and remove them, or compile a single "
         "function that calls the others. This saves at most {saving} a step.",
         where=Where(operator="Torch-Compiled Region"),
@@ -210,14 +211,13 @@ def _breaks(profile: Profile, breaks: list[Break], time: BreakTime) -> Finding:
         "section on graph breaks has your lines; with fullgraph=True the first break raises an error)."
     )
     location = Where(file, line)
-    places_clause = (
-        "" if len(places) == 1 else f" in {count(len(places))} places{', most often' if location.at else ''}"
-    )
+    most_often = "" if len(places) == 1 or not location.at else ", most often"
     often = "" if len(places) == 1 else "The most frequent reason: "
+    met = f" {'It is' if len(places) == 1 else 'They are'} met by {count(len(breaks))} compilations."
     return Finding(
         "graph_breaks",
-        f"{many(len(breaks), 'graph break')}{places_clause}{location.at}",
-        why=f"{often}{reason.rstrip('.')}. The cost is {time.description}.",
+        f"{many(len(places), 'graph break')}{most_often}{location.at}",
+        why=f"{often}{reason.rstrip('.')}.{met if len(breaks) > len(places) else ''} The cost is {time.description}.",
         do=advice,
         where=location,
         link=_BREAKS,

@@ -70,9 +70,9 @@ _CAUSES = (
         _DYNAMIC,
     ),
     _Cause(
-        "recompiles",
+        "compile_in_steps",  # recording what was not recorded before is no recompilation
         lambda span, settled: span["kind"] == "cudagraph" and span["start_ns"] > settled,
-        "CUDA graphs are recorded again",
+        "CUDA graphs are recorded in later steps, too",
         _number_of("recording", " after steps that only replayed graphs"),
         lambda spans: (
             "Keep sizes and addresses of inputs the same from step to step, since each set needs its own graph (pad to "

@@ -7,6 +7,7 @@ import numpy as np
 
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.compiler_advice import backend_without_fusion, is_compiled
+from tracekit.findings.counted import stretch
 from tracekit.findings.culprits import by_name, plain, where_of_buckets, where_of_event
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.compiled_code import break_time
@@ -98,7 +99,9 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     if (gpu := _unused_gpu(profile)) is not None:
         advice = f"Move the model and its batches to the GPU: nothing was allocated on the {gpu} of this machine."
     elif first.step_ns >= _STANDS_OUT * mean.parts["cpu_compute"]:
-        advice = _advice(profile, first.name).replace("{most}", duration(first.step_ns))
+        advice = _advice(profile, first.name).replace(
+            "{most}", duration(first.step_ns / stretch(profile, mean.step_ns))
+        )
     yield Finding(
         "cpu_compute",
         f"CPU-bound, most of all {plain(first.name)}{location.at}",

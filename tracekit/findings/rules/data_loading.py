@@ -13,7 +13,7 @@ from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import Culprit, by_name, plain, shares_of_buckets, where_of_event
 from tracekit.intervals import Bools, Ints
 from tracekit.profile import LEAST_SHARE, Profile
-from tracekit.trace.enclosing import enclosing
+from tracekit.trace.enclosing import enclosing, outermost
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON
 from tracekit.trace.rows import Events
 from tracekit.units import count, duration, many, percent
@@ -24,6 +24,10 @@ _WORTH_A_WORKER = 0.1  # of what a step takes without the wait: a shorter wait n
 _STEADY = 0.5  # of the steps: if workers are late so often, there are too few; if less often, they are still starting
 _NOTICED = 0.1  # of the mean wait of a step: as long a wait counts
 _COLLATES = re.compile(r"aten::(?:stack|_?cat)|.*collat.*", re.DOTALL | re.IGNORECASE)
+_MAKES_A_TENSOR = re.compile(r"aten::(?:stack|cat)")
+_RECEIVES_A_TENSOR = re.compile(
+    r".*torch[/\\]multiprocessing[/\\]reductions\.py\(\d+\): rebuild_\w+", re.DOTALL
+)  # what calls it is a method of C, which has no file
 _AS_MANY_AS_CORES = 16  # more workers are no advice for a usual machine
 _LINK = "https://docs.pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading"
 _OTHER_PROCESSES = (
@@ -41,6 +45,23 @@ _FURTHER_AHEAD = (
 )
 _START = (
     "Keep the workers alive between epochs (persistent_workers=True), and leave the first step out of what you measure."
+)
+# Through shared memory, from a worker to the loop: two tensors took 1.0 to 1.2 ms on two cores.
+_SENDING_NS = 600_000  # a tensor
+_TENSORS = 2  # of a batch, at least: an input and a target
+_RECEIVING = 0.5  # of the wait: then it is no worker that is late
+_CHEAPER = (
+    "Use larger batches, fetch all samples of one in a single call (__getitems__ of the dataset), or keep the data as "
+    "tensors on the device and index them there."
+)
+_NO_WORKERS = (
+    "Keep num_workers=0: making a batch takes {making}, and a worker would have to send it, which takes about "
+    f"{{sending}} (estimated). {_CHEAPER}"
+)
+_RECEIVES = f"Try num_workers=0: more workers do not make it faster to receive a batch. {_CHEAPER}"
+_MAY_RECEIVE = (
+    "Compare with num_workers=0 first: receiving a batch from a worker takes about {sending} (estimated), which more "
+    f"workers do not shorten. {_CHEAPER}"
 )
 _ONCE = "What does not change from epoch to epoch can be done once, before the loop."
 _COLLATING = "Collating is part of it: collate fewer, larger tensors, or store them batched."
@@ -92,6 +113,8 @@ def _in_process(waits: "_Waits") -> tuple[str, str]:
     if collating >= _NAMED:
         parts.append(f"collating is {percent(collating)} of the wait")
     reason = f". The batch is made in the training process itself{': ' if parts else ''}{', '.join(parts)}"
+    if waits.of_batch_ns <= waits.sending_ns:
+        return reason, _NO_WORKERS.format(sending=duration(waits.sending_ns), making=duration(waits.of_batch_ns))
     alone = waits.whole_ns - waits.step_ns
     needed = math.ceil(waits.step_ns / alone) if alone > 0 else math.inf
     workers = f" {_ENOUGH.format(workers=many(needed, 'worker'))}" if needed <= _AS_MANY_AS_CORES else ""
@@ -102,6 +125,8 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
     """The trace does not show what keeps other processes busy, only how long the loop waits for them."""
     if waits.steps_that_wait < _STEADY:
         return ", but only at its start, until its workers deliver", _START
+    if (receiving := waits.receiving) >= _RECEIVING:
+        return f", {percent(receiving)} of it to receive batches that its workers have made", _RECEIVES
     alone = waits.whole_ns - waits.step_ns
     factor = waits.whole_ns / alone if alone > 0 else math.inf
     batches = round(waits.batches, 1)
@@ -109,6 +134,8 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
         f" for {count(batches)} batch{'' if batches == 1 else 'es'} of its workers. Without this wait a step would "
         f"take {duration(alone)} instead of {duration(waits.whole_ns)}{_needed(factor)}"
     )
+    if factor >= 1 + _WORTH_A_WORKER and not waits.shows_receiving and waits.of_batch_ns <= waits.sending_ns:
+        return reason.partition(". To keep up")[0], _MAY_RECEIVE.format(sending=duration(waits.sending_ns))
     return reason, f"{_MORE_WORKERS if factor >= 1 + _WORTH_A_WORKER else _FURTHER_AHEAD} {_ONCE}"
 
 
@@ -159,6 +186,37 @@ class _Waits(Struct, frozen=True, dict=True):
     def batches(self) -> float:
         """How many batches a step asks for."""
         return len(self.spans) / self.profile.counted_steps
+
+    @property
+    def of_batch_ns(self) -> float:
+        """How long the loop waits for one batch."""
+        return self.step_ns / max(self.batches, 1.0)
+
+    @cached_property
+    def sending_ns(self) -> float:
+        """What it may take to send a batch from a worker to the loop, by the number of tensors that are collated."""
+        trace = self.profile.trace
+        collated = outermost(trace, trace.where(lambda part: part.roles.named(_MAKES_A_TENSOR)))
+        inside = enclosing(trace, collated, lambda part: part.roles.annotation & part.roles.named(DATALOAD))
+        tensors = round(float(np.isin(inside, self.spans).sum()) / max(len(self.spans), 1))
+        return float(max(tensors, _TENSORS) * _SENDING_NS)
+
+    @property
+    def shows_receiving(self) -> bool:
+        """Whether a recording has the frames that show it."""
+        return self.profile.recording.trace.has_stacks
+
+    @cached_property
+    def receiving(self) -> float:
+        """The share of the wait in which the loop takes a batch from shared memory, by the recording with stacks."""
+        trace = self.profile.recording.trace
+        spans = trace.where(lambda part: part.roles.annotation & part.roles.named(DATALOAD))
+        frames = trace.where(lambda part: part.roles.named(_RECEIVES_A_TENSOR))
+        inside = enclosing(trace, frames, lambda part: part.roles.annotation & part.roles.named(DATALOAD)) >= 0
+        waited = int(trace.dur_ns[spans].sum())
+        if not waited or not inside.any():
+            return 0.0
+        return float(trace.dur_ns[outermost(trace, frames[inside])].sum()) / waited
 
     @cached_property
     def culprits(self) -> list[Culprit]:

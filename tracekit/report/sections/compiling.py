@@ -330,7 +330,8 @@ def _host(effects: Effects) -> str:
         return f"CUDA graphs were not recorded ({why})" if why else "CUDA graphs were not recorded"
     calls = f"{count(launches)} launch calls a step" if launches is not None else "its calls"
     if effects.ledger.breaks:
-        return f"{many(len(effects.ledger.breaks), 'graph break')} leave {calls} and Python in between"
+        leave = "leaves" if effects.ledger.break_places == 1 else "leave"
+        return f"{many(effects.ledger.break_places, 'graph break')} {leave} {calls} and Python in between"
     if not effects.compiled.has_gpu:
         return "what surrounds the compiled code is not compiled"
     backend, mode = effects.backend, effects.variant.requested.mode
@@ -403,7 +404,7 @@ def _compiled(effects: Effects) -> str:
     clauses = [
         many(effects.ledger.graphs, "graph"),
         many(effects.ledger.recompiles, "recompilation"),
-        many(len(effects.ledger.breaks), "graph break"),
+        many(effects.ledger.break_places, "graph break"),
     ]
     if effects.ledger.limits:
         clauses.append(f"{many(len(effects.ledger.limits), 'function')} given up at the recompile limit")

@@ -60,9 +60,9 @@ def _place(finding: Finding) -> str:
 
 
 def cost(finding: Finding) -> str:
-    """What it costs a step and how much of it that is, as `up to 1.50 ms of 2.58 ms a step (58.3 %)`; of the whole
-    recording, where the means leave out steps that it is about; a total, where it happens once. Empty if it has no
-    cost."""
+    """What it costs a step and how much of it that is, as `up to 1.50 ms of 2.58 ms a step (58.3 %)`; `unprofiled` says
+    that the sentences beside it tell of longer, recorded steps. Of the whole recording, where the means leave out steps
+    that it is about; a total, where it happens once. Empty if it has no cost."""
     if finding.cost_ns is None:
         return ""
     bound = {"upper": "up to ", "lower": "at least ", "exact": ""}[finding.bound]
@@ -74,7 +74,8 @@ def cost(finding: Finding) -> str:
         recorded = duration(finding.cost_ns / finding.share * over_steps)
         return f"{bound}{duration(finding.cost_ns * over_steps)} of the {recorded} recorded ({percent(finding.share)})"
     step = duration(finding.cost_ns / finding.share)
-    return f"{bound}{duration(finding.cost_ns)} of {step} a step ({percent(finding.share)})"
+    span = "unprofiled" if finding.unprofiled else "a step"
+    return f"{bound}{duration(finding.cost_ns)} of {step} {span} ({percent(finding.share)})"
 
 
 def sentence(finding: Finding) -> str:

@@ -45,8 +45,6 @@ _LAYER = re.compile(r".*torch_geometric[/\\]nn[/\\](aggr|norm)[/\\](\w+)\.py", r
 _WRAPPER = re.compile(r".*torch_geometric[/\\](?:experimental|deprecation)\.py", re.DOTALL)  # only passes a call on
 
 _BEGINS_RECORDING = re.compile(r"(?:cuda|hip)StreamBeginCapture.*")
-# What says to compile, or goes on from there.
-_COMPILING = re.compile(r"torch\.compile|[Cc]ompile the (?:model|optimizer)|reduce-overhead|CUDA graphs may also")
 
 
 def is_compiled(profile: Profile) -> bool:
@@ -55,16 +53,6 @@ def is_compiled(profile: Profile) -> bool:
     return requested or profile.trace.census.any(
         lambda roles: roles.named(COMPILED_REGION) | roles.named(_GENERATED) | roles.named(GUARDS) | roles.compile_span
     )
-
-
-def without_compiling(advice: str, compiled: str) -> str:
-    """The advice without its sentences that say to compile, where the variant of that name is compiled and slower."""
-    sentences = re.split(r"(?<=\.) (?=[A-Z])", advice)
-    others = [sentence for sentence in sentences if not _COMPILING.search(sentence)]
-    if len(others) == len(sentences):
-        return advice
-    batches = " Larger batches hide the overhead." if "larger batches" in advice else ""
-    return " ".join((f"First find out why {compiled} takes longer despite compiling.{batches}", *others))
 
 
 def graphs_recorded(profile: Profile) -> float:

@@ -127,6 +127,9 @@ def _next_action(report: Report, names: dict[str, str], timed: list[Member], ste
     gpu_bound = any(of_the_gpu(finding.id) for finding in findings) or of_the_gpu(diagnosis.verdict.id)
     otherwise = _ONLY_LESS_WORK if gpu_bound else "nothing worth changing was found."
     action = next((finding.do_first or finding.do for finding in findings if finding.do), otherwise)
+    for attempt in report.attempts[best.name]:
+        if action.startswith(attempt.sentence) and attempt.next_do:  # there is no other advice: mend what was tried
+            return attempt.next_do, names.get(attempt.variant, attempt.variant)
     return action[0].lower() + action[1:], names[best.name]
 
 

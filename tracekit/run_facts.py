@@ -3,9 +3,13 @@
 Unprofiled and profiled times are never mixed: the unprofiled one is quoted, the profiled one explains it.
 """
 
+import math
+
 from tracekit.event_names import PREPARATION
 from tracekit.profile import Member
 from tracekit.run import Variant, divergence, loss_tolerance
+from tracekit.sanitize import sanitize
+from tracekit.units import percent
 from tracekit.unprofiled import Contrast, cold_cost_ns, contrast, steps_to_break_even
 
 SPREAD_EPOCHS = 100  # over which the cost of compiling is spread if no run says how many are trained
@@ -72,6 +76,17 @@ def loss_difference(member: Member, baseline: Member) -> float | None:
 def tolerance_of(member: Member, baseline: Member) -> float:
     """How far losses may differ without significance: further if rounding by itself moves them further."""
     return loss_tolerance(*(each.variant.loss_drift for each in (member, baseline) if each.variant))
+
+
+def differs(member: Member, baseline: Member) -> str:
+    """`its losses differ from eager's by 5.0 % (rounding explains 0.1 %)`; empty where they do not, or nobody knows."""
+    difference, tolerance = loss_difference(member, baseline), tolerance_of(member, baseline)
+    if difference is None or difference <= tolerance:
+        return ""
+    if not math.isfinite(difference):
+        return f"its losses are finite in other steps than {sanitize(baseline.name)}'s"
+    by = f"{percent(difference)} (rounding explains {percent(tolerance)})"
+    return f"its losses differ from {sanitize(baseline.name)}'s by {by}"
 
 
 def records_graphs(variant: Variant | None) -> bool:

@@ -40,6 +40,11 @@ NORMS = {  # that take a batch_size, by the module of their forward
     "layer_norm": "LayerNorm",
     "pair_norm": "PairNorm",
 }
+_DOUBLE_BACKWARD = re.compile(r"does not currently support double backward")  # of AOTAutograd
+_ONCE = (
+    "Compiled code cannot be differentiated twice, as autograd.grad(…, create_graph=True) asks: take that gradient "
+    "inside of what is compiled, with torch.func.grad, or compile only what it does not pass through."
+)
 _GENERATED = re.compile(r"triton_(?:poi|red|per|tem|mm|for)_.*|(?:graph_\d+_)?cpp_fused_.*", re.DOTALL)  # by Inductor
 _LAYER = re.compile(r".*torch_geometric[/\\]nn[/\\](aggr|norm)[/\\](\w+)\.py", re.DOTALL)
 _WRAPPER = re.compile(r".*torch_geometric[/\\](?:experimental|deprecation)\.py", re.DOTALL)  # only passes a call on
@@ -116,6 +121,11 @@ def against_break(entry: Break) -> str | None:
     if "repeat_interleave" in entry.reason:
         return "Give repeat_interleave the number of its results: output_size=…"
     return None
+
+
+def against_failure(error: str) -> str | None:
+    """What to do so that compiling does not fail like that; None where the error does not tell."""
+    return _ONCE if _DOUBLE_BACKWARD.search(error) else None
 
 
 def _size_of(file: str, function: str) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.findings.compiler_advice import is_compiled
+from tracekit.findings.compiler_advice import against_failure, is_compiled
 from tracekit.findings.finding import Finding, as_clause
 from tracekit.findings.obstacles import obstacles
 from tracekit.findings.verdict import of_the_gpu
@@ -185,7 +185,7 @@ def _best(
     *_, quickest = sorted(results, key=lambda result: -result[1])
     if outcome != "faster" and quickest[2] == "faster":
         said += f"; with {' and '.join(map(sanitize, quickest[0]))}, {quickest[3]}"
-    cause = _cause(best.variant, findings_of.get(best.name, [])) if remedy is COMPILING else None
+    cause = _cause(best.variant, outcome, findings_of.get(best.name, [])) if remedy is COMPILING else None
     with_changes = f"{said} (also with {' and '.join(map(sanitize, changes))})" if changes else said
     return Attempt(remedy, best.name, outcome, with_changes, cause)
 
@@ -255,8 +255,11 @@ def _outcome(step_ratio: float) -> Outcome:
     return "slower" if step_ratio > _CLEARLY else "faster" if step_ratio * _CLEARLY < 1 else "alike"
 
 
-def _cause(variant: Variant | None, findings: list[Finding]) -> Finding | None:
+def _cause(variant: Variant | None, outcome: Outcome, findings: list[Finding]) -> Finding | None:
     """What is to be mended so that compiling helps: what the compiler could not do, else the first with advice."""
+    if variant is not None and outcome == "failed":
+        advice = against_failure(variant.error or "")
+        return Finding("compile_failed", "Compiling fails", do=advice) if advice is not None else None
     of_trace = [finding for finding in findings if finding.id in _OF_COMPILING and finding.do]
     of_ledger = obstacles(variant.ledger) if variant is not None else []
     others = [finding for finding in findings if finding.do and not of_the_gpu(finding.id)]

@@ -17,7 +17,7 @@ from tracekit.report.blocks import Headline, Line, Mark, Pace, Sentences, Series
 from tracekit.report.comparability import Contradiction, contradiction, unlike
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of
+from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, differs
 from tracekit.sanitize import sanitize
 from tracekit.trace.facts.devices import device_side_missing
 from tracekit.typical_step import typical_step
@@ -112,7 +112,14 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
     than = "as" if verdict == "as fast" else "than"
     times = f"{durations[0].rpartition(' ')[0]} → {durations[1]} a step"
     doubt = _doubt(report, best, step_ns_of)
-    return f"{times}: {names[best.name]} is {verdict} {than} {names[base.name]}{f' ({doubt})' if doubt else ''}"
+    certainty = f" ({doubt})" if doubt else ""
+    return f"{times}: {names[best.name]} is {verdict} {than} {names[base.name]}{certainty}{_but_differs(best, base)}"
+
+
+def _but_differs(member: Member, base: Member) -> str:
+    """What a pace is worth nothing without: that the variant computes the same."""
+    differing = differs(member, base)
+    return f", but {differing}" if differing else ""
 
 
 def _next_action(report: Report, names: dict[str, str], timed: list[Member], step_ns_of: Time) -> tuple[str, str]:
@@ -197,7 +204,8 @@ def _against(report: Report, member: Member, base: Member, entry: Comparison) ->
     if contrast is not None:
         takes = f"{name} takes {duration(unprofiled_ns(member))} a step unprofiled"
         elsewhere = ", measured in another capture" if contrast.covers == "passes" else ""
-        text = f"{takes}, {compared(contrast, base_name)}{elsewhere}.{unlike(member, base)}"
+        but = _but_differs(member, base)
+        text = f"{takes}, {compared(contrast, base_name)}{elsewhere}{but}.{unlike(member, base)}"
         if wall is None:
             return f"{text} Where the difference comes from is unknown."
         if (change := report.calibrated_difference(entry)) is not None:

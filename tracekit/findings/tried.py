@@ -148,6 +148,8 @@ class Attempt(Struct, frozen=True):
     @property
     def mending(self) -> str:
         """What to mend so that it is faster; empty where nobody knows."""
+        if self.outcome == "failed":
+            return self.held_back_by.do if self.held_back_by is not None else ""
         return f"In {sanitize(self.variant)}, {self.next_do}" if self.next_do else ""
 
     @property

@@ -6,7 +6,7 @@ from small import training
 from tests.faces.formats import READ, written
 from tests.report.test_run_facts import opened, variant
 from tracekit.report import report
-from tracekit.report.sections.headline import at_a_glance, headline
+from tracekit.report.sections.headline import at_a_glance
 from tracekit.run import Requested, Variant
 
 _DOUBLE = "RuntimeError: torch.compile with aot_autograd does not currently support double backward"
@@ -22,8 +22,7 @@ def test_losses_that_differ_lead_the_report(tmp_path):
     made = report(opened(tmp_path, eager, variant(tmp_path, "compiled", losses=[1.0, 0.525])))
     differing = "its losses differ from eager's by 5.0 % (rounding explains <0.1 %)"
     assert lead(made) == (f"In doubt, compiled: {differing}. It may not compute the same.",)
-    assert at_a_glance(made, ()).change.endswith(f", but {differing}")
-    assert f", but {differing}." in headline(made)[0]
+    assert at_a_glance(made, ()).change.endswith(f", and {differing}")  # it is as fast
 
 
 def test_losses_that_are_not_finite_lead_it_too(tmp_path):
@@ -36,7 +35,7 @@ def test_equal_losses_are_no_doubt(tmp_path):
     eager = variant(tmp_path, "eager", losses=[1.0, 0.5])
     made = report(opened(tmp_path, eager, variant(tmp_path, "compiled", losses=[1.0, 0.50001])))
     assert made.sections[0].id == "headline"
-    assert "but" not in at_a_glance(made, ()).change
+    assert "losses" not in at_a_glance(made, ()).change
 
 
 @pytest.mark.parametrize(

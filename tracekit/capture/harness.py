@@ -17,8 +17,9 @@ from tracekit import run as runs
 from tracekit.accuracy import accuracy_contrast, in_words, reached
 from tracekit.capture import messages, process, turns
 from tracekit.capture.folder_lock import folder_lock
+from tracekit.capture.gradients import with_gradients
 from tracekit.capture.options import Options
-from tracekit.capture.passes import capture_variant, load_average, train
+from tracekit.capture.passes import capture_variant, load_average, slug, train
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable
 from tracekit.errors import NothingCapturedError, OutputError, TracekitError
@@ -82,6 +83,7 @@ def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], run_
     run = prepared.run
     for planned in prepared.variants:
         variant, data = capture_variant(planned, prepared, folder, caches[planned.name], options)
+        variant = with_gradients(variant, folder / slug(planned.name, run.planned))
         run = _with_variant(run, variant, data)
         options.tell(messages.ending(variant, run))
         # An earlier run is replaced only by a result: a recipe with a typing error must not replace it.

@@ -13,9 +13,11 @@ import msgspec
 
 from tracekit.atomic import put
 from tracekit.capture import compiler
+from tracekit.capture import gradients as gradients_file
 from tracekit.capture.child import agreement, recipe, script, timing, turns
 from tracekit.capture.child.failure import failure, one_line
 from tracekit.capture.child.file_journal import FileJournal
+from tracekit.capture.child.gradient_norms import GradientNorms
 from tracekit.capture.child.loss_check import check, draw_as_eager, drift, metrics, number, rounded_differently
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
@@ -152,12 +154,17 @@ def _check(job: Job, notes: list[str]) -> PassResult:
     draw_as_eager(job)
     if job.is_script:
         return _check_script(job)
-    checked = check(_feed(job, notes))
+    with GradientNorms() as gradients:
+        checked = check(_feed(job, notes))
+    gradients_file.note(job, gradients.norms)
     if job.requested.compile or not checked.losses:
         return checked
     gc.collect()  # the second training needs the memory of the first one
     try:
-        return msgspec.structs.replace(checked, loss_drift=drift(_feed(job, []), checked.losses))
+        with GradientNorms() as rounded:
+            loss_drift = drift(_feed(job, []), checked.losses)
+        gradients_file.note(job, gradients.norms, rounded.norms)
+        return msgspec.structs.replace(checked, loss_drift=loss_drift)
     except Exception as error:  # its losses are known, and can be compared like any others
         note = f"how far rounding alone moves its losses is unknown: {one_line(error)}"
         return msgspec.structs.replace(checked, effective=Effective(notes=[note]))
@@ -167,8 +174,11 @@ def _check_script(job: Job) -> PassResult:
     """The losses of a script; how far rounding moves them takes another process, because a script runs only once in
     each."""
     losses = Losses()
-    with CompileRecorder() as recorder, rounded_differently() if job.rounded else contextlib.nullcontext():
-        return script.run(job, lambda _: losses.steps(), recorder, losses)
+    rounding = rounded_differently() if job.rounded else contextlib.nullcontext()
+    with CompileRecorder() as recorder, rounding, GradientNorms() as gradients:
+        result = script.run(job, lambda _: losses.steps(), recorder, losses)
+    gradients_file.note(job, gradients.norms)
+    return result
 
 
 def _train(job: Job, notes: list[str]) -> PassResult:

@@ -113,13 +113,9 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
     times = f"{durations[0].rpartition(' ')[0]} → {durations[1]} a step"
     doubt = _doubt(report, best, step_ns_of)
     certainty = f" ({doubt})" if doubt else ""
-    return f"{times}: {names[best.name]} is {verdict} {than} {names[base.name]}{certainty}{_but_differs(best, base)}"
-
-
-def _but_differs(member: Member, base: Member) -> str:
-    """What a pace is worth nothing without: that the variant computes the same."""
-    differing = differs(member, base)
-    return f", but {differing}" if differing else ""
+    differing = differs(best, base)  # without computing the same, a pace is worth nothing
+    but = f", {'but' if after < before else 'and'} {differing}" if differing else ""
+    return f"{times}: {names[best.name]} is {verdict} {than} {names[base.name]}{certainty}{but}"
 
 
 def _next_action(report: Report, names: dict[str, str], timed: list[Member], step_ns_of: Time) -> tuple[str, str]:
@@ -204,8 +200,7 @@ def _against(report: Report, member: Member, base: Member, entry: Comparison) ->
     if contrast is not None:
         takes = f"{name} takes {duration(unprofiled_ns(member))} a step unprofiled"
         elsewhere = ", measured in another capture" if contrast.covers == "passes" else ""
-        but = _but_differs(member, base)
-        text = f"{takes}, {compared(contrast, base_name)}{elsewhere}{but}.{unlike(member, base)}"
+        text = f"{takes}, {compared(contrast, base_name)}{elsewhere}.{unlike(member, base)}"
         if wall is None:
             return f"{text} Where the difference comes from is unknown."
         if (change := report.calibrated_difference(entry)) is not None:

@@ -15,6 +15,7 @@ from tracekit.fleet import open_ranks, readers
 from tracekit.plots import plot
 from tracekit.profile import Profile, Subject, open_subject
 from tracekit.report import Report, report
+from tracekit.report.sections.doubts import doubt_lines
 from tracekit.report.sections.headline import headline
 from tracekit.report.tables import every_table
 from tracekit.trace.schema import metadata
@@ -41,7 +42,7 @@ class ShownReport(Report, frozen=True):
         return render(self, Options())
 
     def __repr__(self) -> str:
-        return "\n".join(headline(self))
+        return "\n".join([*doubt_lines(self), *headline(self)])
 
 
 class Plots:
@@ -147,7 +148,7 @@ class Tables(Mapping[str, pa.Table]):
         return trace_analysis(named[0], rounded=rounded, include_last_profiler_step=include_last_profiler_step)
 
     def __repr__(self) -> str:
-        return "\n".join(headline(self.report))
+        return "\n".join([*doubt_lines(self.report), *headline(self.report)])
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

@@ -3,9 +3,13 @@
 Unprofiled and profiled times are never mixed: the unprofiled one is quoted, the profiled one explains it.
 """
 
+import math
+
 from tracekit.event_names import PREPARATION
 from tracekit.profile import Member
-from tracekit.run import Variant, divergence, loss_tolerance
+from tracekit.run import Variant, divergence, gradient_tolerance, loss_tolerance, times_apart
+from tracekit.sanitize import sanitize
+from tracekit.units import percent, ratio
 from tracekit.unprofiled import Contrast, cold_cost_ns, contrast, steps_to_break_even
 
 SPREAD_EPOCHS = 100  # over which the cost of compiling is spread if no run says how many are trained
@@ -72,6 +76,36 @@ def loss_difference(member: Member, baseline: Member) -> float | None:
 def tolerance_of(member: Member, baseline: Member) -> float:
     """How far losses may differ without significance: further if rounding by itself moves them further."""
     return loss_tolerance(*(each.variant.loss_drift for each in (member, baseline) if each.variant))
+
+
+def gradients_differ(member: Member, baseline: Member) -> str:
+    """`the norms of its gradients by 20.0 × (rounding explains 0.1 %)`; empty where they do not, or nobody knows."""
+    ours, theirs = member.variant, baseline.variant
+    if member is baseline or ours is None or theirs is None:
+        return ""
+    apart = divergence(theirs.gradients, ours.gradients)
+    tolerance = gradient_tolerance(ours.gradient_drift, theirs.gradient_drift)
+    if apart is None or apart <= tolerance:
+        return ""
+    times = times_apart(theirs.gradients, ours.gradients)
+    by = ratio(times) if times >= 2 else percent(apart) if math.isfinite(apart) else "more than any number"
+    return f"the norms of its gradients by up to {by} (rounding explains {percent(tolerance)})"
+
+
+def differs(member: Member, baseline: Member) -> str:
+    """`its losses differ from eager's by up to 5.0 % (rounding explains 0.1 %)`, and the norms of its gradients; empty
+    where they do not, or nobody knows.
+    """
+    difference, tolerance = loss_difference(member, baseline), tolerance_of(member, baseline)
+    name, gradients = sanitize(baseline.name), gradients_differ(member, baseline)
+    if difference is None or difference <= tolerance:
+        differing = gradients.replace(" by up to", f" differ from {name}'s by up to", 1)
+        return f"{differing}, although its losses hardly do" if gradients else ""
+    and_gradients = f", and {gradients}" if gradients else ""
+    if not math.isfinite(difference):
+        return f"its losses are finite in other steps than {name}'s{and_gradients}"
+    by = f"{percent(difference)} (rounding explains {percent(tolerance)})"
+    return f"its losses differ from {name}'s by {by}{and_gradients}"
 
 
 def records_graphs(variant: Variant | None) -> bool:

@@ -161,7 +161,7 @@ def test_eager_and_compiled_compute_the_same(captured):
     assert len(eager) == 20
     assert len(set(eager)) > 10
     assert runs.divergence(eager, compiled) < 1e-4
-    assert "same losses as eager" in said
+    assert "same losses and gradients as eager" in said
     assert run.variants[0].metrics == {"metric": 0.5}
 
 

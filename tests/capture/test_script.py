@@ -39,7 +39,7 @@ def test_from_the_command_line_to_a_run(tmp_path):
     assert (len(eager.losses), len(compiled.losses)) == (20, 20)
     assert divergence(eager.losses, compiled.losses) < 1e-5
     assert 0 < eager.loss_drift < 1e-4
-    assert "; same losses as eager;" in done.stderr
+    assert "; same losses and gradients as eager;" in done.stderr
     for variant in run.variants:
         assert "the script ended after 23 steps, which is fewer than a capture takes" in variant.effective.notes
         assert (variant.measured.steps, variant.profiled.steps) == (20, 2)

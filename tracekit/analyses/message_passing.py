@@ -110,7 +110,7 @@ _UNSORTED = (
 )
 _GATHERED = (
     "Most of it is gathering: with a sparse matrix (`EdgeIndex`, `adj_t`) plain or weighted neighbours are added up "
-    "without a row for each edge, and compiling fuses the gathering into what follows."
+    "without a row for each edge{or_compile}."
 )
 
 
@@ -235,7 +235,7 @@ def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
     if sized:
         rate = sum(row["bytes"] for row in sized) / sum(row["step_ns"] for row in sized) * 1e9
         sentence += f", and move at least {size(rate)} a second{_against(profile, rate)}"
-    return f"{sentence}.{_advice(rows, share)}"
+    return f"{sentence}.{_advice(rows, share, _is_compiled(recording))}"
 
 
 def _against(profile: Profile, rate: float) -> str:
@@ -248,7 +248,7 @@ def _against(profile: Profile, rate: float) -> str:
     return "; the memory bandwidth of this device is not known"
 
 
-def _advice(rows: list[dict[str, Any]], share: float) -> str:
+def _advice(rows: list[dict[str, Any]], share: float, is_compiled: bool) -> str:
     """Advice if rows are gathered and added up again, as in message passing, and if that costs enough."""
     if share < _LEAST or not {"gather", "scatter"} <= {row["kind"] for row in rows}:
         return ""
@@ -256,4 +256,6 @@ def _advice(rows: list[dict[str, Any]], share: float) -> str:
         kind: sum(row["step_ns"] for row in rows if row["kind"] == kind) for kind in ("gather", "scatter", "segment")
     }
     costliest = max(of_kind, key=lambda kind: of_kind[kind])
-    return {"scatter": f" {_UNSORTED}", "gather": f" {_GATHERED}", "segment": ""}[costliest]
+    or_compile = "" if is_compiled else ", and compiling fuses the gathering into what follows"
+    gathered = _GATHERED.format(or_compile=or_compile)
+    return {"scatter": f" {_UNSORTED}", "gather": f" {gathered}", "segment": ""}[costliest]

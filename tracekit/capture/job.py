@@ -114,6 +114,8 @@ class PassResult(msgspec.Struct, frozen=True, kw_only=True):
     # check
     losses: list[float | None] = []
     loss_drift: float | None = None
+    gradients: list[float | None] = []  # the norm of all gradients at each step of an optimizer
+    gradient_drift: float | None = None
     metrics: dict[str, float | None] = {}
     # train
     training: Training | None = None

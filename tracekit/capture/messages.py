@@ -11,9 +11,19 @@ from typing import Any
 
 from tracekit.capture.job import Stage
 from tracekit.detectable import TOO_UNSURE, UNSEEN
-from tracekit.run import Break, Outcome, Run, Variant, divergence, loss_tolerance, was_busy
+from tracekit.run import (
+    Break,
+    Outcome,
+    Run,
+    Variant,
+    divergence,
+    gradient_tolerance,
+    loss_tolerance,
+    times_apart,
+    was_busy,
+)
 from tracekit.sanitize import sanitize
-from tracekit.units import duration, many, percent
+from tracekit.units import duration, many, percent, ratio
 from tracekit.unprofiled import (
     Contrast,
     compared,
@@ -69,7 +79,7 @@ def taking_again(window: str) -> str:
 
 
 def ending(variant: Variant, run: Run) -> str:
-    """`compiled: 0.80 ms a step (± 0.05 ms), 2 compilations of 21.8 s; same losses as eager`."""
+    """`compiled: 0.80 ms a step (± 0.05 ms), 2 compilations of 21.8 s; same losses and gradients as eager`."""
     if variant.outcome != "ok":
         return f"{variant.name}: {_OUTCOMES.get(variant.outcome, variant.outcome)} ({variant.error})"
     effective = variant.effective
@@ -264,6 +274,17 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
     if eager is None or eager is variant or not variant.losses:
         return []
     apart = divergence(eager.losses, variant.losses)
+    of_gradients = divergence(eager.gradients, variant.gradients)
+    if of_gradients is not None and of_gradients > gradient_tolerance(eager.gradient_drift):
+        times = times_apart(eager.gradients, variant.gradients)
+        return [
+            *_of_losses(variant, eager, apart),
+            f"norms of its gradients differ from {eager.name}'s by {ratio(times)}",
+        ]
+    return _of_losses(variant, eager, apart, " and gradients" if of_gradients is not None else "")
+
+
+def _of_losses(variant: Variant, eager: Variant, apart: float | None, and_gradients: str = "") -> list[str]:
     if apart is None:
         return [f"its losses cannot be compared with {eager.name}'s"]
     if apart > loss_tolerance(eager.loss_drift):
@@ -271,5 +292,7 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
         return [f"losses differ from {eager.name}'s by up to {apart:.1e} ({number} compared)"]
     if apart > loss_tolerance():
         drift = f"{eager.loss_drift:.1e}"
-        return [f"same losses as {eager.name} except for rounding, which by itself changes those by {drift}"]
-    return [f"same losses as {eager.name}"]
+        return [
+            f"same losses{and_gradients} as {eager.name} except for rounding, which by itself changes those by {drift}"
+        ]
+    return [f"same losses{and_gradients} as {eager.name}"]

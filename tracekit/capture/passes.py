@@ -275,6 +275,8 @@ def _variant(
         graphs=profiled.graphs,
         losses=checked.losses,
         loss_drift=checked.loss_drift,
+        gradients=checked.gradients if checked.losses else [],
+        gradient_drift=checked.gradient_drift,
         metrics=checked.metrics,
         spent=[result.spent for result in results.values() if result.spent is not None],
         ended=measured.ended,
@@ -320,8 +322,9 @@ def with_drift(checked: PassResult, again: Callable[[], PassResult]) -> PassResu
             "losses were not compared: the script draws random numbers that no seed fixes, so no two runs are alike"
         )
         return replace(_noted(checked, remark), losses=[])
-    moved = divergence(checked.losses, rerun.losses)
-    return replace(checked, loss_drift=moved if moved is not None and math.isfinite(moved) else None)
+    drifts = divergence(checked.losses, rerun.losses), divergence(checked.gradients, rerun.gradients)
+    loss_drift, gradient_drift = (moved if moved is not None and math.isfinite(moved) else None for moved in drifts)
+    return replace(checked, loss_drift=loss_drift, gradient_drift=gradient_drift)
 
 
 def _noted(checked: PassResult, remark: str) -> PassResult:

@@ -43,13 +43,16 @@ NORMS = {  # that take a batch_size, by the module of their forward
     "layer_norm": "LayerNorm",
     "pair_norm": "PairNorm",
 }
+_DOUBLE_BACKWARD = re.compile(r"does not currently support double backward")  # of AOTAutograd
+_ONCE = (
+    "Compiled code cannot be differentiated twice, as autograd.grad(…, create_graph=True) asks: take that gradient "
+    "inside of what is compiled, with torch.func.grad, or compile only what it does not pass through."
+)
 _GENERATED = re.compile(r"triton_(?:poi|red|per|tem|mm|for)_.*|(?:graph_\d+_)?cpp_fused_.*", re.DOTALL)  # by Inductor
 _LAYER = re.compile(r".*torch_geometric[/\\]nn[/\\](aggr|norm)[/\\](\w+)\.py", re.DOTALL)
 _WRAPPER = re.compile(r".*torch_geometric[/\\](?:experimental|deprecation)\.py", re.DOTALL)  # only passes a call on
 
 _BEGINS_RECORDING = re.compile(r"(?:cuda|hip)StreamBeginCapture.*")
-# What says to compile, or goes on from there.
-_COMPILING = re.compile(r"torch\.compile|[Cc]ompile the (?:model|optimizer)|reduce-overhead|CUDA graphs may also")
 
 
 def is_compiled(profile: Profile) -> bool:
@@ -58,16 +61,6 @@ def is_compiled(profile: Profile) -> bool:
     return requested or profile.trace.census.any(
         lambda roles: roles.named(COMPILED_REGION) | roles.named(_GENERATED) | roles.named(GUARDS) | roles.compile_span
     )
-
-
-def without_compiling(advice: str, compiled: str) -> str:
-    """The advice without its sentences that say to compile, where the variant of that name is compiled and slower."""
-    sentences = re.split(r"(?<=\.) (?=[A-Z])", advice)
-    others = [sentence for sentence in sentences if not _COMPILING.search(sentence)]
-    if len(others) == len(sentences):
-        return advice
-    batches = " Larger batches hide the overhead." if "larger batches" in advice else ""
-    return " ".join((f"First find out why {compiled} takes longer despite compiling.{batches}", *others))
 
 
 def graphs_recorded(profile: Profile) -> float:
@@ -146,6 +139,11 @@ def against_break(entry: Break) -> str | None:
     if "repeat_interleave" in entry.reason:
         return "Give repeat_interleave the number of its results: output_size=…"
     return None
+
+
+def against_failure(error: str) -> str | None:
+    """What to do so that compiling does not fail like that; None where the error does not tell."""
+    return _ONCE if _DOUBLE_BACKWARD.search(error) else None
 
 
 def _size_of(file: str, function: str) -> tuple[str, str] | None:

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.belief import Withheld, believed
-from tracekit.findings.compiler_advice import without_compiling
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding
 from tracekit.findings.ranking import order, ranked, worth_telling
 from tracekit.findings.saving import savings
+from tracekit.findings.tried import Attempt, with_what_was_tried
 from tracekit.findings.verdict import (
     MIN_KNOWN_SHARE,
     VERDICTS,
@@ -48,18 +48,9 @@ class Diagnosis(Struct, frozen=True):
         """The findings that are worth a reader's time."""
         return [*filter(worth_telling, self.all_findings)]
 
-    def where_compiling_is_slower(self, compiled: str) -> "Diagnosis":
-        """The same without the advice to compile, where the variant of that name is compiled and takes longer."""
-        findings = [
-            replace(
-                finding,
-                do=without_compiling(finding.do, compiled),
-                do_first=without_compiling(finding.do_first, compiled),
-                also=tuple(without_compiling(part, compiled) for part in finding.also),
-            )
-            for finding in self.all_findings
-        ]
-        return replace(self, all_findings=findings)
+    def knowing(self, tried: tuple[Attempt, ...]) -> "Diagnosis":
+        """The same without the advice that other variants have tried in vain, and with what came of it."""
+        return replace(self, all_findings=with_what_was_tried(self.all_findings, tried)) if tried else self
 
     @property
     def told(self) -> list[Finding]:

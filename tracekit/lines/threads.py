@@ -4,7 +4,8 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.intervals import Bools, Ints, Rows, StepFunction
-from tracekit.lines.owners import BACKWARD, Owners
+from tracekit.lines.double_backward import Numbering, double_passes
+from tracekit.lines.owners import BACKWARD, DOUBLE_BACKWARD, INNER_BACKWARD, Owners
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.trace import Trace
 from tracekit.trace.columns import values
@@ -58,7 +59,14 @@ def threads(trace: Trace, main: Thread, owners: Owners, detailed: DetailedTrace 
         return {}
     forward = _Forward.find(trace, detailed)
     tracks = trace.threads.driving
-    return {track: main.overlaid(*_nodes(trace, track, main, forward, owners)) for track in tracks}
+    passes = double_passes(trace, main.owners, Numbering(*_numbers(trace), _is_forward(trace)))
+    of_passes = main.owners.at(passes.spans.starts)  # the lines that call them
+    for phase in (INNER_BACKWARD, DOUBLE_BACKWARD):
+        of_passes = np.where(passes.phases == phase, owners.in_phase(of_passes, phase), of_passes)
+    return {
+        track: main.overlaid(*_nodes(trace, track, main, forward, owners)).overlaid(passes.spans, of_passes)
+        for track in tracks
+    }
 
 
 def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> tuple[Ints, Bools]:

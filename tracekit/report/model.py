@@ -13,7 +13,7 @@ from tracekit.analyses import Answer, summaries
 from tracekit.compare import Comparison, Difference, calibrated, compare
 from tracekit.errors import UnknownVariantError
 from tracekit.findings import Diagnosis, diagnose
-from tracekit.findings.compiler_advice import is_compiled
+from tracekit.findings.tried import Attempt, attempts
 from tracekit.profile import Member, Profile, Subject
 from tracekit.profile.calibration import Calibration, calibrations
 from tracekit.ranks import Collectives, RankColumns, collectives, rank_columns
@@ -24,7 +24,6 @@ from tracekit.report.notes import notes
 from tracekit.report.section import Section
 
 _Result = TypeVar("_Result")
-_SLOWER = 1.05  # times as long: a smaller difference shows nothing
 
 
 class ByVariant(Struct, frozen=True):
@@ -100,25 +99,34 @@ class Report(Struct, frozen=True, eq=False, dict=True):
         ]
 
     @cached_property
-    def diagnoses(self) -> dict[str, Diagnosis]:
-        """What bounds each variant's step, and the findings, by variant."""
+    def _diagnoses_alone(self) -> dict[str, Diagnosis]:
         diagnoses = {}
         for profile in self.profiles:
             alone = self.by_variant.diagnosis(profile.calibrated_by(self.calibrated.get(profile.name)))
             of_all = with_waits(alone, profile, self.collectives.get(profile.name))
             diagnoses[profile.name] = with_straggler(of_all, profile, self.straggler(profile.name))
-        for profile in self.profiles:
-            if (slower := self._compiled_and_slower(profile)) is not None:
-                diagnoses[profile.name] = diagnoses[profile.name].where_compiling_is_slower(slower)
         return diagnoses
 
-    def _compiled_and_slower(self, profile: Profile) -> str | None:
-        """A compiled variant with the same baseline that takes longer than this one, which is not compiled."""
-        others = (other for other in self.profiles if self.base_of(other) is self.base_of(profile))
-        slower = [other for other in others if _is_slower(other, profile)]
-        if not slower or is_compiled(profile):  # asked last, since it may read the trace
-            return None
-        return next((other.name for other in slower if is_compiled(other)), None)
+    @cached_property
+    def diagnoses(self) -> dict[str, Diagnosis]:
+        """What bounds each variant's step, and the findings, by variant; they know what other variants tried."""
+        return {name: diagnosis.knowing(self.attempts[name]) for name, diagnosis in self._diagnoses_alone.items()}
+
+    @cached_property
+    def attempts(self) -> dict[str, tuple[Attempt, ...]]:
+        """What other variants of the same program tried that did not help, by the variant that is to be advised."""
+        findings_of = {name: diagnosis.all_findings for name, diagnosis in self._diagnoses_alone.items()}
+        return {
+            profile.name: attempts(
+                profile, (other for other in self.subject.members if self._same_program(other, profile)), findings_of
+            )
+            for profile in self.profiles
+        }
+
+    def _same_program(self, other: Member, profile: Profile) -> bool:
+        if other.run is None or profile.run is None:
+            return other.run is profile.run and self.base_of(other) is self.base_of(profile)
+        return other.run.recipe == profile.run.recipe
 
     @cached_property
     def calibrations(self) -> dict[str, Calibration]:
@@ -208,14 +216,6 @@ class Report(Struct, frozen=True, eq=False, dict=True):
         for member in self.members:
             members.setdefault(self.base_of(member).name, []).append(member)
         return [(self.member(name), group) for name, group in members.items()]
-
-
-def _is_slower(profile: Profile, than: Profile) -> bool:
-    """Whether a step of it takes clearly longer: unprofiled where both were measured so, else in the traces."""
-    measured = [each.variant.measured if each.variant is not None else None for each in (profile, than)]
-    wall = [each.means["wall"] for each in (profile, than)]
-    steps = [each.step_ns for each in (measured if all(measured) else wall) if each is not None]
-    return len(steps) == 2 and steps[0] > _SLOWER * steps[1]
 
 
 def report(subject: Subject, baseline: str | None = None) -> Report:

@@ -20,7 +20,7 @@ from tracekit.trace.schema import Role, column
 from tracekit.units import percent
 
 Key = TypeVar("Key")
-_PHASES = (("forward", ("forward", "eval")), ("backward", ("backward",)))
+_PHASES = (("forward", ("forward", "eval")), ("backward", ("backward", "inner backward", "double backward")))
 
 
 class VariantOwners(Struct, frozen=True):

@@ -26,7 +26,9 @@ from tracekit.run.model import (
     Workload,
     crowding,
     divergence,
+    gradient_tolerance,
     loss_tolerance,
+    times_apart,
     was_busy,
 )
 
@@ -59,11 +61,13 @@ __all__ = [
     "Workload",
     "crowding",
     "divergence",
+    "gradient_tolerance",
     "is_run",
     "loss_tolerance",
     "now",
     "read",
     "stamp",
+    "times_apart",
     "was_busy",
     "write",
 ]

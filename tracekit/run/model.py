@@ -255,6 +255,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     gpu: dict[str, Any] = {}  # clocks, power and reasons for throttling, read under load right after the timed steps
     losses: list[float | None] = []  # of the seeded check pass; None for a loss that is not finite
     loss_drift: float | None = None  # relative change of the losses when sums round differently; eager variants only
+    gradients: list[float | None] = []  # of the same pass: the norm of all gradients at each step of an optimizer
+    gradient_drift: float | None = None  # the relative change of these norms when sums round differently
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check pass
     trainings: list[Training] = []  # complete trainings, one for each seed, if requested
     spent: list[StageTime] = []  # where the time of its passes went, in the order of their ends
@@ -348,6 +350,7 @@ def crowding(load: float | None, cores: int | None) -> float:
 
 
 _LEAST_TOLERANCE = 1e-4  # of the loss: in FP32, a different order of summation changes most trainings less
+_LEAST_OF_GRADIENTS = 1e-3  # of the norm
 _DRIFTS = 3  # a single measured drift is not an upper bound
 
 
@@ -363,6 +366,18 @@ def divergence(losses: list[float | None], other_losses: list[float | None]) -> 
         return math.inf
     finite = [(loss, other_loss) for loss, other_loss in pairs if loss is not None and other_loss is not None]
     return max((abs(loss - other_loss) / max(abs(loss), 1e-12) for loss, other_loss in finite), default=0.0)
+
+
+def times_apart(norms: list[float | None], other_norms: list[float | None]) -> float:
+    """How many times as large as the other the larger norm of a step is, where they differ most."""
+    pairs = zip(norms, other_norms, strict=False)
+    finite = [(norm, other) for norm, other in pairs if norm is not None and other is not None]
+    return max((max(pair) / max(min(pair), 1e-12) for pair in finite), default=1.0)
+
+
+def gradient_tolerance(*drifts: float | None) -> float:
+    """How far norms of gradients may differ without significance: they are more sensitive than the losses."""
+    return max([_LEAST_OF_GRADIENTS, *(_DRIFTS * drift for drift in drifts if drift is not None)])
 
 
 def loss_tolerance(*drifts: float | None) -> float:

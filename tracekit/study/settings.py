@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.accuracy import AccuracyContrast, accuracy_contrast
-from tracekit.run import Measured, Training, Variant, divergence, loss_tolerance
+from tracekit.run import Measured, Training, Variant, divergence, gradient_tolerance, loss_tolerance
 from tracekit.study.store import CellResult, Study
 from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs, is_noise, says_nothing
 from tracekit.units import many
@@ -231,4 +231,8 @@ def _losses_differ(result: CellResult, baseline: CellResult) -> bool:
         return False
     difference = divergence(baseline.variant.losses, result.variant.losses)
     tolerance = loss_tolerance(result.variant.loss_drift, baseline.variant.loss_drift)
-    return difference is not None and difference > tolerance
+    if difference is not None and difference > tolerance:
+        return True
+    of_gradients = divergence(baseline.variant.gradients, result.variant.gradients)
+    tolerance = gradient_tolerance(result.variant.gradient_drift, baseline.variant.gradient_drift)
+    return of_gradients is not None and of_gradients > tolerance

@@ -4,6 +4,7 @@ import contextlib
 import faulthandler
 import gc
 import getpass
+import math
 import os
 import tempfile
 import time
@@ -19,6 +20,7 @@ from tracekit.capture import compiler
 from tracekit.capture.child import agreement, forks, recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
 from tracekit.capture.child.file_journal import FileJournal
+from tracekit.capture.child.gradient_norms import GradientNorms
 from tracekit.capture.child.loss_check import check, draw_as_eager, drift, metrics, number, rounded_differently
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import Feed
@@ -34,7 +36,7 @@ from tracekit.capture.job import RESULT, Job, PassResult
 from tracekit.capture.variants import parse_all
 from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import TracekitError
-from tracekit.run import Effective, Training
+from tracekit.run import Effective, Training, divergence
 
 
 def main(folder: str) -> None:
@@ -190,12 +192,18 @@ def _check(job: Job, notes: list[str]) -> PassResult:
     draw_as_eager(job)
     if job.is_script:
         return _check_script(job)
-    checked = check(_feed(job, notes))
+    with GradientNorms() as gradients:
+        checked = check(_feed(job, notes))
+    checked = msgspec.structs.replace(checked, gradients=gradients.norms)
     if job.requested.compile or not checked.losses:
         return checked
     gc.collect()  # the second training needs the memory of the first one
     try:
-        return msgspec.structs.replace(checked, loss_drift=drift(_feed(job, []), checked.losses))
+        with GradientNorms() as rounded:
+            loss_drift = drift(_feed(job, []), checked.losses)
+        moved = divergence(gradients.norms, rounded.norms)
+        gradient_drift = moved if moved is not None and math.isfinite(moved) else None
+        return msgspec.structs.replace(checked, loss_drift=loss_drift, gradient_drift=gradient_drift)
     except Exception as error:  # its losses are known, and can be compared like any others
         note = f"how far rounding alone moves its losses is unknown: {one_line(error)}"
         return msgspec.structs.replace(checked, effective=Effective(notes=[note]))
@@ -205,8 +213,10 @@ def _check_script(job: Job) -> PassResult:
     """The losses of a script; how far rounding moves them takes another process, because a script runs only once in
     each."""
     losses = Losses()
-    with _recorder() as recorder, rounded_differently() if job.rounded else contextlib.nullcontext():
-        return script.run(job, lambda _: losses.steps(), recorder, losses)
+    rounding = rounded_differently() if job.rounded else contextlib.nullcontext()
+    with _recorder() as recorder, rounding, GradientNorms() as gradients:
+        result = script.run(job, lambda _: losses.steps(), recorder, losses)
+    return msgspec.structs.replace(result, gradients=gradients.norms)
 
 
 def _train(job: Job, notes: list[str]) -> PassResult:

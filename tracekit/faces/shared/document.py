@@ -242,6 +242,8 @@ def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
         "loss_tolerance": tolerance_of(member, baseline),
         "loss_drift": variant.loss_drift,
         "losses": list(variant.losses),
+        "gradients": list(variant.gradients),
+        "gradient_drift": variant.gradient_drift,
         "metrics": dict(variant.metrics),
     }
 

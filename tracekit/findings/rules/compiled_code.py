@@ -7,22 +7,21 @@ it calls follow one another.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypedDict
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tracekit.analyses.compiled_code import is_on_purpose
 from tracekit.findings import Evidence, Finding, Where, blamed_events, evidence, rule
-from tracekit.findings.compiler_advice import against_break, against_guard, guard_of
+from tracekit.findings.obstacles import obstacles
 from tracekit.intervals import Bools, Ints, Union, distinct
 from tracekit.profile import Profile
-from tracekit.run import Break, Limit, Skip
+from tracekit.run import Limit
 from tracekit.trace.enclosing import outermost
-from tracekit.units import count, duration, many
+from tracekit.units import count, duration
 
 _REGION = re.compile(r"Torch-Compiled Region: .*", re.DOTALL)
 _WRAPPER = re.compile(r"Torch-Compiled Region: .*|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue", re.DOTALL)
@@ -117,8 +116,6 @@ def _entries(profile: Profile) -> int:
 
 
 _BREAKS = "https://docs.pytorch.org/docs/stable/compile/programming_model.fix_graph_breaks.html"
-_RECOMPILES = "https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html"
-_TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
 
 
 @rule("entering_compiled_code")
@@ -152,78 +149,37 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
     if profile.variant is None or profile.means["wall"] is None:
         return
     ledger = profile.variant.ledger
-    if ledger.limits:
-        yield _limit_reached(profile, ledger.limits)
-    if ledger.skips:
-        yield _graphs_skipped(profile, ledger.skips)
-    avoidable = [entry for entry in ledger.breaks if not is_on_purpose(entry)]
-    if avoidable and (time := break_time(profile)) is not None:
-        yield _breaks(profile, avoidable, time)
+    for found in obstacles(ledger):
+        if found.id == "graph_breaks":
+            if (time := break_time(profile)) is not None:
+                yield _of_breaks(profile, found, time)
+        else:
+            yield replace(
+                found,
+                **_inferred(
+                    profile,
+                    _of_function(profile, ledger.limits)
+                    if found.id == "recompile_limit"
+                    else profile.attribution.pieces.of(*_OF_THE_HOST),
+                ),
+            )
 
 
-def _limit_reached(profile: Profile, limits: list[Limit]) -> Finding:
-    names = [*dict.fromkeys(limit.name or "a function" for limit in limits)]
-    and_more = f" and {count(len(names) - 1)} more" if len(names) > 1 else ""
-    location = Where(limits[0].file, limits[0].line, limits[0].name)
-    reason = limits[0].reason or ""
-    advice = against_guard(reason) or "Find out what changes from call to call and mark it dynamic"
+def _of_function(profile: Profile, limits: list[Limit]) -> Bools:
     pieces = profile.attribution.pieces
     # When an optimizer's compiled step runs is not recorded, but it is seldom most of a step; checking in vain is its.
     of_function = pieces.of("guards")
     if not of_function.any() or not all("optim" in Path(limit.file or "").parts for limit in limits):
         of_function = pieces.of(*_OF_THE_HOST)
-    return Finding(
-        "recompile_limit",
-        f"Recompile limit reached{location.at}: {names[0]}{and_more} run{'' if and_more else 's'} eagerly",
-        why=f"The guard that failed last: {guard_of(reason)}." if reason else "",
-        do=f"{advice.rstrip('.')}; or raise torch._dynamo.config.recompile_limit.",
-        where=location,
-        link=_RECOMPILES,
-        **_inferred(profile, of_function),
-    )
+    return of_function
 
 
-def _graphs_skipped(profile: Profile, skips: list[Skip]) -> Finding:
-    location = Where(skips[0].file, skips[0].line)
-    graphs = "One compiled graph is" if len(skips) == 1 else f"{count(len(skips))} compiled graphs are"
-    return Finding(
-        "cuda_graphs_skipped",
-        f"{graphs} not replayed as CUDA graph{'' if len(skips) == 1 else 's'}{location.at}",
-        why=f"{'The reason' if len(skips) == 1 else 'The first reason'}: {skips[0].reason}.",
-        do="Keep the addresses and shapes of inputs fixed, and keep what CUDA graphs cannot hold (work on the CPU, "
-        "inputs that are modified) out of the compiled function.",
-        where=location,
-        link=_TREES,
-        **_inferred(profile, profile.attribution.pieces.of(*_OF_THE_HOST)),
-    )
-
-
-def _breaks(profile: Profile, breaks: list[Break], time: BreakTime) -> Finding:
-    places = Counter((graph_break.file, graph_break.line, graph_break.reason) for graph_break in breaks)
-    (file, line, reason), _ = places.most_common(1)[0]
-    first = next(
-        graph_break
-        for graph_break in breaks
-        if (graph_break.file, graph_break.line, graph_break.reason) == (file, line, reason)
-    )
-    advice = against_break(first) or (
-        "Rewrite that line or, if it is in a library, move the call that leads there out of the compiled function (the "
-        "section on graph breaks has your lines; with fullgraph=True the first break raises an error)."
-    )
-    location = Where(file, line)
-    most_often = "" if len(places) == 1 or not location.at else ", most often"
-    often = "" if len(places) == 1 else "The most frequent reason: "
-    met = f" {'It is' if len(places) == 1 else 'They are'} met by {count(len(breaks))} compilations."
-    return Finding(
-        "graph_breaks",
-        f"{many(len(places), 'graph break')}{most_often}{location.at}",
-        why=f"{often}{reason.rstrip('.')}.{met if len(breaks) > len(places) else ''} The cost is {time.description}.",
-        do=advice,
-        where=location,
-        link=_BREAKS,
+def _of_breaks(profile: Profile, found: Finding, time: BreakTime) -> Finding:
+    return replace(
+        found,
+        why=f"{found.why} The cost is {time.description}.",
         claim=time.claim,
         evidence=evidence(profile, blamed_events(profile, time.pieces)),
-        confidence="inferred",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from tracekit.analyses import Answer
+from tracekit.findings.tried import Attempt, with_results
 from tracekit.names import HEAD, short
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
@@ -25,13 +26,13 @@ def answers(report: Report) -> Iterator[Section]:
             scope="variant",
             stage="body",
             rank=answer.rank,
-            contents=_contents(answer),
+            contents=_contents(answer, report.attempts[profile.name]),
             variant=profile.name,
         )
 
 
-def _contents(answer: Answer) -> Contents:
-    blocks: list[Block] = [Sentences((answer.sentence,))]
+def _contents(answer: Answer, tried: tuple[Attempt, ...]) -> Contents:
+    blocks: list[Block] = [Sentences((with_results(answer.sentence, tried),))]
     if answer.table.num_rows:
         blocks.append(Table(answer.analysis, answer.table))
     return Contents(tuple(blocks), worth=answer.worth, status=answer.status)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from tracekit.analyses import summary
 from tracekit.compare import Comparison
 from tracekit.engine.buckets import BUCKETS, Bound, by_bound
+from tracekit.findings.tried import with_results
 from tracekit.gnn.changing_sizes import changed_sizes
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.profile.grouping import kernel_times, summed
@@ -241,8 +242,9 @@ def compiling(report: Report, entry: Comparison) -> Contents | None:
     effects = effects_of(compiled, baseline)
     if effects is None:
         return None
+    tried = report.attempts[compiled.name]
     return Contents(
-        (Sentences((f"{_gain(effects)} {_reason(effects)}. {' '.join(_facts(effects))}",)),),
+        (Sentences((f"{_gain(effects)} {with_results(f'{_reason(effects)}.', tried)} {' '.join(_facts(effects))}",)),),
         worth=1.0,
     )
 

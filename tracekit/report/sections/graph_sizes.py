@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from tracekit.findings.tried import with_results
 from tracekit.gnn.changing_sizes import Changed, changed_sizes
 from tracekit.gnn.graph_cost import GraphCost, Padding, graph_cost, padding
 from tracekit.profile import Member
@@ -65,7 +66,11 @@ def graph_sizes(report: Report) -> Contents | None:
         return Contents((Sentences((_constant(next(iter(costs.values()))),)),), worth=0.0, status="absent")
     sentences = [_sentence(name, cost) for name, cost in costs.items()]
     sentences += _paddings(costs)
-    sentences += [text for member in report.members for text in _recompilations(member)]
+    sentences += [
+        with_results(text, report.attempts.get(member.name, ()))
+        for member in report.members
+        for text in _recompilations(member)
+    ]
     growing = [cost.growing_share for cost in costs.values() if cost.line is not None and cost.growth == "grows"]
     return Contents(
         (Sentences(tuple(sentences)), Table("graph_sizes", _table(costs))),

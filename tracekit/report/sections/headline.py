@@ -17,7 +17,7 @@ from tracekit.report.blocks import Headline, Line, Mark, Pace, Sentences, Series
 from tracekit.report.comparability import Contradiction, contradiction, unlike
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of
+from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, differs
 from tracekit.sanitize import sanitize
 from tracekit.trace.facts.devices import device_side_missing
 from tracekit.typical_step import typical_step
@@ -112,7 +112,10 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
     than = "as" if verdict == "as fast" else "than"
     times = f"{durations[0].rpartition(' ')[0]} → {durations[1]} a step"
     doubt = _doubt(report, best, step_ns_of)
-    return f"{times}: {names[best.name]} is {verdict} {than} {names[base.name]}{f' ({doubt})' if doubt else ''}"
+    certainty = f" ({doubt})" if doubt else ""
+    differing = differs(best, base)  # without computing the same, a pace is worth nothing
+    but = f", {'but' if after < before else 'and'} {differing}" if differing else ""
+    return f"{times}: {names[best.name]} is {verdict} {than} {names[base.name]}{certainty}{but}"
 
 
 def _next_action(report: Report, names: dict[str, str], timed: list[Member], step_ns_of: Time) -> tuple[str, str]:
@@ -127,6 +130,9 @@ def _next_action(report: Report, names: dict[str, str], timed: list[Member], ste
     gpu_bound = any(of_the_gpu(finding.id) for finding in findings) or of_the_gpu(diagnosis.verdict.id)
     otherwise = _ONLY_LESS_WORK if gpu_bound else "nothing worth changing was found."
     action = next((finding.do_first or finding.do for finding in findings if finding.do), otherwise)
+    for attempt in report.attempts[best.name]:
+        if action.startswith(attempt.sentence) and attempt.next_do:  # there is no other advice: mend what was tried
+            return attempt.next_do, names.get(attempt.variant, attempt.variant)
     return action[0].lower() + action[1:], names[best.name]
 
 

@@ -32,7 +32,12 @@ LINES = pa.schema(
         column("function", LABEL, "your function", role="place"),
         column("library", LABEL, "the library that the line calls", role="name"),
         column("module", LABEL, "enclosing modules, outermost first", role="name"),
-        column("phase", LABEL, "data, forward, backward, optimizer, eval or other", role="name"),
+        column(
+            "phase",
+            LABEL,
+            "data, forward, backward (inner and double where it is differentiated again), optimizer, eval or other",
+            role="name",
+        ),
         column("view", LABEL, "wall or host", role="name"),
         column("bucket", LABEL, "bucket that the time belongs to", role="name"),
         column("row", LABEL, "the lines of the row that it belongs to where variants are compared", role="name"),

@@ -136,7 +136,12 @@ PHASES = pa.schema(
     [
         _VARIANT,
         _DEVICE,
-        column("phase", _TEXT, "data, forward, backward, optimizer, eval or other", role="name"),
+        column(
+            "phase",
+            _TEXT,
+            "data, forward, backward (inner and double where it is differentiated again), optimizer, eval or other",
+            role="name",
+        ),
         column(
             "peak_bytes", _INTEGER, "most memory held in the phase, above what was held when the recording began", "B"
         ),

@@ -7,7 +7,7 @@ from tracekit.profile import Member
 from tracekit.report.blocks import Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.run import loss_tolerance
+from tracekit.run import divergence, loss_tolerance
 from tracekit.run_facts import (
     SPREAD_EPOCHS,
     break_even_doubt,
@@ -15,6 +15,7 @@ from tracekit.run_facts import (
     contrast_of,
     epoch_ns,
     epoch_with_compiling_ns,
+    gradients_differ,
     inflation_of,
     loss_difference,
     records_graphs,
@@ -74,6 +75,7 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
         ("peak host memory", _host_memory),
         ("memory above start", _above_start),
         ("loss against the baseline", lambda p: _losses(p, baseline)),
+        ("gradients against the baseline", lambda p: _gradients(p, baseline)),
         ("metric", _metric),
     )
     all_facts = [Fact(label, {p.name: text for p in members if (text := tell(p)) is not None}) for label, tell in lines]
@@ -218,6 +220,14 @@ def _losses(member: Member, baseline: Member) -> str | None:
     if difference > loss_tolerance():
         return f"the same except for rounding ({difference:.1e}, tolerance {tolerance:.0e})"
     return f"the same (within {difference:.0e})" if difference else "the same"
+
+
+def _gradients(member: Member, baseline: Member) -> str | None:
+    """Whether their norms differ by more than rounding explains."""
+    ours, theirs = member.variant, baseline.variant
+    if member is baseline or ours is None or theirs is None or divergence(theirs.gradients, ours.gradients) is None:
+        return None
+    return gradients_differ(member, baseline).replace("the norms of its gradients", "norms differ") or "the same norms"
 
 
 def _metric(member: Member) -> str | None:

@@ -109,7 +109,10 @@ STEP_PEAKS = pa.schema(
     [
         *_CELL,
         *(field for field in DEVICE if field.name in ("device", "peak_bytes", "peak_phase")),
-        *(column(f"{phase}_bytes", _INTEGER, f"the most that is held in the phase {phase}", "B") for phase in PHASES),
+        *(
+            column(f"{phase.replace(' ', '_')}_bytes", _INTEGER, f"the most that is held in the phase {phase}", "B")
+            for phase in PHASES
+        ),
         column("held_by", _TEXT, "operator that holds the most at the peak", role="name"),
         column("where", _TEXT, "the line on which it allocates", role="place"),
         column("held_bytes", _INTEGER, "what it holds", "B"),

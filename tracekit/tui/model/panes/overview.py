@@ -24,7 +24,7 @@ def overview(opened: Opened, selection: Selection) -> Content:
     strip = strip_of(step_lines(narrowed.report, selection.view), selection.of("steps"))
     glance = at_a_glance(narrowed.report, ())
     first = [glance.first, f"→ {glance.last}" if glance.last else ""]
-    leading = [*doubt_lines(narrowed.report.profiles), *filter(None, first), *headline(narrowed.report)]
+    leading = [*doubt_lines(narrowed.report), *filter(None, first), *headline(narrowed.report)]
     lines_said = (sanitize(line, _LONGEST) for line in leading)
     pieces: list[Piece] = [prose(*lines_said, tone="lead")]
     if problems := opened.report.subject.problems:

@@ -52,6 +52,7 @@ class Job(Settings, frozen=True, kw_only=True):
     device: str = "cpu"
     windows: tuple[Window, ...] = WINDOWS  # to trace
     available: int | None = None  # the number of steps that the script has, if it ended early in an earlier pass
+    period: int = 1  # steps after which their durations repeat, if earlier passes showed it: windows are whole ones
     folder: str = ""  # where the traces go
     scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits
     journal: str = ""  # the folder of the journal of what a program does to files

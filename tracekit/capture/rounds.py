@@ -21,7 +21,7 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.detectable import margin_of_passes, smallest_regression
-from tracekit.run import Measured, Pass, Run, Variant
+from tracekit.run import Measured, Pass, Run, Variant, with_common_period
 from tracekit.unprofiled import contrast, passes_needed, prior_of_passes, step_interval
 
 # Two pairs of passes can agree by chance, and one is never significant: these rounds come before any budget counts.
@@ -138,7 +138,7 @@ class Rounds(Struct):
             _with_pass(variant, results[variant.name]) if variant.name in results else variant
             for variant in run.variants
         ]
-        return replace(run, variants=variants)
+        return with_common_period(replace(run, variants=variants))
 
 
 def is_narrow(run: Run, precision: float = NARROW) -> bool:

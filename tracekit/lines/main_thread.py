@@ -12,7 +12,8 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.intervals import Ints, StepFunction, distinct, occurring
-from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, Line, Owners
+from tracekit.lines.evaluations import SAVES, evaluations
+from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, SAVING, Line, Owners
 from tracekit.lines.sampled import sampled_lines
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.lines.user_code import Frames, extended, module_of, stage_of
@@ -150,17 +151,21 @@ def _phases(trace: Trace, spans: Spans, kinds: _Kinds) -> StepFunction:
     main, roles = trace.threads.main, trace.roles
     modules = spans.chosen(kinds.is_module)
     outermost = modules.chosen(modules.depth == 0)
-    evaluating = outermost.chosen(~_trains(trace, outermost))
+    evaluating, backward = outermost.chosen(~_trains(trace, outermost)), spans.chosen(kinds.backward)
+    names = [trace.names[code] for code in trace.name_codes[spans.rows].tolist()]
+    starts, ends = evaluations(spans, names, outermost, backward)
     layers = [
         (FORWARD, outermost),
         (EVAL, evaluating),
-        (BACKWARD, spans.chosen(kinds.backward)),
+        (BACKWARD, backward),
         (OPTIMIZER, Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(_OPTIMIZER)))),
         (DATA, Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(DATALOAD)))),
+        (SAVING, spans.chosen(np.array([SAVES.fullmatch(name) is not None for name in names], bool))),
     ]
-    edges, columns = merged([topmost(each.starts, each.ends) for _, each in layers])
+    codes = [EVAL, *(code for code, _ in layers)]
+    edges, columns = merged([topmost(starts, ends), *(topmost(each.starts, each.ends) for _, each in layers)])
     phase = np.full(max(len(edges) - 1, 0), OTHER, np.int64)
-    for (code, _), column in zip(layers, columns, strict=True):
+    for code, column in zip(codes, columns, strict=True):
         phase[column >= 0] = code
     return StepFunction(edges, phase, OTHER)
 

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 from tracekit.intervals import Ints, occurring
 
-OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA = range(6)
-PHASES = ("other", "forward", "eval", "backward", "optimizer", "data")
+OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA, SAVING = range(7)
+PHASES = ("other", "forward", "eval", "backward", "optimizer", "data", "saving")
 
 
 class Line(NamedTuple):

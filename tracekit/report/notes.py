@@ -168,7 +168,7 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
         walls = member.attribution.wall_ns[member.answered["wall"]]
         # The run's figure is the typical step on a CPU, and a mean on a GPU, which the host runs ahead of.
         on_a_cpu = variant.measured.clock == "perf_counter"
-        step_ns = float(typical_step(walls.tolist()).step_ns if on_a_cpu else walls.mean())
+        step_ns = float(typical_step(walls.tolist(), member.pattern).step_ns if on_a_cpu else walls.mean())
         if abs(step_ns / variant.profiled.step_ns - 1) > PACE_TOLERANCE:
             yield (
                 f"a step takes {duration(step_ns)} in the trace, but {duration(variant.profiled.step_ns)} over the "
@@ -194,14 +194,12 @@ def remarks(member: Member) -> Iterator[str]:
 
 def _unlike(measured: Measured) -> Iterator[str]:
     """A sentence if most passes saw steps that are not alike, so that the step time is no median."""
-    unlike = [timed_pass for timed_pass in measured.counted_passes if not timed_pass.alike]
-    if 2 * len(unlike) <= len(measured.counted_passes):
+    if measured.alike:
         return
     low, *_, high = statistics.quantiles(measured.step_all_ns, n=10)
     steps = f"its steps are not alike ({duration(low)} to {duration(high)})"
-    period = statistics.mode(timed_pass.period for timed_pass in unlike)
-    if period > 1:
-        yield f"{steps}, but repeat every {period}: its unprofiled step time is the mean over whole periods."
+    if measured.period > 1:
+        yield f"{steps}, but repeat every {measured.period}: its unprofiled step time is the mean over whole periods."
     else:
         yield f"{steps}: its unprofiled step time is their mean, not their median."
 

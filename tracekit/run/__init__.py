@@ -27,6 +27,7 @@ from tracekit.run.model import (
     loss_tolerance,
     was_busy,
 )
+from tracekit.run.step_patterns import with_common_period
 
 __all__ = [
     "SCHEMA",
@@ -61,5 +62,6 @@ __all__ = [
     "read",
     "stamp",
     "was_busy",
+    "with_common_period",
     "write",
 ]

@@ -35,7 +35,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     gc.collect()  # otherwise, garbage from compiling would be collected inside a timed step
     warmup += yield from memory.forget_peaks()
     settled = len(recorder.compiled)
-    times = yield from timing.time_many(job.device, length(job))
+    times = yield from timing.time_many(job.device, length(job), job.period)
     peaks = memory.peaks(len(times))
     compiled = [*recorder.compiled]
     measured = Measured(

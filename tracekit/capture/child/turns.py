@@ -30,8 +30,9 @@ from tracekit.typical_step import typical_step
 from tracekit.units import many, percent
 
 _MOST_STEPS = 100  # of a turn: all their durations are kept
+_MOST_LONGER = 8  # times as long as asked for: a turn that holds a whole period
 # Of the trace after the last turn: processes differ more than steps do, so few steps of many processes tell most.
-_TRACED_STEPS, _MOST_TRACED = 4, 12
+_TRACED_STEPS, _MOST_TRACED = 4, 50
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
 _SPARED_NS = 20_000_000  # of that work: what waiting itself takes
 
@@ -79,7 +80,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     turns: list[Turn] = []
     result = PassResult(no_turns=pipes.why_not)
     while not result.no_turns and (turn_ns := pipes.next_turn_ns(step_ns)):
-        count = max(1, min(_MOST_STEPS, round(turn_ns / max(1, step_ns))))
+        count = _steps_of_turn(turn_ns, step_ns, job.period)
         steps, began_ns = timing.StepClock(job.device, expected=count + 1), time.time_ns()
         worked_ns = time.process_time_ns()
         steps.step_ended()
@@ -110,9 +111,16 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
             return PassResult(no_turns=why)
     if not turns or pipes.is_alone:
         return result
-    period = typical_step(times).period
+    period = job.period if job.period > 1 else typical_step(times).period
     traced = min(_TRACED_STEPS, job.steps) if period == 1 else min(period, _MOST_TRACED)
     return msgspec.structs.replace(result, traces=Traces(steady=(yield from short_trace(job, recorder, traced))))
+
+
+def _steps_of_turn(turn_ns: int, step_ns: int, period: int) -> int:
+    """How many steps fill a turn: whole periods, if that makes it no longer than a few turns."""
+    fitting = max(1, min(_MOST_STEPS, round(turn_ns / max(1, step_ns))))
+    whole = max(1, fitting // period) * period
+    return whole if whole <= min(_MOST_STEPS, _MOST_LONGER * fitting) else fitting
 
 
 _COMPILE_WORKER = b"torch/_inductor/compile_worker"  # idle where nothing compiles

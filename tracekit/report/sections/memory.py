@@ -136,7 +136,7 @@ PHASES = pa.schema(
     [
         _VARIANT,
         _DEVICE,
-        column("phase", _TEXT, "data, forward, backward, optimizer, eval or other", role="name"),
+        column("phase", _TEXT, "data, forward, backward, optimizer, eval, saving or other", role="name"),
         column(
             "peak_bytes", _INTEGER, "most memory held in the phase, above what was held when the recording began", "B"
         ),

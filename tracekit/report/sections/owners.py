@@ -112,7 +112,7 @@ def _depths(chain: Chain) -> range:
 
 
 _NAMED_PHASES = 2
-_PHASE = column("phase", pa.string(), "data, forward, backward, optimizer, eval or other", role="name")
+_PHASE = column("phase", pa.string(), "data, forward, backward, optimizer, eval, saving or other", role="name")
 
 
 @of_run("phases", "Phases of a step", rank=36)

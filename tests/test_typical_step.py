@@ -167,3 +167,9 @@ def test_a_window_begins_where_it_holds_the_costliest_steps():
     start = costliest_start(kinds * 2, 20, 3)
     assert start == 13
     assert costliest_start(kinds * 2, 20, 20) == 0
+
+
+def test_what_python_collects_every_few_steps_is_no_period():
+    """It recurs exactly, and is of no account."""
+    steps = [MS + (MS // 2 if k % 57 == 3 else 0) + k % 7 * 1000 for k in range(300)]
+    assert typical_step(steps).alike

@@ -31,7 +31,8 @@ _FAR = 3.0  # standard deviations above the median, by the middle half of the st
 _RECURS = 0.9  # of the steps at its place take far longer
 _RARE_EXPLAINED = 0.5  # of the steps that take far longer, weighted by how much
 _CHANCE = 0.003  # that so many of them would recur so regularly
-_MATTERS = 0.05  # of the time: what steps take beyond the median
+_MATTERS = 0.05  # of the time: what steps take beyond the median; Python's garbage collector takes less, regularly
+_LEAST_DEVIATION = 0.015  # the same, as the mean of logarithms
 
 
 class StepPattern(Struct, frozen=True):
@@ -182,7 +183,8 @@ def _repeats(passes: Sequence[Sequence[float]], period: int) -> bool:
         total += _deviations(logs) / (count - 1)
         within += sum(map(_deviations, places)) / (count - period)
         kinds = [statistics.median(place) for place in places]
-        apart.append(max(kinds) - min(kinds))
+        matters = _deviations(kinds) > _LEAST_DEVIATION * period
+        apart.append(max(kinds) - min(kinds) if matters else 0.0)
     return bool(apart) and within < (1 - _EXPLAINED) * total and statistics.median(apart) > math.log(_LEAST_RATIO)
 
 
@@ -197,7 +199,9 @@ def _recurs(passes: Sequence[Sequence[float]], far: Sequence[dict[int, float]], 
         places = _places(longer, count, period)
         weight, everything = sum(longer[step] for step in longer if step % period in places), sum(longer.values())
         explained, total, periods = explained + weight, total + everything, periods + count // period
-        votes.append(bool(places) and weight >= _RARE_EXPLAINED * everything)
+        surely = [math.exp(apart) - 1 for step, apart in longer.items() if step % period in places]
+        matters = bool(surely) and statistics.median(surely) * len(surely) >= _MATTERS * count
+        votes.append(matters and weight >= _RARE_EXPLAINED * everything)
         if votes[-1]:
             log_chance += min(0.0, _log_chance(longer, places, count, period))
     return (

@@ -113,6 +113,11 @@ def costliest_start(times: Sequence[int], period: int, steps: int) -> int:
     return max(range(period), key=lambda start: sum(kinds[(start + k) % period] for k in range(min(steps, period))))
 
 
+def steps_far_longer(times: Sequence[int]) -> list[int]:
+    """The indices of the steps that take far longer than most."""
+    return [*_far_longer(_logs(times))]
+
+
 def places_far_longer(times: Sequence[int], period: int) -> list[int]:
     """The places in the period at which every step takes far longer than most."""
     far = _far_longer(_logs(times))

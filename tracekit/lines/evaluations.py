@@ -4,31 +4,40 @@ trains.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from tracekit.intervals import Bools, Ints
 from tracekit.lines.spans import Spans
 
-_OFF = re.compile(r"(?:.*/)?torch/autograd/grad_mode\.py\(\d+\): (__enter__|__exit__)")
-_MODE = re.compile(r"(?:.*/)?torch/nn/modules/module\.py\(\d+\): (eval|train)")
-SAVES = re.compile(r"(?:.*/)?torch/serialization\.py\(\d+\): save")
+ENTER, EXIT, TO_EVAL, TO_TRAIN, SAVE = range(1, 6)  # 0 is any other frame
+_FRAMES = {
+    ENTER: re.compile(r"(?:.*/)?torch/autograd/grad_mode\.py\(\d+\): __enter__"),
+    EXIT: re.compile(r"(?:.*/)?torch/autograd/grad_mode\.py\(\d+\): __exit__"),
+    TO_EVAL: re.compile(r"(?:.*/)?torch/nn/modules/module\.py\(\d+\): eval"),
+    TO_TRAIN: re.compile(r"(?:.*/)?torch/nn/modules/module\.py\(\d+\): train"),
+    SAVE: re.compile(r"(?:.*/)?torch/serialization\.py\(\d+\): save"),
+}
 
 
-def evaluations(frames: Spans, names: Sequence[str], modules: Spans, backward: Spans) -> tuple[Ints, Ints]:
-    """Their starts and ends, without overlaps; `modules` and `backward` are the outermost calls of each."""
-    off = np.array([*_regions(frames, names)], np.int64).reshape(-1, 2)
-    off = off[_holds(off, modules.starts)]
-    modes = np.array([*_modes(frames, names)], np.int64).reshape(-1, 2)
-    both = np.concatenate((off, modes))
-    both = both[~_holds(both, backward.starts)]
-    both = both[np.lexsort((-both[:, 1], both[:, 0]))]
-    reach = np.maximum.accumulate(both[:, 1]) if len(both) else both[:, 1]
-    opens = np.concatenate(([True], both[1:, 0] > reach[:-1])) if len(both) else np.zeros(0, bool)
-    first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(both)) - 1 if len(first) else first
-    return both[first, 0], reach[last]
+def call_of(name: str) -> int:
+    """Which of torch's functions a frame is."""
+    return next((call for call, pattern in _FRAMES.items() if pattern.fullmatch(name)), 0)
+
+
+def evaluations(frames: Spans, calls: Ints, evaluating: Spans, training: Spans, backward: Spans) -> tuple[Ints, Ints]:
+    """Their starts and ends, in order; `calls` says what each frame is. Of the outermost calls of modules, autograd
+    numbers the operators of those in training: a region in which gradients are switched on has the same frames."""
+    off = np.array([*_without_gradients(frames, calls)], np.int64).reshape(-1, 2)
+    modes = np.array([*_in_evaluation_mode(frames, calls)], np.int64).reshape(-1, 2)
+    off = off[_holds(off, evaluating.starts) & ~_holds(off, training.starts)]
+    regions = np.concatenate((off, modes))
+    regions = regions[~_holds(regions, backward.starts)]
+    regions = regions[np.lexsort((-regions[:, 1], regions[:, 0]))]
+    reach = np.maximum.accumulate(regions[:, 1])
+    first = np.flatnonzero(np.concatenate((np.ones(len(regions[:1]), bool), regions[1:, 0] > reach[:-1])))
+    return regions[first, 0], reach[np.append(first[1:], len(regions))[: len(first)] - 1]
 
 
 def _holds(regions: Ints, moments: Ints) -> Bools:
@@ -38,29 +47,26 @@ def _holds(regions: Ints, moments: Ints) -> Bools:
     return held
 
 
-def _regions(frames: Spans, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _without_gradients(frames: Spans, calls: Ints) -> Iterator[tuple[int, int]]:
     """The outermost regions in which gradients are off, as far as both ends were recorded."""
     entered: list[int] = []
-    for span, name in enumerate(names):
-        match = _OFF.fullmatch(name)
-        if match is not None and match[1] == "__enter__":
+    for span in np.flatnonzero((calls == ENTER) | (calls == EXIT)).tolist():
+        if calls[span] == ENTER:
             entered.append(int(frames.starts[span]))
-        elif match is not None and entered:
+        elif entered:
             began = entered.pop()
             if not entered:
                 yield began, int(frames.ends[span])
 
 
-def _modes(frames: Spans, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _in_evaluation_mode(frames: Spans, calls: Ints) -> Iterator[tuple[int, int]]:
     """From each `eval()` to the next `train()` that no `eval()` makes."""
-    began, evaluated = None, -1
-    for span, name in enumerate(names):
-        match, start = _MODE.fullmatch(name), int(frames.starts[span])
-        if match is None:
-            continue
-        if match[1] == "eval":
+    began, switched = None, -1
+    for span in np.flatnonzero((calls == TO_EVAL) | (calls == TO_TRAIN)).tolist():
+        start = int(frames.starts[span])
+        if calls[span] == TO_EVAL:
             began = start if began is None else began
-            evaluated = max(evaluated, int(frames.ends[span]))
-        elif start >= evaluated and began is not None:
+            switched = max(switched, int(frames.ends[span]))
+        elif start >= switched and began is not None:
             yield began, start
             began = None

@@ -167,6 +167,7 @@ class Profile(Struct, frozen=True, dict=True):
     turns: Mapping[int, Path] = field(default_factory=dict)  # by round, short traces that were taken in turns
     calibration: "Calibration | None" = None  # with which costs are to be told without the time of recording
     beside: tuple[Breach, ...] = ()  # laws broken by what was given beside the trace
+    unshared: tuple[int, ...] = ()  # indices of steps of a kind that another variant's trace lacks: no figure has them
 
     def calibrated_by(self, calibration: "Calibration | None") -> "Profile":
         """The same, with costs told without the time of recording, if there is an estimate of it."""
@@ -331,6 +332,7 @@ class Profile(Struct, frozen=True, dict=True):
         none is left, that can be answered; of these, those that are whole, if any is."""
         in_means = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
         in_means[[cold_step.index for cold_step in self.cold_steps]] = False
+        in_means[[*self.unshared]] = False
         is_whole = np.ones(len(in_means), bool) if self.trace.steps.whole is None else self.trace.steps.whole.copy()
         is_whole[[*self.trace.unknown.steps]] = False
         masks = {name: in_means & view.known for name, view in self.views.items()}

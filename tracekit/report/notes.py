@@ -68,6 +68,8 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
         yield Note("mean", variants, "no step is steady: the means are over all steps, compilation included.")
     if profile.cold_steps:
         yield Note("mean", variants, f"the means leave out {cold_said(profile)}.")
+    if profile.unshared:
+        yield Note("mean", variants, _left_out(profile))
     host = profile.views["host"]
     if not host.reason and not profile.trace.has_stacks and host.totals[:, host.keys.index("python")].any():
         text = (
@@ -76,6 +78,15 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
         yield Note("inferred", variants, text)
     for limit in profile.health:
         yield Note("health", variants, limit.message)
+
+
+def _left_out(profile: Profile) -> str:
+    steps, lasting = [*profile.unshared], profile.attribution.answered_view.step_ns
+    if len(steps) == 1:
+        which = f"step {profile.trace.steps.number[steps[0]]}, of {duration(int(lasting[steps[0]]))}: it does"
+    else:
+        which = f"{len(steps)} steps, of {duration(float(lasting[steps].mean()))} on average: they do"
+    return f"the means leave out {which} work that another variant's trace does not hold at all."
 
 
 def _withheld(report: "Report", profile: Profile) -> Iterator[Note]:

@@ -31,6 +31,7 @@ _FAR = 3.0  # standard deviations above the median, by the middle half of the st
 _RECURS = 0.9  # of the steps at its place take far longer
 _RARE_EXPLAINED = 0.5  # of the steps that take far longer, weighted by how much
 _CHANCE = 0.003  # that so many of them would recur so regularly
+_BEYOND_CHANCE = 1e-6  # the same, where a machine that is busy makes many others longer, too
 _MATTERS = 0.05  # of the time: what steps take beyond the median; Python's garbage collector takes less, regularly
 _LEAST_DEVIATION = 0.015  # the same, as the mean of logarithms
 
@@ -124,7 +125,7 @@ def places_far_longer(times: Sequence[int], period: int) -> list[int]:
     return [place for place in range(period) if all(step in far for step in range(place, len(times), period))]
 
 
-def _kinds(times: Sequence[int], period: int) -> list[float]:
+def _kinds(times: Sequence[float], period: int) -> list[float]:
     """How long a step takes at each place in the period."""
     return [statistics.median(times[place::period]) for place in range(period)]
 
@@ -140,7 +141,7 @@ def _common_kinds(longest: Sequence[int], others: Sequence[Sequence[int]], perio
     return [statistics.median(times) for times in seen]
 
 
-def _fit(times: Sequence[int], kinds: Sequence[float]) -> tuple[int, float]:
+def _fit(times: Sequence[float], kinds: Sequence[float]) -> tuple[int, float]:
     """The place in the period at which steps begin, by how well they fit its kinds, and how much slower they are, as a
     logarithm."""
     logs, known, period = _logs(times), _logs(kinds), len(kinds)
@@ -163,15 +164,22 @@ def _period(passes: Sequence[Sequence[float]], longest: int, chance: float) -> i
     least = _LEAST_PERIODS if len(passes) < _LEAST_PERIODS else _LEAST_ELSEWHERE
     for period in range(2, min(max(map(len, passes), default=0) // least, longest) + 1):
         if _repeats(passes, period) or any(_recurs(passes, far, period, chance) for far in (all_far, farthest)):
-            return period * _longer_period(passes[0], period, longest // period, chance)
+            return period * _longer_period(_aligned(passes, period), period, longest // period)
     return 1
 
 
-def _longer_period(logs: Sequence[float], period: int, longest: int, chance: float) -> int:
+def _aligned(passes: Sequence[Sequence[float]], period: int) -> list[Sequence[float]]:
+    """Those that hold a whole period, from the same place in it on as the longest one."""
+    kinds = [math.exp(log) for log in _kinds(passes[0], period)]
+    firsts = [(logs, _fit([math.exp(log) for log in logs], kinds)[0]) for logs in passes if len(logs) >= 2 * period]
+    return [logs[-first % period :] for logs, first in firsts]
+
+
+def _longer_period(passes: Sequence[Sequence[float]], period: int, longest: int) -> int:
     """Every how many periods something else happens at some place in them; 1 for nothing else."""
     if longest < 2:
         return 1
-    others = [_period([logs[place::period]], longest, chance / period) for place in range(period)]
+    others = [_period([logs[place::period] for logs in passes], longest, _BEYOND_CHANCE) for place in range(period)]
     together = math.lcm(*others)
     return together if together <= longest else max(others)
 
@@ -206,15 +214,13 @@ def _recurs(passes: Sequence[Sequence[float]], far: Sequence[dict[int, float]], 
         explained, total, periods = explained + weight, total + everything, periods + count // period
         surely = [math.exp(apart) - 1 for step, apart in longer.items() if step % period in places]
         matters = bool(surely) and statistics.median(surely) * len(surely) >= _MATTERS * count
-        votes.append(matters and weight >= _RARE_EXPLAINED * everything)
-        if votes[-1]:
-            log_chance += min(0.0, _log_chance(longer, places, count, period))
-    return (
-        periods >= _LEAST_PERIODS
-        and 2 * sum(votes) > len(votes)
-        and explained >= _RARE_EXPLAINED * total
-        and log_chance < math.log(chance)
-    )
+        by_chance = _log_chance(longer, places, count, period) if matters else 0.0
+        beyond_chance = by_chance < math.log(_BEYOND_CHANCE)
+        votes.append(matters and (beyond_chance or weight >= _RARE_EXPLAINED * everything))
+        log_chance += min(0.0, by_chance) if votes[-1] else 0.0
+    most = explained >= _RARE_EXPLAINED * total
+    least = math.log(chance if most else _BEYOND_CHANCE)
+    return periods >= _LEAST_PERIODS and 2 * sum(votes) > len(votes) and log_chance < least
 
 
 def _places(longer: Iterable[int], count: int, period: int) -> set[int]:

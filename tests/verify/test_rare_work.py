@@ -90,5 +90,6 @@ def test_a_step_takes_what_the_clock_says(how, tmp_path, record_property):
     passes = [each.step_ns / 1e6 for each in measured.counted_passes]
     assert statistics.stdev(passes) <= 0.1 * quoted
     lines = path.read_text().splitlines()
-    found = {lines[line.lines[0].line - 1].partition("# ")[2]: (round(line.every), line.phase) for line in rare.by_line}
-    assert found == expected
+    told = [(lines[each.lines[0].line - 1].partition("# ")[2], each) for each in rare.by_line]
+    # Other work on the machine may hold up any line, which has no name here.
+    assert {name: (round(each.every), each.phase) for name, each in told if name} == expected

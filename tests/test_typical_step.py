@@ -117,7 +117,7 @@ def test_rare_work_of_a_long_period_shows_in_several_passes():
 
 
 @pytest.mark.parametrize("noise", [0.03, 0.1, 0.3])
-@pytest.mark.parametrize("tail", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("tail", [0.0, 0.02, 0.1, 0.25])
 def test_steps_that_are_alike_have_no_period(noise, tail):
     rng = random.Random(f"{noise} {tail}")
     alone = [
@@ -173,3 +173,11 @@ def test_what_python_collects_every_few_steps_is_no_period():
     """It recurs exactly, and is of no account."""
     steps = [MS + (MS // 2 if k % 57 == 3 else 0) + k % 7 * 1000 for k in range(300)]
     assert typical_step(steps).alike
+
+
+@pytest.mark.parametrize("kinds", [EVALUATION, [1] * 19 + [20]], ids=["every 10th", "every 20th"])
+def test_rare_work_shows_where_the_machine_holds_up_a_quarter_of_the_steps(kinds):
+    rng = random.Random(7)
+    for _ in range(5):
+        passes = [on_a_machine(kinds, 320, rng, tail=0.25, first=rng.randrange(20)) for _ in range(3)]
+        assert common_period(passes) == len(kinds)

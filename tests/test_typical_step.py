@@ -2,10 +2,20 @@
 
 import math
 import random
+import statistics
 
 import pytest
 
-from tracekit.typical_step import TypicalStep, typical_step
+from tracekit.typical_step import (
+    StepPattern,
+    TypicalStep,
+    common_period,
+    costliest_start,
+    has_unexplained_work,
+    step_pattern,
+    typical_step,
+    typical_steps,
+)
 
 MS = 1_000_000
 
@@ -60,3 +70,114 @@ def test_drift_is_no_period():
     for seed in range(50):
         drifting = [round(ns * math.exp(k / 100)) for k, ns in enumerate(noisy(10, count=60, seed=seed))]
         assert typical_step(drifting).period == 1
+
+
+EVALUATION = [1] * 9 + [10]
+CHECKPOINT_AND_METRIC = ([1] * 4 + [3]) * 3 + [1] * 4 + [20]  # every 5th step and every 20th
+CHECKPOINT_AND_EVALUATION = [1 + 2 * (k % 4 == 3) + 9 * (k % 10 == 9) for k in range(20)]
+
+
+def on_a_machine(kinds, count, rng, noise=0.1, tail=0.02, first=0):
+    """So many steps of these kinds in turn, from one of them on: they scatter, and some take several times as long."""
+    return [
+        round(
+            kinds[(first + k) % len(kinds)]
+            * MS
+            * math.exp(rng.gauss(0, noise))
+            * (rng.choice((1.5, 2, 3, 6)) if rng.random() < tail else 1)
+        )
+        for k in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [EVALUATION, [1] * 19 + [30], [1] * 4 + [4], CHECKPOINT_AND_METRIC, CHECKPOINT_AND_EVALUATION],
+    ids=["every 10th", "every 20th", "every 5th", "5th and 20th", "4th and 10th"],
+)
+@pytest.mark.parametrize("counts", [[320], [320] * 5, [100] * 5, [40, 30, 90, 100, 310]])
+def test_rare_work_is_a_part_of_every_step(kinds, counts):
+    """Passes begin anywhere in the period, and only some are long enough to show it; their step times are alike."""
+    rng = random.Random(f"{kinds} {counts}")
+    for _ in range(10):
+        passes = [on_a_machine(kinds, count, rng, first=rng.randrange(100)) for count in counts]
+        pattern = step_pattern(passes)
+        assert pattern == StepPattern(alike=False, period=len(kinds))
+        quoted = statistics.geometric_mean(typical_steps(passes, pattern))
+        assert quoted == pytest.approx(statistics.fmean(kinds) * MS, rel=0.05)
+
+
+def test_rare_work_of_a_long_period_shows_in_several_passes():
+    rng, kinds = random.Random(1), [1] * 99 + [60]
+    passes = [on_a_machine(kinds, 320, rng, first=rng.randrange(100)) for _ in range(5)]
+    pattern = step_pattern(passes)
+    assert pattern.period == 100
+    quoted = statistics.geometric_mean(typical_steps(passes, pattern))
+    assert quoted == pytest.approx(statistics.fmean(kinds) * MS, rel=0.05)
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.1, 0.3])
+@pytest.mark.parametrize("tail", [0.0, 0.02, 0.1, 0.25])
+def test_steps_that_are_alike_have_no_period(noise, tail):
+    rng = random.Random(f"{noise} {tail}")
+    alone = [
+        common_period([on_a_machine([10], count, rng, noise, tail)]) for count in (30, 60, 100, 300) for _ in range(25)
+    ]
+    together = [
+        common_period([on_a_machine([10], count, rng, noise, tail) for count in (20, 50, 100, 320) * 2])
+        for _ in range(5)
+    ]
+    assert sum(period > 1 for period in alone) <= 1
+    assert set(together) == {1}
+
+
+def test_two_kinds_in_no_order_have_no_period():
+    rng = random.Random(3)
+    for _ in range(50):
+        passes = [
+            [round(rng.choice((16, 80)) * MS * rng.lognormvariate(0, 0.05)) for _ in range(100)] for _ in range(3)
+        ]
+        assert step_pattern(passes) == StepPattern(alike=False)
+
+
+def test_drift_within_a_pass_hides_no_period():
+    rng = random.Random(4)
+    steps = [round(ns * math.exp(k / 1000)) for k, ns in enumerate(on_a_machine(EVALUATION, 300, rng, tail=0.0))]
+    assert common_period([steps]) == 10
+
+
+def test_a_pass_that_saw_no_rare_step_is_no_cheaper():
+    """Its steps are half as fast as those of the others: so is its period, which it did not see."""
+    rng = random.Random(5)
+    passes = [on_a_machine(EVALUATION, 100, rng, noise=0.02, tail=0.0), [2 * MS] * 6]
+    long, short = typical_steps(passes, StepPattern(alike=False, period=10))
+    assert short == pytest.approx(2 * long, rel=0.03)
+
+
+def test_long_steps_that_no_period_explains_call_for_more_of_them():
+    rng = random.Random(6)
+    assert has_unexplained_work(on_a_machine(EVALUATION, 15, rng, tail=0.0))
+    assert not has_unexplained_work(on_a_machine(EVALUATION, 40, rng, tail=0.0))
+    assert not has_unexplained_work(on_a_machine([10], 40, rng, tail=0.0))
+
+
+def test_a_window_begins_where_it_holds_the_costliest_steps():
+    kinds = [1] * 20
+    kinds[13], kinds[15] = 9, 5
+    start = costliest_start(kinds * 2, 20, 3)
+    assert start == 13
+    assert costliest_start(kinds * 2, 20, 20) == 0
+
+
+def test_what_python_collects_every_few_steps_is_no_period():
+    """It recurs exactly, and is of no account."""
+    steps = [MS + (MS // 2 if k % 57 == 3 else 0) + k % 7 * 1000 for k in range(300)]
+    assert typical_step(steps).alike
+
+
+@pytest.mark.parametrize("kinds", [EVALUATION, [1] * 19 + [20]], ids=["every 10th", "every 20th"])
+def test_rare_work_shows_where_the_machine_holds_up_a_quarter_of_the_steps(kinds):
+    rng = random.Random(7)
+    for _ in range(5):
+        passes = [on_a_machine(kinds, 320, rng, tail=0.25, first=rng.randrange(20)) for _ in range(3)]
+        assert common_period(passes) == len(kinds)

@@ -6,6 +6,7 @@ import pyarrow as pa
 from tracekit.analyses import Answer, analysis, table
 from tracekit.engine.buckets import BUCKETS, HOST, ON_THE_GPU, WALL, Bound, by_bound
 from tracekit.profile import Profile
+from tracekit.profile.rare_work import rare_work
 from tracekit.profile.recording_words import has_steps
 from tracekit.trace.schema import column
 from tracekit.typical_step import typical_step
@@ -77,7 +78,9 @@ def answer(profile: Profile) -> Answer:
     )
     counted = profile.counted & busy_known
     sentence = _sentence(profile, float(busy[counted].mean()) if counted.any() else None)
-    return Answer("steps", "Steps", sentence, summary, worth=0.0)
+    rare = rare_work(profile)
+    sentence += f" {rare.in_words}." if rare is not None else ""
+    return Answer("steps", "Steps", sentence, summary, worth=rare.share if rare is not None else 0.0)
 
 
 def _sentence(profile: Profile, busy: float | None) -> str:
@@ -98,7 +101,7 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     text = f"{subject} {duration(float(walls.mean()))}"
     text += "" if single else " on average"
     if len(walls) > 1:
-        typical = typical_step(walls.tolist())
+        typical = typical_step(walls.tolist(), profile.pattern)
         middle = f"median {duration(typical.step_ns)}, " if typical.alike else ""
         text += f" ({middle}{duration(int(walls.min()))} to {duration(int(walls.max()))})"
     if profile.all_compile:

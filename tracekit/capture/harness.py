@@ -26,7 +26,7 @@ from tracekit.capture.passes import capture_variant, has_losses, load_average, t
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable, visible
 from tracekit.errors import NothingCapturedError, OutputError, TracekitError
-from tracekit.run import Run, StageTime, Training, Variant
+from tracekit.run import Run, StageTime, Training, Variant, with_common_period
 from tracekit.run.model import TrainingOutcome
 
 __all__ = ["Options", "capture", "exit_code"]
@@ -61,6 +61,7 @@ def _capture(options: Options) -> Run:
     try:
         with _empty_caches(prepared) as caches:
             run = _capture_all(prepared, folder, caches, run_file, options)
+            prepared = replace(prepared, period=_period(run))
             run = replace(run, why_no_turns=turns.why_not(run, prepared, options))
             with closing(turns.Turns(prepared, folder, caches, options)) as by_blocks:
                 rounds = Rounds(prepared, folder, caches, options, None if run.why_no_turns else by_blocks)
@@ -85,6 +86,11 @@ def _empty_caches(prepared: Prepared) -> Iterator[dict[str, Path]]:
     """An empty folder for the compiler caches of each variant, by its name."""
     with ExitStack() as stack:
         yield {variant.name: stack.enter_context(process.scratch()) for variant in prepared.variants}
+
+
+def _period(run: Run) -> int:
+    """The longest period of any variant: passes and traces that hold it whole hold the others, too, or nearly."""
+    return max((variant.measured.period for variant in run.variants if variant.measured), default=1)
 
 
 def exit_code(run: Run) -> int:
@@ -151,7 +157,7 @@ def _with_variant(run: Run, variant: Variant, data: str | None) -> Run:
         note = f"it trained on other data: {data}"
         effective = replace(variant.effective, notes=[*variant.effective.notes, note])
         variant = replace(variant, effective=effective)
-    return replace(run, variants=[*run.variants, variant], data=run.data or data)
+    return with_common_period(replace(run, variants=[*run.variants, variant], data=run.data or data))
 
 
 def _was_written(run: Run, run_file: Path) -> bool:

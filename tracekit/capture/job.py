@@ -55,8 +55,8 @@ class Job(Settings, frozen=True, kw_only=True):
     requested: Requested = Requested(compile=False)
     device: str = "cpu"
     windows: tuple[Window, ...] = WINDOWS  # to trace
-    period: int = 1  # steps after which durations repeat, as far as is known
     available: int | None = None  # the number of steps that the script has, if it ended early in an earlier pass
+    period: int = 1  # steps after which their durations repeat, if earlier passes showed it: windows are whole ones
     folder: str = ""  # where the traces go
     scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits
     headers: str = ""  # the folder for precompiled headers, which all passes of a variant share; "" is a temporary one

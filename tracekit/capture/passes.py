@@ -146,6 +146,7 @@ def _job(
     before: PassResult | None,
 ) -> Job:
     run = prepared.run
+    measured = before.measured if before is not None else None
     settings = {
         **values_of(options, Settings),
         "params": {**prepared.overrides, **planned.params},
@@ -162,6 +163,7 @@ def _job(
         device=run.device,
         folder=str(traces_folder),
         available=before.ended if before else None,
+        period=measured.period if measured is not None else prepared.period,
     )
 
 

@@ -49,6 +49,7 @@ class Prepared(Struct, frozen=True):
     variants: list[PlannedVariant]
     overrides: dict[str, Any]
     is_script: bool = False  # not a recipe
+    period: int = 1  # the number of steps after which their durations repeat, once the first passes have shown it
 
 
 def prepare(options: Options) -> Prepared:

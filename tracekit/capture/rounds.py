@@ -21,7 +21,7 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.detectable import margin_of_passes, smallest_regression
-from tracekit.run import Measured, Pass, Run, StageTime, Variant
+from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
 from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, Prior, half_width_of_location, location
 from tracekit.unprofiled import (
     SPREAD_IN_TURNS,
@@ -162,7 +162,7 @@ class Rounds(Struct):
             _with_pass(variant, results[variant.name]) if variant.name in results else variant
             for variant in run.variants
         ]
-        return in_proportion(replace(run, variants=variants))
+        return in_proportion(with_common_period(replace(run, variants=variants)))
 
 
 def in_proportion(run: Run) -> Run:

@@ -107,7 +107,7 @@ class Turns:
         """The result of each variant in that round. After `ends` (monotonic s), none takes more turns than it must.
 
         Where processes can be forked, those of the next rounds are made ready at once, at most `most_ahead` rounds
-        together. `known` is the run so far: how many steps there are, and after how many durations repeat.
+        together. `known` is the run so far, which shows how many steps a script has.
 
         Raises NoTurnsError; and, once each variant has had a turn, an InterruptedTurnsError in place of a
         KeyboardInterrupt.
@@ -192,7 +192,7 @@ class Turns:
     def _started(self, number: int, planned: PlannedVariant, known: Run | None, forked: "_Forked | None") -> "_Started":
         job, log = live_job(number, planned, self._prepared, self._folder, self._options)
         caches = self._caches[planned.name]
-        job = replace(with_headers(job, caches), **_known_of(planned.name, known))
+        job = replace(with_headers(job, caches), available=_available(planned.name, known))
         folder = forked.parent.folder_of(number) if forked else caches
         with ExitStack() as stack:
             live = stack.enter_context(
@@ -252,13 +252,10 @@ class _Forked(Struct):
     stack: ExitStack
 
 
-def _known_of(name: str, run: Run | None) -> dict[str, int | None]:
-    """What the first pass of a variant has shown of its steps."""
+def _available(name: str, run: Run | None) -> int | None:
+    """How many steps the first pass of a variant has shown there to be; None if it was stopped before the last."""
     variant = run.variant(name) if run is not None else None
-    measured = variant.measured if variant is not None else None
-    if variant is None or measured is None or not measured.passes:
-        return {}
-    return {"period": measured.passes[0].period, "available": variant.ended}
+    return variant.ended if variant is not None else None
 
 
 def _rounds_in_memory(run: Run | None) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tracekit.engine.replay import EventKind, Overhead, Retiming
 from tracekit.intervals import Bools
-from tracekit.typical_step import typical_step
+from tracekit.typical_step import StepPattern, typical_step
 
 _ROUNDS = 4  # of the fit, and of the scaling
 _LIKE = (0.003, 0.01, 0.03, 0.1)  # of a step, that a kind which costs twice as much as the others is worth
@@ -34,11 +34,12 @@ class Window(Struct, frozen=True, dict=True):
     counted: Bools  # the steps that are compared
     unprofiled_ns: float
     on_a_gpu: bool  # the host runs ahead: only the mean of steps is meaningful, as in unprofiled passes
+    pattern: StepPattern | None = None  # of its steps; None: as they show it themselves
 
     def step_ns(self, overhead: Overhead) -> float:
         """A step without the time of recording."""
         lengths = self.retiming.step_ns(overhead)[self.counted]
-        return float(lengths.mean()) if self.on_a_gpu else float(typical_step(lengths.tolist()).step_ns)
+        return float(lengths.mean()) if self.on_a_gpu else float(typical_step(lengths.tolist(), self.pattern).step_ns)
 
     @cached_property
     def traced_ns(self) -> float:

@@ -12,7 +12,8 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.intervals import Ints, StepFunction, distinct, occurring
-from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, Line, Owners
+from tracekit.lines.evaluations import SAVE, call_of, evaluations
+from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, SAVING, Line, Owners
 from tracekit.lines.sampled import sampled_lines
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.lines.user_code import Frames, extended, module_of, stage_of
@@ -66,6 +67,7 @@ class _Kinds:
         self.stages = [stage_of(name) for name in names]
         self.is_stage = self._spread([stage is not None for stage in self.stages]).astype(bool)
         self.is_module = self._spread([label is not None for label in self.labels]).astype(bool)
+        self.call = self._spread([call_of(name) for name in names])
         self.backward = self._spread([BACKWARD_FRAME.fullmatch(name) is not None for name in names]).astype(bool)
 
     def _spread(self, by_name: list[int] | list[bool]) -> Ints:
@@ -150,15 +152,20 @@ def _phases(trace: Trace, spans: Spans, kinds: _Kinds) -> StepFunction:
     main, roles = trace.threads.main, trace.roles
     modules = spans.chosen(kinds.is_module)
     outermost = modules.chosen(modules.depth == 0)
-    evaluating = outermost.chosen(~_trains(trace, outermost))
-    layers = [
-        (FORWARD, outermost),
-        (EVAL, evaluating),
-        (BACKWARD, spans.chosen(kinds.backward)),
-        (OPTIMIZER, Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(_OPTIMIZER)))),
-        (DATA, Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(DATALOAD)))),
+    trains, backward = _trains(trace, outermost), spans.chosen(kinds.backward)
+    evaluating, training = outermost.chosen(~trains), outermost.chosen(trains)
+    optimizer = Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(_OPTIMIZER)))
+    loading = Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(DATALOAD)))
+    layers: list[tuple[int, tuple[Ints, Ints]]] = [
+        (FORWARD, outermost.bounds),
+        (EVAL, evaluating.bounds),
+        (EVAL, evaluations(spans, kinds.call, evaluating, training, backward)),
+        (BACKWARD, backward.bounds),
+        (OPTIMIZER, optimizer.bounds),
+        (DATA, loading.bounds),
+        (SAVING, spans.chosen(kinds.call == SAVE).bounds),
     ]
-    edges, columns = merged([topmost(each.starts, each.ends) for _, each in layers])
+    edges, columns = merged([topmost(*each) for _, each in layers])
     phase = np.full(max(len(edges) - 1, 0), OTHER, np.int64)
     for (code, _), column in zip(layers, columns, strict=True):
         phase[column >= 0] = code

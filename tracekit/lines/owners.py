@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from tracekit.intervals import Ints, occurring
 
-OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA, INNER_BACKWARD, DOUBLE_BACKWARD = range(8)
+OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA, SAVING, INNER_BACKWARD, DOUBLE_BACKWARD = range(9)
 # The last two: a backward pass that is differentiated again (create_graph=True), and the one that does it.
-PHASES = ("other", "forward", "eval", "backward", "optimizer", "data", "inner backward", "double backward")
+PHASES = ("other", "forward", "eval", "backward", "optimizer", "data", "saving", "inner backward", "double backward")
 
 
 class Line(NamedTuple):

@@ -28,6 +28,11 @@ class Spans(Struct, frozen=True, dict=True):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def bounds(self) -> tuple[Ints, Ints]:
+        """Their starts and ends."""
+        return self.starts, self.ends
+
     def chosen(self, mask: Bools) -> "Spans":
         """Some of them."""
         return Spans(self.rows[mask], self.starts[mask], self.ends[mask])

@@ -22,6 +22,7 @@ def name_of(profile: Profile, kind: str, *modules: str) -> str:
         profile.name,
         profile.variant,
         profile.mine,
+        profile.unshared,
         profile.calibration,
         *(path and file_state(path) for path in files),
     )

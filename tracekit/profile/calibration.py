@@ -62,7 +62,7 @@ def _stretch(profile: Profile) -> float | None:
     walls = profile.views["wall"].step_ns[profile.answered["wall"]]
     if measured is None or not len(walls) or not walls.all():
         return None
-    traced = float(walls.mean()) if _on_a_gpu(profile) else typical_step(walls.tolist()).step_ns
+    traced = float(walls.mean()) if _on_a_gpu(profile) else typical_step(walls.tolist(), profile.pattern).step_ns
     return traced / measured.step_ns - 1
 
 
@@ -110,7 +110,7 @@ def _window(profile: Profile) -> Window:
     assert profile.variant is not None
     assert profile.variant.measured is not None
     unprofiled = float(profile.variant.measured.step_ns)
-    return Window(Retiming(profile.trace), profile.answered["wall"], unprofiled, _on_a_gpu(profile))
+    return Window(Retiming(profile.trace), profile.answered["wall"], unprofiled, _on_a_gpu(profile), profile.pattern)
 
 
 def _calibration(profile: Profile, window: Window, estimated: Estimate, variants: int) -> Calibration:

@@ -12,6 +12,7 @@ from tracekit.engine.cached import known_attribution
 from tracekit.errors import NoTraceInRunError, StudyAmongOthersError, TracekitError
 from tracekit.profile.names import distinct, run_names, stem, together
 from tracekit.profile.profile import Capture, Profile
+from tracekit.profile.shared_kinds import over_shared_kinds
 from tracekit.profile.subject import Member, Subject, Untraced, why_none
 from tracekit.profile.windows import last_windows
 from tracekit.run import Run, Variant, Window, is_run, read
@@ -70,7 +71,7 @@ def open_subject(
         return Subject(
             [
                 _with_own_files(member, tuple(mine))
-                for member in _uniquely_named(together(members) if ranks else members)
+                for member in over_shared_kinds(_uniquely_named(together(members) if ranks else members))
             ]
         )
 

@@ -30,6 +30,7 @@ from tracekit.trace import Trace
 from tracekit.trace.facts import Breach, gravest_first
 from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.steps import in_steps
+from tracekit.typical_step import StepPattern, step_pattern
 from tracekit.units import many
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ class Profile(Struct, frozen=True, dict=True):
     turns: Mapping[int, Path] = field(default_factory=dict)  # by round, short traces that were taken in turns
     calibration: "Calibration | None" = None  # with which costs are to be told without the time of recording
     beside: tuple[Breach, ...] = ()  # laws broken by what was given beside the trace
+    unshared: tuple[int, ...] = ()  # indices of steps of a kind that another variant's trace lacks: no figure has them
 
     def calibrated_by(self, calibration: "Calibration | None") -> "Profile":
         """The same, with costs told without the time of recording, if there is an estimate of it."""
@@ -330,10 +332,26 @@ class Profile(Struct, frozen=True, dict=True):
         none is left, that can be answered; of these, those that are whole, if any is."""
         in_means = np.full(len(self.trace.steps), self.all_compile) | ~self.attribution.compiles
         in_means[[cold_step.index for cold_step in self.cold_steps]] = False
+        in_means[[*self.unshared]] = False
         is_whole = np.ones(len(in_means), bool) if self.trace.steps.whole is None else self.trace.steps.whole.copy()
         is_whole[[*self.trace.unknown.steps]] = False
         masks = {name: in_means & view.known for name, view in self.views.items()}
-        return {name: mask & is_whole if (mask & is_whole).any() else mask for name, mask in masks.items()}
+        masks = {name: mask & is_whole if (mask & is_whole).any() else mask for name, mask in masks.items()}
+        return {name: _whole_periods(mask, self.pattern.period) for name, mask in masks.items()}
+
+    @_recorded
+    def pattern(self) -> StepPattern:
+        """How its steps differ: as the unprofiled passes show, which are many, or else the trace itself."""
+        measured = self.variant.measured if self.variant is not None else None
+        if measured is not None and measured.passes:
+            return StepPattern(measured.alike, measured.period)
+        view = self.attribution.answered_view
+        return step_pattern([view.step_ns[view.known & ~self.attribution.compiles].tolist()])
+
+    @property
+    def holds_whole_periods(self) -> bool:
+        """Whether the means cover every kind of step as often as it happens; so they do where no steps repeat."""
+        return self.counted_steps % self.pattern.period == 0
 
     @_recorded
     def cold_steps(self) -> list[ColdStep]:
@@ -390,20 +408,33 @@ class Profile(Struct, frozen=True, dict=True):
 
     @_recorded
     def means_of_turns(self) -> dict[int, dict[str, Mean | None]]:
-        """The same for each of the short traces that were taken in turns, by round; one that cannot be read is left
-        out."""
+        """The same for each of the short traces that were taken in turns, by round; one that cannot be read, or that is
+        shorter than the period of its steps, is left out."""
         means = {}
         for number, path in self.turns.items():
             with suppress(TracekitError):
                 attribution = known_attribution(Trace.load(path).as_told())
                 turn = replace(self, captures=(Capture(path, attribution),), turns={})
-                means[number] = turn.means
+                if turn.holds_whole_periods:
+                    means[number] = turn.means
         return means
 
     @property
     def mean(self) -> Mean | None:
         """What a step takes: its wall time or, where that cannot be answered, the host's; None without either."""
         return self.means["wall"] or self.means["host"]
+
+
+def _whole_periods(steps: Bools, period: int) -> Bools:
+    """The last of these steps that are whole periods, one after the other; all of them where no period is whole."""
+    bounds = np.flatnonzero(np.diff(np.concatenate(([False], steps, [False]))))
+    runs = [(first, end - (end - first) % period) for first, end in bounds.reshape(-1, 2).tolist()]
+    first, end = max(runs, key=lambda run: (run[1] - run[0], run), default=(0, 0))
+    if period == 1 or first == end:
+        return steps
+    whole = np.zeros(len(steps), bool)
+    whole[first:end] = True
+    return whole
 
 
 def as_contracted(attribution: Attribution) -> Attribution:

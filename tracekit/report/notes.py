@@ -69,6 +69,8 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
         yield Note("mean", variants, "no step is steady: the means are over all steps, compilation included.")
     if profile.cold_steps:
         yield Note("mean", variants, f"the means leave out {cold_said(profile)}.")
+    if profile.unshared:
+        yield Note("mean", variants, _left_out(profile))
     host = profile.views["host"]
     if not host.reason and not profile.trace.has_stacks and host.totals[:, host.keys.index("python")].any():
         text = (
@@ -77,6 +79,15 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
         yield Note("inferred", variants, text)
     for limit in profile.health:
         yield Note("health", variants, limit.message)
+
+
+def _left_out(profile: Profile) -> str:
+    steps, lasting = [*profile.unshared], profile.attribution.answered_view.step_ns
+    if len(steps) == 1:
+        which = f"step {profile.trace.steps.number[steps[0]]}, of {duration(int(lasting[steps[0]]))}: it does"
+    else:
+        which = f"{len(steps)} steps, of {duration(float(lasting[steps].mean()))} on average: they do"
+    return f"the means leave out {which} work that another variant's trace does not hold at all."
 
 
 def _withheld(report: "Report", profile: Profile) -> Iterator[Note]:
@@ -169,7 +180,7 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
         walls = member.attribution.wall_ns[member.answered["wall"]]
         # The run's figure is the typical step on a CPU, and a mean on a GPU, which the host runs ahead of.
         on_a_cpu = variant.measured.clock == "perf_counter"
-        step_ns = float(typical_step(walls.tolist()).step_ns if on_a_cpu else walls.mean())
+        step_ns = float(typical_step(walls.tolist(), member.pattern).step_ns if on_a_cpu else walls.mean())
         if abs(step_ns / variant.profiled.step_ns - 1) > PACE_TOLERANCE:
             yield (
                 f"a step takes {duration(step_ns)} in the trace, but {duration(variant.profiled.step_ns)} over the "
@@ -195,14 +206,12 @@ def remarks(member: Member) -> Iterator[str]:
 
 def _unlike(measured: Measured) -> Iterator[str]:
     """A sentence if most passes saw steps that are not alike, so that the step time is no median."""
-    unlike = [timed_pass for timed_pass in measured.counted_passes if not timed_pass.alike]
-    if 2 * len(unlike) <= len(measured.counted_passes):
+    if measured.alike:
         return
     low, *_, high = statistics.quantiles(measured.step_all_ns, n=10)
     steps = f"its steps are not alike ({duration(low)} to {duration(high)})"
-    period = statistics.mode(timed_pass.period for timed_pass in unlike)
-    if period > 1:
-        yield f"{steps}, but repeat every {period}: its unprofiled step time is the mean over whole periods."
+    if measured.period > 1:
+        yield f"{steps}, but repeat every {measured.period}: its unprofiled step time is the mean over whole periods."
     else:
         yield f"{steps}: its unprofiled step time is their mean, not their median."
 

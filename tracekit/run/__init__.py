@@ -31,6 +31,7 @@ from tracekit.run.model import (
     times_apart,
     was_busy,
 )
+from tracekit.run.step_patterns import with_common_period
 
 __all__ = [
     "SCHEMA",
@@ -69,5 +70,6 @@ __all__ = [
     "stamp",
     "times_apart",
     "was_busy",
+    "with_common_period",
     "write",
 ]

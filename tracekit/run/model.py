@@ -5,6 +5,7 @@ meanwhile, and whether two training curves are the same.
 """
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -137,6 +138,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     started_ns: int  # unix ns
     step_ns: _StepNs  # the typical one of step_all_ns: their median, if they are alike
     step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]
+    # Both are the same in all passes of a run: `with_common_period`. In runs of earlier versions, each pass decided.
     alike: bool = True  # if not, step_ns is a mean, over a period if the durations repeat
     period: Annotated[int, msgspec.Meta(ge=1)] = 1  # steps after which durations repeat; 1 if they do not
     counted: bool = True  # whether the variant's step_ns includes it
@@ -179,6 +181,17 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     def counted_passes(self) -> list[Pass]:
         """The passes that the step time is taken from."""
         return [measured_pass for measured_pass in self.passes if measured_pass.counted]
+
+    @property
+    def alike(self) -> bool:
+        """Whether most passes saw steps that are alike, so that the step time is a median."""
+        unlike = sum(not measured_pass.alike for measured_pass in self.counted_passes)
+        return 2 * unlike <= len(self.counted_passes)
+
+    @property
+    def period(self) -> int:
+        """The number of steps after which their durations repeat; 1 if they do not."""
+        return statistics.mode([measured_pass.period for measured_pass in self.counted_passes] or [1])
 
 
 class Profiled(msgspec.Struct, frozen=True, kw_only=True):

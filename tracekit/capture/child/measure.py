@@ -38,7 +38,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
     warmup += yield from memory.forget_peaks()
     settled = len(recorder.compiled)
     stopwatch.enter("steps")
-    times = yield from timing.time_many(job.device, length(job))
+    times = yield from timing.time_many(job.device, length(job), job.period)
     stopwatch.enter("end")
     peaks = memory.peaks(len(times))
     compiled = [*recorder.compiled]

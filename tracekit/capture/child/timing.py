@@ -14,13 +14,16 @@ from msgspec import Struct
 
 from tracekit.capture.child.agreement import agreed
 from tracekit.capture.compiler import CompileRecorder
+from tracekit.typical_step import has_unexplained_work
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 Clock = Literal["cuda events", "perf_counter"]
 QUIET_STEPS = 5  # consecutive steps without a compilation, after which a training has settled
 MOST_WARMUP_STEPS = 100
+_LEAST_PERIODS = 3  # to time
 LEAST_TIMED_STEPS = 30
+_MOST_EXTRA_NS = 10_000_000_000  # to find out how often something rare happens
 
 
 class EndedError(Exception):
@@ -36,10 +39,11 @@ class Length(Struct, frozen=True):
     patience_ns: int
     at_all_events: int = 5
 
-    def steps(self, step_ns: int) -> int:
-        """The number of steps to time, for steps of about this duration."""
+    def steps(self, step_ns: int, period: int = 1) -> int:
+        """The number of steps to time, for steps of about this duration: a few whole periods, if they repeat."""
         fitting, bearable = (ns // max(1, step_ns) for ns in (self.fill_ns, self.patience_ns))
-        return max(self.at_all_events, min(bearable, max(self.fewest_steps, min(self.most_steps, fitting))))
+        fewest = max(self.fewest_steps, _LEAST_PERIODS * period if period > 1 else 0)
+        return max(self.at_all_events, min(bearable, max(fewest, min(self.most_steps, fitting))))
 
 
 ALONE = Length(1_000_000_000, LEAST_TIMED_STEPS, 300, 60_000_000_000)
@@ -138,9 +142,22 @@ def time_one(device: str) -> Steps[int]:
     return time.perf_counter_ns() - start
 
 
-def time_many(device: str, length: Length = ALONE) -> Steps[list[int]]:
-    """The duration of each of many consecutive steps without a wait between them, ns."""
-    count = agreed(length.steps((yield from time_one(device))))
+def time_many(device: str, length: Length = ALONE, period: int = 1) -> Steps[list[int]]:
+    """The duration of each of many consecutive steps without a wait between them, ns.
+
+    One step tells how many; it is of a rare kind at times, so as many as are timed by it may be few. Where longer ones
+    among them show no period yet, more are timed, until they show one or there is no patience left.
+    """
+    count = agreed(length.steps((yield from time_one(device)), period))
+    times = yield from _timed(device, count)
+    most_ns = min(length.patience_ns, _MOST_EXTRA_NS) + sum(times)
+    while agreed(len(times) < length.most_steps and sum(times) < most_ns and has_unexplained_work(times)):
+        fitting = (most_ns - sum(times)) // max(1, sum(times) // len(times))
+        times += yield from _timed(device, agreed(max(1, min(len(times), length.most_steps - len(times), fitting))))
+    return times
+
+
+def _timed(device: str, count: int) -> Steps[list[int]]:
     steps = StepClock(device, expected=count + 1)
     steps.step_ended()
     for _ in range(count):

@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import json
 import re
+import statistics
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -19,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.capture.child import event_tree, so_far, timing
+from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.event_tree import LineSampler
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
@@ -29,7 +31,7 @@ from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import StepStart, ledger
 from tracekit.event_names import OWN_WAIT
 from tracekit.run import Profiled, Traces, Window
-from tracekit.typical_step import typical_step
+from tracekit.typical_step import StepPattern, costliest_start, typical_step
 
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
 _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second session in a process, two of the third, …
@@ -83,10 +85,12 @@ class _Taking:
         self.starts: list[StepStart] = []
         self.names: dict[str, str] = {}
         self.profiled: Profiled | None = None
+        self.steady_ns: list[int] = []  # how long each of the steps in the steady window took
 
     def take_all(self) -> timing.Steps[None]:
         """Take every window, with the warm-up between the first two."""
-        cold, most_warmup, steady, detail = planned_windows(self.job.steps, self.job.available)
+        period = self.job.period
+        cold, most_warmup, steady, detail = planned_windows(self.job.steps, self.job.available, period)
         if cold and self._wants(cold):
             yield from self.trace(cold)
             so_far.store(self.job, self.result())
@@ -95,13 +99,24 @@ class _Taking:
                 yield from self.step()
         self.during = "warmup"
         stopwatch.enter("warm up")
-        for _ in timing.settle(self.recorder, self.job.warmup - COLD.steps, most_warmup):
+        for _ in timing.settle(self.recorder, max(self.job.warmup, period) - COLD.steps, most_warmup):
             yield from self.step()
         if self._wants(steady):
             yield from self.trace(steady)
             so_far.store(self.job, self.result())
         if detail and self._wants(detail):
+            for _ in range(agreed(self._until_costliest(detail))):
+                yield from self.step()
             yield from self.trace(detail)
+
+    def _until_costliest(self, detail: PlannedWindow) -> int:
+        """After how many more steps that window begins, if it is to hold the costliest steps of a longer period, as
+        those of the steady window were."""
+        period = self.job.period
+        if self.job.available is not None or not detail.steps < period <= len(self.steady_ns):
+            return 0
+        first = costliest_start(self.steady_ns, period, detail.steps)
+        return (first - len(self.steady_ns) - detail.warmup) % period
 
     def _wants(self, window: PlannedWindow) -> bool:
         return window.name in self.job.windows
@@ -193,7 +208,8 @@ class _Taking:
         self.names[window.name] = name
         # If the script ended, nothing waited for its last step, so it is not known when a GPU finished it.
         if window.name == "steady" and not (ended and self.job.device.startswith("cuda")):
-            self.profiled = Profiled(step_ns=_step_ns(stamps, self.job.device), steps=steps)
+            self.steady_ns = [end - start for start, end in pairwise(stamps)]
+            self.profiled = Profiled(step_ns=_step_ns(self.steady_ns, self.job), steps=steps)
 
 
 def _profiler(window: PlannedWindow, first: int, last: int, job: Job, write: Callable[[Any], None]) -> Any:
@@ -250,10 +266,11 @@ def _facts(job: Job, window: PlannedWindow) -> dict[str, str]:
     return {"tracekit": json.dumps(safe), "torch_version": json.dumps(safe["torch"])}
 
 
-def _step_ns(stamps: list[int], device: str) -> int:
-    if device.startswith("cuda"):  # the host runs ahead: only the first and the last time include a wait
-        return round((stamps[-1] - stamps[0]) / (len(stamps) - 1))
-    return typical_step([end - start for start, end in pairwise(stamps)]).step_ns
+def _step_ns(times: list[int], job: Job) -> int:
+    if job.device.startswith("cuda"):  # the host runs ahead: only the first and the last time include a wait
+        return round(statistics.fmean(times))
+    known = StepPattern(alike=False, period=job.period) if job.period > 1 else None
+    return typical_step(times, known).step_ns
 
 
 class Windows(NamedTuple):
@@ -268,6 +285,7 @@ class Windows(NamedTuple):
 STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
 COLD = PlannedWindow("cold", steps=3, warmup=0, options={})
 DETAIL = PlannedWindow("detail", steps=3, warmup=1, options=STACKS)
+_MOST_DETAILED = 12  # steps, to hold a whole period: recording stacks is slow
 STEADY_WARMUP = 2
 # Where steps are few, the steady window comes first, because the report's numbers are from it.
 _LEAST_FOR_COLD = 8  # leaves it 3 steps after its warm-up
@@ -275,15 +293,22 @@ _LEAST_FOR_DETAIL = 16  # leaves it 7
 _LEAST_FOR_WARMUP = 4  # leaves it 2
 
 
-def planned_windows(steps: int, available: int | None) -> Windows:
-    """The windows that fit into the available steps, of which there is no end if that is None."""
+def planned_windows(steps: int, available: int | None, period: int = 1) -> Windows:
+    """The windows that fit into the available steps, of which there is no end if that is None; the steady one is of
+    whole periods, if that is possible."""
+    full_detail = replace(DETAIL, steps=min(max(period, DETAIL.steps), _MOST_DETAILED))
+    steps = -(-steps // period) * period
     if available is None:
-        return Windows(COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, STEADY_WARMUP, {}), DETAIL)
+        return Windows(COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, STEADY_WARMUP, {}), full_detail)
     cold = COLD if available >= _LEAST_FOR_COLD else None
-    detail = DETAIL if available >= _LEAST_FOR_DETAIL else None
+    least = _LEAST_FOR_DETAIL + full_detail.steps - DETAIL.steps
+    detail = full_detail if available >= least + max(period - DETAIL.steps, 0) else None
+    detail = detail or (DETAIL if available >= _LEAST_FOR_DETAIL else None)
     steps_left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
     warmup = STEADY_WARMUP if steps_left >= _LEAST_FOR_WARMUP else 0
-    steady = PlannedWindow("steady", min(steps, steps_left - warmup), warmup, {})
+    fitting = steps_left - warmup
+    fitting -= fitting % period if fitting >= period else 0
+    steady = PlannedWindow("steady", min(steps, fitting), warmup, {})
     return Windows(cold, steps_left - warmup - steady.steps, steady, detail)
 
 

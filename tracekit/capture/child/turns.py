@@ -31,7 +31,7 @@ _LEAST_STEPS, _MOST_STEPS = 3, 100  # of a turn: a low quantile needs some, and 
 _MOST_TURN_NS = 2_000_000_000  # fewer steps where they take longer than that
 _QUIET_EAGER_STEPS = 2  # where nothing compiles, the first steps are the only slow ones
 # Of the trace after the last turn: processes differ more than steps do, so few steps of many processes tell most.
-_TRACED_STEPS, _MOST_TRACED = 4, 12
+_TRACED_STEPS, _MOST_TRACED = 4, 50
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
 _SPARED_NS = 20_000_000  # of that work: what waiting itself takes
 
@@ -122,7 +122,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     if not turns or not pipes.wants_trace:
         return result
     stopwatch.enter("trace")
-    period = typical_step(times).period
+    period = job.period if job.period > 1 else typical_step(times).period
     traced = min(_TRACED_STEPS, job.steps) if period == 1 else min(period, _MOST_TRACED)
     return msgspec.structs.replace(result, traces=Traces(steady=(yield from short_trace(job, recorder, traced))))
 

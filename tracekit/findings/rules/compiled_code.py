@@ -21,7 +21,7 @@ from tracekit.intervals import Bools, Ints, Union, distinct
 from tracekit.profile import Profile
 from tracekit.run import Limit
 from tracekit.trace.enclosing import outermost
-from tracekit.units import count, duration
+from tracekit.units import count, duration, many
 
 _REGION = re.compile(r"Torch-Compiled Region: .*", re.DOTALL)
 _WRAPPER = re.compile(r"Torch-Compiled Region: .*|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue", re.DOTALL)

@@ -11,7 +11,7 @@ from tracekit.findings.counted import stretch
 from tracekit.findings.culprits import by_name, plain, where_of_buckets, where_of_event
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.compiled_code import break_time
-from tracekit.intervals import Union, occurring
+from tracekit.intervals import Ints, Union, occurring
 from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.facts.devices import device_side_missing
@@ -85,13 +85,12 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     smaller = [(plain(culprit.name), culprit.step_ns / mean.step_ns) for culprit in culprits[1:_NAMED]]
     shares += [f"{name} {percent(part)}" for name, part in smaller if part >= _TOLD]
     line, share = where_of_buckets(profile, "cpu_compute")
-    event_location = where_of_event(profile, int(first.rows[0]), plain(first.name))
+    location = where_of_event(profile, _on_its_costliest_line(profile, first.rows), plain(first.name))
+    line_clause = ""
     if share >= _OF_A_LINE:
-        location = Where(line.file, line.line, line.function, plain(first.name), module=event_location.module)
-        line_clause = f"Of this, {percent(share)} is{location.at}."
-    else:
-        location = event_location
-        line_clause = ""
+        line_clause = f"Of this, {percent(share)} is{line.at}."
+        if location.line is None:
+            location = Where(line.file, line.line, line.function, plain(first.name), module=location.module)
     breaks = break_time(profile)  # re-entering compiled code computes nothing
     claim: Union = pieces.union(computing).minus(waits)
     claim = claim if breaks is None else claim.minus(breaks.claim)
@@ -112,6 +111,14 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         link=_LINK,
         claim=claim,
     )
+
+
+def _on_its_costliest_line(profile: Profile, rows: Ints) -> int:
+    """The costliest of these events on the line that takes most of their time: other lines may compute more, but by
+    other operators."""
+    groups = [profile.ownership.owners.rows[owner].group for owner in profile.ownership.of_events(rows).tolist()]
+    group = np.array(groups, np.int64)
+    return int(rows[group == np.bincount(group, profile.trace.dur_ns[rows]).argmax()][0])
 
 
 def _unused_gpu(profile: Profile) -> str | None:

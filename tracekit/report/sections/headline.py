@@ -10,6 +10,7 @@ from tracekit.engine.buckets import BUCKETS
 from tracekit.findings.verdict import of_the_gpu
 from tracekit.names import HEAD, short
 from tracekit.profile import Member, Profile, Untraced
+from tracekit.profile.rare_work import rare_work
 from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.profile.start_up import cold_said
 from tracekit.profile.subject import device_name
@@ -187,7 +188,9 @@ def _single_variant(report: Report, member: Member) -> str:
         return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
     if wall is not None:
         pace = f"{duration(wall.step_ns)} a step{_median(member)}{_unprofiled(member)}"
-        return f"{name} takes {pace}: {_largest(_with_waits(report, member), member)}." + _left_out(member)
+        text = f"{name} takes {pace}: {_largest(_with_waits(report, member), member)}."
+        rare = rare_work(member) if isinstance(member, Profile) else None
+        return text + (f" {rare.in_words}." if rare is not None else "") + _left_out(member)
     if host is not None:
         return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts, member)} a step."
     return f"{name}: neither wall nor host time is known."
@@ -224,7 +227,7 @@ def _median(member: Member) -> str:
     if isinstance(member, Untraced):
         return ""
     walls = member.views["wall"].step_ns[member.counted]
-    typical = typical_step(walls.tolist())
+    typical = typical_step(walls.tolist(), member.pattern)
     apart = abs(float(walls.mean()) / typical.step_ns - 1) > APART
     return f" on average (median {duration(typical.step_ns)})" if typical.alike and apart else ""
 

@@ -35,7 +35,7 @@ LINES = pa.schema(
         column(
             "phase",
             LABEL,
-            "data, forward, backward (inner and double where it is differentiated again), optimizer, eval or other",
+            "data, forward, backward (inner, double), optimizer, eval, saving or other",
             role="name",
         ),
         column("view", LABEL, "wall or host", role="name"),

@@ -139,7 +139,7 @@ PHASES = pa.schema(
         column(
             "phase",
             _TEXT,
-            "data, forward, backward (inner and double where it is differentiated again), optimizer, eval or other",
+            "data, forward, backward (inner, double), optimizer, eval, saving or other",
             role="name",
         ),
         column(

@@ -115,7 +115,7 @@ _NAMED_PHASES = 2
 _PHASE = column(
     "phase",
     pa.string(),
-    "data, forward, backward (inner and double where it is differentiated again), optimizer, eval or other",
+    "data, forward, backward (inner, double), optimizer, eval, saving or other",
     role="name",
 )
 

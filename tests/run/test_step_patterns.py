@@ -1,0 +1,60 @@
+"""The steps of a run have one pattern, whatever each pass would decide alone."""
+
+import random
+import statistics
+
+import pytest
+
+from tests.test_typical_step import EVALUATION, MS, on_a_machine
+from tracekit.run import Measured, Pass, Requested, Run, Variant, with_common_period
+
+
+def timed(name, passes, params=None):
+    timed_passes = [
+        Pass(round=number, started_ns=number, step_ns=1, step_all_ns=times, counted=number > 0)
+        for number, times in enumerate(passes)
+    ]
+    every = [ns for times in passes for ns in times]
+    measured = Measured(step_ns=1, step_all_ns=every, spread_ns=0, clock="perf_counter", passes=timed_passes)
+    return Variant(name=name, outcome="ok", requested=Requested(compile=False), params=params or {}, measured=measured)
+
+
+def decided(*variants):
+    run = Run(created="2026-11-26", tracekit="0", recipe="r", script="r.py", variants=[*variants])
+    return with_common_period(run).variants
+
+
+def test_one_period_for_all_passes_of_all_variants():
+    """The passes of `slow` are too short to show any: each would quote the median of the cheap steps."""
+    rng = random.Random(1)
+    eager = timed("eager", [on_a_machine(EVALUATION, 300, rng, first=rng.randrange(10)) for _ in range(4)])
+    slow = timed("slow", [on_a_machine([3 * ms for ms in EVALUATION], 24, rng, first=k) for k in range(4)])
+    variants = decided(eager, slow)
+    assert {(each.alike, each.period) for variant in variants for each in variant.measured.passes} == {(False, 10)}
+    quoted = [variant.measured.step_ns / MS for variant in variants]
+    assert quoted == [pytest.approx(1.9, rel=0.05), pytest.approx(5.7, rel=0.05)]
+    for variant in variants:
+        counted = [each.step_ns for each in variant.measured.counted_passes]
+        assert variant.measured.step_ns == round(statistics.geometric_mean(counted))
+        assert (variant.measured.alike, variant.measured.period) == (False, 10)
+
+
+def test_variants_of_other_parameters_may_repeat_otherwise():
+    rng = random.Random(2)
+    small = timed("small", [on_a_machine([1] * 4 + [9], 100, rng) for _ in range(3)], {"batch": 4})
+    large = timed("large", [on_a_machine([10], 100, rng) for _ in range(3)], {"batch": 8})
+    assert [variant.measured.period for variant in decided(small, large)] == [5, 1]
+
+
+def test_a_variant_that_alternates_alone_is_not_quoted_by_the_median_of_one_kind():
+    rng = random.Random(3)
+    steady = timed("steady", [on_a_machine([10], 60, rng, tail=0.0) for _ in range(3)])
+    uneven = timed("uneven", [on_a_machine([10, 30], 60, rng, tail=0.0) for _ in range(3)])
+    variants = decided(steady, uneven)
+    quoted = [variant.measured.step_ns / MS for variant in variants]
+    assert quoted == [pytest.approx(10, rel=0.05), pytest.approx(20, rel=0.05)]
+
+
+def test_what_was_not_measured_stays_as_it_is():
+    failed = Variant(name="failed", outcome="error", requested=Requested(compile=False))
+    assert decided(failed) == [failed]

@@ -56,8 +56,8 @@ FORKS = 2 * AHEAD  # of one process
 TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell more about where the time goes
 # Of each process: processes differ more than turns do, unless other work on the machine disturbs these. Another pair
 # takes as long as a few turns of both, and tells more than these do once they are known this well.
-LEAST_TURNS, MOST_TURNS = 4, 12
-_ENOUGH = 0.025  # as the standard error of the logarithm of a pair's ratio
+LEAST_TURNS, MOST_TURNS = 2, 8
+_ENOUGH = 0.04  # as the standard error of the logarithm of a pair's ratio
 _LOOKED_EVERY_S = 0.01
 
 
@@ -154,9 +154,10 @@ class Turns:
             fresh = min(parent.left for parent in forked.values())
             rounds = max(1, min(AHEAD, fresh, most_ahead, _rounds_in_memory(known)))
         coming = [(each, planned) for each in range(number, number + rounds) for planned in variants]
+        coming.sort(key=lambda each: not each[1].requested.compile)
         in_flight: list[LivePass] = []
         while coming or in_flight:
-            while coming and len(in_flight) < max(usable_cores() or 1, 1 if forked else len(variants)):
+            while coming and len(in_flight) < (self._at_once(coming[0][1]) if forked else len(variants)):
                 each, planned = coming.pop(0)
                 started = self._started(each, planned, known, forked[planned.name] if forked else None)
                 self._ahead.setdefault(each, []).append(started)
@@ -167,6 +168,13 @@ class Turns:
         if forked:
             for parent in forked.values():
                 parent.left -= rounds
+
+    def _at_once(self, planned: PlannedVariant) -> int:
+        """How many processes of such a variant may get ready at the same time: as many as there are cores if they are
+        to compile, which takes one thread. Steps with several threads wait for those of others, many times as long."""
+        cores, threads = usable_cores() or 1, self._prepared.run.environment.get("threads")
+        alone = isinstance(threads, int) and threads > 1 and not planned.requested.compile
+        return 1 if alone else cores
 
     def _forked(self, number: int, variants: Sequence[PlannedVariant]) -> "dict[str, _Forked] | None":
         """For each variant a process that can be forked; None if one cannot."""

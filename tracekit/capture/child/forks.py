@@ -35,9 +35,13 @@ def set_up_may_start_threads() -> bool:
     return threads > 1
 
 
-def preload_compiler() -> None:
-    """Import and probe what every fork that compiles would import and probe again."""
+def preload_compiler(job: Job) -> None:
+    """Import and probe what every fork would import and probe again: an optimizer imports Dynamo even where nothing is
+    compiled."""
     import torch._dynamo
+
+    if not job.requested.compile or job.requested.backend != "inductor":
+        return
     import torch._inductor.compile_fx  # noqa: F401
 
     with suppress(Exception):  # a fork finds out by itself

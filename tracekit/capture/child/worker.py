@@ -156,8 +156,7 @@ def _live(job: Job, notes: list[str]) -> PassResult:
 
 def _parent(job: Job, notes: list[str]) -> PassResult:
     """Prepare what every fork needs, and be forked; the result says why that is not safe, if it is not."""
-    if job.requested.compile and job.requested.backend == "inductor":
-        forks.preload_compiler()
+    forks.preload_compiler(job)
     if job.is_script:
         forks.preload_imports(job)
     else:

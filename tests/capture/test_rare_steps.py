@@ -8,7 +8,7 @@ from tracekit.capture import passes, process
 from tracekit.capture.child import timing
 from tracekit.capture.child.timing import ALONE, ONE_OF_SEVERAL
 from tracekit.capture.child.traces import DETAIL, planned_windows
-from tracekit.capture.child.turns import _steps_of_turn
+from tracekit.capture.child.turns import _steps_in_turn
 from tracekit.capture.job import Job
 
 MS = 1_000_000
@@ -52,10 +52,10 @@ def test_without_a_period_windows_are_as_they_were():
 
 @pytest.mark.parametrize(
     ("step_ms", "period", "steps"),
-    [(1, 1, 250), (1, 40, 80), (1, 100, 100), (25, 20, 20), (50, 5, 5), (50, 20, 20), (250, 20, 1), (1000, 3, 3)],
+    [(1, 1, 250), (1, 40, 80), (1, 100, 100), (25, 20, 20), (50, 5, 5), (50, 20, 20), (250, 20, 3), (1000, 3, 3)],
 )
 def test_a_turn_is_of_whole_periods_unless_it_would_take_too_long(step_ms, period, steps):
-    assert _steps_of_turn(250 * MS, step_ms * MS, period) == min(steps, 100)
+    assert _steps_in_turn(250 * MS, step_ms * MS, period) == min(steps, 100)
 
 
 def test_a_pass_times_a_few_periods():

@@ -112,14 +112,17 @@ def test_one_at_a_time_takes_steps_in_an_order_that_changes(taken):
     for number in (1, 2, 3, 4):
         of_round = turns_of(run, number)
         assert not run.why_no_turns
-        assert len(of_round) >= 8
+        assert len(of_round) >= 4
         clock_ns = 1_000_000  # the ends are those of another clock than the starts
         assert all(end <= start + clock_ns for (_, end, _), (start, _, _) in pairwise(of_round))
         orders.append([name for _, _, name in of_round])
         assert all(
             {first, second} == {"first", "second"} for first, second in zip(*[iter(orders[-1])] * 2, strict=True)
         )
-    assert len({tuple(order[:8]) for order in orders}) > 1
+    assert {tuple(order[:4]) for order in orders} == {
+        ("first", "second", "second", "first"),
+        ("second", "first", "first", "second"),
+    }
 
 
 def test_each_process_ends_with_a_short_trace(taken):
@@ -408,7 +411,7 @@ def setup(ctx):
     def step():
         taken.append(time.monotonic())
         time.sleep(0.02)
-        if len(taken) > 40:
+        if len(taken) > 20:
             open(ctx.mark, "w").close()
         return weight.sum().detach()
 

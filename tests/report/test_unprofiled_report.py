@@ -98,7 +98,7 @@ def test_the_processor_time_of_turns_is_told_beside_the_step_time(tmp_path):
 
 
 def test_within_noise_nothing_pays_back_and_the_table_has_a_word(tmp_path):
-    report = reported(tmp_path, measured(0.12, 0.2, 0.1, 0.15), measured(0.15, 0.11, 0.13, 0.12, at=50, first=9))
+    report = reported(tmp_path, measured(0.125, 0.135, 0.125, 0.13), measured(0.13, 0.125, 0.13, 0.126, at=50, first=9))
     (sentence,) = headline(report)
     assert "within noise" in sentence
     assert "whether it ever pays off is unknown: within noise" in sentence

@@ -28,7 +28,7 @@ from tracekit.typical_step import typical_step
 from tracekit.units import many, percent
 
 _LEAST_STEPS, _MOST_STEPS = 3, 100  # of a turn: a low quantile needs some, and all their durations are kept
-_MOST_TURN_NS = 2_000_000_000  # fewer steps where they take longer than that
+_MOST_TURN_NS, _MOST_PERIOD_NS = 2_000_000_000, 4_000_000_000  # fewer steps where they take longer than that
 _QUIET_EAGER_STEPS = 2  # where nothing compiles, the first steps are the only slow ones
 # Of the trace after the last turn: processes differ more than steps do, so few steps of many processes tell most.
 _TRACED_STEPS, _MOST_TRACED = 4, 50
@@ -130,8 +130,9 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
 def _steps_in_turn(turn_ns: int, step_ns: int, period: int) -> int:
     """As many steps as fill the turn, and some at least unless they are long; whole periods, where steps have one."""
     steps = max(1, min(_MOST_STEPS, max(round(turn_ns / step_ns), _LEAST_STEPS), _MOST_TURN_NS // step_ns))
-    fitting = max(_MOST_STEPS, period) if period * step_ns <= _MOST_TURN_NS else 0
-    return min(max(1, round(steps / period)) * period, fitting // period * period) if fitting >= period else steps
+    if period > _MOST_STEPS or period * step_ns > _MOST_PERIOD_NS:
+        return steps
+    return min(max(1, round(steps / period)), _MOST_STEPS // period) * period
 
 
 _COMPILE_WORKER = b"torch/_inductor/compile_worker"  # idle where nothing compiles

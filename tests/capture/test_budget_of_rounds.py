@@ -110,7 +110,7 @@ def test_on_a_busy_machine_turns_end_with_the_budget_but_for_the_fewest(monkeypa
 
     monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: machine.now_s))
     live = [Live(), Live()]
-    prepared = SimpleNamespace(run=SimpleNamespace(seed=0))
+    prepared = SimpleNamespace(run=SimpleNamespace(device="cpu"))
     Turns(prepared, None, {}, Options(""))._take_turns(1, live, ends_s)
     assert [each.taken for each in live] == [turns_taken] * 2
 

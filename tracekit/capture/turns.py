@@ -17,8 +17,8 @@ every pass: `so_far.json` is replaced after each turn, `result.json` is written 
 the capture.
 
 On a GPU, the work of a turn has ended when its process waits, and all processes share the memory: they take turns only
-where the peaks of all, as their first passes measured them, leave a fifth of it free. None is forked that has
-touched a device, if only to count the devices: that does not survive it.
+where the peaks of all, as their first passes measured them, leave a fifth of it free. None is forked,
+because a device that was touched, if only to count the devices, does not survive that.
 
 Where this is not possible, a NoTurnsError says why, and whole passes take turns instead.
 
@@ -51,7 +51,7 @@ from tracekit.units import size
 
 TURN_NS = 250_000_000
 _MOST_OF_MEMORY = 0.8  # that is free; peaks of processes that live together are not measured, but added
-AHEAD = 3  # rounds whose processes are made ready together
+AHEAD = 4  # rounds whose processes are made ready together
 FORKS = 2 * AHEAD  # of one process
 TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell more about where the time goes
 # Of each process: processes differ more than turns do, unless other work on the machine disturbs these. Another pair
@@ -76,7 +76,7 @@ class Turns:
         self._prepared, self._folder, self._caches, self._options = prepared, folder, caches, options
         self._parents: dict[str, _Forked] = {}
         self._ahead: dict[int, list[_Started]] = {}  # the passes of rounds to come, by round
-        self._may_fork = hasattr(os, "pidfd_open") and not options.python
+        self._may_fork = hasattr(os, "pidfd_open") and not options.python and prepared.run.device == "cpu"
         self.batch_s = self.ready_s = 0.0  # that it took lately to make processes ready, and those of one round
 
     def close(self) -> None:

@@ -42,20 +42,29 @@ def _estimate(study: Study, due: Sequence[Cell]) -> str:
 
 
 def _expected_seconds(records: Sequence[Record], due: Sequence[Cell]) -> float | None:
-    """The sum over the cells of the median time of their recipe and variant, else of their recipe, else of all."""
-    if not records:
+    """The sum over the cells of the mean time of their recipe and variant or, where these have not been together, of
+    their recipe, as much longer as the variant takes elsewhere. A cell that failed says little, for it ended early."""
+    counted = [record for record in records if record.outcome == "ok"] or records
+    if not counted:
         return None
-    took: dict[tuple[str, ...], list[float]] = {}
-    for record in records:
+    took: dict[tuple[str, str], list[float]] = {}
+    for record in counted:
         for kind in _kinds(record.cell):
             took.setdefault(kind, []).append(record.seconds)
-    medians = {kind: statistics.median(times) for kind, times in took.items()}
-    return sum(next(medians[kind] for kind in _kinds(cell) if kind in medians) for cell in due)
+    means = {kind: statistics.fmean(times) for kind, times in took.items()}
+    every = means["", ""]
+
+    def expected(cell: Cell) -> float:
+        both, recipe, variant, _ = _kinds(cell)
+        factor = means.get(variant, every) / every if every else 1.0
+        return means[both] if both in means else means.get(recipe, every) * factor
+
+    return sum(map(expected, due))
 
 
-def _kinds(cell: Cell) -> tuple[tuple[str, ...], ...]:
+def _kinds(cell: Cell) -> tuple[tuple[str, str], ...]:
     """The groups of cells that it resembles, the narrowest first."""
-    return (cell.recipe, cell.variant), (cell.recipe,), ()
+    return (cell.recipe, cell.variant), (cell.recipe, ""), ("", cell.variant), ("", "")
 
 
 class Progress:

@@ -112,6 +112,9 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
     verdict = faster(after, before)
     than = "as" if verdict == "as fast" else "than"
     times = f"{durations[0].rpartition(' ')[0]} → {durations[1]} a step"
+    contrast = contrast_of(best, base) if step_ns_of is unprofiled_ns else None
+    if contrast is not None and contrast.says_nothing:  # the times themselves say as little
+        return f"{names[best.name]} is {compared(contrast, names[base.name])}"
     doubt = _doubt(report, best, step_ns_of)
     certainty = f" ({doubt})" if doubt else ""
     differing = differs(best, base)  # without computing the same, a pace is worth nothing
@@ -201,9 +204,10 @@ def _against(report: Report, member: Member, base: Member, entry: Comparison) ->
     mean, base_mean = member.means["wall"], base.means["wall"]
     contrast = contrast_of(member, base)
     if contrast is not None:
-        takes = f"{name} takes {duration(unprofiled_ns(member))} a step unprofiled"
+        takes = f"{name} takes {duration(unprofiled_ns(member))} a step unprofiled, "
         elsewhere = ", measured in another capture" if contrast.covers == "passes" else ""
-        text = f"{takes}, {compared(contrast, base_name)}{elsewhere}.{unlike(member, base)}"
+        verdict = compared(contrast, base_name)
+        text = f"{f'{name} is ' if contrast.says_nothing else takes}{verdict}{elsewhere}.{unlike(member, base)}"
         if wall is None:
             return f"{text} Where the difference comes from is unknown."
         if (change := report.calibrated_difference(entry)) is not None:

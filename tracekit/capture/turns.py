@@ -1,14 +1,15 @@
 """Lets the processes of all variants take turns, block by block of steps: what drifts is then in all of them alike.
 
 In each round every variant has a live process of its own, which imports, loads, compiles and warms up while nothing is
-timed. Then only one of them runs at a time: it takes steps for about a quarter of a second, or one step, and waits at
-the end of its last step while the others take theirs, in an order that is reversed each time. The passes of a
-round are a pair. The next round has new processes, because those of the same code differ for as long as they live.
+timed. Then only one of them runs at a time: it takes steps for about a quarter of a second, but some at least unless
+they are long, and waits at the end of the last one while the others take theirs, in an order that is reversed each
+time. The passes of a round are a pair. The next round has other processes, because those of the same code differ for as
+long as they live.
 
 Most of the time of a process is over before its first step. So one that has imported everything is forked for the
-passes of some rounds, which are made ready together, as many at a time as there are cores.
-Each fork sets up, compiles, warms up and allocates by itself; a recipe whose computing takes a single thread is set up
-before. Forks share where libraries lie in memory, so every few rounds a new process is started.
+passes of some rounds, which are made ready together (`parents`). Each fork sets up, compiles, warms up and allocates by
+itself; a recipe whose computing takes a single thread is set up before. Forks share where libraries lie in memory, so
+every few rounds a new process is started.
 
 A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns; 0,
 upon which it takes a short trace, while the others still wait, and ends; or -1, upon which it ends at once. To another
@@ -17,8 +18,8 @@ every pass: `so_far.json` is replaced after each turn, `result.json` is written 
 the capture.
 
 On a GPU, the work of a turn has ended when its process waits, and all processes share the memory: they take turns only
-where the peaks of all, as their first passes measured them, leave a fifth of it free. None is forked,
-because a device that was touched, if only to count the devices, does not survive that.
+where the peaks of all, as their first passes measured them, leave a fifth of it free. None is forked, because a device
+that was touched, if only to count the devices, does not survive that.
 
 Where this is not possible, a NoTurnsError says why, and whole passes take turns instead.
 

@@ -49,8 +49,8 @@ def prior_of_pairs(*sides: Measured) -> Prior:
     """How much the logarithms of the ratios of pairs are expected to differ, before any is measured.
 
     Whole passes that take turns have a standard deviation of 6 %, worth four degrees of freedom, and those that do so
-    block by block of steps one of 3 %: captures of a script, a small language model and a GCN against themselves had 2.7
-    to 8.0 %, and later ones of a script, matrix products and a GCN in turns 0.7 to 7.2 %, on two cores without a GPU.
+    block by block of steps one of 3 %: captures of a script, a small language model and a GCN against themselves had
+    2.7 to 8.0 %, and later ones of a script, matrix products and a GCN in turns 0.7 to 7.2 %, on two CPU cores.
     Other work on the machine adds to it, so it grows with the load, and with the scatter of the steps: what disturbs
     these lasts longer than a step, and often as long as a pass. Where pairs differ less, as on many a GPU, it makes the
     intervals of few pairs wider than they need to be.

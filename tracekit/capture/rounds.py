@@ -20,9 +20,9 @@ from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
-from tracekit.detectable import margin_of_passes, smallest_regression
+from tracekit.detectable import POWER, margin_of_passes, smallest_regression
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
-from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, Prior, half_width_of_location, location
+from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, location, student_t
 from tracekit.unprofiled import (
     SPREAD_IN_TURNS,
     SPREAD_OF_PAIRS,
@@ -191,8 +191,8 @@ def _with_time(run: Run, rounds: int, seconds: float) -> Run:
 
 
 def visible(run: Run, seconds: float, most_passes: int) -> float | None:
-    """About how large a difference between two variants must be to be seen within so many seconds, as a share, before
-    anything is known about how pairs differ here; None for a single variant."""
+    """About how large a difference between two variants must be to be seen in 19 of 20 captures of so many seconds, as
+    a share, if pairs differ as expected: nothing is known yet of this machine. None for a single variant."""
     first, *rest = _all_measured(run)
     if not rest:
         return None
@@ -200,8 +200,9 @@ def visible(run: Run, seconds: float, most_passes: int) -> float | None:
     ready_s = _READY_S * (1 + len(rest)) + sum(measured.compile_ns for measured in (first, *rest)) / 1e9 * _IN_CACHES
     rounds = max(RESERVED_ROUNDS, min(int(seconds / (turns_s + ready_s)), most_passes - 1))
     prior = prior_of_pairs(first, *rest)
-    expected = Prior(math.hypot(SPREAD_IN_TURNS, prior.deviation - SPREAD_OF_PAIRS), prior.freedom + rounds)
-    return math.expm1(half_width_of_location([0.0] * rounds, CONFIDENCE_WHERE_STOPPED, expected))
+    error = math.hypot(SPREAD_IN_TURNS, prior.deviation - SPREAD_OF_PAIRS) / math.sqrt(rounds)
+    freedom = prior.freedom + rounds - 1
+    return math.expm1(error * (student_t(freedom, CONFIDENCE_WHERE_STOPPED) + student_t(freedom, 2 * POWER - 1)))
 
 
 def is_narrow(run: Run, precision: float = NARROW) -> bool:

@@ -22,13 +22,16 @@ from simulated import (
 )
 
 from tracekit.capture import rounds
+from tracekit.detectable import SURE, TOLERANCE
 from tracekit.uncertainty import (
     Prior,
     half_width_of_difference,
     half_width_of_mean,
+    half_width_of_undisturbed,
     interval_from_logs,
     interval_of_median,
     student_t,
+    undisturbed,
 )
 from tracekit.unprofiled import SPREAD_OF_PAIRS, compared, contrast, prior_of_pairs, step_interval
 
@@ -58,12 +61,44 @@ def test_the_median_lies_between_two_of_the_values():
     assert interval_of_median(range(10)) == (1, 8)
 
 
-def test_the_interval_of_a_difference_is_that_of_scipy():
-    ours, theirs = [1.0, 1.2, 0.9, 1.1, 1.0], [1.3, 1.2, 1.25, 1.4, 1.5]
+def test_the_interval_of_a_difference_of_three_values_each_is_that_of_scipy():
+    ours, theirs = [1.0, 1.2, 0.9], [1.3, 1.2, 1.5]
     known = stats.ttest_ind(ours, theirs, equal_var=False)
-    freedom = int(known.df)
     error = (statistics.fmean(ours) - statistics.fmean(theirs)) / known.statistic
-    assert half_width_of_difference(ours, theirs, 0.95) == pytest.approx(student_t(freedom, 0.95) * error)
+    assert half_width_of_difference(ours, theirs, 0.95) == pytest.approx(student_t(int(known.df), 0.95) * error)
+
+
+def test_only_the_smaller_half_of_the_values_counts():
+    quiet = [1.0, 1.1, 1.2]
+    disturbed = [*quiet, 5.0, 70.0]
+    assert undisturbed(disturbed) == undisturbed(quiet) == pytest.approx(1.1)
+    # Tukey and McLaughlin: the deviation of the shortened values, by the share that is kept.
+    error = np.std([*quiet, 1.2, 1.2], ddof=1) / 0.6 / math.sqrt(5)
+    assert half_width_of_undisturbed(disturbed, 0.95) == pytest.approx(stats.t.ppf(0.975, 2) * error)
+    assert half_width_of_undisturbed([*quiet, 6.0, 9.0], 0.95) == half_width_of_undisturbed(disturbed, 0.95)
+
+
+def test_of_a_normal_distribution_the_smaller_half_shows_what_is_expected():
+    """With as many degrees of freedom as are wanted, the prior alone gives the error that simulations have."""
+    rng = np.random.default_rng(4)
+    for count in (3, 4, 7, 20):
+        means = [undisturbed(rng.standard_normal(count).tolist()) for _ in range(4000)]
+        known = half_width_of_undisturbed([0.0] * count, 0.95, Prior(1.0, 10**6))
+        assert known == pytest.approx(1.96 * np.std(means), rel=0.05), count
+
+
+@pytest.mark.parametrize("count", [4, 7, 12, 30])
+@pytest.mark.parametrize("disturbs", [0.0, 0.3])
+def test_captures_that_are_disturbed_unlike_each_other_are_alike(count, disturbs):
+    """The passes of one of them are quiet, and up to a third of those of the other far longer."""
+    rng, prior = np.random.default_rng(20_261_130), Prior(0.02, 4)
+    apart = []
+    for _ in range(400):
+        ours, theirs = rng.normal(0, 0.02, (2, count))
+        theirs += (rng.random(count) < disturbs) * rng.exponential(0.4, count)
+        half = half_width_of_difference(ours.tolist(), theirs.tolist(), SURE, prior)
+        apart.append(abs(undisturbed(ours.tolist()) - undisturbed(theirs.tolist())) > half + math.log(1 + TOLERANCE))
+    assert sum(apart) <= stats.binom.ppf(0.99, len(apart), 1 - SURE), (sum(apart), len(apart))
 
 
 def in_turns(ours, theirs):

@@ -1,5 +1,9 @@
 """Confidence intervals from few measurements: Student's t for means, also robust ones, order statistics for medians.
 
+What a machine does to a value only ever makes it larger, and goes on for longer than a value takes: the mean of the
+smaller half of the values is what they would be if it were quiet. Of a ratio, either side may be disturbed: its middle
+is what counts.
+
 The unit of repetition is the pass. The steps of one pass share its process, its memory layout and the state of the
 machine, so a thousand of them are still a single observation: each pass gives one value, and the interval comes from
 how much these values differ. Two or three values can agree by chance, so what is known beforehand about how much they
@@ -28,6 +32,7 @@ _USELESS = 2  # times as high as its lower end is the upper end of an interval t
 _DISTURBED = 3.0
 _MAD = 1.4826  # deviations of a normal distribution in its median absolute deviation
 _VARIANCE_OF_LOCATION = math.pi / 3  # of the Hodges–Lehmann estimate, compared with the mean, if nothing is disturbed
+_LEAST_UNDISTURBED = 3  # values: two or three do not show which of them is
 LARGEST_LOG = 700.0  # beyond 709.8, an exponential is too large for a float
 
 
@@ -38,17 +43,19 @@ class Prior(Struct, frozen=True):
     deviation: float
     freedom: int
 
-    def variance(self, values: Sequence[float]) -> tuple[float, int]:
+    def variance(self, values: Sequence[float], free: int | None = None) -> tuple[float, int]:
         """The variance of a single value and its degrees of freedom, 0 if nothing is known.
 
         Both the expected variance and that of the values count, unless the values refute what was expected: they vary
-        much more, or there are many that vary much less.
+        much more, or there are many that vary much less. Of the values, `free` are, one fewer than there are unless
+        told otherwise.
         """
-        mean, more = statistics.fmean(values), len(values) - 1
-        squares = sum((value - mean) ** 2 for value in values)
+        mean, more = statistics.fmean(values), len(values) - 1 if free is None else free
+        seen = sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
+        squares = more * seen
         expected = self.deviation**2
         if more:
-            seen, enough = squares / more, more >= self.freedom
+            enough = more >= self.freedom
             if seen > _FAR_MORE * expected or (enough and seen < _FAR_LESS * expected):
                 return seen, more
         freedom = self.freedom + more
@@ -115,23 +122,66 @@ def half_width_of_location(values: Sequence[float], inside: float, prior: Prior 
     return student_t(freedom, inside) * error if freedom else math.inf
 
 
+def undisturbed(values: Sequence[float]) -> float:
+    """The mean of the smaller half of the values, of three at least: what they are where nothing disturbs them."""
+    return statistics.fmean(sorted(values)[: _half(len(values))])
+
+
+def half_width_of_undisturbed(values: Sequence[float], inside: float, prior: Prior = NOTHING_KNOWN) -> float:
+    """Half the width of the confidence interval of `undisturbed`; infinite if nothing is known about the spread."""
+    if not values:
+        return math.inf
+    square, freedom = _square_of_error(values, prior)
+    return student_t(freedom, inside) * math.sqrt(square) if freedom else math.inf
+
+
 def half_width_of_difference(
     ours: Sequence[float], theirs: Sequence[float], inside: float, prior: Prior = NOTHING_KNOWN
 ) -> float:
-    """Half the width of the confidence interval of a difference of means of unpaired values (Welch 1947), each side in
-    order of time: values that follow each other and are alike count for less than as many independent ones."""
+    """Half the width of the confidence interval of a difference of what unpaired values are undisturbed (Yuen 1974),
+    each side in order of time: values that follow each other and are alike count for less than as many independent
+    ones."""
     if not ours or not theirs:
         return math.inf
-    known = [prior.variance(side) for side in (ours, theirs)]
+    known = [_square_of_error(side, prior) for side in (ours, theirs)]
     if not all(freedom for _, freedom in known):
         return math.inf
-    shares = [variance / len(side) for (variance, _), side in zip(known, (ours, theirs), strict=True)]
-    if not any(shares):
+    if not any(square for square, _ in known):
         return 0.0
-    freedom = sum(shares) ** 2 / sum(share**2 / free for share, (_, free) in zip(shares, known, strict=True))
-    left = persistence([ours, theirs])
+    freedom = sum(square for square, _ in known) ** 2 / sum(square**2 / free for square, free in known)
+    left = persistence([_shortened(ours), _shortened(theirs)])
     fewer = (1 + left) / (1 - left)  # as many times fewer are the independent values
-    return student_t(max(1, int(freedom / fewer)), inside) * math.sqrt(sum(shares) * fewer)
+    return student_t(max(1, int(freedom / fewer)), inside) * math.sqrt(sum(square for square, _ in known) * fewer)
+
+
+def _half(count: int) -> int:
+    """How many of the values are taken for undisturbed: a half, but not fewer than three."""
+    return max(min(count, _LEAST_UNDISTURBED), (count + 1) // 2)
+
+
+def _shortened(values: Sequence[float]) -> list[float]:
+    """The values, in place of those that may be disturbed the largest of the others."""
+    most = sorted(values)[_half(len(values)) - 1]
+    return [min(value, most) for value in values]
+
+
+def _square_of_error(values: Sequence[float], prior: Prior) -> tuple[float, int]:
+    """The square of the standard error of `undisturbed` and its degrees of freedom (Tukey, McLaughlin 1963: a trimmed
+    mean), where the prior is about single values, which are taken to be normally distributed."""
+    count, kept = len(values), _half(len(values))
+    variance, freedom = prior.variance([value / _shrinks(kept / count) for value in _shortened(values)], kept - 1)
+    return (_shrinks(kept / count) * count / kept) ** 2 * variance / count, freedom
+
+
+@cache
+def _shrinks(share: float) -> float:
+    """The standard deviation of standard normal values of which those above that quantile are replaced by it."""
+    if share >= 1:
+        return 1.0
+    normal = statistics.NormalDist()
+    at = normal.inv_cdf(share)
+    mean = at * (1 - share) - normal.pdf(at)
+    return math.sqrt(share - at * normal.pdf(at) + at**2 * (1 - share) - mean**2)
 
 
 def persistence(sides: Sequence[Sequence[float]]) -> float:

@@ -12,6 +12,7 @@ of one pass show says nothing about the next: only pairs do, and one pair alone 
 
 import math
 import statistics
+from collections.abc import Iterable
 from itertools import cycle, islice, pairwise
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from tracekit.uncertainty import (
     Prior,
     half_width_of_difference,
     half_width_of_location,
+    half_width_of_undisturbed,
     interval_from_logs,
     is_noise,
     location,
@@ -42,6 +44,7 @@ SPREAD_OF_PAIRS, SPREAD_IN_TURNS = 0.06, 0.03
 _UNDISTURBED = 0.25  # of the steps of a turn take less than what the turn is said to take
 NO_DIFFERENCE = 1.015  # a ratio that is known to be closer to 1 is no difference that matters
 _ALIKE = 1.005
+_QUEUED_TOLD = 0.05  # of the time of steps
 _TOLD = 0.01  # of the cost of compiling: a smaller part is not told
 
 
@@ -139,6 +142,22 @@ def processor_ns(measured: Measured) -> float | None:
     """
     turns = [turn for each in measured.counted_passes for turn in each.turns]
     return sum(turn.processor_ns for turn in turns) / sum(turn.steps for turn in turns) if turns else None
+
+
+def queued_share(variants: Iterable[Variant]) -> float:
+    """The share of the time of their turns in which the thread that drives the steps waited for a core that other work
+    had, 0 if none was seen: no step time contains it."""
+    passes = [each for variant in variants if variant.measured is not None for each in variant.measured.counted_passes]
+    queued_ns = sum(turn.queued_ns or 0 for each in passes for turn in each.turns)
+    return queued_ns / (queued_ns + sum(sum(each.step_all_ns) for each in passes if each.turns)) if queued_ns else 0.0
+
+
+def queued(variants: Iterable[Variant]) -> str:
+    """`other work had the core of steps for 31 % of the time, which no step time contains`; empty if it hardly did."""
+    share = queued_share(variants)
+    if share < _QUEUED_TOLD:
+        return ""
+    return f"other work had the core of steps for {percent(share)} of the time, which no step time contains"
 
 
 def steps_to_break_even(extra_ns: float, saved_ns: float) -> float:
@@ -277,11 +296,11 @@ def passes_needed(ours: Measured, theirs: Measured | None, half_width: float, mo
         logs, prior = [log_ratio(one, other) for one, other in pairs], prior_of_pairs(ours, theirs)
     if not logs:
         return most
-    more = [*islice(cycle(logs), most)]
+    more, half_width_of = [*islice(cycle(logs), most)], half_width_of_location if theirs else half_width_of_undisturbed
     enough = (
         passes
         for passes in range(2, most)
-        if half_width_of_location(more[:passes], CONFIDENCE_WHERE_STOPPED, prior) <= half_width
+        if half_width_of(more[:passes], CONFIDENCE_WHERE_STOPPED, prior) <= half_width
     )
     return next(enough, most)
 
@@ -292,7 +311,7 @@ def step_interval(measured: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) 
     logs = [math.log(each.step_ns) for each in measured.counted_passes]
     if len(logs) < 2:
         return None
-    log, half = math.log(measured.step_ns), half_width_of_location(logs, inside, prior_of_passes(measured))
+    log, half = math.log(measured.step_ns), half_width_of_undisturbed(logs, inside, prior_of_passes(measured))
     ends = interval_from_logs(log - half, log + half)
     return None if says_nothing(ends) else ends
 

@@ -157,6 +157,17 @@ def test_a_busy_machine_stands_in_the_report(tmp_path):
     assert "6.5 between the passes" in said(reported(tmp_path, *sides, environment=quiet), "warning")[0]
 
 
+def test_what_other_work_took_stands_in_the_report(tmp_path):
+    """A third of the time in turns, and a fiftieth, which is not worth a word."""
+    for queued_ns, share in ((MS, "33.3 %"), (MS // 25, "")):
+        turn = Turn(started_ns=0, steps=1, processor_ns=MS, queued_ns=queued_ns)
+        passes = [Pass(round=k, started_ns=k, step_ns=2 * MS, step_all_ns=[2 * MS], turns=[turn]) for k in range(2)]
+        side = Measured(step_ns=2 * MS, step_all_ns=[2 * MS], spread_ns=0, clock="perf_counter", passes=passes)
+        warnings = " ".join(said(reported(tmp_path, side, side), "warning"))
+        told = f"other work had the core of steps for {share} of the time, which no step time contains."
+        assert (told in warnings) == bool(share)
+
+
 def test_an_earlier_run_says_what_its_one_pass_does_not_know(tmp_path):
     one = Measured(step_ns=MS, step_all_ns=[MS, MS + 5, MS - 5] * 10, spread_ns=5, clock="perf_counter")
     two = Measured(step_ns=2 * MS, step_all_ns=[2 * MS, 2 * MS + 5, 2 * MS - 5] * 10, spread_ns=5, clock="perf_counter")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.test_typical_step import EVALUATION, MS, on_a_machine
 from tracekit.run import Measured, Pass, Requested, Run, Variant, with_common_period
-from tracekit.uncertainty import location
+from tracekit.uncertainty import undisturbed
 
 
 def timed(name, passes, params=None):
@@ -36,7 +36,7 @@ def test_one_period_for_all_passes_of_all_variants():
     assert quoted == [pytest.approx(1.9, rel=0.05), pytest.approx(5.7, rel=0.05)]
     for variant in variants:
         counted = [each.step_ns for each in variant.measured.counted_passes]
-        assert variant.measured.step_ns == round(math.exp(location([math.log(step_ns) for step_ns in counted])))
+        assert variant.measured.step_ns == round(math.exp(undisturbed([math.log(step_ns) for step_ns in counted])))
         assert (variant.measured.alike, variant.measured.period) == (False, 10)
 
 

@@ -21,7 +21,7 @@ from tracekit.capture.course import Course
 from tracekit.capture.explained_time import explained_time
 from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.options import Options
-from tracekit.capture.other_work import threads_beside
+from tracekit.capture.other_work import cores_of, why_one_fewer
 from tracekit.capture.passes import capture_variant, has_losses, load_average, train, usable_cores
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable, visible
@@ -44,17 +44,18 @@ def capture(options: Options) -> Run:
 
 def _capture(options: Options) -> Run:
     run_file = run_path(Path(options.out))
-    load, threads = load_average(), threads_beside(usable_cores())
+    load, cores = load_average(), cores_of(usable_cores())
+    disturbed = "" if options.threads else why_one_fewer(cores)
     began = time.monotonic()
     prepared = prepare(options)
     options.tell(messages.beginning(prepared.run))
     if warning := messages.busy(load, prepared.run.environment):
         options.tell(warning)
-    if threads is not None and not options.threads and prepared.run.device == "cpu":
-        options = replace(options, threads=threads)
-        chosen = {"threads": threads, "threads_chosen": "one fewer than cores, because other work ran"}
+    if cores is not None and disturbed and prepared.run.device == "cpu":
+        options = replace(options, threads=cores - 1)
+        chosen = {"threads": cores - 1, "threads_chosen": f"one fewer than cores: {disturbed}"}
         prepared = replace(prepared, run=replace(prepared.run, environment={**prepared.run.environment, **chosen}))
-        options.tell(messages.fewer_threads(threads))
+        options.tell(messages.fewer_threads(cores - 1, disturbed))
     spent = StageTime(stage="inspect", seconds=round(time.monotonic() - began, 3))
     prepared = replace(prepared, run=replace(prepared.run, spent=[spent]))
     folder = make_folder(run_file, prepared.run.created)

@@ -31,6 +31,7 @@ from tracekit.unprofiled import (
     contrast,
     otherwise,
     processor_ns,
+    queued,
     step_interval,
 )
 
@@ -103,11 +104,11 @@ def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
     )
 
 
-def fewer_threads(threads: int) -> str:
-    """Other work runs, so a core is left to it."""
+def fewer_threads(threads: int, why: str) -> str:
+    """A core is left to other work."""
     return (
-        f"Other work runs on this machine: steps get {many(threads, 'thread')}, one fewer than there are cores, in all "
-        "variants alike (--threads overrides), because a step waits for its slowest thread."
+        f"Steps get {many(threads, 'thread')}, one fewer than there are cores, in all variants alike (--threads "
+        f"overrides): {why}, and a step waits for its slowest thread."
     )
 
 
@@ -189,6 +190,8 @@ def step_times(run: Run) -> Iterator[str]:
         yield f"{name}: {duration(result.step_ns)} a step in {passes}{against}{beside}"
         if result is not base and (by_thread := otherwise(result, base)) is not None:
             yield f"  By the processor time of its own thread, {compared(by_thread, first)}: the rest is waiting."
+    if waited := queued(run.variants):
+        yield f"  {waited[0].upper()}{waited[1:]}."
 
 
 def interrupted(run: Run, run_file: Path) -> str:

@@ -22,7 +22,7 @@ from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, 
 from tracekit.capture.variants import PlannedVariant
 from tracekit.detectable import POWER, margin_of_passes, smallest_regression
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
-from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, location, student_t
+from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, student_t, undisturbed
 from tracekit.unprofiled import (
     SPREAD_IN_TURNS,
     SPREAD_OF_PAIRS,
@@ -248,7 +248,7 @@ def merged(first: Measured, passes: list[Pass]) -> Measured:
     low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else times * 3
     return replace(
         first,
-        step_ns=max(1, round(math.exp(location([math.log(measured_pass.step_ns) for measured_pass in counted])))),
+        step_ns=max(1, round(math.exp(undisturbed([math.log(measured_pass.step_ns) for measured_pass in counted])))),
         step_all_ns=times,
         spread_ns=round(high - low),
         compiles_timed=sum(measured_pass.compiles_timed for measured_pass in counted),

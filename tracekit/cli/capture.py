@@ -100,7 +100,7 @@ class CaptureVerb(Verb):
             metavar="N",
             help="threads of PyTorch's operators; with one fewer than cores, other work on the machine disturbs steps "
             "far less (default: PyTorch's choice, usually one per core; one fewer than cores with --min-detectable, or "
-            "while other work runs)",
+            "where other work disturbs some of them)",
         )
         parser.add_argument(
             "--nproc",

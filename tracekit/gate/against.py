@@ -80,6 +80,8 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     compared = contrast(measured_after, measured_before, SURE)
     if compared.interval is None:
         return Reading(reading.value, why=ONE_PASS, margin=None, certain=False)
+    if why := _other_threads_chosen(after, before):
+        return Reading(reading.value, why=why, margin=None, certain=False)
     base = measured_before.step_ns / NS_PER_MS
     interval = (compared.interval[0] * base, compared.interval[1] * base)
 
@@ -93,6 +95,15 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
         logs = [math.log(measured_pass.step_ns) for measured_pass in measured_after.counted_passes]
         log_margin = margin_of_passes(logs, logs, prior_of_passes(measured_after))
     return Reading(reading.value, interval, factor=math.exp(min(log_margin, LARGEST_LOG)))
+
+
+def _other_threads_chosen(after: Member, before: Member) -> str:
+    """Why their step times cannot be compared, if one capture left a core to other work and the other did not."""
+    now, earlier = (member.run.environment if member.run is not None else {} for member in (after, before))
+    if now.get("threads") == earlier.get("threads") or not {"threads_chosen"} & {*now, *earlier}:
+        return ""
+    ours, theirs = now.get("threads"), earlier.get("threads")
+    return f"threads of its steps: {ours}, of those of the earlier run: {theirs}; capture with --threads {theirs}"
 
 
 def differences(new: Subject, old: Subject) -> list[str]:

@@ -13,7 +13,13 @@ from tracekit.engine.buckets import HOST, WALL
 from tracekit.intervals import Ints
 from tracekit.profile import Member, Profile, Untraced
 from tracekit.run import Measured
-from tracekit.uncertainty import LARGEST_LOG, Interval, half_width_of_mean, interval_of_median
+from tracekit.uncertainty import (
+    LARGEST_LOG,
+    Interval,
+    half_width_of_mean,
+    half_width_of_undisturbed,
+    interval_of_median,
+)
 from tracekit.unprofiled import cold_cost_ns, prior_of_passes, step_interval
 
 NS_PER_MS = 1e6
@@ -57,7 +63,7 @@ def _step(member: Member) -> Reading:
         return Reading(step_ms, ends, ONE_PASS, margin=None)
     logs = [math.log(measured_pass.step_ns) for measured_pass in measured.counted_passes]
     prior = prior_of_passes(measured)
-    factor = math.exp(min(margin(lambda confidence: half_width_of_mean(logs, confidence, prior)), LARGEST_LOG))
+    factor = math.exp(min(margin(lambda confidence: half_width_of_undisturbed(logs, confidence, prior)), LARGEST_LOG))
     return Reading(step_ms, (interval[0] / NS_PER_MS, interval[1] / NS_PER_MS), factor=factor)
 
 

@@ -13,6 +13,7 @@ from tracekit.run import Measured, Run, was_busy
 from tracekit.run_facts import contrast_of, inflation_of, loss_difference, tolerance_of
 from tracekit.typical_step import typical_step
 from tracekit.units import duration, many, percent, ratio
+from tracekit.unprofiled import queued
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
@@ -226,11 +227,12 @@ def _too_fast(member: Member) -> Iterator[str]:
 
 
 def busy(run: Run) -> str | None:
-    """A sentence if more processes wanted to run than there are cores, else None."""
+    """A sentence if more processes wanted to run than there are cores, or one had the core of steps, else None."""
     cores, before = run.environment.get("cpus_usable"), run.environment.get("cpu_load")
     loads = [timed_pass.load for variant in run.variants if variant.measured for timed_pass in variant.measured.passes]
     during = statistics.median([load for load in loads if load is not None] or [0.0])
+    waited = queued(run.variants)
     if not was_busy(run.environment, before, during):
-        return None
+        return f"{waited}." if waited else None
     load = f"load {before:.1f} before, {during:.1f} between the passes" if any(loads) else f"load {before:.1f} before"
-    return f"the machine was busy ({load}, on {cores} cores): other work disturbed the measurements."
+    return f"the machine was busy ({load}, on {cores} cores): {waited or 'other work disturbed the measurements'}."

@@ -81,6 +81,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     steps: Annotated[int, msgspec.Meta(ge=1)]
     processor_ns: _Ns  # of all threads of the process
     thread_ns: _Ns | None = None  # processor time of the thread that drives the steps; None in older files
+    # That this thread waited for a core, which is not in step_all_ns; None if it is, as on a GPU and in older files.
+    queued_ns: _Ns | None = None
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -158,7 +160,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The unprofiled passes: the step time to quote."""
 
-    step_ns: _StepNs  # of several passes, the geometric mean of their step_ns
+    step_ns: _StepNs  # of several passes, the geometric mean of those of the faster half
     step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]  # of all counted passes
     spread_ns: _Ns  # the interquartile range
     first_steps_ns: list[int] = []  # steps 0–2, where compilation shows

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tracekit.run.model import Measured, Run, Variant
 from tracekit.typical_step import StepPattern, step_pattern, typical_steps
-from tracekit.uncertainty import location
+from tracekit.uncertainty import undisturbed
 
 
 def with_common_period(run: Run) -> Run:
@@ -60,4 +60,4 @@ def _with_pattern(measured: Measured, pattern: StepPattern) -> Measured:
         for each, step_ns in zip(measured.passes, quoted, strict=True)
     ]
     counted = [math.log(each.step_ns) for each in passes if each.counted]
-    return replace(measured, step_ns=max(1, round(math.exp(location(counted)))), passes=passes)
+    return replace(measured, step_ns=max(1, round(math.exp(undisturbed(counted)))), passes=passes)

@@ -89,17 +89,17 @@ def settle(
 
 
 class StepClock:
-    """When each of many steps ended: on a GPU in the GPU's time, because the host runs ahead of it."""
+    """When each of many steps ended: on a GPU in its time, because the host runs ahead of it; else by `now_ns`."""
 
-    def __init__(self, device: str, expected: int = 0) -> None:
-        self._device = device
+    def __init__(self, device: str, expected: int = 0, now_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._device, self._now_ns = device, now_ns
         self._ends: list[Any] = []
         self._events = self._prepared(expected)
 
     def step_ended(self) -> None:
         """Note that a step has ended and the next begins; the first call begins the first step."""
         if not self._device.startswith("cuda"):
-            self._ends.append(time.perf_counter_ns())
+            self._ends.append(self._now_ns())
             return
         import torch
 
@@ -115,7 +115,7 @@ class StepClock:
     def steps_ns(self) -> list[int]:
         """The duration of each step, ns."""
         if not self._device.startswith("cuda"):
-            return [end - start for start, end in pairwise(self._ends)]
+            return [max(1, end - start) for start, end in pairwise(self._ends)]
         synchronize(self._device)
         # If a script trains elsewhere, the GPU does no work, and its clock may not have advanced.
         return [max(1, round(start.elapsed_time(end) * 1e6)) for start, end in pairwise(self._ends)]

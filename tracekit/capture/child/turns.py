@@ -19,6 +19,7 @@ from tracekit.capture.child import so_far, timing
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.measure import ramp_ns
 from tracekit.capture.child.memory import MemoryMeter
+from tracekit.capture.child.run_queue import RunQueue
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.child.traces import short_trace
 from tracekit.capture.compiler import CompileRecorder
@@ -79,15 +80,15 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     warmup = yield from timing.settle(recorder, quiet_steps, most_steps, ramp_ns(job), quiet_steps)
     gc.collect()
     warmup += yield from memory.forget_peaks()
-    step_ns = yield from timing.time_one(job.device)
+    step_ns, clock = (yield from timing.time_one(job.device)), timing.clock(job.device)
     settled = len(recorder.compiled)
     times: list[int] = []
     turns: list[Turn] = []
-    result = PassResult(no_turns=pipes.why_not)
+    result, queue = PassResult(no_turns=pipes.why_not), RunQueue()
     while not result.no_turns and (turn_ns := pipes.next_turn_ns(step_ns)):
         count = _steps_in_turn(turn_ns, step_ns, job.period)
-        steps, began_ns = timing.StepClock(job.device, expected=count + 1), time.time_ns()
-        worked_ns, driven_ns = time.process_time_ns(), time.thread_time_ns()
+        steps, began_ns = timing.StepClock(job.device, count + 1, queue.now_ns), time.time_ns()
+        worked_ns, driven_ns, queued_ns = time.process_time_ns(), time.thread_time_ns(), queue.waited_ns()
         steps.step_ended()
         has_ended = False
         try:
@@ -101,7 +102,15 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
             return result
         worked_ns, driven_ns = time.process_time_ns() - worked_ns, time.thread_time_ns() - driven_ns
         times, step_ns = [*times, *turn_steps_ns], round(statistics.fmean(turn_steps_ns))
-        turns.append(Turn(started_ns=began_ns, steps=len(turn_steps_ns), processor_ns=worked_ns, thread_ns=driven_ns))
+        turns.append(
+            Turn(
+                started_ns=began_ns,
+                steps=len(turn_steps_ns),
+                processor_ns=worked_ns,
+                thread_ns=driven_ns,
+                queued_ns=queue.waited_ns() - queued_ns if queue.is_known and clock == "perf_counter" else None,
+            )
+        )
         measured = Measured(
             step_ns=typical_step(times).step_ns,
             step_all_ns=times,
@@ -109,7 +118,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
             warmup_steps=warmup,
             compiles=len(recorder.compiled),
             compiles_timed=len(recorder.compiled) - settled,
-            clock=timing.clock(job.device),
+            clock=clock,
         )
         result = PassResult(
             measured=measured, memory=memory.peaks(len(times)), graphs=graphs.last(len(times)), turns=turns

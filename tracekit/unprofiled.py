@@ -12,12 +12,15 @@ of one pass show says nothing about the next: only pairs do, and one pair alone 
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import cycle, islice, pairwise
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from tracekit.detectable import half_width_of_captures
+from tracekit.pace import slower
 from tracekit.run import Measured, Pass, Variant, crowding
 from tracekit.uncertainty import (
     CONFIDENCE,
@@ -31,6 +34,7 @@ from tracekit.uncertainty import (
     is_noise,
     location,
     says_nothing,
+    undisturbed,
 )
 from tracekit.units import duration, many, percent, ratio
 
@@ -83,13 +87,17 @@ def _scatter(one: Pass) -> float:
 
 def turn_logs(one: Pass) -> list[float]:
     """What a step took in each turn, as a logarithm: a low quantile, or the mean where steps are not alike."""
-    logs, first = [], 0
+    typical = _undisturbed if one.alike else statistics.fmean
+    return [math.log(max(typical(steps), 1)) for steps in _turns(one)]
+
+
+def _turns(one: Pass) -> Iterator[list[int]]:
+    """The steps of each turn, ns."""
+    first = 0
     for turn in one.turns:
-        steps = one.step_all_ns[first : first + turn.steps]
+        if steps := one.step_all_ns[first : first + turn.steps]:
+            yield steps
         first += turn.steps
-        if steps:
-            logs.append(math.log(max(_undisturbed(steps) if one.alike else statistics.fmean(steps), 1)))
-    return logs
 
 
 def _undisturbed(steps: list[int]) -> float:
@@ -173,6 +181,9 @@ class Contrast(Struct, frozen=True):
     covers: Covers
     passes: int  # on the side that has fewer
     load: float | None = None  # while the passes ran; None if the machine was not busy, or if that is unknown
+    slower: float = (
+        1.0  # as many times as long such steps took on the machine of the variant, which the ratio leaves out
+    )
 
     def document(self) -> dict[str, Any]:
         """The contrast as plain data, for JSON."""
@@ -222,7 +233,8 @@ class Contrast(Struct, frozen=True):
 
 
 def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Contrast:
-    """The step time of `ours` compared with that of `theirs`; `inside` is the confidence of the interval."""
+    """The step time of `ours` compared with that of `theirs`, by the clock; `inside` is the confidence of the
+    interval."""
     pairs = _rounds(ours.counted_passes, theirs.counted_passes)
     if len(pairs) > 1:
         logs = [log_ratio(one, other) for one, other in pairs]
@@ -234,6 +246,30 @@ def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_
         half = half_width_of_difference(sides[0], sides[1], inside, prior_of_passes(ours, theirs))
         return _contrast(log, half, "passes", min(map(len, sides)), (ours, theirs))
     return Contrast(math.exp(log), None, "one pass", 1)
+
+
+def contrast_of_captures(ours: Measured, theirs: Measured, inside: float) -> Contrast:
+    """The step time of a capture compared with that of another, by the fastest turn of each of the passes that were
+    disturbed least. What the machine was slower in one of them, the difference may be due to."""
+    by_clock = contrast(ours, theirs, inside)
+    if by_clock.covers != "passes":
+        return by_clock
+    sides = fastest_logs(ours), fastest_logs(theirs)
+    half, by_machine = half_width_of_captures(*sides, inside, prior_of_passes(ours, theirs)), slower(ours, theirs)
+    log = undisturbed(sides[0]) - undisturbed(sides[1])
+    interval = interval_from_logs(log - half - max(by_machine, 0.0), log + half - min(by_machine, 0.0))
+    return replace(by_clock, ratio=math.exp(log), interval=interval, slower=math.exp(by_machine))
+
+
+def fastest_logs(measured: Measured) -> list[float]:
+    """What a step took in the fastest turn of each counted pass, as a logarithm: the median of its steps, or the mean
+    where these are not alike; what the pass took if there were no turns."""
+    logs = []
+    for each in measured.counted_passes:
+        typical = statistics.median if each.alike else statistics.fmean
+        turns = [math.log(max(typical(steps), 1)) for steps in _turns(each)]
+        logs.append(min(turns, default=math.log(each.step_ns)))
+    return logs
 
 
 def otherwise(ours: Measured, theirs: Measured) -> Contrast | None:

@@ -328,10 +328,10 @@ def test_a_core_left_to_other_work_is_no_regression(tmp_path, capsys):
         run["environment"] |= {"threads": threads, **({"threads_chosen": "one fewer"} if threads == 1 else {})}
         path.write_text(json.dumps(run))
         runs.append(str(path))
-    assert main(["check", runs[0], "--against", runs[1], "--metrics", "step_ms", "--no-strict"]) == 0
+    assert main(["check", runs[0], "--against", runs[1], "--metric", "step_ms", "--no-strict"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "threads of its steps: 1, of those of the earlier run: 2; capture with --threads 2" in printed
-    assert main(["check", runs[0], "--against", runs[1], "--metrics", "step_ms", "--strict"]) == 1
+    assert main(["check", runs[0], "--against", runs[1], "--metric", "step_ms", "--strict"]) == 1
 
 
 def test_hostile_names_stay_text(tmp_path, capsys):

@@ -20,13 +20,15 @@ from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
-from tracekit.detectable import POWER, margin_of_passes, smallest_regression
+from tracekit.detectable import POWER, TOLERANCE, margin_of_passes, smallest_regression
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
-from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, student_t, undisturbed
+from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, Interval, student_t, undisturbed
 from tracekit.unprofiled import (
+    NO_DIFFERENCE,
     SPREAD_IN_TURNS,
     SPREAD_OF_PAIRS,
     contrast,
+    fastest_logs,
     passes_needed,
     prior_of_pairs,
     prior_of_passes,
@@ -38,6 +40,7 @@ RESERVED_ROUNDS = 3
 # With this many rounds, the first pass, which had to compile, is left out; with fewer, every pass is needed.
 ENOUGH_ROUNDS = 4
 NARROW = 0.02  # of the step time to either side, unless a precision is requested
+SEEN = (1 + TOLERANCE) ** 2 - 1  # the regression that a check is to show, unless it is told otherwise
 _SECONDS_A_VARIANT = 30
 _READY_S, _IN_CACHES = 1.0, 0.1  # that a process takes to be ready, besides that part of compiling
 _MOST_SECONDS = 600  # unless requested
@@ -124,17 +127,20 @@ class Rounds(Struct):
     def _suffices(self, run: Run) -> bool:
         if self.options.min_detectable is not None:
             return detectable(run) <= self.options.min_detectable
-        return is_narrow(run, self.options.precision or NARROW)
+        return is_settled(run, self.options.precision)
 
     def _seconds_left(self, number: int, run: Run, budget_left: float) -> float:
         """How long the rounds to come will take: until the intervals are narrow, if the passes go on to scatter as
         they do, but no more rounds than are allowed, and none that the budget has no time for."""
         rounds = self.options.passes - number
         if self.options.min_detectable is None:
-            precision, most_passes = self.options.precision or NARROW, self.options.passes
+            precision, most_passes = self.options.precision, self.options.passes
             first, *rest = _all_measured(run)
-            counted = [passes_needed(measured, first, precision, most_passes) for measured in rest]
-            enough = max(counted or [passes_needed(first, None, precision, most_passes)])
+            wanted = [_wanted(math.log(contrast(measured, first).ratio), precision) for measured in rest]
+            counted = [
+                passes_needed(*each, most_passes) for each in zip(rest, [first] * len(rest), wanted, strict=True)
+            ]
+            enough = max(counted or [passes_needed(first, None, precision or NARROW, most_passes)])
             rounds = min(rounds, max(enough, ENOUGH_ROUNDS) + 1 - number)  # the first round is not counted
         seconds = 0.0
         for coming in range(number, number + max(rounds, 1)):
@@ -205,20 +211,28 @@ def visible(run: Run, seconds: float, most_passes: int) -> float | None:
     return math.expm1(error * (student_t(freedom, CONFIDENCE_WHERE_STOPPED) + student_t(freedom, 2 * POWER - 1)))
 
 
-def is_narrow(run: Run, precision: float = NARROW) -> bool:
-    """Whether every ratio to the first variant's step time is known to that share, or known to differ from 1 by no
-    more than matters; for a single variant, its step time."""
+def is_settled(run: Run, precision: float | None = None) -> bool:
+    """Whether every ratio to the first variant's step time is known well enough; for a single variant, whether its step
+    time is, and a check of it against another capture would show what it is to show."""
     first, *rest = _all_measured(run)
-    if rest and all(contrast(measured, first).alike for measured in rest):
-        return True
-    return all(half <= precision for half in _half_widths(run))
+    if rest:
+        contrasts = [contrast(measured, first) for measured in rest]
+        return all(_half_width(each.interval) <= _wanted(math.log(each.ratio), precision) for each in contrasts)
+    if _half_width(step_interval(first)) > (precision or NARROW):
+        return False
+    return precision is not None or detectable(run) <= SEEN
 
 
-def _half_widths(run: Run) -> list[float]:
-    """Half the width of the interval of every ratio, as a logarithm; for a single variant, that of its step time."""
-    first, *rest = _all_measured(run)
-    intervals = [contrast(measured, first).interval for measured in rest] or [step_interval(first)]
-    return [math.log(ends[1] / ends[0]) / 2 if ends is not None else math.inf for ends in intervals]
+def _wanted(log_ratio: float, precision: float | None) -> float:
+    """How wide half the interval of a ratio may be: as requested, or so wide that there is no doubt of a difference, or
+    that there is none that matters."""
+    apart = abs(log_ratio)
+    return max(precision or min(NARROW, apart / 2), math.log(NO_DIFFERENCE) - apart)
+
+
+def _half_width(interval: Interval | None) -> float:
+    """Half its width, as a logarithm."""
+    return math.log(interval[1] / interval[0]) / 2 if interval is not None and interval[0] else math.inf
 
 
 def _all_measured(run: Run) -> list[Measured]:
@@ -231,7 +245,7 @@ def detectable(run: Run) -> float:
     margins = [
         margin_of_passes(logs, logs, prior_of_passes(measured))
         for measured in (variant.measured for variant in run.variants)
-        if measured and (logs := [math.log(counted_pass.step_ns) for counted_pass in measured.counted_passes])
+        if measured and (logs := fastest_logs(measured))
     ]
     return max(map(smallest_regression, margins), default=math.inf)
 

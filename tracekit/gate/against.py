@@ -9,9 +9,11 @@ from tracekit.gate.rows import Demand, Row, judged, unanswered
 from tracekit.profile import Member, Subject, Untraced
 from tracekit.report.comparability import different_things
 from tracekit.uncertainty import LARGEST_LOG
-from tracekit.unprofiled import contrast, prior_of_passes
+from tracekit.units import duration, percent
+from tracekit.unprofiled import Contrast, contrast_of_captures, fastest_logs, prior_of_passes
 
 _COUNTS = ("recompiles", "graph_breaks", "syncs")
+_TOLD = 0.005  # of the step time: less hardly shows in its figures
 _EXACT = ("recompiles", "graph_breaks")  # counts of the whole run; counts per step vary with the batches
 
 
@@ -77,7 +79,7 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     measured_after, measured_before = after.variant.measured, before.variant.measured
     assert measured_after is not None
     assert measured_before is not None
-    compared = contrast(measured_after, measured_before, SURE)
+    compared = contrast_of_captures(measured_after, measured_before, SURE)
     if compared.interval is None:
         return Reading(reading.value, why=ONE_PASS, margin=None, certain=False)
     if why := _other_threads_chosen(after, before):
@@ -86,15 +88,25 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     interval = (compared.interval[0] * base, compared.interval[1] * base)
 
     def half_width(confidence: float) -> float:
-        ends = contrast(measured_after, measured_before, confidence).interval
+        ends = contrast_of_captures(measured_after, measured_before, confidence).interval
         return math.inf if ends is None else math.log(ends[1] / ends[0]) / 2
 
     log_margin = margin(half_width)
     if measured_after.passes == measured_before.passes:
         # A run against itself: that its passes equal themselves says nothing about others.
-        logs = [math.log(measured_pass.step_ns) for measured_pass in measured_after.counted_passes]
+        logs = fastest_logs(measured_after)
         log_margin = margin_of_passes(logs, logs, prior_of_passes(measured_after))
-    return Reading(reading.value, interval, factor=math.exp(min(log_margin, LARGEST_LOG)))
+    remark = "; ".join(_remarks(compared, base, reading.value))
+    return Reading(compared.ratio * base, interval, factor=math.exp(min(log_margin, LARGEST_LOG)), remark=remark)
+
+
+def _remarks(compared: Contrast, base_ms: float, step_ms: float | None) -> Iterator[str]:
+    """Why the value is not the step time of the run, and what its machine may have done to it."""
+    if compared.slower != 1:
+        slower = "slower" if compared.slower > 1 else "faster"
+        yield f"by two yardsticks, its machine was {percent(abs(compared.slower - 1))} {slower} for such steps"
+    if step_ms is not None and abs(math.log(step_ms / (compared.ratio * base_ms))) >= _TOLD:
+        yield f"compared by fast turns; {duration(step_ms * NS_PER_MS)} on the whole"
 
 
 def _other_threads_chosen(after: Member, before: Member) -> str:

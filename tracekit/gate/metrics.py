@@ -38,6 +38,7 @@ class Reading(Struct, frozen=True):
     why: str = ""
     factor: float = 1.0
     margin: float | None = 0.0
+    remark: str = ""  # on the value
     certain: bool = True  # False: however high it is, it is not beyond a limit for certain
 
     def visible(self, limit: float) -> float | None:

@@ -78,15 +78,26 @@ def judged(variant: str, metric: str, limit: float, reading: Reading, demand: De
     exact = reading.interval is None and reading.margin is not None
     visible = reading.visible(limit)
     detectable = visible / reference - 1 if visible is not None and reference and not exact else None
-    row = Row(variant, metric, limit, reading.value, reading.interval, "pass", detectable=detectable, exact=exact)
+    row = Row(
+        variant,
+        metric,
+        limit,
+        reading.value,
+        reading.interval,
+        "pass",
+        why=reading.remark,
+        detectable=detectable,
+        exact=exact,
+    )
     if low > limit and reading.certain:
-        return replace(row, outcome="fail", fails=True, why=reading.why)
+        return replace(row, outcome="fail", fails=True, why=reading.why or reading.remark)
     if detectable is not None and detectable > (smallest := demand.regression(limit, reference)):
         why = f"a regression of {percent(smallest)} could not have been seen"
     elif visible is None:
         why = reading.why
     else:
         return replace(row, outcome="pass" if reading.value <= limit else "noise")
+    why = "; ".join(part for part in (why, reading.remark) if part)
     if metric in demand.allow:
         return replace(row, outcome="allowed", why=why)
     return replace(row, outcome="unseen", why=why, fails=demand.strict)

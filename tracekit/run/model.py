@@ -83,6 +83,9 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     thread_ns: _Ns | None = None  # processor time of the thread that drives the steps; None in older files
     # That this thread waited for a core, which is not in step_all_ns; None if it is, as on a GPU and in older files.
     queued_ns: _Ns | None = None
+    # What two pieces of work that are always the same took just before and after it, on average: one within a core's
+    # own caches, and one all over a few MB. Empty in older files.
+    yardsticks_ns: list[_Ns] = []
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]

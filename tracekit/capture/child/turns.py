@@ -22,6 +22,7 @@ from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.run_queue import RunQueue
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.child.traces import short_trace
+from tracekit.capture.child.yardstick import Yardsticks
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message
 from tracekit.run import Measured, Traces, Turn
@@ -85,8 +86,9 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     times: list[int] = []
     turns: list[Turn] = []
     result, queue = PassResult(no_turns=pipes.why_not), RunQueue()
+    yardsticks = Yardsticks(queue)
     while not result.no_turns and (turn_ns := pipes.next_turn_ns(step_ns)):
-        count = _steps_in_turn(turn_ns, step_ns, job.period)
+        count, yards_before = _steps_in_turn(turn_ns, step_ns, job.period), yardsticks.ns()
         steps, began_ns = timing.StepClock(job.device, count + 1, queue.now_ns), time.time_ns()
         worked_ns, driven_ns, queued_ns = time.process_time_ns(), time.thread_time_ns(), queue.waited_ns()
         steps.step_ended()
@@ -101,6 +103,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
         if not turn_steps_ns:
             return result
         worked_ns, driven_ns = time.process_time_ns() - worked_ns, time.thread_time_ns() - driven_ns
+        queued_ns = queue.waited_ns() - queued_ns
         times, step_ns = [*times, *turn_steps_ns], round(statistics.fmean(turn_steps_ns))
         turns.append(
             Turn(
@@ -108,7 +111,8 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
                 steps=len(turn_steps_ns),
                 processor_ns=worked_ns,
                 thread_ns=driven_ns,
-                queued_ns=queue.waited_ns() - queued_ns if queue.is_known and clock == "perf_counter" else None,
+                queued_ns=queued_ns if queue.is_known and clock == "perf_counter" else None,
+                yardsticks_ns=[sum(both) // 2 for both in zip(yards_before, yardsticks.ns(), strict=True)],
             )
         )
         measured = Measured(

@@ -58,18 +58,23 @@ def prior_of_pairs(*sides: Measured) -> Prior:
     Whole passes that take turns have a standard deviation of 6 %, worth four degrees of freedom, and those that do so
     block by block of steps one of 3 %: captures of a script, a small language model and a GCN against themselves had
     2.7 to 8.0 %, and later ones of a script, matrix products and a GCN in turns 0.7 to 7.2 %, on two CPU cores.
-    Other work on the machine adds to it, so it grows with the load, and with the scatter of the steps: what disturbs
-    these lasts longer than a step, and often as long as a pass. Where pairs differ less, as on many a GPU, it makes the
-    intervals of few pairs wider than they need to be.
+    Other work on the machine adds to it, so it grows with the load where steps contain waits for a core, and with the
+    scatter of the steps: what disturbs these lasts longer than a step, and often as long as a pass. Where pairs differ
+    less, as on many a GPU, it makes the intervals of few pairs wider than they need to be.
     """
     passes = [each for side in sides for each in side.counted_passes]
     if not passes:
         return Prior(SPREAD_OF_PAIRS, 4)
     in_turns = all(each.turns for each in passes)
-    crowded = statistics.median(crowding(each.load, each.cores) for each in passes)
+    crowded = statistics.median(1.0 if _without_waits(each) else crowding(each.load, each.cores) for each in passes)
     scatter = statistics.median(map(_scatter, passes))
     spread = SPREAD_IN_TURNS if in_turns else SPREAD_OF_PAIRS
     return Prior(math.hypot(spread * crowded, math.sqrt(2) * scatter), 4)
+
+
+def _without_waits(one: Pass) -> bool:
+    """Whether its steps do not contain what its thread waited for a core."""
+    return bool(one.turns) and all(turn.queued_ns is not None for turn in one.turns)
 
 
 def _scatter(one: Pass) -> float:

@@ -104,7 +104,8 @@ def test_rare_work_is_a_part_of_every_step(kinds, counts):
         pattern = step_pattern(passes)
         assert pattern == StepPattern(alike=False, period=len(kinds))
         quoted = statistics.geometric_mean(typical_steps(passes, pattern))
-        assert quoted == pytest.approx(statistics.fmean(kinds) * MS, rel=0.05)
+        # Of 16 rare steps, three that the machine makes several times as long still show.
+        assert quoted == pytest.approx(statistics.fmean(kinds) * MS, rel=0.05 if len(counts) > 1 else 0.07)
 
 
 def test_rare_work_of_a_long_period_shows_in_several_passes():
@@ -129,6 +130,59 @@ def test_steps_that_are_alike_have_no_period(noise, tail):
     ]
     assert sum(period > 1 for period in alone) <= 1
     assert set(together) == {1}
+
+
+def with_its_own_tails(kinds, count, rng, held_up=0.0, slowed=0.0, first=0):
+    """So many steps, of which the long ones take longer by themselves at times; other work holds up steps for 1 to 6
+    ms, so often a millisecond, and makes all steps of some stretches of 40 half as long again, so many of them."""
+    times, slow = [], 1.0
+    for number in range(count):
+        if number % 40 == 0:
+            slow = 1.5 if rng.random() < slowed else 1.0
+        kind = kinds[(first + number) % len(kinds)]
+        time = kind * rng.lognormvariate(0, 0.03) * (1 + rng.expovariate(6) if kind > 2 else 1) * slow
+        waits, at = 0.0, rng.expovariate(1)
+        while at < held_up * time:
+            waits, at = waits + rng.uniform(1, 6), at + rng.expovariate(1)
+        times.append(round((time + waits) * MS))
+    return times
+
+
+@pytest.mark.parametrize(("held_up", "slowed"), [(0.0, 0.0), (0.01, 0.0), (0.0, 0.3), (0.01, 0.3)])
+@pytest.mark.parametrize("kinds", [EVALUATION, [1] * 19 + [10], [1] * 4 + [6]])
+def test_the_tails_of_rare_work_count_and_those_of_other_work_do_not(kinds, held_up, slowed):
+    """On a quiet machine, medians of each kind leave a part out; on a busy one, the mean has a fifth too much."""
+    rng, period = random.Random(8), len(kinds)
+    undisturbed = statistics.fmean(with_its_own_tails(kinds, 40_000 // period * period, rng))
+    passes = [with_its_own_tails(kinds, 300, rng, held_up, slowed) for _ in range(60)]
+    quoted = statistics.fmean(typical_steps(passes, StepPattern(alike=False, period=period)))
+    medians = statistics.fmean(statistics.median(times[k::period]) for times in passes for k in range(period))
+    assert quoted == pytest.approx(undisturbed, rel=0.015 if not held_up and not slowed else 0.04)
+    if not held_up and not slowed:
+        assert medians < 0.99 * undisturbed
+    else:
+        assert abs(statistics.fmean(map(statistics.fmean, passes)) - undisturbed) > 2 * abs(quoted - undisturbed)
+
+
+SAVES_AND_EVALUATES = ([1] * 4 + [8]) + ([1] * 4 + [12])  # which overlap: saving takes up to 12 ms, too
+
+
+@pytest.mark.parametrize("held_up", [0.0, 0.01, 0.03])
+def test_two_kinds_of_rare_work_that_overlap_have_the_longer_period(held_up):
+    rng = random.Random(9)
+    for _ in range(10):
+        passes = [with_its_own_tails(SAVES_AND_EVALUATES, 160, rng, held_up, first=rng.randrange(10)) for _ in range(4)]
+        assert common_period(passes) == 10
+
+
+@pytest.mark.parametrize("held_up", [0.0, 0.01, 0.03])
+def test_one_kind_of_rare_work_has_no_longer_period_than_its_own(held_up):
+    rng = random.Random(10)
+    for _ in range(15):
+        passes = [
+            with_its_own_tails([1] * 4 + [8], 160, rng, held_up, slowed=0.3, first=rng.randrange(5)) for _ in range(4)
+        ]
+        assert common_period(passes) == 5
 
 
 def test_two_kinds_in_no_order_have_no_period():

@@ -2,19 +2,27 @@
 
 With batches of two sizes, or an evaluation every few steps, the median is the time of one kind of step, or of none: it
 is quoted only where steps are alike. If their durations repeat, the typical step is the mean over a period in which
-each step takes the median of its kind; otherwise, if there are two kinds of steps, it is the mean over all.
+each step takes the mean of its kind; otherwise, if there are two kinds of steps, it is the mean over all.
+
+Rare work, such as saving a file, often takes a little longer than usual by itself, which a median would leave out.
+Other work on the machine makes steps longer, too, in two ways: for a while, all of them; or one, many times as long. So
+the mean of a kind leaves out the periods in which most steps are slow, and in it a step takes at most so much longer
+than the median as steps of that kind may by themselves.
 
 Which of these it is belongs to the program, not to one pass over it: a pass may be too short to show a period, or too
 noisy. So it is decided from several passes together, and then holds for each of them.
 
-A period shows in either of two ways. Most of what steps deviate is explained by their place in it; or steps that take
-far longer than most recur at the same places, too regularly for chance, and are most of those that take far longer.
+A period shows in any of three ways. Most of what steps deviate is explained by their place in it; or steps that take
+far longer than most recur at the same places, too regularly for chance, and are most of those that take far longer; or
+steps at one place are among the longer ones too often for chance.
 """
 
 import math
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import truediv
 
 from msgspec import Struct
 
@@ -34,6 +42,9 @@ _CHANCE = 0.003  # that so many of them would recur so regularly
 _BEYOND_CHANCE = 1e-6  # the same, where a machine that is busy makes many others longer, too
 _MATTERS = 0.05  # of the time: what steps take beyond the median; Python's garbage collector takes less, regularly
 _LEAST_DEVIATION = 0.015  # the same, as the mean of logarithms
+_SLOWED = 1.1  # times as long as in the quarter of the periods that is slowed least
+_OWN = 3.0  # standard deviations above the median, by the median absolute one: what is beyond, other work adds
+_MAD = 1.4826  # deviations of a normal distribution in its median absolute deviation
 
 
 class StepPattern(Struct, frozen=True):
@@ -126,8 +137,21 @@ def places_far_longer(times: Sequence[int], period: int) -> list[int]:
 
 
 def _kinds(times: Sequence[float], period: int) -> list[float]:
-    """How long a step takes at each place in the period."""
-    return [statistics.median(times[place::period]) for place in range(period)]
+    """How long a step takes at each place in the period, in the whole periods that the machine does not slow."""
+    usual = [max(1, statistics.median(times[place::period])) for place in range(period)]
+    periods = [times[first : first + period] for first in range(0, len(times) - period + 1, period)]
+    # By the median step: rare ones that take longer by themselves do not make a period slow.
+    slowness = [statistics.median(map(truediv, steps, usual)) for steps in periods]
+    most = _SLOWED * sorted(slowness)[(len(periods) - 1) // 4]
+    steady = [steps for steps, slow in zip(periods, slowness, strict=True) if slow <= most]
+    return [_undisturbed_mean(times) for times in zip(*steady, strict=True)]
+
+
+def _undisturbed_mean(times: Sequence[float]) -> float:
+    """The mean of steps of one kind, of which none counts as more than they may take by themselves."""
+    middle = statistics.median(times)
+    most = middle + _OWN * _MAD * statistics.median(abs(time - middle) for time in times)
+    return statistics.fmean(min(time, most) for time in times)
 
 
 def _common_kinds(longest: Sequence[int], others: Sequence[Sequence[int]], period: int) -> list[float]:
@@ -138,7 +162,7 @@ def _common_kinds(longest: Sequence[int], others: Sequence[Sequence[int]], perio
         first, slower = _fit(times, kinds)
         for step, time in enumerate(times):
             seen[(first + step) % period].append(time / math.exp(slower))
-    return [statistics.median(times) for times in seen]
+    return [*map(_undisturbed_mean, seen)]
 
 
 def _fit(times: Sequence[float], kinds: Sequence[float]) -> tuple[int, float]:
@@ -161,16 +185,18 @@ def _period(passes: Sequence[Sequence[float]], longest: int, chance: float) -> i
     """The smallest period of the logarithms of durations, the longest pass first."""
     all_far = [_far_longer(logs) for logs in passes]
     farthest = [_farthest(far) for far in all_far]
+    ranks = [_ranks(logs) for logs in passes]
     least = _LEAST_PERIODS if len(passes) < _LEAST_PERIODS else _LEAST_ELSEWHERE
     for period in range(2, min(max(map(len, passes), default=0) // least, longest) + 1):
-        if _repeats(passes, period) or any(_recurs(passes, far, period, chance) for far in (all_far, farthest)):
+        recurs = any(_recurs(passes, far, period, chance) for far in (all_far, farthest))
+        if recurs or _repeats(passes, period) or _outranks(passes, ranks, period):
             return period * _longer_period(_aligned(passes, period), period, longest // period)
     return 1
 
 
 def _aligned(passes: Sequence[Sequence[float]], period: int) -> list[Sequence[float]]:
     """Those that hold a whole period, from the same place in it on as the longest one."""
-    kinds = [math.exp(log) for log in _kinds(passes[0], period)]
+    kinds = _kinds([math.exp(log) for log in passes[0]], period)
     firsts = [(logs, _fit([math.exp(log) for log in logs], kinds)[0]) for logs in passes if len(logs) >= 2 * period]
     return [logs[-first % period :] for logs, first in firsts]
 
@@ -221,6 +247,45 @@ def _recurs(passes: Sequence[Sequence[float]], far: Sequence[dict[int, float]], 
     most = explained >= _RARE_EXPLAINED * total
     least = math.log(chance if most else _BEYOND_CHANCE)
     return periods >= _LEAST_PERIODS and 2 * sum(votes) > len(votes) and log_chance < least
+
+
+def _outranks(passes: Sequence[Sequence[float]], ranks: Sequence[Sequence[int]], period: int) -> bool:
+    """Whether steps at one place in the period are among the longer ones more often than by chance, in most passes.
+
+    It shows two kinds of long steps of which both are common and vary so much that they overlap, such as saving with
+    and without an evaluation: neither takes far longer than most, and their places explain little.
+    """
+    least = math.log(max(_LEAST_RATIO, 1 + _MATTERS * period))
+    scores, votes = [], []
+    for logs, ranked in zip(passes, ranks, strict=True):
+        if len(logs) < _LEAST_PERIODS * period:
+            continue
+        score, place = max((_rank_score(ranked, place, period), place) for place in range(period))
+        scores.append(score)
+        elsewhere = [log for step, log in enumerate(logs) if step % period != place]
+        votes.append(statistics.median(logs[place::period]) - statistics.median(elsewhere) > least)
+    if 2 * sum(votes) <= len(votes):
+        return False
+    together = sum(scores) / math.sqrt(len(scores))
+    by_chance = max(math.erfc(together / math.sqrt(2)) / 2, sys.float_info.min)
+    tried = len(scores) * math.log(period)  # the place was chosen in each pass
+    return tried + math.log(by_chance) < math.log(_BEYOND_CHANCE)
+
+
+def _rank_score(ranks: Sequence[int], place: int, period: int) -> float:
+    """By how many standard deviations the ranks of the steps at that place are above what they would be by chance
+    (Mann and Whitney 1947)."""
+    count, there = len(ranks), len(range(place, len(ranks), period))
+    above = sum(ranks[place::period]) - there * (count - 1) / 2
+    return above / math.sqrt(there * (count - there) * (count + 1) / 12)
+
+
+def _ranks(logs: Sequence[float]) -> list[int]:
+    """How many of them are shorter than each: 0 is the rank of the shortest."""
+    ranks = [0] * len(logs)
+    for rank, step in enumerate(sorted(range(len(logs)), key=lambda step: logs[step])):
+        ranks[step] = rank
+    return ranks
 
 
 def _places(longer: Iterable[int], count: int, period: int) -> set[int]:

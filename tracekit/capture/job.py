@@ -63,6 +63,7 @@ class Job(Settings, frozen=True, kw_only=True):
     began_ns: int = 0  # unix ns, when its process was started; 0 if nobody noted it
     journal: str = ""  # the folder of the journal of what a program does to files
     forks: bool = False  # it is no pass: once it has imported everything, it is forked for passes
+    warms: bool = False  # a recipe takes its first steps, and compiles, before it is forked
     temporary: str = ""  # the folder for temporary files; "" is the scratch folder
     viewed: bool = False  # the pass runs in a view of the file system, so no file needs a backup
     rank: int = 0  # of several

@@ -8,8 +8,8 @@ long as they live.
 
 Most of the time of a process is over before its first step. So one that has imported everything is forked for the
 passes of some rounds, which are made ready together (`parents`). Each fork sets up, compiles, warms up and allocates by
-itself; a recipe whose computing takes a single thread is set up before. Forks share where libraries lie in memory, so
-every few rounds a new process is started.
+itself; a recipe whose computing takes a single thread has done so before, and takes two more steps. Forks share where
+much lies in memory, so every few rounds a new process is started.
 
 A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns; 0,
 upon which it takes a short trace, while the others still wait, and ends; or -1, upon which it ends at once. To another
@@ -57,7 +57,7 @@ FORKS = 2 * AHEAD  # of one process
 TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell more about where the time goes
 # Of each process: processes differ more than turns do, unless other work on the machine disturbs these. Another pair
 # takes as long as a few turns of both, and tells more than these do once they are known this well.
-LEAST_TURNS, MOST_TURNS = 2, 8
+LEAST_TURNS, MOST_TURNS = 2, 4
 _ENOUGH = 0.04  # as the standard error of the logarithm of a pair's ratio
 _LOOKED_EVERY_S = 0.01
 
@@ -77,6 +77,8 @@ class Turns:
         self._prepared, self._folder, self._caches, self._options = prepared, folder, caches, options
         self._parents: dict[str, _Forked] = {}
         self._ahead: dict[int, list[_Started]] = {}  # the passes of rounds to come, by round
+        # A recipe takes its first steps before it is forked, unless that starts threads: they do not survive a fork.
+        self._warms = not prepared.is_script and prepared.run.environment.get("threads") == 1
         self._may_fork = hasattr(os, "pidfd_open") and not options.python and prepared.run.device == "cpu"
         self.batch_s = self.ready_s = 0.0  # that it took lately to make processes ready, and those of one round
 
@@ -187,21 +189,25 @@ class Turns:
                 job, log = live_job(number, planned, self._prepared, self._folder, self._options)
                 caches = self._caches[planned.name]
                 with ExitStack() as stack:
-                    job = replace(with_headers(job, caches), forks=True)
+                    job = replace(with_headers(job, caches), forks=True, warms=self._warms)
                     parent = stack.enter_context(parent_of(job, caches, log, self._options.timeout))
                     self._parents[planned.name] = _Forked(parent, number, FORKS, stack.pop_all())
         if all(self._parents[planned.name].parent.wait() for planned in variants):
             return {planned.name: self._parents[planned.name] for planned in variants}
-        self._may_fork = False
         for forked in self._parents.values():
             forked.stack.close()
         self._parents.clear()
+        if self._warms:
+            self._warms = False
+            return self._forked(number, variants)
+        self._may_fork = False
         return None
 
     def _started(self, number: int, planned: PlannedVariant, known: Run | None, forked: "_Forked | None") -> "_Started":
         job, log = live_job(number, planned, self._prepared, self._folder, self._options)
         caches = self._caches[planned.name]
-        job = replace(with_headers(job, caches), available=_available(planned.name, known))
+        warms = self._warms and forked is not None
+        job = replace(with_headers(job, caches), available=_available(planned.name, known), warms=warms)
         folder = forked.parent.folder_of(number) if forked else caches
         with ExitStack() as stack:
             live = stack.enter_context(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from tracekit.capture.child import so_far, timing
+from tracekit.capture.child import garbage, so_far, timing
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.measure import ramp_ns
 from tracekit.capture.child.memory import MemoryMeter
@@ -31,7 +31,7 @@ from tracekit.units import many, percent
 
 _LEAST_STEPS, _MOST_STEPS = 3, 100  # of a turn: a low quantile needs some, and all their durations are kept
 _MOST_TURN_NS, _MOST_PERIOD_NS = 2_000_000_000, 4_000_000_000  # fewer steps where they take longer than that
-_QUIET_EAGER_STEPS = 2  # where nothing compiles, the first steps are the only slow ones
+_QUIET_STEPS = 2  # where nothing compiles, the first steps are the only slow ones
 # Of the trace after the last turn: processes differ more than steps do, so few steps of many processes tell most.
 _TRACED_STEPS, _MOST_TRACED = 4, 50
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
@@ -71,15 +71,23 @@ class TurnPipes:
         return f"it worked for {percent(self._worked_ns / self._waited_ns)} of the time in which it was to wait"
 
 
+def warm_up(job: Job, recorder: CompileRecorder) -> timing.Steps[int]:
+    """Take steps until nothing compiles any more, few of them after a process that has done so was forked; returns how
+    many it took."""
+    stopwatch.enter("warm up")
+    is_warm = job.warms and not job.forks
+    quiet_steps = timing.QUIET_STEPS if job.requested.compile and not is_warm else _QUIET_STEPS
+    most_steps = timing.MOST_WARMUP_STEPS if job.available is None else max(1, job.available // _LEAST_STEPS)
+    return (yield from timing.settle(recorder, quiet_steps, most_steps, ramp_ns(job), quiet_steps))
+
+
 def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: TurnPipes) -> timing.Steps[PassResult]:
     """Warm up as a measured pass does, then take blocks of steps, each when it is told to, and a short trace at the
     end."""
-    stopwatch.enter("warm up")
     memory = MemoryMeter(job.device)
-    quiet_steps = timing.QUIET_STEPS if job.requested.compile else _QUIET_EAGER_STEPS
-    most_steps = timing.MOST_WARMUP_STEPS if job.available is None else max(1, job.available // _LEAST_STEPS)
-    warmup = yield from timing.settle(recorder, quiet_steps, most_steps, ramp_ns(job), quiet_steps)
+    warmup = yield from warm_up(job, recorder)
     gc.collect()
+    garbage.thaw()
     warmup += yield from memory.forget_peaks()
     step_ns, clock = (yield from timing.time_one(job.device)), timing.clock(job.device)
     settled = len(recorder.compiled)

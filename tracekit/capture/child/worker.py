@@ -17,7 +17,7 @@ import msgspec
 
 from tracekit.atomic import put
 from tracekit.capture import compiler
-from tracekit.capture.child import agreement, forks, recipe, script, timing
+from tracekit.capture.child import agreement, forks, garbage, recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.gradient_norms import GradientNorms
@@ -28,7 +28,7 @@ from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_variant import steered
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.child.traces import profile
-from tracekit.capture.child.turns import TurnPipes, take_turns
+from tracekit.capture.child.turns import TurnPipes, take_turns, warm_up
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
 from tracekit.capture.gather_speed import gather_bytes_per_s
@@ -163,8 +163,12 @@ def _parent(job: Job, notes: list[str]) -> PassResult:
         _inherited.module = recipe.load(job.program)
         if not forks.set_up_may_start_threads():
             _inherited.feed = _feed(job, notes, module=_inherited.module)
+            if job.warms:
+                with _recorder() as recorder:
+                    timing.drive(warm_up(job, recorder), _inherited.feed)
     if why := forks.why_not():
         return PassResult(no_forks=why)
+    garbage.freeze()
     forks.be_parent(job.scratch, main)
     return PassResult()
 

@@ -1,5 +1,7 @@
 """Means are over whole periods of steps; what the longer ones do is told; variants are compared over shared kinds."""
 
+from types import MappingProxyType
+
 import pytest
 from small import event, op, step, write
 
@@ -8,6 +10,7 @@ from tracekit.compare import compare
 from tracekit.profile import open_subject
 from tracekit.profile.rare_work import rare_work
 from tracekit.report import report
+from tracekit.report.sections.headline import headline
 from tracekit.run import Measured, Pass, Requested, Run, Traces, Variant, now
 from tracekit.run import write as write_run
 
@@ -25,15 +28,14 @@ def steps(path, kinds, *, first=0):
     return write(path, *events)
 
 
-def run_of(tmp_path, traces, period):
+def run_of(tmp_path, traces, period, step_ns=MappingProxyType({})):
     """A run of variants with these traces, whose unprofiled steps repeat after so many; 1: nothing says so."""
     variants = []
     for name, kinds in traces.items():
         steps(tmp_path / f"{name}.json", kinds)
-        one = Pass(round=0, started_ns=0, step_ns=190_000, step_all_ns=[190_000] * 20, alike=period == 1, period=period)
-        measured = Measured(
-            step_ns=190_000, step_all_ns=[190_000] * 20, spread_ns=0, clock="perf_counter", passes=[one]
-        )
+        ns = step_ns.get(name, 190_000)
+        one = Pass(round=0, started_ns=0, step_ns=ns, step_all_ns=[ns] * 20, alike=period == 1, period=period)
+        measured = Measured(step_ns=ns, step_all_ns=[ns] * 20, spread_ns=0, clock="perf_counter", passes=[one])
         variants.append(
             Variant(
                 name=name,
@@ -75,6 +77,12 @@ def test_what_the_longer_steps_take_is_told(tmp_path):
     made = report(subject)
     told = [line for section in made.sections if section.id == "steps" for line in section.blocks[0].lines]
     assert any(said in line for line in told)
+
+
+def test_of_several_variants_the_headline_tells_it_once_of_the_fastest(tmp_path):
+    subject = run_of(tmp_path, {"eager": every_10th(20), "other": every_10th(20)}, period=10, step_ns={"other": 95_000})
+    (told,) = [sentence for sentence in headline(report(subject)) if "longer than the others" in sentence]
+    assert told == "In other, 1 of 10 steps takes 900 µs longer than the others, which is 47.4 % of a mean step."
 
 
 @pytest.mark.parametrize(("kinds", "period"), [([False] * 20, 1), ([False] * 20, 10), (every_10th(9) * 2, 10)])

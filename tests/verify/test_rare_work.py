@@ -1,5 +1,8 @@
-"""Scripts that evaluate, save or compute a metric every few steps: the step time is what the clock says, and the report
-names the line of the rare work.
+"""Scripts that evaluate, save or compute a metric every few steps: the step time is what the script's clock says, and
+the report names the line of the rare work.
+
+Other work on the machine disturbs the script's clock, too: it counts the faster half of blocks of whole periods, as a
+capture counts the faster half of its passes.
 """
 
 import os
@@ -47,15 +50,17 @@ def measure():
     return torch.linalg.svdvals(held_out[:300, :300]).sum().item()  # metric
 
 
-for step in range(3000):
-    if step == 200:
-        began = time.perf_counter()
+began = []
+for step in range(3001):
+    if step >= 200 and step % 100 == 0:
+        began.append(time.perf_counter())
     loss = torch.nn.functional.mse_loss(model(inputs), targets)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     RARELY
-print("mean of a step:", (time.perf_counter() - began) / 2800 * 1e3)
+blocks = sorted(end - start for start, end in zip(began, began[1:]))
+print("ms a step:", sum(blocks[:14]) / 14 / 100 * 1e3)
 """
 RARE = {
     "every 10th step evaluates": ("if step % 10 == 9: evaluate()", {"evaluation": (10, "eval")}),
@@ -70,7 +75,7 @@ RARE = {
 
 def by_the_clock(path):
     printed = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True).stdout
-    return float(re.search(r"mean of a step: (\S+)", printed)[1])
+    return float(re.search(r"ms a step: (\S+)", printed)[1])
 
 
 @pytest.mark.parametrize("how", RARE)
@@ -87,8 +92,8 @@ def test_a_step_takes_what_the_clock_says(how, tmp_path, record_property):
     quoted = measured.step_ns / 1e6
     record_property("table", ["rare work", {"script": how, "by the clock": clock, "quoted": quoted}])
     assert min(clock) * 0.95 <= quoted <= max(clock) * 1.05
-    passes = [each.step_ns / 1e6 for each in measured.counted_passes]
-    assert statistics.stdev(passes) <= 0.1 * quoted
+    passes = sorted(each.step_ns / 1e6 for each in measured.counted_passes)
+    assert statistics.stdev(passes[: max(2, (len(passes) + 1) // 2)]) <= 0.1 * quoted
     lines = path.read_text().splitlines()
     told = [(lines[each.lines[0].line - 1].partition("# ")[2], each) for each in rare.by_line]
     # Other work on the machine may hold up any line, which has no name here.

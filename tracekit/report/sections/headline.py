@@ -31,12 +31,9 @@ _ONLY_LESS_WORK = "it is GPU-bound; only fewer, smaller or less precise operatio
 
 
 def at_a_glance(report: Report, lines: tuple[str, ...]) -> Headline:
-    """The sentences that lead the report, with the figures that they are about, as far as those are known.
-
-    Times are unprofiled where each variant has such a time, and otherwise those of the traces: never both.
-    """
-    step_ns_of = unprofiled_ns if all(unprofiled_ns(member) for member in report.members) else profiled_ns
-    timed = [member for _, group in report.groups for member in group if step_ns_of(member)]
+    """The sentences that lead the report, with the figures that they are about, as far as those are known."""
+    step_ns_of = _time(report)
+    timed = _timed(report, step_ns_of)
     if not timed or len(report.members) > _MAX_VARIANTS:
         return Headline(lines, "lead")
     names = dict(zip((member.name for member in timed), short([member.name for member in timed], HEAD), strict=True))
@@ -79,6 +76,19 @@ def faster(step_ns: float, base_step_ns: float) -> str:
 Time = Callable[[Member], float | None]
 
 
+def _time(report: Report) -> Time:
+    """Unprofiled where each variant has such a time, and otherwise that of the traces: never both."""
+    return unprofiled_ns if all(unprofiled_ns(member) for member in report.members) else profiled_ns
+
+
+def _timed(report: Report, step_ns_of: Time) -> list[Member]:
+    return [member for _, group in report.groups for member in group if step_ns_of(member)]
+
+
+def _fastest(members: list[Member], step_ns_of: Time) -> Member:
+    return min(members, key=lambda member: step_ns_of(member) or 0.0)
+
+
 def _pace_against(report: Report, member: Member, step_ns_of: Time) -> str:
     base = report.base_of(member)
     step_ns, base_step_ns = step_ns_of(member), step_ns_of(base)
@@ -105,7 +115,7 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
     ]
     if not compared_members:
         return f"{duration(step_ns_of(timed[0]))} a step" if len(timed) == 1 else ""
-    best = min(compared_members, key=lambda member: step_ns_of(member) or 0.0)
+    best = _fastest(compared_members, step_ns_of)
     base = report.base_of(best)
     before, after = step_ns_of(base) or 0.0, step_ns_of(best) or 0.0
     durations = [duration(value, like=max(before, after)) for value in (before, after)]
@@ -125,7 +135,7 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
 def _next_action(report: Report, names: dict[str, str], timed: list[Member], step_ns_of: Time) -> tuple[str, str]:
     """What to do next, and in which variant: with the fastest one, which is to be kept; nothing if there is only one,
     whose first finding says it."""
-    best = min(timed, key=lambda member: step_ns_of(member) or 0.0)
+    best = _fastest(timed, step_ns_of)
     if len(timed) == 1 or isinstance(best, Untraced):
         return "", ""
     # That the GPU's work sets the pace is no cause: it is less to go by than any finding of one.
@@ -156,10 +166,11 @@ _CONTRADICTIONS: dict[Contradiction, str] = {
 
 def headline(report: Report) -> list[str]:
     """Which rank delays a job; one sentence about each variant and its baseline, or about a baseline that nothing is
-    compared with."""
+    compared with; and what rare steps of the fastest of several do."""
     sentences = [
         *_late_ranks(report),
         *(sentence for base, group in report.groups for sentence in _of_group(report, base, group)),
+        *_rare_work(report),
     ]
     stepless = report.profiles == report.members and not any(map(has_steps, report.profiles))
     return [*map(of_the_recording, sentences)] if stepless else sentences
@@ -172,6 +183,15 @@ def _late_ranks(report: Report) -> Iterator[str]:
             yield (
                 f"{sanitize(name)}: {sanitize(late.title)}." if len(report.members) > 1 else f"{sanitize(late.title)}."
             )
+
+
+def _rare_work(report: Report) -> Iterator[str]:
+    """What the longer steps of the fastest variant do, if it is one of several: the others mostly do the same."""
+    step_ns_of = _time(report)
+    timed = _timed(report, step_ns_of)
+    best = _fastest(timed, step_ns_of) if len(timed) > 1 else None
+    if isinstance(best, Profile) and (rare := rare_work(best)) is not None:
+        yield f"In {sanitize(best.name)}, {rare.in_words}."
 
 
 def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:

@@ -24,7 +24,7 @@ def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
     assert done.returncode == 1
     assert all(line.isprintable() for line in lines)
     assert all(
-        line.startswith(("a\\x1b[31m\\x0a\\u202eb", "No GPU: ", "eager: ", "warning: ", "tracekit: ", "Other work "))
+        line.startswith(("a\\x1b[31m\\x0a\\u202eb", "No GPU: ", "eager: ", "warning: ", "tracekit: ", "Steps get "))
         or not line
         for line in lines
     )

@@ -155,7 +155,7 @@ def test_some_rounds_are_forked_from_one_process_once_it_has_set_up(taken):
     _, run, notes = taken
     for variant in run.variants:
         assert [each.parent for each in variant.measured.passes] == [None, 1, 1, 1, 4]
-    assert len({process for process, _, _ in notes}) == 2 * (3 + 4)  # none of them is a parent, which takes no step
+    assert len({process for process, _, _ in notes}) == 2 * (3 + 4 + 2)  # a parent takes the first steps
 
 
 def test_what_forks_of_one_process_allocate_lies_elsewhere_in_each(tmp_path):

@@ -16,15 +16,19 @@ from tracekit.capture.turns import Turns
 from tracekit.run import Requested, Run, Variant
 
 STARTING, FORKING, PASSING = 10, 3, 4  # seconds a round: one that makes three ready, one that is ready, one of passes
-AHEAD = 3
+AHEAD, FORKS = 3, 6  # rounds made ready together, and in all by one process
 
 
 class Machine:
     """Its clock, and rounds of turns that take time: some make the processes of the next ones ready, too."""
 
-    def __init__(self, refuses=False):
+    def __init__(self, refuses=False, starting_parents=0.0):
         self.now_s, self.taken, self.refuses, self.rng = 1000.0, [], refuses, random.Random(1)
-        self.ready = range(1)
+        self.ready, self.starting_parents, self.left = range(1), starting_parents, 0
+
+    @property
+    def parents_s(self):
+        return self.starting_parents if self.taken and self.left < 1 else 0.0
 
     def starts(self, number):
         return number not in self.ready and (number - self.ready.stop) % AHEAD == 0
@@ -35,7 +39,8 @@ class Machine:
             self.ready = range(number, number + min(AHEAD, most_ahead))
             self.batch_s = (STARTING - FORKING) / AHEAD * len(self.ready)
             self.ready_s = (STARTING - FORKING) / AHEAD
-            self.now_s += self.batch_s
+            self.now_s += self.batch_s + (self.starting_parents if self.left < 1 else 0.0)
+            self.left = (self.left or FORKS) - len(self.ready)
         self.now_s += FORKING
         if self.refuses:
             raise NoTurnsError("it has a thread of its own")
@@ -82,6 +87,14 @@ def test_rounds_fill_a_budget_and_none_exceeds_it(monkeypatch, budget, rounds_ta
     seconds, _ = taken(monkeypatch, machine, budget)
     assert machine.taken == [*range(1, rounds_taken + 1)]
     assert seconds <= budget
+
+
+@pytest.mark.parametrize("budget", [40, 60, 80])
+def test_the_time_of_processes_to_fork_from_is_in_the_budget(monkeypatch, budget):
+    machine = Machine(starting_parents=12.0)
+    seconds, _ = taken(monkeypatch, machine, budget)
+    assert len(machine.taken) > AHEAD
+    assert seconds <= 1.1 * budget
 
 
 def test_two_rounds_are_taken_whatever_they_take(monkeypatch):

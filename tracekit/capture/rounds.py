@@ -122,7 +122,9 @@ class Rounds(Struct):
 
     def _expected(self, number: int) -> float:
         """How long a round will take, if it makes processes ready for itself alone."""
-        return self._turns_s + (self._ready_s if self._starts(number) else 0.0)
+        if not self._starts(number):
+            return self._turns_s
+        return self._turns_s + self._ready_s + (self.turns.parents_s if self.turns is not None else 0.0)
 
     def _suffices(self, run: Run) -> bool:
         if self.options.min_detectable is not None:

@@ -81,6 +81,7 @@ class Turns:
         self._warms = not prepared.is_script and prepared.run.environment.get("threads") == 1
         self._may_fork = hasattr(os, "pidfd_open") and not options.python and prepared.run.device == "cpu"
         self.batch_s = self.ready_s = 0.0  # that it took lately to make processes ready, and those of one round
+        self._parents_s = 0.0  # that it took to start those that are forked
 
     def close(self) -> None:
         """End all processes."""
@@ -97,6 +98,11 @@ class Turns:
         if number in self._ahead:
             return False
         return not self._may_fork or (number - max(self._ahead, default=number - 1) - 1) % AHEAD == 0
+
+    @property
+    def parents_s(self) -> float:
+        """How long the next processes to be made ready wait for one to be forked from."""
+        return self._parents_s if any(forked.left < 1 for forked in self._parents.values()) else 0.0
 
     def take(
         self,
@@ -150,8 +156,10 @@ class Turns:
     def _make_ready(self, number: int, variants: Sequence[PlannedVariant], most_ahead: int, known: Run | None) -> None:
         """Start the processes of that round or, where they can be forked, of that and some later ones, and wait until
         all of them wait for their turns: as many at a time as there are cores."""
-        began = time.monotonic()
+        began, have_parents = time.monotonic(), bool(self._parents) and not self.parents_s
         forked = self._forked(number, variants) if self._may_fork else None
+        if not have_parents:
+            self._parents_s = time.monotonic() - began
         rounds = 1
         if forked:
             fresh = min(parent.left for parent in forked.values())
@@ -167,7 +175,7 @@ class Turns:
                 in_flight.append(started.live)
             in_flight = [live for live in in_flight if not live.is_ready(_LOOKED_EVERY_S)]
         self.batch_s = time.monotonic() - began
-        self.ready_s = self.batch_s / rounds
+        self.ready_s = (self.batch_s - (0.0 if have_parents else self._parents_s)) / rounds
         if forked:
             for parent in forked.values():
                 parent.left -= rounds

@@ -55,7 +55,7 @@ class Prior(Struct, frozen=True):
         squares = more * seen
         expected = self.deviation**2
         if more:
-            enough = more >= self.freedom
+            enough = len(values) > self.freedom
             if seen > _FAR_MORE * expected or (enough and seen < _FAR_LESS * expected):
                 return seen, more
         freedom = self.freedom + more

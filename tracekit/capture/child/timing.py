@@ -89,10 +89,11 @@ def settle(
 
 
 class StepClock:
-    """When each of many steps ended: on a GPU in its time, because the host runs ahead of it; else by `now_ns`."""
+    """When each of many steps ended: on a GPU in its time, because the host runs ahead of it; else by `now_ns`, or by
+    the clock of the wall."""
 
-    def __init__(self, device: str, expected: int = 0, now_ns: Callable[[], int] = time.perf_counter_ns) -> None:
-        self._device, self._now_ns = device, now_ns
+    def __init__(self, device: str, expected: int = 0, now_ns: Callable[[], int] | None = None) -> None:
+        self._device, self._now_ns = device, now_ns or time.perf_counter_ns
         self._ends: list[Any] = []
         self._events = self._prepared(expected)
 

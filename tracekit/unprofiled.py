@@ -186,9 +186,7 @@ class Contrast(Struct, frozen=True):
     covers: Covers
     passes: int  # on the side that has fewer
     load: float | None = None  # while the passes ran; None if the machine was not busy, or if that is unknown
-    slower: float = (
-        1.0  # as many times as long such steps took on the machine of the variant, which the ratio leaves out
-    )
+    slower: float = 1.0  # how many times as long such steps took on the variant's machine, which the interval covers
 
     def document(self) -> dict[str, Any]:
         """The contrast as plain data, for JSON."""
@@ -255,7 +253,7 @@ def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_
 
 def contrast_of_captures(ours: Measured, theirs: Measured, inside: float) -> Contrast:
     """The step time of a capture compared with that of another, by the fastest turn of each of the passes that were
-    disturbed least. What the machine was slower in one of them, the difference may be due to."""
+    disturbed least. Where the machine was slower in one of them, the interval covers what that may have done."""
     by_clock = contrast(ours, theirs, inside)
     if by_clock.covers != "passes":
         return by_clock

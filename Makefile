@@ -74,7 +74,7 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
 demo: $(VENV)/.demo
-	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled --budget 30 --threads $(THREADS)
+	$(BIN)/tracekit capture recipes/gcn_cora.py --variants eager,compiled --budget 55 --threads $(THREADS)
 	$(BIN)/tracekit report run.json
 
 four-ways: $(VENV)/.demo

@@ -166,11 +166,12 @@ def queued_share(variants: Iterable[Variant]) -> float:
 
 
 def queued(variants: Iterable[Variant]) -> str:
-    """`other work had the core of steps for 31 % of the time, which no step time contains`; empty if it hardly did."""
+    """`steps waited 31 % of the time for a core that other work held; step times leave that out`; empty if they hardly
+    waited."""
     share = queued_share(variants)
     if share < _QUEUED_TOLD:
         return ""
-    return f"other work had the core of steps for {percent(share)} of the time, which no step time contains"
+    return f"steps waited {percent(share)} of the time for a core that other work held; step times leave that out"
 
 
 def steps_to_break_even(extra_ns: float, saved_ns: float) -> float:

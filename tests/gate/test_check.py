@@ -330,7 +330,7 @@ def test_a_core_left_to_other_work_is_no_regression(tmp_path, capsys):
         runs.append(str(path))
     assert main(["check", runs[0], "--against", runs[1], "--metric", "step_ms", "--no-strict"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "threads of its steps: 1, of those of the earlier run: 2; capture with --threads 2" in printed
+    assert "its steps ran with --threads 1, those of the earlier run with --threads 2: capture both alike" in printed
     assert main(["check", runs[0], "--against", runs[1], "--metric", "step_ms", "--strict"]) == 1
 
 

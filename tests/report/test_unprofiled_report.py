@@ -164,7 +164,7 @@ def test_what_other_work_took_stands_in_the_report(tmp_path):
         passes = [Pass(round=k, started_ns=k, step_ns=2 * MS, step_all_ns=[2 * MS], turns=[turn]) for k in range(2)]
         side = Measured(step_ns=2 * MS, step_all_ns=[2 * MS], spread_ns=0, clock="perf_counter", passes=passes)
         warnings = " ".join(said(reported(tmp_path, side, side), "warning"))
-        told = f"other work had the core of steps for {share} of the time, which no step time contains."
+        told = f"steps waited {share} of the time for a core that other work held; step times leave that out."
         assert (told in warnings) == bool(share)
 
 

@@ -104,9 +104,10 @@ def _remarks(compared: Contrast, base_ms: float, step_ms: float | None) -> Itera
     """Why the value is not the step time of the run, and what its machine may have done to it."""
     if compared.slower != 1:
         slower = "slower" if compared.slower > 1 else "faster"
-        yield f"by two yardsticks, its machine was {percent(abs(compared.slower - 1))} {slower} for such steps"
+        yield f"judging by two yardsticks, its machine was {percent(abs(compared.slower - 1))} {slower} for such steps"
     if step_ms is not None and abs(math.log(step_ms / (compared.ratio * base_ms))) >= _TOLD:
-        yield f"compared by fast turns; {duration(step_ms * NS_PER_MS)} on the whole"
+        whole = duration(step_ms * NS_PER_MS)
+        yield f"captures are compared by their fastest turns; over all turns, a step takes {whole}"
 
 
 def _other_threads_chosen(after: Member, before: Member) -> str:
@@ -115,7 +116,7 @@ def _other_threads_chosen(after: Member, before: Member) -> str:
     if now.get("threads") == earlier.get("threads") or not {"threads_chosen"} & {*now, *earlier}:
         return ""
     ours, theirs = now.get("threads"), earlier.get("threads")
-    return f"threads of its steps: {ours}, of those of the earlier run: {theirs}; capture with --threads {theirs}"
+    return f"its steps ran with --threads {ours}, those of the earlier run with --threads {theirs}: capture both alike"
 
 
 def differences(new: Subject, old: Subject) -> list[str]:

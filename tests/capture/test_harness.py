@@ -143,8 +143,8 @@ def test_a_later_pass_that_fails_costs_only_itself(write_recipe, tmp_path, lines
 def test_a_budget_that_is_spent_leaves_three_passes(recipe, tmp_path, lines, budget):
     run = capture(Options(recipe, ["eager"], steps=2, warmup=0, budget=budget, out=tmp_path / "run.json", tell=lines))
     assert len(run.variants[0].measured.passes) == 3
-    assert "eager: " in lines[-3]
-    assert "a step in 3 passes" in lines[-3]
+    (line,) = (line for line in lines if "a step in 3 passes" in line)
+    assert line.startswith("eager: ")
 
 
 def test_a_busy_machine_is_told_before_anything_is_measured(recipe, tmp_path, lines, monkeypatch):

@@ -9,7 +9,7 @@ from scipy import stats
 from simulated import STEP_NS, measured, one_pass
 
 from tracekit.detectable import SURE, TOLERANCE
-from tracekit.pace import slower
+from tracekit.pace import comparable, slower
 from tracekit.run import Turn
 from tracekit.unprofiled import contrast, contrast_of_captures, fastest_logs
 
@@ -74,12 +74,25 @@ def test_disturbed_passes_alone_say_nothing_of_the_machine():
 def test_without_turns_there_is_no_yardstick_and_whole_passes_count():
     sides = [measured(*(one_pass(k, STEP_NS + k, at + k) for k in range(4))) for at in (0, 1000)]
     assert slower(*sides) == 0
-    assert fastest_logs(sides[0]) == [math.log(each.step_ns) for each in sides[0].counted_passes]
+    assert fastest_logs(sides[0].counted_passes) == [math.log(each.step_ns) for each in sides[0].counted_passes]
     assert contrast_of_captures(*sides, SURE).ratio == pytest.approx(contrast(*sides, SURE).ratio)
 
 
 def test_the_fastest_turn_is_the_median_of_its_steps_or_their_mean_where_these_are_not_alike():
     turns = [Turn(started_ns=k, steps=3, processor_ns=1) for k in range(2)]
     one = replace(one_pass(1, 20, 0, [20, 30, 70, 10, 20, 90]), turns=turns)
-    assert fastest_logs(measured(one)) == [math.log(20)]
-    assert fastest_logs(measured(replace(one, alike=False))) == [math.log(40)]
+    assert fastest_logs([one]) == [math.log(20)]
+    assert fastest_logs([replace(one, alike=False)]) == [math.log(40)]
+
+
+def test_passes_beside_a_busy_sibling_are_left_out_where_enough_are_not():
+    rng = np.random.default_rng(6)
+    quiet, half_busy = captured(rng, disturbed=0.0), captured(rng, disturbed=0.0)
+    busy = captured(rng, pace=(0.4, 0.2), disturbed=0.0, at=1000)
+    mixed = measured(*half_busy.passes[:5], *busy.passes[5:])
+    assert comparable(mixed, quiet) == [mixed.passes[:5], quiet.passes]
+    assert comparable(measured(*half_busy.passes[:3], *busy.passes[3:]), quiet)[0] == [
+        *half_busy.passes[:3],
+        *busy.passes[3:],
+    ]
+    assert comparable(busy, busy) == [busy.passes, busy.passes]  # as fast as that machine is known to be

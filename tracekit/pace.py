@@ -6,7 +6,8 @@ of its own, and both have the slopes in common), together with what is expected 
 captures, times these slopes, then say what the machine did to the second one.
 
 They differ by a little at the same pace as well, because a process has its place in memory, so less than that says
-nothing, and they are too coarse to correct a step time by: they only say how far it can be trusted.
+nothing, and they are too coarse to correct a step time by: they only say which passes can be compared, and how far
+these can be trusted.
 """
 
 import math
@@ -19,22 +20,40 @@ from tracekit.run import Measured, Pass
 _SLOPE, _SLOPE_DEVIATION = 0.5, 0.5
 _DEVIATION = 0.03  # of a pass, as a logarithm, that the slopes do not explain
 _AT_ONE_PACE = 0.03  # by up to so much, as a logarithm, captures seem to differ that nothing disturbed
+# Beside a pass, the first yardstick takes this much longer at most, as a logarithm, than beside the fastest tenth: half
+# of what a busy sibling of a core makes of it, and far more than where a process lies in memory.
+_FAST, _FASTEST_OF = 0.25, 10
+_LEAST_PASSES = 4  # that are fast, of each capture
 
 Pair = tuple[float, float]  # one figure for each of the two yardsticks
 
 
+def comparable(*captures: Measured) -> list[list[Pass]]:
+    """Of each capture the counted passes beside which the machine was about as fast as it ever was in any of them, by
+    the first yardstick; all of them where one has too few of these, or they cannot be told, as in captures without
+    turns."""
+    counted = [capture.counted_passes for capture in captures]
+    if not _all_have_yardsticks(counted):
+        return counted
+    paces = [sorted(_yard(each)[0] for each in side) for side in counted]
+    best = min(pace[len(pace) // _FASTEST_OF] for pace in paces)
+    fast = [[each for each in side if _yard(each)[0] < best + _FAST] for side in counted]
+    return fast if min(map(len, fast)) >= _LEAST_PASSES else counted
+
+
 def slower(ours: Measured, theirs: Measured) -> float:
     """How much slower the machine was for the steps of `ours`, as a logarithm; negative if it was faster, and 0 if that
-    cannot be told, as in captures without turns.
+    cannot be told.
 
-    Of each capture, the faster half of the passes counts, by which it is compared with others.
+    Of each capture, the faster half of the comparable passes counts, by which it is compared with others.
     """
-    sides = [side.counted_passes for side in (ours, theirs)]
-    if not all(side and all(map(_has_yardsticks, side)) for side in sides):
+    counted = [ours.counted_passes, theirs.counted_passes]
+    if not _all_have_yardsticks(counted):
         return 0.0
+    sides = comparable(ours, theirs)
     halves = [sorted(side, key=lambda each: each.step_ns)[: (len(side) + 1) // 2] for side in sides]
     apart = _less(*map(_middle, halves))
-    shown = sum(slope * log for slope, log in zip(_slopes(sides), apart, strict=True))
+    shown = sum(slope * log for slope, log in zip(_slopes(counted), apart, strict=True))
     return shown if abs(shown) > _AT_ONE_PACE else 0.0
 
 
@@ -52,8 +71,11 @@ def _slopes(sides: Sequence[Sequence[Pass]]) -> Pair:
     return (second * on_first - both * on_second) / determinant, (first * on_second - both * on_first) / determinant
 
 
-def _has_yardsticks(one: Pass) -> bool:
-    return bool(one.turns) and all(len(turn.yardsticks_ns) == 2 for turn in one.turns)
+def _all_have_yardsticks(sides: Sequence[Sequence[Pass]]) -> bool:
+    return all(
+        side and all(each.turns and all(len(turn.yardsticks_ns) == 2 for turn in each.turns) for each in side)
+        for side in sides
+    )
 
 
 def _middle(passes: Sequence[Pass]) -> Pair:

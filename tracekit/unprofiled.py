@@ -12,7 +12,7 @@ of one pass show says nothing about the next: only pairs do, and one pair alone 
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle, islice, pairwise
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.detectable import half_width_of_captures
-from tracekit.pace import slower
+from tracekit.pace import comparable, slower
 from tracekit.run import Measured, Pass, Variant, crowding
 from tracekit.uncertainty import (
     CONFIDENCE,
@@ -253,23 +253,24 @@ def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_
 
 
 def contrast_of_captures(ours: Measured, theirs: Measured, inside: float) -> Contrast:
-    """The step time of a capture compared with that of another, by the fastest turn of each of the passes that were
-    disturbed least. Where the machine was slower in one of them, the interval covers what that may have done."""
+    """The step time of a capture compared with that of another, by the fastest turn of each of the comparable passes
+    that were disturbed least. Where the machine was slower in one of them, the interval covers what that may have
+    done."""
     by_clock = contrast(ours, theirs, inside)
     if by_clock.covers != "passes":
         return by_clock
-    sides = fastest_logs(ours), fastest_logs(theirs)
-    half, by_machine = half_width_of_captures(*sides, inside, prior_of_passes(ours, theirs)), slower(ours, theirs)
-    log = undisturbed(sides[0]) - undisturbed(sides[1])
+    after, before = map(fastest_logs, comparable(ours, theirs))
+    half = half_width_of_captures(after, before, inside, prior_of_passes(ours, theirs))
+    log, by_machine = undisturbed(after) - undisturbed(before), slower(ours, theirs)
     interval = interval_from_logs(log - half - max(by_machine, 0.0), log + half - min(by_machine, 0.0))
     return replace(by_clock, ratio=math.exp(log), interval=interval, slower=math.exp(by_machine))
 
 
-def fastest_logs(measured: Measured) -> list[float]:
-    """What a step took in the fastest turn of each counted pass, as a logarithm: the median of its steps, or the mean
-    where these are not alike; what the pass took if there were no turns."""
+def fastest_logs(passes: Sequence[Pass]) -> list[float]:
+    """What a step took in the fastest turn of each pass, as a logarithm: the median of its steps, or the mean where
+    these are not alike; what the pass took if there were no turns."""
     logs = []
-    for each in measured.counted_passes:
+    for each in passes:
         typical = statistics.median if each.alike else statistics.fmean
         turns = [math.log(max(typical(steps), 1)) for steps in _turns(each)]
         logs.append(min(turns, default=math.log(each.step_ns)))

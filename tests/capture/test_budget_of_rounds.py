@@ -5,6 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 from simulated import STEP_NS, measured, one_pass
 
 from tracekit.capture import rounds, turns
@@ -139,3 +140,16 @@ def test_where_turns_are_refused_the_passes_in_their_place_count(monkeypatch):
     seconds, told = taken(monkeypatch, Machine(refuses=True), 33)
     assert seconds == STARTING + 5 * PASSING
     assert [after + left for after, left in told] == [seconds] * 4
+
+
+def test_what_will_be_seen_depends_on_the_number_of_pairs():
+    """More seconds are more pairs, and so is not to compile in each; a single variant has nobody to differ from."""
+    took = replace(measured(one_pass(0, STEP_NS, 0)), compile_ns=20_000_000_000)
+    eager, compiled = (
+        Variant(name=name, outcome="ok", requested=Requested(compile=False), measured=took) for name in ("a", "b")
+    )
+    run = Run(created="", tracekit="", recipe="", script="", variants=[eager, compiled])
+    short, long, warm = (rounds.visible(run, *each) for each in ((30, 100), (120, 100), (30, 100, False)))
+    assert 0.01 < warm < short < 0.3
+    assert 0.01 < long < short
+    assert rounds.visible(replace(run, variants=[eager]), 30, 100) is None

@@ -78,4 +78,4 @@ def test_no_time_is_left_unused_unless_a_budget_says_so(captured):
     run = captured(0.0)
     assert budget(run, Options("", min_detectable=0.05)) == 600
     assert budget(run, Options("", min_detectable=0.05, budget=7.0)) == 7
-    assert budget(run, Options("")) == 30
+    assert budget(run, Options("")) == 60

@@ -4,6 +4,7 @@ import ast
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -206,11 +207,14 @@ def test_turns_change_neither_losses_nor_files(taken):
 def test_a_process_with_threads_is_not_forked(write_recipe, tmp_path, monkeypatch, unsafe):
     monkeypatch.chdir(tmp_path)
     recipe = write_recipe(NOTING.replace("    losses = []", f"    losses = []\n    {unsafe}"))
-    run = captured(recipe, tmp_path / "run.json", "first", passes=3)
+    said = []
+    run = captured(recipe, tmp_path / "run.json", "first", passes=3, tell=said.append)
     assert not run.why_no_turns
     for each in run.variants[0].measured.passes[1:]:
         assert each.turns
         assert each.parent is None
+    (why,) = (line for line in said if "cannot be forked" in line)
+    assert re.search(r"the process of first cannot be forked \(it has \d+ threads\)", why)
 
 
 def test_with_a_pool_of_threads_each_fork_sets_up_by_itself(write_recipe, tmp_path, shared, monkeypatch):

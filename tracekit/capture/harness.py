@@ -125,7 +125,7 @@ def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
     if options.passes > 1:
         try:
             seconds = budget(run, options)
-            seen = visible(run, seconds, options.passes)
+            seen = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
             options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, seen))
             for run in rounds.each(run):  # noqa: B020, PLR1704
                 runs.write(run, run_file)

@@ -125,6 +125,11 @@ def no_turns(why: str) -> str:
     return f"  Whole passes take turns, not blocks of steps: {why}."
 
 
+def no_forks(name: str, why: str) -> str:
+    """Why each pass starts a process of its own, which takes longer than forking one."""
+    return f"  Each pass starts anew, so there are fewer of them: the process of {name} cannot be forked ({why})."
+
+
 def so_far(rounds: int, run: Run, seconds_left: float) -> str:
     """`3 rounds: compiled 1.32 × faster than eager (1.20–1.45; 3 pairs); about 40 s left`, or of several variants the
     one of which least is known."""

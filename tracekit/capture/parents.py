@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tracekit import interruption
+from tracekit.capture import process
 from tracekit.capture.job import FORK, Job
 from tracekit.capture.live import NoTurnsError, Pipes, Separate
 from tracekit.capture.view import VIEW, View, view
@@ -42,6 +43,14 @@ class Parent:
         if not self._can_fork:
             self._can_fork = self._pipes.answer(self._process, time.monotonic() + self._timeout) is not None
         return self._can_fork and self._process.poll() is None
+
+    def why_not(self) -> str:
+        """Why it cannot be forked, once it has ended."""
+        exit_code = self._process.poll()
+        if exit_code is None:
+            return f"it was not ready within {self._timeout:g} s"
+        result, _ = process.read_result(self.folder, self._log, exit_code, time.time())
+        return result.no_forks or result.error or "it has ended"
 
     def folder_of(self, number: int) -> Path:
         """The folder of the fork of that number."""

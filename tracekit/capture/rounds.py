@@ -21,6 +21,7 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.detectable import POWER, TOLERANCE, margin_of_passes, smallest_regression
+from tracekit.pace import comparable
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
 from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, Interval, student_t, undisturbed
 from tracekit.unprofiled import (
@@ -41,7 +42,9 @@ RESERVED_ROUNDS = 3
 ENOUGH_ROUNDS = 4
 NARROW = 0.02  # of the step time to either side, unless a precision is requested
 SEEN = (1 + TOLERANCE) ** 2 - 1  # the regression that a check is to show, unless it is told otherwise
-_SECONDS_A_VARIANT = 30
+# Unless the intervals are narrow earlier. On a machine that others disturb for seconds at a time, a minute has enough
+# quiet ones for a check to see a tenth.
+_LEAST_SECONDS, _SECONDS_A_VARIANT = 60, 30
 _READY_S, _IN_CACHES = 1.0, 0.1  # that a process takes to be ready, besides that part of compiling
 _MOST_SECONDS = 600  # unless requested
 
@@ -56,7 +59,7 @@ def budget(run: Run, options: Options) -> float:
     if options.min_detectable is not None or options.precision is not None:
         return _MOST_SECONDS
     first = sum(measured_pass.seconds for variant in run.variants for measured_pass in _passes(variant))
-    return min(_MOST_SECONDS, max(_SECONDS_A_VARIANT * len(run.variants), first))
+    return min(_MOST_SECONDS, max(_LEAST_SECONDS, _SECONDS_A_VARIANT * len(run.variants), first))
 
 
 class Rounds(Struct):
@@ -198,14 +201,17 @@ def _with_time(run: Run, rounds: int, seconds: float) -> Run:
     return replace(run, spent=[*spent, StageTime(stage="live", round=rounds, seconds=round(seconds, 3))])
 
 
-def visible(run: Run, seconds: float, most_passes: int) -> float | None:
+def visible(run: Run, seconds: float, most_passes: int, compiles: bool = True) -> float | None:
     """About how large a difference between two variants must be to be seen in 19 of 20 captures of so many seconds, as
-    a share, if pairs differ as expected: nothing is known yet of this machine. None for a single variant."""
+    a share, if pairs differ as expected: nothing is known yet of this machine. Each round `compiles` from caches,
+    unless its processes are forked from one that has. None for a single variant."""
     first, *rest = _all_measured(run)
     if not rest:
         return None
     turns_s = LEAST_TURNS * sum(max(TURN_NS, measured.step_ns) for measured in (first, *rest)) / 1e9
-    ready_s = _READY_S * (1 + len(rest)) + sum(measured.compile_ns for measured in (first, *rest)) / 1e9 * _IN_CACHES
+    ready_s = _READY_S * (1 + len(rest))
+    if compiles:
+        ready_s += sum(measured.compile_ns for measured in (first, *rest)) / 1e9 * _IN_CACHES
     rounds = max(RESERVED_ROUNDS, min(int(seconds / (turns_s + ready_s)), most_passes - 1))
     prior = prior_of_pairs(first, *rest)
     error = math.hypot(SPREAD_IN_TURNS, prior.deviation - SPREAD_OF_PAIRS) / math.sqrt(rounds)
@@ -246,8 +252,9 @@ def detectable(run: Run) -> float:
     share of the step time; infinite where a variant has fewer than two passes."""
     margins = [
         margin_of_passes(logs, logs, prior_of_passes(measured))
-        for measured in (variant.measured for variant in run.variants)
-        if measured and (logs := fastest_logs(measured))
+        for measured in _all_measured(run)
+        for logs in map(fastest_logs, comparable(measured))
+        if logs
     ]
     return max(map(smallest_regression, margins), default=math.inf)
 

@@ -39,6 +39,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.capture import messages
 from tracekit.capture.child.free_memory import free_on_host
 from tracekit.capture.job import LOG, PassResult
 from tracekit.capture.live import LivePass, NoTurnsError, live_pass
@@ -92,6 +93,11 @@ class Turns:
         for parent in self._parents.values():
             parent.stack.close()
         self._parents.clear()
+
+    @property
+    def compiles(self) -> bool:
+        """Whether each round compiles anew, from caches, as far as is known now."""
+        return not (self._may_fork and self._warms)
 
     def starts(self, number: int) -> bool:
         """Whether that round makes new processes ready, as far as is known now."""
@@ -200,8 +206,10 @@ class Turns:
                     job = replace(with_headers(job, caches), forks=True, warms=self._warms)
                     parent = stack.enter_context(parent_of(job, caches, log, self._options.timeout))
                     self._parents[planned.name] = _Forked(parent, number, FORKS, stack.pop_all())
-        if all(self._parents[planned.name].parent.wait() for planned in variants):
+        unable = next((each.name for each in variants if not self._parents[each.name].parent.wait()), None)
+        if unable is None:
             return {planned.name: self._parents[planned.name] for planned in variants}
+        why = self._parents[unable].parent.why_not()
         for forked in self._parents.values():
             forked.stack.close()
         self._parents.clear()
@@ -209,6 +217,7 @@ class Turns:
             self._warms = False
             return self._forked(number, variants)
         self._may_fork = False
+        self._options.tell(messages.no_forks(unable, why))
         return None
 
     def _started(self, number: int, planned: PlannedVariant, known: Run | None, forked: "_Forked | None") -> "_Started":

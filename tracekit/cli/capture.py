@@ -55,8 +55,8 @@ class CaptureVerb(Verb):
             type=float,
             metavar="S",
             help="seconds for measuring again, after the three passes that every variant needs: compiling, traces and "
-            "losses take as long as they take (default: 30 per variant, or as long as the first unprofiled passes "
-            "took, up to 600; 600 with --precision or --min-detectable)",
+            "losses take as long as they take (default: 30 per variant and 60 at least, or as long as the first "
+            "unprofiled passes took, up to 600; 600 with --precision or --min-detectable)",
         )
         parser.add_argument(
             "--precision",

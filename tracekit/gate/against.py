@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from tracekit.detectable import SURE, margin, margin_of_passes
 from tracekit.gate.metrics import METRICS, NS_PER_MS, ONE_PASS, Reading
 from tracekit.gate.rows import Demand, Row, judged, unanswered
+from tracekit.pace import comparable
 from tracekit.profile import Member, Subject, Untraced
 from tracekit.report.comparability import different_things
 from tracekit.uncertainty import LARGEST_LOG
@@ -94,7 +95,7 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     log_margin = margin(half_width)
     if measured_after.passes == measured_before.passes:
         # A run against itself: that its passes equal themselves says nothing about others.
-        logs = fastest_logs(measured_after)
+        (logs,) = map(fastest_logs, comparable(measured_after))
         log_margin = margin_of_passes(logs, logs, prior_of_passes(measured_after))
     remark = "; ".join(_remarks(compared, base, reading.value))
     return Reading(compared.ratio * base, interval, factor=math.exp(min(log_margin, LARGEST_LOG)), remark=remark)

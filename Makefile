@@ -5,6 +5,7 @@
 # make bench      compares reading and attribution with other tools, captures with plain runs; times timeline frames
 # make sample     captures the run in sample_traces again, on a quiet machine with Cora under data/
 # make house      prints how the package is cut and what its names are
+# make faces-frozen  proves that every face writes what it wrote at another commit (BASE=HEAD)
 # make test-hta   compares HTA on our columns with HTA on its own parse, in a separate environment
 # make bench-tui  times the terminal UI; make screenshots writes the pictures of it in docs/images
 # make verify-cuda  tests CUDA's paths without a GPU, on libraries of our own, in up to two hours (tests/fakecuda; downloads
@@ -62,7 +63,7 @@ test-hta: .venv-hta/.made
 	.venv-hta/bin/python -m pip install --quiet -c constraints.txt -e '.[hta]' pytest hypothesis
 	touch $@
 
-.PHONY: test demo house four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda verify-torch gpu check format clean
+.PHONY: test demo house faces-frozen four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda verify-torch gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -93,6 +94,10 @@ sample: $(VENV)/.demo
 
 house:
 	@$(PYTHON) -m tests.house
+
+BASE ?= HEAD
+faces-frozen: $(VENV)/.dev
+	$(BIN)/python -m tests.frozen $(BASE)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --page docs/traces.md

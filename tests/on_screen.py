@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tracekit.tui.model.bucket_table import BucketTable
 from tracekit.tui.model.content import Code, Content, Prose
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.opening import Reading, open_report
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.selection import Selection
@@ -14,11 +14,11 @@ from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import StepStrip
 
 
-def opened(paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> Opened:
+def opened(paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> OpenReport:
     return open_report(paths, baseline, infer_steps, Reading())
 
 
-def ask(opened: Opened, selection: Selection) -> Content:
+def ask(opened: OpenReport, selection: Selection) -> Content:
     """The answer of a selection's pane to that selection."""
     pane = next(pane for pane in all_panes(opened) if pane.name == selection.pane)
     return pane.query(opened, selection)

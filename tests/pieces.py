@@ -5,9 +5,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from tracekit.trace.columns import values
 from tracekit.trace.reading import decode
 from tracekit.trace.reading.chunks import SEPARATOR
+from tracekit.trace.schema import values
 
 SEEDS = (
     "pyg_timeline_rtx4090_no_kernels",

@@ -18,9 +18,10 @@ from rich.console import Console
 from small import op, step, training, write
 
 from tests.faces.formats import TEXTS
-from tracekit import analyses, faces, registry
+from tracekit import analyses, faces
 from tracekit.analyses import Answer, analysis
 from tracekit.analyses import unregister as forget_analysis
+from tracekit.base import registry
 from tracekit.cli import main
 from tracekit.faces import Options, face, folder_face, variant_face
 from tracekit.faces import unregister as forget_face

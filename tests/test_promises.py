@@ -27,10 +27,10 @@ from simulated import (
 )
 
 from tracekit.capture.rounds import detectable
-from tracekit.compare import Difference, by_pairs
 from tracekit.gate import Demand, against
 from tracekit.profile import Mean, Subject, open_subject
-from tracekit.uncertainty import half_width_of_difference, persistence
+from tracekit.profile.compare import Difference, by_pairs
+from tracekit.statistics.uncertainty import half_width_of_difference, persistence
 
 SAMPLE = Path(__file__).parents[1] / "sample_traces" / "run.json"
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from tracekit.capture.recording import record
     from tracekit.engine import Attribution, attribute
     from tracekit.notebook import Tables, load
-    from tracekit.step_marks import step
     from tracekit.trace import Trace
+    from tracekit.vocabulary.step_marks import step
 
 __all__ = ["Attribution", "Tables", "Trace", "attribute", "load", "record", "step"]
 
@@ -23,7 +23,7 @@ _HOMES = {
     "attribute": "tracekit.engine",
     "load": "tracekit.notebook",
     "record": "tracekit.capture.recording",
-    "step": "tracekit.step_marks",
+    "step": "tracekit.vocabulary.step_marks",
 }
 
 

@@ -11,9 +11,10 @@ import pandas as pd
 import pyarrow as pa
 
 from tracekit.errors import UnknownVariantError
-from tracekit.fleet import open_ranks, readers
 from tracekit.plots import plot
 from tracekit.profile import Profile, Subject, open_subject
+from tracekit.ranks.opening_many import open_ranks
+from tracekit.ranks.readers import readers
 from tracekit.report import Report, report
 from tracekit.report.sections.doubts import doubt_lines
 from tracekit.report.sections.headline import headline

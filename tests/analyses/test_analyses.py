@@ -15,12 +15,12 @@ from tracekit.analyses.compiled_code import fallbacks
 from tracekit.analyses.compiles import kind_of
 from tracekit.faces import parquet, text
 from tracekit.faces.json import render
-from tracekit.kernel_class import kernel_class
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.report.tables import streams
 from tracekit.run import Ledger, Limit, Requested, Skip, Variant
-from tracekit.tables import streams
 from tracekit.trace.schema import column
+from tracekit.vocabulary.kernel_class import kernel_class
 
 
 def answer_about(path, name):

@@ -23,8 +23,8 @@ from tracekit.errors import TracekitError
 from tracekit.findings import diagnose
 from tracekit.findings.counted import Steps
 from tracekit.findings.saving import Savings
-from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile, open_subject
+from tracekit.vocabulary.kernel_class import kernel_class
 
 Stretch = tuple[int, int]
 WORLDS = range(40)

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.benchmarks.pace_in_blocks import SCRIPT, paces
 from tracekit.capture import process
 from tracekit.capture.job import Job
-from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_of_median
+from tracekit.statistics.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_of_median
 
 TARGET = 0.02
 _STEPS = 250

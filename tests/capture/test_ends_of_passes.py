@@ -8,7 +8,7 @@ import torch
 from torch._dynamo.exc import BackendCompilerFailed
 
 from tests.capture.capturing import COMPILED, FAILING, perform
-from tracekit.capture.child import free_memory
+from tracekit.capture.child import memory
 from tracekit.capture.child.failure import one_line, outcome
 
 
@@ -90,12 +90,12 @@ def test_memory_that_ran_out_is_known_through_what_wraps_it():
     ],
 )
 def test_what_was_free_is_said_beside_what_was_asked_for(monkeypatch, error, said):
-    monkeypatch.setattr(free_memory, "_limits", lambda: iter([3 << 30, 5 << 30]))
+    monkeypatch.setattr(memory, "_limits", lambda: iter([3 << 30, 5 << 30]))
     assert (outcome(error), one_line(error)) == ("oom", said)
 
 
 def test_where_nothing_is_known_of_memory_the_error_speaks_for_itself(monkeypatch):
-    monkeypatch.setattr(free_memory, "_limits", lambda: iter([]))
+    monkeypatch.setattr(memory, "_limits", lambda: iter([]))
     assert one_line(RuntimeError("no: out of memory")) == "RuntimeError: no: out of memory"
 
 

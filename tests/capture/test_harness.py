@@ -13,8 +13,8 @@ from tracekit.capture.harness import Options, capture, exit_code
 from tracekit.errors import (
     NothingCapturedError,
 )
-from tracekit.uncertainty import undisturbed
-from tracekit.unprofiled import contrast
+from tracekit.run.unprofiled import contrast
+from tracekit.statistics.uncertainty import undisturbed
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ import pytest
 import warm
 
 from tests.capture.capturing import FAILING, write_earlier
-from tracekit import interruption
 from tracekit import run as runs
+from tracekit.base import interruption
+from tracekit.base.workspace import temporary_home
 from tracekit.capture import process
-from tracekit.workspace import temporary_home
 
 CAPTURE = """
 import contextlib, sys, warm

@@ -1,6 +1,6 @@
 """Warnings of the profiler's library reach the run and its report; its other messages do not."""
 
-from tracekit.capture import doctor, kineto_log
+from tracekit.capture import doctor, lost_kernels
 from tracekit.capture.harness import Options, capture
 from tracekit.cli import main
 from tracekit.run import Run
@@ -44,9 +44,9 @@ def test_of_what_it_says_at_every_start_nothing_is_left(tmp_path, write_recipe, 
 
 def test_a_level_that_was_chosen_stays(monkeypatch):
     monkeypatch.setenv("KINETO_LOG_LEVEL", "5")
-    assert kineto_log.loud() == {"KINETO_LOG_LEVEL": "5"}
+    assert lost_kernels.loud() == {"KINETO_LOG_LEVEL": "5"}
     monkeypatch.delenv("KINETO_LOG_LEVEL")
-    assert kineto_log.loud() == {"KINETO_LOG_LEVEL": "2"}
+    assert lost_kernels.loud() == {"KINETO_LOG_LEVEL": "2"}
 
 
 LOG = """
@@ -62,11 +62,11 @@ ERROR:2026-11-24 01:37:47 15005:15005 DeviceProperties.cpp:56] gpuGetDeviceCount
 
 def test_each_warning_is_said_once_and_no_count_of_what_a_warm_up_dropped():
     log = LOG.format(error="CUPTI_ERROR_NOT_INITIALIZED (15)")
-    assert kineto_log.warnings(log + log) == [
+    assert lost_kernels.warnings(log + log) == [
         "function cbapi->getCuptiStatus() failed with error CUPTI_ERROR_NOT_INITIALIZED (15) (2 times)",
         "CUPTI initialization failed - CUDA profiler activities will be missing (2 times)",
     ]
-    assert kineto_log.warnings("[W 12:00] not Kineto's") == []
+    assert lost_kernels.warnings("[W 12:00] not Kineto's") == []
 
 
 def test_a_driver_that_refuses_is_told_from_one_that_fails():
@@ -83,10 +83,10 @@ def test_warnings_that_differ_only_in_numbers_are_one_with_a_count():
         "by {c}us Name: {name} Device: 0 Stream: {c}\n"
     )
     log = "".join(early.format(a=100 + k, b=107 + k, c=7 + k, name=f"gemm_{'ab'[k % 2]}") for k in range(9))
-    assert kineto_log.warnings(log) == ["GPU op timestamp (…) < runtime timestamp (…) by …us (9 times)"]
+    assert lost_kernels.warnings(log) == ["GPU op timestamp (…) < runtime timestamp (…) by …us (9 times)"]
     older = (
         "WARNING:2026-11-22 13:43:58 7:7 a.cpp:9] GPU op timestamp (100) < runtime timestamp (107) by 7us\n"
         "WARNING:2026-11-22 13:43:58 7:7 a.cpp:9] Name: gemm Device: 0 Stream: 7\n"
     )
-    assert kineto_log.warnings(older) == ["GPU op timestamp (100) < runtime timestamp (107) by 7us"]
-    assert kineto_log.warnings(LOG.format(error=1) + older)[-1] == kineto_log.warnings(older)[0]
+    assert lost_kernels.warnings(older) == ["GPU op timestamp (100) < runtime timestamp (107) by 7us"]
+    assert lost_kernels.warnings(LOG.format(error=1) + older)[-1] == lost_kernels.warnings(older)[0]

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from tests.capture.capturing import COMPILED, perform
-from tracekit import lines_file
 from tracekit.capture.child import event_tree
 from tracekit.compile_log.log import Provenance
 from tracekit.trace import Trace
 from tracekit.trace.roles import PYTHON
+from tracekit.vocabulary import lines_file
 
 _STACKS = "inductor_provenance_tracking_kernel_stack_traces"
 RECIPE = """\

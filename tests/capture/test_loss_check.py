@@ -41,11 +41,11 @@ def training(dtype=torch.float32, dropout=0.0, seed=0):
 
 
 def feed(step):
-    class Feed(SimpleNamespace):
+    class RecipeStep(SimpleNamespace):
         def __call__(self):
             return step()
 
-    return Feed(evaluate=None)
+    return RecipeStep(evaluate=None)
 
 
 def drifts(**settings):

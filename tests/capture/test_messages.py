@@ -10,7 +10,7 @@ import warm
 from msgspec.structs import replace
 
 from tracekit import run as runs
-from tracekit.capture import messages, progress
+from tracekit.capture import messages
 from tracekit.capture.child.script_steps import ExpectedSteps
 from tracekit.capture.job import Job
 
@@ -37,10 +37,10 @@ def test_the_commonest_break_is_named():
 
 def test_a_slow_pass_says_how_far_it_is(tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr(progress, "_SAID_EVERY_S", 0)
-    reader = progress.Reader(tmp_path, said.append)
+    monkeypatch.setattr(messages, "_SAID_EVERY_S", 0)
+    reader = messages.Reader(tmp_path, said.append)
     reader.look()  # before the first step there is nothing to say
-    writer, expected = progress.Writer(str(tmp_path)), SimpleNamespace(steps=lambda: 50, left_ns=lambda taken: None)
+    writer, expected = messages.Writer(str(tmp_path)), SimpleNamespace(steps=lambda: 50, left_ns=lambda taken: None)
     writer.took(12, expected, 10_000_000_000)
     writer.took(13, expected, 10_500_000_000)  # too soon to be written
     reader.look()

@@ -8,8 +8,7 @@ import pytest
 from tests.capture.arrivals import fits, lateness_ns
 from tracekit.capture import process
 from tracekit.capture.harness import Options, capture
-from tracekit.capture.job import Job, PassResult
-from tracekit.capture.rank_jobs import combined
+from tracekit.capture.job import Job, PassResult, combined
 from tracekit.errors import OnlyScriptsHaveRanksError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.capture.small_scripts import PLAIN, script
-from tracekit.capture import process, progress
+from tracekit.capture import messages, process
 from tracekit.capture.child.timing import ALONE, ONE_OF_SEVERAL
 from tracekit.capture.job import Job
 
@@ -32,7 +32,7 @@ def test_of_long_steps_fewer_are_timed(length, step_ms, steps):
 
 
 def test_a_pass_says_how_many_steps_are_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "_SAID_EVERY_S", 0)
+    monkeypatch.setattr(messages, "_SAID_EVERY_S", 0)
     monkeypatch.setattr(process, "_LOOKED_EVERY_S", 0.05)
     said = []
     path = script(tmp_path, PLAIN + "    __import__('time').sleep(0.3)\n")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tracekit.capture.child.failure import failure
-from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.recipe import RecipeStep
 from tracekit.errors import NoInferenceError
 
 
@@ -16,12 +16,12 @@ def recipe(made):
 def test_a_step_of_inference_calls_infer_and_takes_no_batch():
     called = []
     made = SimpleNamespace(step=called.append, batches=[1, 2], infer=lambda: called.append("infer"))
-    Feed(recipe(made), SimpleNamespace())()
-    Feed(recipe(made), SimpleNamespace(), workload="inference")()
+    RecipeStep(recipe(made), SimpleNamespace())()
+    RecipeStep(recipe(made), SimpleNamespace(), workload="inference")()
     assert called == [1, "infer"]
 
 
 def test_a_recipe_without_inference_is_left_out_and_says_so():
     with pytest.raises(NoInferenceError, match="no infer") as caught:
-        Feed(recipe(lambda: None), SimpleNamespace(), workload="inference")
+        RecipeStep(recipe(lambda: None), SimpleNamespace(), workload="inference")
     assert failure(caught.value).outcome == "skipped"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from small import training
 
+from tracekit.cli.arguments import Verb
 from tracekit.cli.program import VERBS
-from tracekit.cli.verb import Verb
 
 
 def test_help_imports_no_heavy_library():

@@ -8,7 +8,7 @@ from small import event, op, step, write
 from tests.lines.recorded import call
 from tracekit.cli import main
 from tracekit.compile_log.torch_trace import read
-from tracekit.lines_file import Graph
+from tracekit.vocabulary.lines_file import Graph
 
 HEAD = "V1122 01:19:27.696000 1 torch/_dynamo/utils.py:2350]"
 MINE = "/home/me/model.py"

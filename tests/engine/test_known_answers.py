@@ -5,8 +5,8 @@ from real import trace_names, trace_path
 
 from tracekit.analyses import answers
 from tracekit.analyses.kernels import _idle as idle
+from tracekit.base.intervals import Union
 from tracekit.faces.shared.document import as_document
-from tracekit.intervals import Union
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.sections.headline import headline

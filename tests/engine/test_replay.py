@@ -16,11 +16,11 @@ from strategies import as_json, traces
 
 from tests.engine.known import Event
 from tests.engine.replay_twin import Removed, twin
+from tracekit.base.intervals import Union
 from tracekit.engine import dependencies
 from tracekit.engine.dependencies import DRAINED, FULL, RETURN
-from tracekit.engine.replay import Removal, Replay, replay
+from tracekit.engine.replay import Edit, Replay, replay
 from tracekit.errors import EmptyTraceError
-from tracekit.intervals import Union
 from tracekit.trace import Trace
 
 
@@ -30,7 +30,7 @@ def whole(trace: Trace) -> Replay:
 
 
 def assert_is_the_recording(run: Replay) -> None:
-    times = run.without(Removal())
+    times = run.without(Edit())
     assert times.start.tolist() == run.nodes.start.tolist()
     assert times.end.tolist() == run.nodes.end.tolist()
     assert run.end(times) == int(run.nodes.end[run._last].max())
@@ -157,7 +157,7 @@ def assert_like_the_twin(
         removed.returns = {row for row in waiting if rng.random() < 0.5}
         removed.undone = {row for row in nodes.row[gpu].tolist() if rng.random() < 0.2}
         returning, undone = (np.array(sorted(rows), np.int64) for rows in (removed.returns, removed.undone))
-        taken = Removal(*unions, shorter, returning, undone=undone)
+        taken = Edit(*unions, shorter, returning, undone=undone)
         times = run.without(taken)
         expected = twin(trace, low, high, int(trace.steps.returned[-1]), removed, depth)
         rows, at, end = nodes.row.tolist(), times.start, times.end
@@ -195,7 +195,7 @@ def test_without_a_wait_the_host_gets_as_far_as_the_queue_is_deep(
     trace = Trace.load(write(tmp_path / "a.json", *events))
     run = whole(trace)
     assert_is_the_recording(run)
-    times = run.without(Removal(returns=run.nodes.row[run.nodes.kind == RETURN]))
+    times = run.without(Edit(returns=run.nodes.row[run.nodes.kind == RETURN]))
     assert run.end(times) == done * 1000
 
 
@@ -214,5 +214,5 @@ def test_where_a_recording_ends_in_backward_it_still_waits_for_the_main_thread(t
     run = whole(Trace.load(write(tmp_path / "a.json", *events)))
     assert_is_the_recording(run)
     _, second = run.nodes.row[run.activities]
-    times = run.without(Removal(device=np.array([1_000_000, 0], np.int64)))
+    times = run.without(Edit(device=np.array([1_000_000, 0], np.int64)))
     assert times.start[int(np.flatnonzero(run.nodes.row == second)[0])] == 50_000

@@ -13,7 +13,7 @@ from small import Event
 
 from tests.faces.formats import written
 from tests.trace.broken_laws import CASES, loop, text_of
-from tracekit.explain import explain
+from tracekit.faces.shared.explain import explain
 from tracekit.profile import open_subject
 from tracekit.report import Report, report
 from tracekit.tui.model.content import Prose

@@ -10,8 +10,8 @@ from small import training
 
 from tracekit.cli import main
 from tracekit.errors import FewTokensError
-from tracekit.explain import BYTES_A_TOKEN, explain, facts_of, tokens
 from tracekit.faces.shared.document import as_document
+from tracekit.faces.shared.explain import BYTES_A_TOKEN, explain, facts_of, tokens
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.sections.headline import headline

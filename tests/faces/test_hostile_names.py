@@ -14,8 +14,8 @@ from small import event, kernel, launch, op, step, write
 from tests.faces.formats import TEXTS, written
 from tests.faces.test_html import Page
 from tests.faces.typesetting import typeset, with_pdflatex
-from tracekit.explain import explain
 from tracekit.faces.perfetto import export, free_pid
+from tracekit.faces.shared.explain import explain
 from tracekit.plots import plot
 from tracekit.profile import open_subject
 from tracekit.report import report

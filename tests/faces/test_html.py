@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from small import training
 
+from tracekit.base.units import duration, thousandths
 from tracekit.faces.html import render
 from tracekit.faces.shared.html_figures import table
 from tracekit.profile import open_subject
@@ -19,7 +20,6 @@ from tracekit.report import report
 from tracekit.report.blocks import Table
 from tracekit.report.sections.breakdowns import of_view
 from tracekit.report.sections.headline import at_a_glance
-from tracekit.units import duration, thousandths
 
 
 class Page(HTMLParser):

@@ -10,12 +10,12 @@ import pytest
 from small import training
 
 from tests.faces.formats import READ, written
+from tracekit.base.units import thousandths
 from tracekit.faces import latex
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.sections.breakdowns import of_view
 from tracekit.report.sections.headline import headline
-from tracekit.units import thousandths
 
 NAMES = ("slow", "fast")
 

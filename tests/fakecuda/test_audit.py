@@ -105,7 +105,7 @@ def _waited(job):
     planned = plan_variants([job.label], declared, getattr(module, "VARIANTS", {}), "inductor")[0]
     job = Job(**{**_fields(job), "params": {**job.params, **planned.params}})
     recipe.seed_all(0)
-    feed = recipe.Feed(module, recipe.make_context(module, job, []))
+    feed = recipe.RecipeStep(module, recipe.make_context(module, job, []))
     feed()
     torch.cuda.synchronize()
     lines = Counter()

@@ -7,7 +7,7 @@ from tests.findings.pointing import points_at_events
 from tracekit.analyses import compiles
 from tracekit.findings import Finding, diagnose
 from tracekit.findings.diagnosis import diagnosis
-from tracekit.findings.rules.eager_remainders import eager_remainders
+from tracekit.findings.rules.compiled_code import eager_remainders
 from tracekit.profile import open_subject
 from tracekit.report.sections.findings import cost, sentence
 

@@ -5,10 +5,10 @@ import pytest
 from real import trace_path
 from small import BEFORE, event, kernel, launch, op, step, write
 
+from tracekit.base.intervals import Union
 from tracekit.findings import Finding, diagnose
 from tracekit.findings.gpu_bound import phase_shares
 from tracekit.findings.verdict import as_finding, verdict
-from tracekit.intervals import Union
 from tracekit.profile import open_subject
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"
@@ -95,7 +95,7 @@ def test_other_findings_about_the_work_take_their_part_of_what_it_can_save(tmp_p
 def test_a_host_that_keeps_up_is_not_to_be_made_faster_first(tmp_path, monkeypatch):
     """Only where its own finding costs more than the GPU's work can save."""
     profile = bounded_by_both(tmp_path / "a.json")
-    monkeypatch.setattr("tracekit.findings.verdict._MOSTLY", 0.6)
+    monkeypatch.setattr("tracekit.findings.verdict._MAIN_SHARE", 0.6)
     usual = verdict(profile)
     assert as_finding(profile, usual, []).do.endswith("After that, the host has to become faster, too.")
     slow_host = Finding("dispatch_bound", "Dispatch-bound", cost_ns=900_000.0, share=0.9)

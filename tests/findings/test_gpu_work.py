@@ -6,8 +6,7 @@ import pytest
 from small import kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.rules.layout_conversions import layout_conversions
-from tracekit.findings.rules.matrix_products import unaligned_products, without_tensor_cores
+from tracekit.findings.rules.matrix_products import layout_conversions, unaligned_products, without_tensor_cores
 from tracekit.findings.rules.memory_traffic import unfused_elementwise
 from tracekit.profile import open_subject
 

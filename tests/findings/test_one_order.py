@@ -10,6 +10,7 @@ from small import training
 
 from tests.on_screen import ask, opened, rows, texts
 from tests.world.worlds import world
+from tracekit.base.names import sanitize
 from tracekit.faces import Options, find
 from tracekit.faces import json as as_json
 from tracekit.findings import Finding, Verdict, alike
@@ -17,7 +18,6 @@ from tracekit.findings.diagnosis import Diagnosis
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.sections.findings import cards
-from tracekit.sanitize import sanitize
 from tracekit.tui.model.selection import Selection
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "run.json"

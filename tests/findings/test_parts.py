@@ -7,8 +7,8 @@ from real import trace_names, trace_path
 
 from tracekit.findings import diagnose
 from tracekit.findings.finding import Finding
-from tracekit.kernel_names import short_kernel
 from tracekit.profile import open_subject
+from tracekit.vocabulary.kernel_names import short_kernel
 
 _WORDS = 12
 # Advice begins with what to do.

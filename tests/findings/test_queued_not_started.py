@@ -3,11 +3,11 @@
 import pytest
 from small import event, kernel, launch, op, step, write
 
+from tracekit.base.units import percent
 from tracekit.findings import diagnose
 from tracekit.findings.rules.queued_not_started import queued_not_started
 from tracekit.findings.verdict import as_finding
 from tracekit.profile import open_subject
-from tracekit.units import percent
 
 WAIT = 900.0
 

@@ -7,11 +7,11 @@ import pytest
 from small import event, kernel, launch, op, step, training, write
 
 from tests.findings.healthy import healthy
+from tracekit.base.intervals import Union
 from tracekit.cli import main
 from tracekit.engine.buckets import CODES
 from tracekit.findings import VERDICTS, Finding, diagnose, rule, unregister
 from tracekit.findings.diagnosis import diagnosis
-from tracekit.intervals import Union
 from tracekit.profile import open_subject
 
 

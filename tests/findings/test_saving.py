@@ -161,8 +161,8 @@ def test_the_lead_with_which_a_recording_starts_is_not_saved_again(tmp_path, sta
     assert saved.step_ns == pytest.approx(40 * US, rel=0.02)  # it cannot issue steps faster than before
     assert saved.bound == "host"
     finding = Finding("without_tensor_cores", "Slow kernels", 100 * US, "", "", claim=claim)
-    (priced,) = ranked(profile, [finding])
-    assert ("may save more" in priced.why) is stacks
+    (with_costs,) = ranked(profile, [finding])
+    assert ("may save more" in with_costs.why) is stacks
 
 
 def waiting(path, python=50, steps=3):
@@ -200,7 +200,7 @@ def test_of_a_long_trace_the_steps_that_cost_most_are_replayed(tmp_path, monkeyp
     profile = submitting(tmp_path / "a.json", kernel_us=200, steps=40)
     claim = every_kernel(profile)
     whole = savings(profile).of(claim)
-    monkeypatch.setattr(saving, "_MOST", 60)
+    monkeypatch.setattr(saving, "_MAX_NODES", 60)
     assert len(savings(profile)._stretches) == 37
     part = savings(profile).of(claim)
     assert part.step_ns == pytest.approx(whole.step_ns, rel=0.02)

@@ -4,7 +4,7 @@ import pytest
 from small import kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
-from tracekit.findings.rules.tiny_kernels import tiny_kernels
+from tracekit.findings.rules.memory_traffic import tiny_kernels
 from tracekit.profile import open_subject
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"

@@ -18,7 +18,7 @@ from tracekit.errors import BudgetError
 from tracekit.gate import Budget, Demand, against, failed, read_budget, within
 from tracekit.profile import Subject, open_subject
 from tracekit.run import Measured, Pass
-from tracekit.uncertainty import undisturbed
+from tracekit.statistics.uncertainty import undisturbed
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "run.json"
 RUN = json.loads(SAMPLE.read_text())

@@ -9,8 +9,8 @@ import numpy as np
 
 from tracekit.engine.buckets import KEYS
 from tracekit.lines.owners import PHASES
-from tracekit.trace.columns import values
 from tracekit.trace.roles import BACKWARD_FRAME, BACKWARD_NODE, KERNEL, OPERATOR, PYTHON
+from tracekit.trace.schema import values
 
 
 class Twin:

@@ -5,11 +5,11 @@ import gzip
 import msgspec
 from small import event, op, step, write
 
-from tracekit import lines_file
 from tracekit.engine.buckets import KEYS
-from tracekit.lines_file import Code, Function, LinesFile
 from tracekit.run import Requested, Run, Traces, Variant, now
 from tracekit.run import write as write_run
+from tracekit.vocabulary import lines_file
+from tracekit.vocabulary.lines_file import Code, Function, LinesFile
 
 SOURCE = """\
 def work(x):

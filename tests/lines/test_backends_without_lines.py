@@ -6,11 +6,11 @@ from tests.lines.recorded import call, with_lines
 from tests.lines.test_lines_between_calls import of_lines
 from tracekit.engine import attribute
 from tracekit.lines.ownership import Ownership
-from tracekit.lines_file import Graph
 from tracekit.profile import open_subject
 from tracekit.report.owner_costs import VariantOwners
 from tracekit.report.sections.lines import SideBySide
 from tracekit.trace import Trace
+from tracekit.vocabulary.lines_file import Graph
 
 BACKWARD = "autograd::engine::evaluate_function: CompiledFunctionBackward"
 

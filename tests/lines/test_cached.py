@@ -4,10 +4,10 @@ import pytest
 
 from tests.lines.recorded import recorded, recorded_run
 from tracekit.lines import cached
-from tracekit.lines_file import lines_path
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.trace.storing import cache, results
+from tracekit.trace.storing import cache
+from tracekit.vocabulary.lines_file import lines_path
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def means(run):
 
 def test_no_name_is_worked_out_for_what_is_not_kept(detail, monkeypatch):
     run = recorded_run(detail)
-    monkeypatch.setattr(results, "code_version", lambda *_: pytest.fail("it takes 20 ms"))
+    monkeypatch.setattr(cache, "code_version", lambda *_: pytest.fail("it takes 20 ms"))
     monkeypatch.setenv("TRACEKIT_NO_CACHE", "1")
     subject = open_subject([run])
     assert report(subject).sections

@@ -8,8 +8,8 @@ import pytest
 from real import trace_path
 
 from tests.twin import load_events, nanoseconds
+from tracekit.base.intervals import Union
 from tracekit.engine import attribute
-from tracekit.intervals import Union
 from tracekit.lines.ownership import Ownership
 from tracekit.trace import Trace
 

@@ -10,8 +10,8 @@ from tests.lines.recorded import FILE, call, costs_of, with_lines
 from tracekit.engine import attribute
 from tracekit.lines.graph_calls import GraphCall, graph_calls, lines_of_operators, lines_of_replayed
 from tracekit.lines.ownership import Ownership
-from tracekit.lines_file import Graph
 from tracekit.trace import Trace
+from tracekit.vocabulary.lines_file import Graph
 
 A, B, C, D = "abcd"
 

@@ -6,7 +6,7 @@ from small import event, op, step, write
 
 from tests.lines.planting import RECIPE as PLANTED
 from tests.lines.planting import planted
-from tracekit.intervals import StepFunction
+from tracekit.base.intervals import StepFunction
 from tracekit.lines.double_backward import Numbering, double_passes
 from tracekit.lines.owners import DOUBLE_BACKWARD, INNER_BACKWARD, PHASES
 from tracekit.lines.threads import _is_forward, _numbers

@@ -12,8 +12,8 @@ from tests.lines.recorded import call, with_lines
 from tracekit.capture.child.event_tree import LineSampler, place_of
 from tracekit.engine import attribute
 from tracekit.lines.ownership import Ownership
-from tracekit.lines_file import Place
 from tracekit.trace import Trace
+from tracekit.vocabulary.lines_file import Place
 
 PLACES = (Place(0, [3, 4], [1, 3]), Place(0, [5], [1]))  # a loop, and a line
 

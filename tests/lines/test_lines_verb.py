@@ -6,8 +6,8 @@ import pytest
 from small import op, step, write
 
 from tests.lines.recorded import FILE, call, recorded, recorded_run
-from tracekit import lines_file
 from tracekit.cli import main
+from tracekit.vocabulary import lines_file
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Rows in which variants can be compared although lines were fused in one of them."""
 
 from tracekit.lines.owners import Line
-from tracekit.lines.shared_rows import rows
+from tracekit.report.owner_costs import rows
 
 A, B, C, D = (Line("f.py", number, "f") for number in (1, 2, 3, 4))
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracekit import native
-from tracekit.intervals import Union, place_among
+from tracekit.base.intervals import Union, place_among
 
 pytestmark = pytest.mark.skipif(not native.BUILT, reason="the search was not built: there is no compiler")
 EXTREMES = {kind: (np.iinfo(kind).min, np.iinfo(kind).max) for kind in (np.int32, np.int64)}

@@ -7,6 +7,7 @@ from small import training
 
 import tracekit
 from tests.study.planting import sweep_file, write_run
+from tracekit.base.units import thousandths
 from tracekit.cli import main
 from tracekit.errors import NothingCapturedError, NothingToDrawError
 from tracekit.plots import kinds, plot
@@ -15,7 +16,6 @@ from tracekit.report import report as make_report
 from tracekit.report.sections.breakdowns import of_view
 from tracekit.run import Memory
 from tracekit.sweep import SweepOptions, runner, sweep
-from tracekit.units import thousandths
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from tests.lines.recorded import FILE, call, recorded, recorded_run
 from tracekit.findings.culprits import where_of_event
 from tracekit.profile import open_subject
 from tracekit.profile.where import distinct_lines, line_table
-from tracekit.tables import streams
+from tracekit.report.tables import streams
 
 
 def where(profile, *names):

@@ -6,8 +6,8 @@ import pytest
 from small import event, op, step, write
 
 from tests.lines.recorded import call
-from tracekit.compare import compare
 from tracekit.profile import open_subject
+from tracekit.profile.compare import compare
 from tracekit.profile.rare_work import rare_work
 from tracekit.report import report
 from tracekit.report.sections.headline import headline

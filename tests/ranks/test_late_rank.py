@@ -16,7 +16,7 @@ from tracekit.profile import open_subject
 from tracekit.ranks.straggler import straggler, with_straggler, with_waits
 from tracekit.report import report
 from tracekit.report.sections.headline import headline
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes.overview import overview
 from tracekit.tui.model.selection import Selection
 
@@ -131,7 +131,7 @@ def test_it_is_the_headline_in_every_face(tmp_path, capsys, name, on_gpu):
 
 
 def test_it_is_the_headline_of_the_terminal_ui(tmp_path):
-    opened = Opened(made(cpu_job(tmp_path, late=1)))
+    opened = OpenReport(made(cpu_job(tmp_path, late=1)))
     content = overview(opened, Selection())
     assert content.pieces[0].lines[0].startswith("Rank 1 delays the others")
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.ranks.jobs import job, job_of_groups, merged, profile_of
 from tracekit.faces.shared.document import as_document
-from tracekit.fleet.one_rank import read_one
 from tracekit.profile import open_subject
 from tracekit.ranks import columns, rank_columns
+from tracekit.ranks.readers import read_one
 from tracekit.report import report
 from tracekit.trace import load
 from tracekit.trace.storing import cache

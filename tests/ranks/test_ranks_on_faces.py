@@ -6,7 +6,7 @@ from tests.ranks.jobs import job
 from tracekit.cli import main
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes import all_panes
 
 
@@ -27,6 +27,6 @@ def test_files_for_programs_and_pages_for_people_have_the_ranks(tmp_path, capsys
 
 
 def test_the_terminal_ui_has_a_pane_of_them(tmp_path):
-    opened = Opened(report(open_subject([job(tmp_path, late=2)])))
+    opened = OpenReport(report(open_subject([job(tmp_path, late=2)])))
     assert opened.outline.chapters  # every question is answered, as the terminal UI does in the background
     assert {"ranks", "communication"} <= {pane.name for pane in all_panes(opened) if pane.is_listed}

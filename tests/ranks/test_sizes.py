@@ -8,7 +8,7 @@ from small import event, op, step
 from tracekit.engine.cached import known_attribution
 from tracekit.profile import Capture, Profile, Subject
 from tracekit.ranks import rank_columns
-from tracekit.ranks.sizes import with_sizes
+from tracekit.ranks.matching import with_sizes
 from tracekit.report import report
 from tracekit.trace import Trace
 

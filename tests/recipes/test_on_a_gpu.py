@@ -11,8 +11,7 @@ from tests.recipes.test_pathologies import SMALL as PATHOLOGIES
 from tests.recipes.test_recipes import SMALL
 from tests.recipes.training import NOWHERE, RECIPES, load, path_of, train
 from tracekit.capture.audit.child import audit
-from tracekit.capture.audit.rows import Audit
-from tracekit.capture.job import Job
+from tracekit.capture.job import Audit, Job
 
 CLEAN = [
     ("gcn_cora", "eager-norm", {}),

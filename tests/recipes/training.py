@@ -12,7 +12,7 @@ from torch._dynamo.backends.registry import lookup_backend, register_backend
 from torch._dynamo.utils import counters
 
 from tracekit.capture.child import recipe, worker
-from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job
 from tracekit.capture.variants import PlannedVariant, plan_variants
@@ -51,7 +51,7 @@ class Trained:
     counts: str  # graphs/recompiles/breaks
     limits: list[str]
     notes: list[str]
-    feed: Feed = field(repr=False)
+    feed: RecipeStep = field(repr=False)
 
 
 def plan_of(name: str, variant: str) -> PlannedVariant:

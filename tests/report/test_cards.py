@@ -61,7 +61,7 @@ def test_the_parts_of_a_card():
 )
 def test_a_cost_says_how_it_is_bounded(parts, said):
     (card,) = cards({"eager": diagnosed(finding(**parts))}).cards
-    assert card.said_costs(with_names=False) == said
+    assert card.cost_phrases(with_names=False) == said
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_equal_findings_of_several_variants_are_one_card():
     card, _ = made.cards  # the other is the verdict on compiled
     assert made.several
     assert card.why == "padded: The GPU idles longer."
-    assert card.said_costs(with_names=True) == [
+    assert card.cost_phrases(with_names=True) == [
         "padded: up to 2.00 ms of 4.00 ms a step (50.0 %)",
         "eager: up to 1.50 ms of 3.00 ms a step (50.0 %)",
     ]

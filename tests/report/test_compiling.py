@@ -9,7 +9,7 @@ from tracekit import run as runs
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.run import Break, Compile, Effective, Ledger, Limit, Measured, Pass, Requested, Run, Skip, Traces, Variant
-from tracekit.run.backends import BACKENDS
+from tracekit.run.settings import BACKENDS
 
 MS = 1_000_000
 

@@ -12,7 +12,7 @@ from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.sections.headline import step_lines
-from tracekit.tables import streams
+from tracekit.report.tables import streams
 
 GRAPH = "cudaGraphLaunch"
 

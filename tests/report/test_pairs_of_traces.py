@@ -7,15 +7,15 @@ from msgspec.structs import replace
 from small import training
 
 from tracekit import run as runs
-from tracekit.compare import COVERS
 from tracekit.errors import BadRunError
-from tracekit.explain import explain
 from tracekit.faces import Options
 from tracekit.faces.latex import render as latex
 from tracekit.faces.markdown import render as markdown
 from tracekit.faces.shared.document import as_document
+from tracekit.faces.shared.explain import explain
 from tracekit.faces.text import draw as text
 from tracekit.profile import open_subject
+from tracekit.profile.compare import COVERS
 from tracekit.report import report
 from tracekit.report.sections.headline import headline
 from tracekit.run import Measured, Pass, Requested, Run, Traces, Variant

@@ -8,15 +8,15 @@ import pytest
 from rich.console import Console
 from small import kernel, launch, op, step, training, write
 
-from tracekit.compare import compare
+from tracekit.base.names import sanitize
+from tracekit.base.units import thousandths
 from tracekit.errors import NotATraceError, UnknownVariantError
 from tracekit.faces import Options, markdown, text
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
+from tracekit.profile.compare import compare
 from tracekit.report import report as make_report
 from tracekit.report.sections.breakdowns import of_view
-from tracekit.sanitize import sanitize
-from tracekit.units import thousandths
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_real_difference_is_no_noise(pair):
 
 
 def test_intervals_widen_with_the_spread():
-    from tracekit.compare import _difference
+    from tracekit.profile.compare import _difference
 
     rng = np.random.default_rng(1)
     still = np.full((30, 2), 1000)

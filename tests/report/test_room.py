@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.blocks import Excerpt, Sentences
-from tracekit.report.outline import TITLE, Wish, granted, height, outline
+from tracekit.report.outline import TITLE, RoomRequest, allotted_lines, height, outline
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "run.json"
 
 
 def wish(worth, sentences, *excerpts):
     blocks = [Sentences(("said",) * sentences), *(Excerpt("a.py", 1, ("x",) * lines) for lines in excerpts)]
-    return Wish(worth, [(blocks, 3)])
+    return RoomRequest(worth, [(blocks, 3)])
 
 
 def cost(wishes, shown):
@@ -28,9 +28,9 @@ def cost(wishes, shown):
 def test_the_most_valuable_comes_whole_and_of_the_others_sentences_come_first():
     wishes = [wish(0.2, 1, 4), wish(0.9, 1, 4), wish(0.5, 1, 4)]
     # The second takes 10, the sentences of the others 3 each, a further excerpt 7.
-    assert granted(wishes, 10) == [set(), {(0, 0), (0, 1)}, set()]
-    assert granted(wishes, 16) == [{(0, 0)}, {(0, 0), (0, 1)}, {(0, 0)}]
-    assert granted(wishes, 23) == [{(0, 0)}, {(0, 0), (0, 1)}, {(0, 0), (0, 1)}]
+    assert allotted_lines(wishes, 10) == [set(), {(0, 0), (0, 1)}, set()]
+    assert allotted_lines(wishes, 16) == [{(0, 0)}, {(0, 0), (0, 1)}, {(0, 0)}]
+    assert allotted_lines(wishes, 23) == [{(0, 0)}, {(0, 0), (0, 1)}, {(0, 0), (0, 1)}]
 
 
 @given(
@@ -39,7 +39,7 @@ def test_the_most_valuable_comes_whole_and_of_the_others_sentences_come_first():
 )
 def test_never_more_than_there_is_room_for(sections, lines):
     wishes = [wish(worth, sentences, *excerpts) for worth, sentences, excerpts in sections]
-    assert cost(wishes, granted(wishes, lines)) <= lines
+    assert cost(wishes, allotted_lines(wishes, lines)) <= lines
 
 
 def test_what_is_left_out_is_named_and_asked_for_it_is_there():

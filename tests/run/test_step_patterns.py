@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from tests.test_typical_step import EVALUATION, MS, on_a_machine
+from tests.statistics.test_typical_step import EVALUATION, MS, on_a_machine
 from tracekit.run import Measured, Pass, Requested, Run, Variant, with_common_period
-from tracekit.uncertainty import undisturbed
+from tracekit.statistics.uncertainty import undisturbed
 
 
 def timed(name, passes, params=None):

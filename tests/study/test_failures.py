@@ -11,7 +11,7 @@ from tracekit.report import report
 from tracekit.study import read_study
 from tracekit.study.failures import reasons
 from tracekit.sweep import SweepOptions, runner, sweep
-from tracekit.tui.model.study_cells import study_pages
+from tracekit.tui.study import study_pages
 
 GRID = """
 [sweep]

@@ -16,7 +16,7 @@ from tracekit.study.pairs import axis_effects
 from tracekit.study.recommendations import recommend
 from tracekit.study.settings import settings
 from tracekit.sweep import SweepOptions, runner, sweep
-from tracekit.tui.model.study_cells import study_pages
+from tracekit.tui.study import study_pages
 
 GRID = '[sweep]\nrecipes = ["net.py"]\nvariants = ["eager", "compiled", "max-autotune"]\n'
 

@@ -10,8 +10,7 @@ import warm
 from tests.study.ending import INFERS
 from tests.study.exported import exported
 from tracekit.cli import main
-from tracekit.memory import summary
-from tracekit.profile import open_subject
+from tracekit.profile import memory_use, open_subject
 from tracekit.study import read_study
 from tracekit.study.store import MEMORY
 from tracekit.sweep import SweepOptions, sweep
@@ -134,7 +133,7 @@ def test_to_sweep_again_completes_what_is_missing(study, tmp_path, monkeypatch, 
     lines = []
     options = SweepOptions(tmp_path / "sweep.toml", copied, devices=("cpu",), tell=lines.append)
     with monkeypatch.context() as patched:
-        patched.setattr(summary, "write_summary", failing)
+        patched.setattr(memory_use, "write_summary", failing)
         sweep(options)
     assert [line for line in lines if "what holds the memory of net" in line and line.endswith("ValueError: strange")]
     sweep(options)

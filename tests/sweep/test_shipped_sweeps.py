@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tracekit.capture.variants import plan_variants
-from tracekit.study.cell import text_of
+from tracekit.study.store import text_of
 from tracekit.sweep import cells, read_sweep
 
 SWEEPS = sorted((Path(__file__).parents[2] / "recipes" / "sweeps").glob("*.toml"))

@@ -9,7 +9,7 @@ import small
 from tracekit.faces.shared.timeline_svg import svg, typical_step_svg
 from tracekit.profile import Profile, open_subject
 from tracekit.timeline import CATEGORIES, CATEGORY, Index
-from tracekit.timeline.typical import StillLane, typical_steps
+from tracekit.timeline.typical import LaneDrawing, typical_steps
 
 HOSTILE = '</svg><script>alert("x")</script>\x1b[31m'
 
@@ -37,7 +37,7 @@ def pair(folder: Path, name: str = "gemm") -> list[Profile]:
     return open_subject(paths).profiles
 
 
-def stretches(lane: StillLane) -> list[tuple[int, int, str, int]]:
+def stretches(lane: LaneDrawing) -> list[tuple[int, int, str, int]]:
     keys = [CATEGORIES[code].key for code in lane.category]
     return list(zip(lane.first.tolist(), lane.stop.tolist(), keys, lane.level.tolist(), strict=True))
 

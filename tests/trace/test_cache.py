@@ -61,7 +61,7 @@ def test_few_events_are_written_only_where_they_are_kept(tmp_path: Path, monkeyp
     kept = kineto.read(path, folder=tmp_path, tables=tmp_path)
     assert kept.file is not None
     assert kept.events.equals(unkept.events)
-    monkeypatch.setattr(tables, "_SMALL", len(kept.events) - 1)
+    monkeypatch.setattr(tables, "_ROWS_KEPT_IN_MEMORY", len(kept.events) - 1)
     monkeypatch.setattr(cache, "WORTH_BYTES", unkept.bytes_read + 1)
     assert kineto.read(path, folder=tmp_path, tables=tmp_path).file is not None
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from tracekit.trace.columns import values
+from tracekit.trace.schema import values
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tracekit.trace.storing import digest
+from tracekit.trace.storing import code_version
 
 
 def of(content: bytes) -> str:
@@ -16,49 +16,49 @@ def of(content: bytes) -> str:
 def hashed(monkeypatch):
     """The files that were read, in order."""
     read: list[Path] = []
-    original = digest._digest
-    monkeypatch.setattr(digest, "_digest", lambda path: read.append(path) or original(path))
+    original = code_version._digest
+    monkeypatch.setattr(code_version, "_digest", lambda path: read.append(path) or original(path))
     return read
 
 
 def test_large_files_are_read_in_blocks(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(digest, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(code_version, "_BLOCK_BYTES", 7)
     for content in (b"", b"1234567", bytes(range(256))):
         (tmp_path / "file").write_bytes(content)
-        assert digest.digest_of(tmp_path / "file") == of(content)
+        assert code_version.digest_of(tmp_path / "file") == of(content)
 
 
 def test_what_was_begun_is_worked_out_once(tmp_path: Path, hashed):
     files = [tmp_path / name for name in "ab"]
     for file in files:
         file.write_text(file.name)
-    digest.begin(files)
-    assert [digest.digest_of(file) for file in reversed(files)] == [of(b"b"), of(b"a")]
+    code_version.begin(files)
+    assert [code_version.digest_of(file) for file in reversed(files)] == [of(b"b"), of(b"a")]
     assert hashed == files
-    assert digest.digest_of(files[0]) == of(b"a")
+    assert code_version.digest_of(files[0]) == of(b"a")
     assert hashed == [*files, files[0]]  # it may have changed since
 
 
 def test_a_file_that_changed_meanwhile_is_read_again(tmp_path: Path, hashed):
     file = tmp_path / "trace.json"
     file.write_bytes(b"before")
-    digest.begin([file])
+    code_version.begin([file])
     other = tmp_path / "other"
     other.write_bytes(b"behind")
     other.replace(file)
-    assert digest.digest_of(file) == of(b"behind")
+    assert code_version.digest_of(file) == of(b"behind")
 
 
 def test_what_cannot_be_read_is_an_error_only_when_it_is_asked_for(tmp_path: Path):
     missing, odd = tmp_path / "missing", Path("a\0b")
-    digest.begin([missing, tmp_path, odd])
+    code_version.begin([missing, tmp_path, odd])
     with pytest.raises(FileNotFoundError):
-        digest.digest_of(missing)
+        code_version.digest_of(missing)
     with pytest.raises(ValueError, match="null byte"):
-        digest.digest_of(odd)
+        code_version.digest_of(odd)
     gone = tmp_path / "gone"
     gone.write_bytes(b"here")
-    digest.begin([gone])
+    code_version.begin([gone])
     gone.unlink()
     with pytest.raises(FileNotFoundError):
-        digest.digest_of(gone)
+        code_version.digest_of(gone)

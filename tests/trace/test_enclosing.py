@@ -4,8 +4,8 @@ import numpy as np
 from small import event, op, write
 
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import outermost
 from tracekit.trace.roles import OPERATOR
+from tracekit.trace.rows import outermost
 
 
 def test_the_longest_of_operators_that_start_together_is_outermost(tmp_path):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.trace.columns import valid, values
 from tracekit.trace.reading.kineto import in_order
 from tracekit.trace.reading.tables import joined
+from tracekit.trace.schema import valid, values
 from tracekit.trace.storing.column_file import ColumnFile, Piece, in_memory, mapped
 
 SCHEMA = pa.schema([pa.field("ts_ns", pa.int64()), pa.field("label", pa.dictionary(pa.int32(), pa.string()))])

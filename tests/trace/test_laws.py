@@ -34,8 +34,8 @@ from tests.trace.broken_laws import (
     text_of,
     without,
 )
+from tracekit.base.intervals import Union
 from tracekit.errors import TracekitError
-from tracekit.intervals import Union
 from tracekit.trace import Trace
 from tracekit.trace.facts import FIGURES, Breach, all_laws
 from tracekit.trace.facts.known import Unknown

@@ -16,7 +16,7 @@ from tracekit.errors import EmptyTraceError, NotATraceError
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.trace import Trace
-from tracekit.trace.reading.inputs import traces_in
+from tracekit.trace.reading.source import traces_in
 
 
 @pytest.mark.traces

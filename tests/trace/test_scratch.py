@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from tracekit.intervals import Union
+from tracekit.base.intervals import Union
 from tracekit.trace.storing import scratch
 from tracekit.trace.storing.scratch import gathered, put_aside, union_put_aside
 

@@ -11,7 +11,7 @@ from tests.tui.timelines import compiling, indexes
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.tui.model.on_timeline import on_timeline
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.gap import about_gap
 from tracekit.tui.model.selection import Selection
@@ -26,13 +26,13 @@ NAMING = ("kernels", "operators", "gaps", "launches", "syncs", "steps", "finding
 REAL = ("leimao_eager_rtx5080", "kineto_resnet50_v100_dataloader4", "luatil_compile_rtx3060", "compile_cold_cpu")
 
 
-def opened(*paths: Path) -> Opened:
-    made = Opened(report(open_subject([*paths])))
+def opened(*paths: Path) -> OpenReport:
+    made = OpenReport(report(open_subject([*paths])))
     assert made.outline.chapters  # so that its chapters are panes
     return made
 
 
-def sheets(of: Opened) -> dict[str, tuple[Selection, Sheet]]:
+def sheets(of: OpenReport) -> dict[str, tuple[Selection, Sheet]]:
     """The tables of all panes, by name."""
     found = {}
     for pane in all_panes(of):

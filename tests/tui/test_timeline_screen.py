@@ -27,7 +27,7 @@ def state_of(*paths: Path) -> State:
 @pytest.mark.parametrize("patterns", [False, True])
 def test_it_fills_its_room_to_the_cell(tmp_path: Path, size: tuple[int, int], patterns: bool) -> None:
     state = state_of(*made_traces.pair(tmp_path)).lane(1).lane(1).lane(1)
-    for each in (state, state.ranged(), state.fit(), state.step(1), state.zoom(40)):
+    for each in (state, state.with_range(), state.fit(), state.step(1), state.zoom(40)):
         lines = timelines.texts(timelines.drawn(each, *size, patterns=patterns, remarks=("Indexing …",)))
         assert len(lines) == size[1]
         assert {cell_len(line) for line in lines} == {size[0]}

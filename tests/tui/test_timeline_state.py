@@ -78,7 +78,7 @@ def test_jumps(state: State) -> None:
 
 
 def test_a_search_goes_from_match_to_match_and_round(state: State) -> None:
-    first = state.fit().fit().sought("SYNCHRO cuda")
+    first = state.fit().fit().after_search("SYNCHRO cuda")
     assert (name(first), first.stretch, first.place) == (
         "cudaStreamSynchronize",
         (30_000, 60_000),
@@ -92,8 +92,8 @@ def test_a_search_goes_from_match_to_match_and_round(state: State) -> None:
     ]
     assert first.match(-1).stretch == third.stretch
     assert third.place == "3 of 3 “SYNCHRO cuda”"
-    assert first.sought("relu").place == "1 of 2 “relu”"  # as more is typed, it goes on from there
-    nothing = first.sought("no such kernel")
+    assert first.after_search("relu").place == "1 of 2 “relu”"  # as more is typed, it goes on from there
+    nothing = first.after_search("no such kernel")
     assert nothing.note == "no event is called “no such kernel”"
     assert nothing.cleared().pattern == ""
 
@@ -103,7 +103,7 @@ def test_python_frames_that_span_the_screen_are_no_matches(tmp_path: Path) -> No
     inner = small.event("python_function", "model.py(9): gemm", 20, 30, **{"Python id": 2, "Python parent id": 1})
     path = small.write(tmp_path / "t.json", whole, inner, small.step(0, 10, 100), small.op("aten::gemm", 25, 45))
     state = State(View.of(timelines.indexes(path)))
-    found = state.sought("gemm")
+    found = state.after_search("gemm")
     assert [name(each) for each in (found, found.match(1), found.match(2))][:2] == ["model.py(9): gemm", "aten::gemm"]
     assert name(found.match(-1)) == "aten::gemm"
 
@@ -122,12 +122,12 @@ def test_the_thread_of_the_backward_pass_is_named(tmp_path: Path) -> None:
 
 
 def test_a_range_reaches_from_one_stretch_to_another(state: State) -> None:
-    assert state.ranged().note.startswith("select an event first")
-    begun = state.lane(1).ranged()
+    assert state.with_range().note.startswith("select an event first")
+    begun = state.lane(1).with_range()
     assert begun.range == (20_000, 60_000)
     over = begun.lane(1)
     assert over.range is not None
-    ended = over.ranged()
+    ended = over.with_range()
     assert (ended.range, ended.extended) == (over.range, None)
     assert ended.lane(1).range == over.range
     near = ended.near()

@@ -97,9 +97,9 @@ async def test_keys_move_through_time_steps_and_instances(tmp_path: Path) -> Non
         assert timeline.state.index.name(chosen.row) == "gemm"
         await pilot.press("r", "shift+right", "r")
         await pilot.pause()
-        ranged = app.messages[-1]
-        assert isinstance(ranged, RangeChosen)
-        assert (ranged.stretch.start_ns, ranged.stretch.end_ns) == (170_000, 260_000)
+        with_range = app.messages[-1]
+        assert isinstance(with_range, RangeChosen)
+        assert (with_range.stretch.start_ns, with_range.stretch.end_ns) == (170_000, 260_000)
         assert "├" in app.lines()[0]
         await pilot.press("escape", "escape", "alt+c")
         assert timeline.state.stretch == (110_000, 150_000)

@@ -14,7 +14,7 @@ from tracekit.tui.app import TracekitApp, build_app
 from tracekit.tui.arriving import Done
 from tracekit.tui.model import opening
 from tracekit.tui.model.content import Content, prose
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.opening import Reading
 from tracekit.tui.model.panes import FIXED, all_panes
 from tracekit.tui.model.selection import Selection
@@ -67,7 +67,7 @@ def test_the_first_screen_waits_for_no_question_that_it_does_not_need(tmp_path: 
     """The first screen is complete before all questions are answered; the panes of chapters are added later."""
     seen: list[tuple[list[str], list[str], bool]] = []
 
-    def arrived(opened: Opened) -> None:
+    def arrived(opened: OpenReport) -> None:
         overview = all_panes(opened)[0].query(opened, Selection())
         seen.append((texts(overview), [pane.name for pane in all_panes(opened)], opened.is_whole))
 

@@ -8,18 +8,18 @@ import pytest
 from tests.tui import made_traces
 from tracekit.tui.model.content import Content
 from tracekit.tui.model.navigation import Navigation
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.selection import HOME
 from tracekit.tui.timeline import Stretch
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Opened:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> OpenReport:
     return on_screen.opened(made_traces.pair(tmp_path_factory.mktemp("pair")))
 
 
 @pytest.fixture
-def navigation(pair: Opened) -> Navigation:
+def navigation(pair: OpenReport) -> Navigation:
     navigation = Navigation()
     assert navigation.open(pair)
     return navigation
@@ -32,7 +32,7 @@ def test_panes_follow_one_another_round_and_round(navigation: Navigation) -> Non
     assert navigation.beside(-1).pane == names[-1]
 
 
-def test_only_another_place_has_to_be_asked(navigation: Navigation, pair: Opened) -> None:
+def test_only_another_place_has_to_be_asked(navigation: Navigation, pair: OpenReport) -> None:
     assert not navigation.visit(navigation.history.visited(navigation.now))
     assert not navigation.open(pair)
     assert navigation.visit(navigation.history.visited(navigation.now.at("kernels")))
@@ -42,7 +42,7 @@ def test_only_another_place_has_to_be_asked(navigation: Navigation, pair: Opened
 
 
 def test_what_is_selected_stays_where_more_arrives_and_its_variants_keep_their_names(
-    navigation: Navigation, pair: Opened, tmp_path: Path
+    navigation: Navigation, pair: OpenReport, tmp_path: Path
 ) -> None:
     navigation.visit(navigation.history.visited(navigation.now.at("kernels")))
     navigation.open(pair.against("compiled"))

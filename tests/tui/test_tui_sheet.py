@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.names import cut_apart, short
+from tracekit.base.names import cut_apart, short
 from tracekit.trace.schema import LABEL, column
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.columns import column_widths, cut_columns

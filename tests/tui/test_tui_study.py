@@ -6,8 +6,7 @@ from textual.widgets import Input, Static
 from tests.study.planting import sweep_file, write_run
 from tracekit.errors import NothingCapturedError
 from tracekit.sweep import SweepOptions, runner, sweep
-from tracekit.tui.model.study_cells import study_pages
-from tracekit.tui.study import StudyApp
+from tracekit.tui.study import StudyApp, study_pages
 from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.grid import Grid
 

@@ -9,8 +9,8 @@ from tracekit.tui.model.content import Code
 from tracekit.tui.model.panes.source import heat
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.below import around
+from tracekit.tui.widgets.columns import MOST, parts, pieces
 from tracekit.tui.widgets.grid import Styles, TableLines, Window
-from tracekit.tui.widgets.syntax import MOST, parts, pieces
 
 LINES = (
     "def step(x):  # one",

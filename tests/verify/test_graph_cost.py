@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tests.capture.capturing import perform
-from tests.gnn.made import section, variant
+from tests.profile.graph_sizes import section, variant
 from tracekit.run import Pass
 
 FIXED_NS, PER_THOUSAND_NS = 5_000_000, 10_000

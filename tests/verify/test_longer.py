@@ -10,7 +10,7 @@ from scipy import stats
 
 from tracekit.gate import Demand, against
 from tracekit.profile import open_subject
-from tracekit.run_facts import contrast_of
+from tracekit.profile.run_facts import contrast_of
 
 from .programs import BUSY, SIZE, Program, beside, by_products, by_sleep, captured, machine
 

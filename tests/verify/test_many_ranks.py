@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.many_ranks import plant, read_or_die
-from tracekit.fleet.cluster import Cluster
-from tracekit.fleet.one_rank import Lost
-from tracekit.fleet.opening import read_all
+from tests.ranks.many_ranks import plant, read_or_die
+from tracekit.ranks.opening_many import read_all
+from tracekit.ranks.readers import Cluster, Lost
 
 RANKS, LATE = 256, {77: 900, 200: 400}
 ROOT = Path(__file__).parents[2]
@@ -19,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 COORDINATOR = """
 import json, resource, sys, time
 from pathlib import Path
-from tracekit.fleet import open_ranks, readers
+from tracekit.ranks.opening_many import open_ranks
+from tracekit.ranks.readers import readers
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives
 from tracekit.report import report

@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 from scipy import stats
 
-from tracekit.compare import COVERS
 from tracekit.faces.shared.document import as_document
 from tracekit.gate import against
 from tracekit.profile import open_subject
+from tracekit.profile.compare import COVERS
 from tracekit.report import report
 
 from .programs import ALIKE, BUSY, SIZE, beside, captured, machine

@@ -14,14 +14,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.analyses.event_rows import EventRows
+from tracekit.base.registry import Registry, import_plug_ins
 from tracekit.profile import Profile
 from tracekit.profile.cached import name_of
 from tracekit.profile.recording_words import in_words
-from tracekit.registry import Registry, import_plug_ins
-from tracekit.trace.storing.results import recall_table, remember_table
+from tracekit.trace.storing.cache import recall_table, remember_table
 
 # `absent`: the question does not arise in this variant; `unanswered`: what was recorded cannot answer it.
 Status = Literal["answered", "absent", "unanswered"]
+_FACTS = ("title", "sentence", "worth", "status")
 
 
 class Answer(Struct, frozen=True):
@@ -134,9 +135,6 @@ def _as(values: Any, kind: pa.DataType) -> pa.Array:
     if not isinstance(values, pa.Array):
         return pa.array(values, kind)
     return values if values.type == kind else values.cast(kind)
-
-
-_FACTS = ("title", "sentence", "worth", "status")
 
 
 def known_answer(profile: Profile, question: Analysis, work_out: Callable[[], Answer]) -> Answer:

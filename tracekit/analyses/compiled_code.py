@@ -7,12 +7,11 @@ import re
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, of_ledger, share_of_step, table
-from tracekit.code_owner import TORCH, may_be_the_users, owner_by_path
+from tracekit.base.units import count, many
 from tracekit.profile import Profile
-from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break, Ledger
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, many
+from tracekit.vocabulary.code_owner import TORCH, may_be_the_users, owner_by_path, plain_function, stacked
 
 BREAKS = pa.schema(
     [
@@ -31,6 +30,22 @@ _ON_PURPOSE = re.compile(
     r"have intentionally marked|`torch\._dynamo\.graph_break\(\)`|torch\.(?:compiler|_dynamo)\.disable"
 )
 _Yours = tuple[str, int, str] | None  # file, line and function
+FALLBACKS = pa.schema(
+    [
+        column("to", LABEL, "how it runs instead: eagerly, or without a CUDA graph"),
+        column(
+            "where",
+            pa.string(),
+            "file and line of the function that fell back, or that prevented a CUDA graph",
+            role="place",
+        ),
+        column("code", pa.string(), "the function that fell back", role="place"),
+        column("reason", pa.string(), "why, in the compiler's own words", role="reason"),
+        column("count", pa.int64(), "how often"),
+        column("ids", pa.string(), "compile ids, frame/attempt; for a frame that fell back, its number"),
+    ]
+)
+_Key = tuple[str, str | None, str | None, str | None]
 
 
 @analysis("graph_breaks", rank=55)
@@ -85,24 +100,6 @@ def _breaks_sentence(profile: Profile, breaks: int, places: int) -> str:
         f"{many(places, 'graph break')}{f', met by {count(breaks)} compilations' if breaks > places else ''}: "
         f"each splits a graph in two, and Python runs in between.{on_purpose}"
     )
-
-
-FALLBACKS = pa.schema(
-    [
-        column("to", LABEL, "how it runs instead: eagerly, or without a CUDA graph"),
-        column(
-            "where",
-            pa.string(),
-            "file and line of the function that fell back, or that prevented a CUDA graph",
-            role="place",
-        ),
-        column("code", pa.string(), "the function that fell back", role="place"),
-        column("reason", pa.string(), "why, in the compiler's own words", role="reason"),
-        column("count", pa.int64(), "how often"),
-        column("ids", pa.string(), "compile ids, frame/attempt; for a frame that fell back, its number"),
-    ]
-)
-_Key = tuple[str, str | None, str | None, str | None]
 
 
 @analysis("fallbacks", rank=57)

@@ -7,16 +7,16 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from tracekit import event_names
 from tracekit.analyses import Answer, Status, analysis
-from tracekit.intervals import Ints
+from tracekit.base.intervals import Ints
+from tracekit.base.units import count, duration, many
 from tracekit.profile import Profile
-from tracekit.python_frames import plain_function
 from tracekit.run import Compile
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import enclosing, names_of_rows, outermost
+from tracekit.trace.rows import enclosing, names_of_rows, outermost
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration, many
+from tracekit.vocabulary import event_names
+from tracekit.vocabulary.code_owner import plain_function
 
 Kind = Literal["first", "recompile", "backward", "cudagraph", "autotune", "unknown"]
 
@@ -52,6 +52,15 @@ _CODE = re.compile(r"(.+):(\d{1,9}) (.+)", re.DOTALL)  # "file.py:12 forward"
 _SPECIAL: dict[str, Kind] = {
     **{name: kind for name, kind in event_names.COMPILE_SPANS.items() if kind != "frame"},
     "backward._backward_impl (dynamo_timed)": "backward",
+}
+_PREPARED = "prepared"  # a kind for sentences only
+_NOUNS = {
+    _PREPARED: "CUDA graph preparation",
+    "first": "first compilation",
+    "recompile": "recompilation",
+    "backward": "backward graph",
+    "cudagraph": "CUDA graph",
+    "autotune": "autotuning run",
 }
 
 
@@ -204,17 +213,6 @@ def kind_of(name: str, compile_id: str | None) -> Kind:
     if attempt is None or not attempt.isdigit():
         return "unknown"
     return "first" if attempt == "0" else "recompile"
-
-
-_PREPARED = "prepared"  # a kind for sentences only
-_NOUNS = {
-    _PREPARED: "CUDA graph preparation",
-    "first": "first compilation",
-    "recompile": "recompilation",
-    "backward": "backward graph",
-    "cudagraph": "CUDA graph",
-    "autotune": "autotuning run",
-}
 
 
 def _counted(kind: str, number: int) -> str:

@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.intervals import Ints, Rows, occurring
+from tracekit.base.intervals import Ints, Rows, occurring
 from tracekit.profile import Profile
 from tracekit.profile.grouping import Names
 from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
 from tracekit.trace import Trace
-from tracekit.trace.columns import joined
-from tracekit.trace.enclosing import names_of_rows
 from tracekit.trace.roles import bare
-from tracekit.trace.schema import LABEL, column
+from tracekit.trace.rows import names_of_rows
+from tracekit.trace.schema import LABEL, column, joined
 
 SOME = 1 << 16  # events of one table
 

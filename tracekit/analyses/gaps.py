@@ -6,16 +6,16 @@ from msgspec import Struct
 
 from tracekit.analyses import Answer, analysis, table
 from tracekit.analyses.event_rows import line_columns
+from tracekit.base.intervals import Ints
+from tracekit.base.units import count, duration, percent
+from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import BUCKETS, KEYS, ON_THE_GPU
-from tracekit.engine.pieces import Pieces
-from tracekit.intervals import Ints
 from tracekit.profile import Profile
 from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace.schema import column
-from tracekit.units import count, duration, percent
 
 _LISTED = 10
-_NAMED = 5  # whose share of all idle time the sentence gives
+_MAX_NAMED_GAPS = 5  # whose share of all idle time the sentence gives
 GAPS = pa.schema(
     [
         column("step", pa.int64(), "the N of the step that contains it", role="identity"),
@@ -123,7 +123,7 @@ def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], 
 
 def _sentence(profile: Profile, longest: Ints, total: int, number: int) -> str:
     steps = "the only step that the mean covers" if profile.counted_steps == 1 else "the steps that the means cover"
-    listed = longest[:_NAMED]
+    listed = longest[:_MAX_NAMED_GAPS]
     subject = "the only gap" if number == 1 else f"the {count(len(listed))} longest of {count(number)} gaps"
     make_up = "is" if number == 1 else "make up"
     return (

@@ -8,17 +8,17 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import CostliestLines, EventRows, line_columns, numbered, text
+from tracekit.base.intervals import Ints, Union, distinct
+from tracekit.base.units import count, duration, many, percent
 from tracekit.engine.buckets import ON_THE_GPU
-from tracekit.intervals import Ints, Union, distinct
-from tracekit.kernel_class import kernel_class
-from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.profile.grouping import Grouping, Names
 from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace import Trace
 from tracekit.trace.roles import COPY, KERNEL, SET
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration, many, percent
+from tracekit.vocabulary.kernel_class import kernel_class
+from tracekit.vocabulary.kernel_names import short_kernel
 
 SUMMARY = pa.schema(
     [

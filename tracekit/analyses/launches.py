@@ -16,7 +16,8 @@ from tracekit.analyses.event_rows import (
     line_columns,
     names_of,
 )
-from tracekit.intervals import Ints
+from tracekit.base.intervals import Ints
+from tracekit.base.units import count, duration, many
 from tracekit.profile import Profile
 from tracekit.profile.grouping import Grouping, Samples
 from tracekit.profile.recording_words import median
@@ -24,7 +25,6 @@ from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace import Trace
 from tracekit.trace.facts.laws.sides import why_calls_unknown
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration, many
 
 SUMMARY = pa.schema(
     [
@@ -39,7 +39,7 @@ SUMMARY = pa.schema(
         *LINE_COLUMNS,
     ]
 )
-_TOLD = 0.5  # calls a step: fewer are not told
+_MIN_CALLS_TO_REPORT = 0.5  # calls a step: fewer are not told
 ROWS = call_schema(
     column("thread", LABEL, "thread it was made on"),
     column("graph", pa.bool_(), "whether it replays a CUDA graph"),
@@ -149,7 +149,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
         lacking = "when the GPU did the work is unknown" if is_there else "what they submitted is not in the trace"
         return f"{calls} {occupy} the host for {duration(cost)}; {lacking}."
     idle = _without_work(profile)
-    of_them = f" ({count(idle)} of them without work in the trace)" if idle >= _TOLD else ""
+    of_them = f" ({count(idle)} of them without work in the trace)" if idle >= _MIN_CALLS_TO_REPORT else ""
     sentence = f"{calls}{of_them} {occupy} the host for {duration(cost)}"
     sentence += f"; half of the work starts within {median(profile.trace, latencies)} of its call"
     return f"{sentence}; {count(replayed)} calls of the trace replay a CUDA graph." if replayed else f"{sentence}."

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
-from tracekit.intervals import Ints, Union
+from tracekit.base.intervals import Ints, Union
+from tracekit.base.units import duration, percent, size
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
@@ -21,7 +22,6 @@ from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.rereading import BYTES_OF_TYPE, Arguments, arguments
 from tracekit.trace.roles import COMPILED_CODE
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import duration, percent, size
 
 GATHERS = ("aten::index_select", "aten::gather", "aten::index")
 SCATTERS = (
@@ -48,6 +48,29 @@ SEGMENTS = (
     "pyg::spmm",
 )
 _WITH_ROWS = SCATTERS[:5]  # self, dimension, index and the rows
+SUMMARY = pa.schema(
+    [
+        column("layer", pa.string(), "the module, by its path or with those around it; null outside", role="name"),
+        column("kind", LABEL, "gather, scatter, or segment (along sorted edges)"),
+        column("operator", LABEL, "the operator that moves rows", role="name"),
+        column("per_step", pa.float64(), "calls per counted step"),
+        column("step_ns", pa.float64(), "time per counted step: on the GPU, or on the CPU where there is none", "ns"),
+        column("share", pa.float64(), "share of all the step's work", "share"),
+        column("bytes", pa.float64(), "fewest bytes that it must move per step; null where shapes are unknown", "B"),
+        column("bytes_per_s", pa.float64(), "these bytes divided by its time; null where shapes are unknown", "B"),
+    ]
+)
+_MIN_SHARE_OF_WORK = 0.05  # of the work: less needs no advice
+_MEASURED = "gather_bytes_per_s"  # of a run's environment
+_UNSORTED = (
+    "Scattering adds row by row: with edges sorted by target once (`EdgeIndex.sort_by('col')`, `ToSparseTensor()`), "
+    "PyG adds whole segments, and where messages are plain or weighted neighbours, multiplies a sparse matrix instead "
+    "of gathering first."
+)
+_GATHERED = (
+    "Most of it is gathering: with a sparse matrix (`EdgeIndex`, `adj_t`) plain or weighted neighbours are added up "
+    "without a row for each edge{or_compile}."
+)
 
 
 def kind_of(operator: str) -> str:
@@ -87,31 +110,6 @@ def _scattered(target: tuple[int, ...], source: tuple[int, ...], index: tuple[in
     """Rows that are read once, the target, read and written, and an entry of the index for each row."""
     rows = index[0] if index else 0
     return (math.prod(source) + 2 * math.prod(target)) * size + 8 * rows
-
-
-SUMMARY = pa.schema(
-    [
-        column("layer", pa.string(), "the module, by its path or with those around it; null outside", role="name"),
-        column("kind", LABEL, "gather, scatter, or segment (along sorted edges)"),
-        column("operator", LABEL, "the operator that moves rows", role="name"),
-        column("per_step", pa.float64(), "calls per counted step"),
-        column("step_ns", pa.float64(), "time per counted step: on the GPU, or on the CPU where there is none", "ns"),
-        column("share", pa.float64(), "share of all the step's work", "share"),
-        column("bytes", pa.float64(), "fewest bytes that it must move per step; null where shapes are unknown", "B"),
-        column("bytes_per_s", pa.float64(), "these bytes divided by its time; null where shapes are unknown", "B"),
-    ]
-)
-_LEAST = 0.05  # of the work: less needs no advice
-_MEASURED = "gather_bytes_per_s"  # of a run's environment
-_UNSORTED = (
-    "Scattering adds row by row: with edges sorted by target once (`EdgeIndex.sort_by('col')`, `ToSparseTensor()`), "
-    "PyG adds whole segments, and where messages are plain or weighted neighbours, multiplies a sparse matrix instead "
-    "of gathering first."
-)
-_GATHERED = (
-    "Most of it is gathering: with a sparse matrix (`EdgeIndex`, `adj_t`) plain or weighted neighbours are added up "
-    "without a row for each edge{or_compile}."
-)
 
 
 class _Moved(NamedTuple):
@@ -250,7 +248,7 @@ def _against(profile: Profile, rate: float) -> str:
 
 def _advice(rows: list[dict[str, Any]], share: float, is_compiled: bool) -> str:
     """Advice if rows are gathered and added up again, as in message passing, and if that costs enough."""
-    if share < _LEAST or not {"gather", "scatter"} <= {row["kind"] for row in rows}:
+    if share < _MIN_SHARE_OF_WORK or not {"gather", "scatter"} <= {row["kind"] for row in rows}:
         return ""
     of_kind = {
         kind: sum(row["step_ns"] for row in rows if row["kind"] == kind) for kind in ("gather", "scatter", "segment")

@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.kernel_class import kernel_class
+from tracekit.base.units import count, duration, many, percent
 from tracekit.profile import Profile
 from tracekit.profile.grouping import mean_of_one
 from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration, many, percent
+from tracekit.vocabulary.kernel_class import kernel_class
 
 SUMMARY = pa.schema(
     [

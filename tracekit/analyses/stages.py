@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.message_passing import kind_of
-from tracekit.intervals import Ints, Union
+from tracekit.base.intervals import Ints, Union
+from tracekit.base.units import percent
 from tracekit.profile import Profile
 from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.roles import DATALOAD, OPERATOR
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import percent
 
 SUMMARY = pa.schema(
     [

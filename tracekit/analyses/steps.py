@@ -4,13 +4,13 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
+from tracekit.base.units import count, duration, percent
 from tracekit.engine.buckets import BUCKETS, HOST, ON_THE_GPU, WALL, Bound, by_bound
 from tracekit.profile import Profile
 from tracekit.profile.rare_work import rare_work
 from tracekit.profile.recording_words import has_steps
+from tracekit.statistics.typical_step import typical_step
 from tracekit.trace.schema import column
-from tracekit.typical_step import typical_step
-from tracekit.units import count, duration, percent
 
 STEPS = pa.schema(
     [
@@ -30,8 +30,8 @@ STEPS = pa.schema(
         column("most_ns", pa.int64(), "time in that bucket", "ns", title="of which"),
     ]
 )
-_BUSY = [WALL.index(key) for key in ON_THE_GPU]
-_TOLD = 0.01  # of the host's time: shorter waits are not told
+_BUSY_BUCKETS = [WALL.index(key) for key in ON_THE_GPU]
+_MIN_SHARE_TO_REPORT = 0.01  # of the host's time: shorter waits are not told
 _GPU_BOUND = 0.9  # of a step
 # What a GPU does that is not busy, by what would bound a step in which it did nothing else.
 IDLES: dict[Bound, str] = {
@@ -53,7 +53,7 @@ def answer(profile: Profile) -> Answer:
     answered = "wall" not in attribution.cannot_answer
     keys, parts = (WALL, attribution.wall) if answered else (HOST, attribution.host)
     largest = parts.argmax(axis=1) if len(steps) else np.zeros(0, np.int64)
-    busy = attribution.wall[:, _BUSY].sum(axis=1) / np.maximum(attribution.wall_ns, 1)
+    busy = attribution.wall[:, _BUSY_BUCKETS].sum(axis=1) / np.maximum(attribution.wall_ns, 1)
     wall_known = attribution.wall_known & profile.trace.unknown.whole(len(steps))
     busy_known = wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)
     step_known = wall_known if answered else attribution.host_known
@@ -118,7 +118,7 @@ def _issued(profile: Profile, it: str) -> str:
     if mean is None:
         return ""
     waits = mean.parts["sync"]
-    wait_clause = f" and waits {duration(waits)} in syncs" if waits >= _TOLD * mean.step_ns else ""
+    wait_clause = f" and waits {duration(waits)} in syncs" if waits >= _MIN_SHARE_TO_REPORT * mean.step_ns else ""
     return f"the host takes {duration(mean.step_ns - waits)} to issue {it}{wait_clause}"
 
 

@@ -8,18 +8,18 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import SOME, BareNames, EventRows, call_columns, call_schema, keys_of, names_of
+from tracekit.base.intervals import Bools, Ints
+from tracekit.base.units import count, duration, many
 from tracekit.engine.wall import is_sync
-from tracekit.intervals import Bools, Ints
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.profile.grouping import Grouping
 from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import enclosing
 from tracekit.trace.facts.laws.sides import why_calls_unknown
 from tracekit.trace.own_waits import own_waits
 from tracekit.trace.roles import BACKWARD_NODE, DATALOAD
+from tracekit.trace.rows import enclosing
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import count, duration, many
 
 SUMMARY = pa.schema(
     [

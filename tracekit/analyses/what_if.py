@@ -17,22 +17,22 @@ import pyarrow as pa
 from msgspec import Struct
 
 from tracekit.analyses import Answer, Status, analysis, table
+from tracekit.base.intervals import Bools, Ints, Union, runs
+from tracekit.base.units import duration, many, percent
 from tracekit.engine.buckets import BOUNDS, CODES, MAY_WAIT, Bound
 from tracekit.engine.dependencies import LAUNCH
-from tracekit.engine.replay import Removal
+from tracekit.engine.replay import Edit
 from tracekit.engine.wall import is_sync
 from tracekit.engine.windows import Floats, Window, busy_ns, windows
-from tracekit.intervals import Bools, Ints, Union, runs
-from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import in_words
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import outermost
 from tracekit.trace.facts.laws.sides import has_operators
 from tracekit.trace.own_waits import own_waits
 from tracekit.trace.roles import KERNEL, OPERATOR
+from tracekit.trace.rows import outermost
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import duration, many, percent
+from tracekit.vocabulary.kernel_class import kernel_class
 
 SUMMARY = pa.schema(
     [
@@ -46,11 +46,11 @@ SUMMARY = pa.schema(
     ]
 )
 _TITLE = "What if"
-_LEAST = 0.01  # of a step: a smaller gain is within what two windows of the same steps differ
+_MIN_GAIN = 0.01  # of a step: a smaller gain is within what two windows of the same steps differ
 _UNEXPLAINED = 0.02  # of a window: with more, what the replay lacks is more than what it would tell
 _TWICE = 2
 _FEWEST_NODES = 2  # of a CUDA graph: one kernel is launched as fast without one
-_OFTEN = 0.5  # waits a step: fewer are not part of most steps
+_MIN_WAITS_A_STEP = 0.5  # waits a step: fewer are not part of most steps
 _STRETCH_NS = 1_000_000  # what the host does for as long without a launch is something else than launching
 _COMPUTING_NS = 100_000  # what an operator computes on the CPU for as long, no graph of kernels can take in
 _LOADER_FACTOR = 1.2  # as long takes the main thread beside the workers that load for it
@@ -85,7 +85,7 @@ class Change(Struct, frozen=True):
     """
 
     name: str
-    removals: Callable[[Window], tuple[Removal, Removal]]
+    removals: Callable[[Window], tuple[Edit, Edit]]
     less_if: str
     host_ns: tuple[float, float] = (0.0, 0.0)
     left: Callable[[Trace, Ints], Floats] = lambda _, rows: np.ones(len(rows))
@@ -97,24 +97,24 @@ def answer(profile: Profile) -> Answer:
     """One row per change that the trace allows to replay, the largest gain first."""
     trace, mean = profile.trace, profile.means["wall"]
     if mean is None or not mean.step_ns:
-        return _untold("Cannot be told: the wall time is unknown.")
+        return _no_answer("Cannot be told: the wall time is unknown.")
     if trace.census.any(lambda roles: roles.communication):
-        return _untold("Cannot be told: the collectives wait for other ranks, of which this trace knows nothing.")
+        return _no_answer("Cannot be told: the collectives wait for other ranks, of which this trace knows nothing.")
     if profile.all_compile:
-        return _untold("Cannot be told: every step compiles.")
+        return _no_answer("Cannot be told: every step compiles.")
     spoiled = {"gpu work", "gpu idle", "host time", "steps"}
     breach = next((each for each in trace.health if each.is_grave and spoiled & {*each.touches}), None)
     if breach is not None:
-        return _untold(f"Cannot be told. {breach.message}")
+        return _no_answer(f"Cannot be told. {breach.message}")
     whole = whole_steps(profile)
     if not whole.any():
-        return _untold("Cannot be told: each step lacks work that was launched.")
+        return _no_answer("Cannot be told: each step lacks work that was launched.")
     replayed = windows(trace, whole)
     if not replayed:
         why = "no step has work on a GPU whose launches are known" if trace.device == "gpu" else "there is no GPU"
-        return _untold(f"Nothing to replay: {why}.", "absent")
+        return _no_answer(f"Nothing to replay: {why}.", "absent")
     if (why_not := next(filter(None, (_why_not(profile, window) for window in replayed)), None)) is not None:
-        return _untold(f"Cannot be told: {why_not}.")
+        return _no_answer(f"Cannot be told: {why_not}.")
     rows = [_row(change, replayed, profile) for change in changes(profile, replayed)]
     rows.sort(key=lambda row: row["best_ns"])
     columns = {name: [row[name] for row in rows] for name in SUMMARY.names}
@@ -123,7 +123,7 @@ def answer(profile: Profile) -> Answer:
     return Answer("what_if", _TITLE, _sentence(rows, mean.step_ns), table(SUMMARY, columns), worth=gain)
 
 
-def _untold(sentence: str, status: Status = "unanswered") -> Answer:
+def _no_answer(sentence: str, status: Status = "unanswered") -> Answer:
     return Answer("what_if", _TITLE, sentence, SUMMARY.empty_table(), worth=0.0, status=status)
 
 
@@ -154,10 +154,10 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
     """The changes that these windows of the profile allow to replay."""
     trace = profile.trace
     waits = sum(len(_syncs(window)) for window in replayed) / sum(window.last - window.first for window in replayed)
-    if waits >= _OFTEN:
+    if waits >= _MIN_WAITS_A_STEP:
         yield Change(
             f"the {'wait' if waits == 1 else many(waits, 'wait')} for the GPU went",
-            lambda window: _both(Removal(returns=_syncs(window))),
+            lambda window: _both(Edit(returns=_syncs(window))),
             "Python needs the values that it waits for",
         )
     loading = np.zeros(len(CODES) + 1, bool)
@@ -166,8 +166,8 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
         yield Change(
             "batches were always ready",
             lambda window: (
-                Removal(host=window.host_time(loading)),
-                Removal(host=window.host_time(loading), host_factor=_LOADER_FACTOR),
+                Edit(host=window.host_time(loading)),
+                Edit(host=window.host_time(loading), host_factor=_LOADER_FACTOR),
             ),
             "the loader's workers take cores from the training",
         )
@@ -189,13 +189,13 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
 
         yield Change(
             f"{label} kernels took half as long",
-            lambda window: _both(Removal(device=_saved_ns(window, left(trace, window.activities)))),
+            lambda window: _both(Edit(device=_saved_ns(window, left(trace, window.activities)))),
             "their inputs come from memory that is as slow as before",
             left=left,
         )
 
 
-def _both(removal: Removal) -> tuple[Removal, Removal]:
+def _both(removal: Edit) -> tuple[Edit, Edit]:
     return removal, removal
 
 
@@ -225,7 +225,7 @@ def _left_of_copies(trace: Trace, rows: Ints, factor: float = _PINNED[0]) -> Flo
     return np.where(_is_pageable(trace, rows), factor, 1.0)
 
 
-def _pinned(window: Window) -> tuple[Removal, Removal]:
+def _pinned(window: Window) -> tuple[Edit, Edit]:
     nodes, trace = window.run.nodes, window.trace
     launches = nodes.launch[window.run.activities][_is_pageable(trace, window.activities)]
     calls = nodes.row[launches[launches >= 0]]
@@ -235,9 +235,7 @@ def _pinned(window: Window) -> tuple[Removal, Removal]:
     submitted, returned = trace.ts_ns[driving] + _SUBMITTING_NS, trace.events_at(driving).end_ns
     copying = Union.of(submitted[submitted < returned], returned[submitted < returned])
     best, worst = (
-        Removal(
-            host=copying, device=_saved_ns(window, _left_of_copies(trace, window.activities, factor)), returns=calls
-        )
+        Edit(host=copying, device=_saved_ns(window, _left_of_copies(trace, window.activities, factor)), returns=calls)
         for factor in _PINNED
     )
     return best, worst
@@ -249,8 +247,8 @@ def _as_a_graph(replayed: list[Window]) -> Iterator[Change]:
     if len(kernels) != 1 or (number := len(next(iter(kernels)))) < _FEWEST_NODES:
         return
 
-    def removal(gaps: tuple[int, int]) -> Callable[[Window], Removal]:
-        return lambda window: Removal(host=_submitting(window), gap_ns=gaps)
+    def removal(gaps: tuple[int, int]) -> Callable[[Window], Edit]:
+        return lambda window: Edit(host=_submitting(window), gap_ns=gaps)
 
     yield Change(
         f"the {many(number, 'kernel')} of a step were one CUDA graph",
@@ -285,14 +283,14 @@ def _names_by_step(window: Window) -> Iterator[list[int]]:
         yield names[step == number].tolist()
 
 
-def _half_of_submitting(window: Window) -> Removal:
+def _half_of_submitting(window: Window) -> Edit:
     """The first half of each time in which the host dispatches what launches something, or launches it, unless it is
     too long for that."""
     submitting = np.zeros(len(CODES) + 1, bool)
     submitting[[CODES["dispatch"], CODES["kernel_launch"]]] = True
     starts, ends = window.host_moments(submitting)
     usual = (ends - starts > 1) & (ends - starts < _STRETCH_NS) & ~_without_launches(window).covers(starts)
-    return Removal(host=Union(starts[usual], (starts + ends)[usual] // 2))
+    return Edit(host=Union(starts[usual], (starts + ends)[usual] // 2))
 
 
 def _without_launches(window: Window, least_ns: int = 0) -> Union:
@@ -335,7 +333,7 @@ def _row(change: Change, replayed: list[Window], profile: Profile) -> dict[str, 
         window.range(*removal, change.left(window.trace, window.activities))
         for window, removal in zip(replayed, removals, strict=True)
     ]
-    slack = max(_LEAST, *(window.unexplained for window in replayed)) * step_ns
+    slack = max(_MIN_GAIN, *(window.unexplained for window in replayed)) * step_ns
     takes_host_time = not change.of_calls and any(len(best.host.starts) for best, _ in removals)
     least = min(max(change.host_ns[0], _least_ns(profile, change, takes_host_time)), step_ns)
     best = max(step_ns * min(left.best for left in ranges), least)
@@ -345,7 +343,7 @@ def _row(change: Change, replayed: list[Window], profile: Profile) -> dict[str, 
         "if": change.name,
         "best_ns": max(best - slack, least),
         "worst_ns": min(worst + slack, step_ns),
-        "gain": gain if gain >= _LEAST else 0.0,
+        "gain": gain if gain >= _MIN_GAIN else 0.0,
         "then": _THEN[min(ranges, key=lambda left: left.best).bound],
         "less_if": change.less_if,
         "step": replayed[0].trace.steps.number[replayed[0].first],

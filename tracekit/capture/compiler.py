@@ -8,15 +8,16 @@ import re
 import threading
 from collections import Counter
 
+from tracekit.base.units import times
 from tracekit.capture.job import Job
 from tracekit.compile_log.log import CompileLog
-from tracekit.event_names import PREPARATION, RECORDINGS
 from tracekit.run import Effective, Ledger
-from tracekit.units import times
+from tracekit.vocabulary.event_names import PREPARATION, RECORDINGS
 
 # The loggers that say why no CUDA graph was recorded: today's, and that of torch up to 2.7. Both pass warnings when
 # off.
 _SKIP_LOGS = ("torch._inductor.cudagraph_utils.__cudagraphs", "torch._inductor.cudagraph_utils.__perf_hints")
+_WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
 
 class CompileRecorder(CompileLog, logging.Handler):
@@ -56,9 +57,6 @@ class CompileRecorder(CompileLog, logging.Handler):
         except Exception:
             # A log line in an unknown form must not stop the training that wrote it.
             logging.getLogger(__name__).warning("unreadable compile record", exc_info=True)
-
-
-_WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}
 
 
 def effective(job: Job, happened: Ledger) -> Effective:

@@ -7,9 +7,9 @@ long the others will take, and how long compiling takes is known once a variant 
 import time
 from collections.abc import Sequence
 
+from tracekit.base.units import duration
 from tracekit.capture.job import Stage
 from tracekit.capture.variants import PlannedVariant
-from tracekit.units import duration
 
 _STAGES: tuple[Stage, ...] = ("measure", "profile", "check")
 # As parts of how long the measured pass took: of what is no compiling, and of compiling, of which a part is in caches.

@@ -22,13 +22,21 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tracekit.capture import environment, kineto_log
+from tracekit.base.units import size
+from tracekit.capture import environment, lost_kernels
 from tracekit.capture.gather_speed import gather_bytes_per_s
 from tracekit.installed import install_command, python_path
-from tracekit.units import size
 
 Level = Literal["needed", "for a GPU", "for inductor", "for inductor on a GPU", "optional"]
 _LEAST_FREE_BYTES = 2 << 30  # a capture of a large model leaves some hundred MiB of traces
+_ABILITIES: tuple[tuple[Level, str], ...] = (
+    ("for inductor", "inductor on the CPU"),
+    ("for a GPU", "GPU training"),
+    ("for inductor on a GPU", "inductor on the GPU"),
+)
+_SESSIONS = 3
+_MAX_DIVERGENCE = 1e-3
+_SECONDS = 180  # a first compilation on a slow machine takes a minute
 
 
 class Found(Struct, frozen=True):
@@ -177,11 +185,6 @@ CHECKS = (
         "Triton",
     ),
 )
-_ABILITIES: tuple[tuple[Level, str], ...] = (
-    ("for inductor", "inductor on the CPU"),
-    ("for a GPU", "GPU training"),
-    ("for inductor on a GPU", "inductor on the GPU"),
-)
 
 
 def examine(checks: Sequence[Check] | None = None) -> list[Result]:
@@ -267,11 +270,6 @@ def _version(name: str) -> str | None:
         return None
 
 
-_SESSIONS = 3
-_APART = 1e-3
-_SECONDS = 180  # a first compilation on a slow machine takes a minute
-
-
 class ProbeError(Exception):
     """What does not work, in words."""
 
@@ -335,7 +333,7 @@ def compile_gpu() -> str:
     compiled = torch.compile(lambda x: (x.sin() + 1).sum(), backend="inductor")
     x = torch.ones(64, device="cuda")
     difference = (compiled(x) - (x.sin() + 1).sum()).abs().item()
-    if difference > _APART:
+    if difference > _MAX_DIVERGENCE:
         raise ProbeError(f"inductor's kernel is off by {difference:.1e}")
     return "inductor compiles for the GPU"
 
@@ -383,9 +381,9 @@ def run(name: str) -> tuple[bool, str]:
 
 def explained(text: str, log: str) -> str:
     """A failure, with the warning of the profiler's library about it."""
-    if kineto_log.lacks_permission(log):
+    if lost_kernels.lacks_permission(log):
         return f"{text} (the driver denied access: ERR_NVGPUCTRPERM)"
-    warnings = kineto_log.warnings(log)
+    warnings = lost_kernels.warnings(log)
     return f"{text} ({warnings[0]})" if warnings else text
 
 
@@ -405,7 +403,7 @@ def main(name: str, folder: str) -> None:
 def _environment(folder: str) -> dict[str, str]:
     # An empty cache, because code from an earlier compilation would hide a missing compiler.
     variables = {"PYTHONPATH": python_path(), "TORCHINDUCTOR_CACHE_DIR": folder}
-    return {**os.environ, **kineto_log.loud(), **variables}
+    return {**os.environ, **lost_kernels.loud(), **variables}
 
 
 def _trace(activities: list[object], device: str) -> list[dict[str, object]]:

@@ -19,6 +19,39 @@ _PACKAGES = ("torch", "torch-geometric", "dgl", "triton", "pyg-lib", "torch-spar
 _VARIABLES = re.compile(
     r"^(TORCH_LOGS|TORCHINDUCTOR_(?!CACHE_DIR)|TORCHDYNAMO_|PYTORCH_|OMP_|MKL_|KMP_|CUDA_|CUBLAS_|NVIDIA_TF32)"
 )
+_IS = (
+    "name",
+    "uuid",
+    "driver_version",
+    "power.limit",
+    "power.max_limit",
+    "clocks.max.sm",
+    "clocks.max.mem",
+    "persistence_mode",
+)
+_DOES = (
+    "clocks.sm",
+    "clocks.max.sm",
+    "clocks.mem",
+    "power.draw",
+    "power.limit",
+    "temperature.gpu",
+    "pstate",
+    "clocks_event_reasons.active",  # newer drivers
+    "clocks_throttle_reasons.active",  # older ones
+)
+_UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
+_SECONDS = 10
+# Bits of NVML's mask of reasons for low clocks; being idle, or limited by an application, is not a problem.
+_REASONS = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "heat",
+    0x40: "heat (hardware)",
+    0x80: "power brake",
+}
+Row = dict[str, str]
 
 
 def gather() -> dict[str, Any]:
@@ -204,41 +237,6 @@ def _read(path: str) -> str | None:
         return Path(path).read_text().strip()
     except OSError:
         return None
-
-
-_IS = (
-    "name",
-    "uuid",
-    "driver_version",
-    "power.limit",
-    "power.max_limit",
-    "clocks.max.sm",
-    "clocks.max.mem",
-    "persistence_mode",
-)
-_DOES = (
-    "clocks.sm",
-    "clocks.max.sm",
-    "clocks.mem",
-    "power.draw",
-    "power.limit",
-    "temperature.gpu",
-    "pstate",
-    "clocks_event_reasons.active",  # newer drivers
-    "clocks_throttle_reasons.active",  # older ones
-)
-_UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
-_SECONDS = 10
-# Bits of NVML's mask of reasons for low clocks; being idle, or limited by an application, is not a problem.
-_REASONS = {
-    0x4: "power cap",
-    0x8: "hardware slowdown",
-    0x10: "sync boost",
-    0x20: "heat",
-    0x40: "heat (hardware)",
-    0x80: "power brake",
-}
-Row = dict[str, str]
 
 
 def identity(uuid: str | None = None) -> list[Row]:

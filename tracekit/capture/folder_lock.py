@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tracekit.base.state import state_folder
 from tracekit.errors import FolderInUseError, NoFolderError
-from tracekit.state import state_folder
 
 _locks: dict[str, tuple[int, int | None]] = {}  # how often by this process, as the cells of a sweep do, and the file
 _guard = threading.Lock()

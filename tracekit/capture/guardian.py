@@ -27,7 +27,7 @@ _DONE = b"."
 
 
 @contextmanager
-def guarded(scratch: Path) -> Iterator[Path]:
+def guarded_folder(scratch: Path) -> Iterator[Path]:
     """A folder for the journal of passes without a view, with a guardian; `scratch` is theirs.
 
     The folder is removed at the end, unless something in it is still needed. Raises NoLocksError where no folder can

@@ -13,9 +13,8 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from tracekit import interruption
 from tracekit import run as runs
-from tracekit.accuracy import accuracy_contrast, in_words, reached
+from tracekit.base import interruption
 from tracekit.capture import messages, process, turns
 from tracekit.capture.course import Course
 from tracekit.capture.explained_time import explained_time
@@ -27,6 +26,7 @@ from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable, visible
 from tracekit.errors import NothingCapturedError, OutputError, TracekitError
 from tracekit.run import Run, StageTime, Training, Variant, with_common_period
+from tracekit.run.accuracy import accuracy_contrast, in_words, reached
 from tracekit.run.model import TrainingOutcome
 
 __all__ = ["Options", "capture", "exit_code"]

@@ -15,10 +15,9 @@ from typing import Protocol
 
 import msgspec
 
-from tracekit import interruption
+from tracekit.base import interruption
 from tracekit.capture import journal, process
-from tracekit.capture.job import MESSAGE_BYTES, RESULT, SO_FAR, TURNS, WAITING, Job, PassResult, message
-from tracekit.capture.rank_jobs import rank_jobs
+from tracekit.capture.job import MESSAGE_BYTES, RESULT, SO_FAR, TURNS, WAITING, Job, PassResult, message, rank_jobs
 from tracekit.capture.undo import in_view
 from tracekit.capture.view import View, view
 

@@ -1,16 +1,23 @@
-"""The messages on the terminal while a capture runs."""
+"""What a capture says on the terminal while it runs; a pass writes its progress to a file now and then, and the waiting
+process reports it.
+"""
 
 import math
 import shlex
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import msgspec
+
+from tracekit.base.atomic import put
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration, many, percent, ratio
 from tracekit.capture.job import Stage
-from tracekit.detectable import TOO_UNSURE, UNSEEN
 from tracekit.run import (
     Break,
     Outcome,
@@ -22,9 +29,7 @@ from tracekit.run import (
     times_apart,
     was_busy,
 )
-from tracekit.sanitize import sanitize
-from tracekit.units import duration, many, percent, ratio
-from tracekit.unprofiled import (
+from tracekit.run.unprofiled import (
     Contrast,
     compared,
     compiling_cost,
@@ -34,6 +39,7 @@ from tracekit.unprofiled import (
     queued,
     step_interval,
 )
+from tracekit.statistics.uncertainty import TOO_UNSURE, UNSEEN
 
 _REASON_WIDTH = 100
 _DOING: dict[Stage, str] = {
@@ -51,6 +57,10 @@ _OUTCOMES: dict[Outcome, str] = {
     "error": "failed",
     "skipped": "left out",
 }
+_FILE = "progress.json"
+_WRITTEN_EVERY_NS = 1_000_000_000
+_SAID_EVERY_S = 15  # also before the first report: most passes are over by then
+_STALE_S = 10
 
 
 def on_stderr(line: str) -> None:
@@ -304,3 +314,57 @@ def _of_losses(variant: Variant, eager: Variant, apart: float | None, and_gradie
             f"same losses{and_gradients} as {eager.name} except for rounding, which by itself changes those by {drift}"
         ]
     return [f"same losses{and_gradients} as {eager.name}"]
+
+
+class Expected(Protocol):
+    """What is known of the steps to come."""
+
+    def steps(self) -> int:
+        """The number of all steps."""
+
+    def left_ns(self, steps_taken: int) -> int | None:
+        """How long those after the first `taken` will take; None if that cannot be known."""
+
+
+class _Progress(msgspec.Struct):
+    taken: int
+    wanted: int
+    left_ns: int | None
+
+
+class Writer:
+    """The side of the pass, which costs one comparison per step."""
+
+    def __init__(self, folder: str) -> None:
+        self._file = Path(folder, _FILE) if folder else None
+        self._next_ns = 0
+
+    def took(self, steps_taken: int, expected: Expected, now_ns: int) -> None:
+        """Note how many steps were taken, and how many are expected."""
+        if self._file is None or now_ns < self._next_ns:
+            return
+        self._next_ns = now_ns + _WRITTEN_EVERY_NS
+        put(self._file, msgspec.json.encode(_Progress(steps_taken, expected.steps(), expected.left_ns(steps_taken))))
+
+
+class Reader:
+    """The side of the waiting process."""
+
+    def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:
+        self._file, self._tell = folder / _FILE, tell
+        self._file.unlink(missing_ok=True)
+        self._next_s = time.monotonic() + _SAID_EVERY_S
+
+    def look(self) -> None:
+        """Report the progress, unless it was reported recently."""
+        if time.monotonic() < self._next_s or not self._file.exists():
+            return
+        self._next_s = time.monotonic() + _SAID_EVERY_S
+        progress = msgspec.json.decode(self._file.read_bytes(), type=_Progress)
+        sentence = f"  step {progress.taken} of about {max(progress.taken, progress.wanted)}"
+        age_s = time.time() - self._file.stat().st_mtime
+        if age_s > _STALE_S:  # a long step, or what follows the steps: writing a trace
+            sentence = f"{sentence} was reached {age_s:.0f} s ago"
+        elif progress.left_ns is not None:
+            sentence = f"{sentence}, about {duration(progress.left_ns)} left for the steps of this pass"
+        self._tell(sentence)

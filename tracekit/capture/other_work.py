@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _LOOKS, _BETWEEN_S = 25, 0.002
-_BUSY = 0.5  # processes that run besides this one, on average
+_MIN_BUSY_PROCESSES = 0.5  # processes that run besides this one, on average
 _DATA, _TRIES = bytes(4_000_000), 100  # hashing it takes about 2 ms, without Python's lock
 _AS_IF_SHARED = 1.6  # times as long as alone: 2 where two threads share a core
 _PROCESSORS = Path("/sys/devices/system/cpu")
@@ -44,7 +44,7 @@ def why_one_fewer(cores: int | None) -> str:
     if cores is None or cores < 2:
         return ""
     running = running_beside()
-    if running is not None and running >= _BUSY:
+    if running is not None and running >= _MIN_BUSY_PROCESSES:
         return "other work runs on this machine"
     if (shared := tries_shared(cores)) <= _MOST_SHARED:
         return ""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from tracekit import interruption
+from tracekit.base import interruption
 from tracekit.capture import process
 from tracekit.capture.job import FORK, Job
 from tracekit.capture.live import NoTurnsError, Pipes, Separate

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tracekit.capture import kineto_log, messages, process
+from tracekit.capture import lost_kernels, messages, process
 from tracekit.capture.course import Course
 from tracekit.capture.job import Job, PassResult, Stage, has_something
 from tracekit.capture.lost_kernels import completed
@@ -25,12 +25,14 @@ from tracekit.capture.variants import PlannedVariant
 from tracekit.errors import ArgumentsRefusedError, NoStepsError
 from tracekit.run import Effective, Measured, Outcome, Pass, StageTime, Traces, Variant, Window, divergence
 from tracekit.run.settings import Settings, values_of
-from tracekit.typical_step import typical_step
+from tracekit.statistics.typical_step import typical_step
 
 # Two of them compile: the measured pass, because compiling is timed where nothing observes it, and the profiled one,
 # because its cold trace shows compiling, and its kernels have to be named. All others use what the first one compiled.
 _STAGES: tuple[Stage, ...] = ("measure", "profile", "check")
 PassResults = dict[Stage, PassResult]
+# A relative difference of the first loss, before training has amplified anything, that rounding cannot explain.
+_OTHER_TRAINING = 1e-2
 
 
 def capture_variant(
@@ -211,11 +213,11 @@ def _log_suffix(job: Job) -> str:
 def _with_warnings(result: PassResult, log: Path) -> PassResult:
     """The result, with the warnings of the profiler's library. Its log remains if it says anything else."""
     text = log.read_text(errors="replace")
-    if rest := kineto_log.without_chatter(text):
+    if rest := lost_kernels.without_chatter(text):
         log.write_text(rest)
     else:
         log.unlink()
-    notes = [f"the profiler warned: {warning}" for warning in kineto_log.warnings(text)]
+    notes = [f"the profiler warned: {warning}" for warning in lost_kernels.warnings(text)]
     effective = replace(result.effective, notes=[*dict.fromkeys([*result.effective.notes, *notes])])
     return replace(result, effective=effective) if notes else result
 
@@ -302,10 +304,6 @@ def relative(traces: Traces, traces_folder: Path) -> Traces:
 def _data(results: PassResults) -> str | None:
     """What the recipe's setup said about its data in the last pass that reached it."""
     return next(("; ".join(result.notes) for result in reversed(results.values()) if result.notes), None)
-
-
-# A relative difference of the first loss, before training has amplified anything, that rounding cannot explain.
-_OTHER_TRAINING = 1e-2
 
 
 def with_drift(checked: PassResult, again: Callable[[], PassResult]) -> PassResult:

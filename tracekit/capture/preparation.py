@@ -41,6 +41,15 @@ from tracekit.errors import (
 )
 from tracekit.run import Run
 
+_NEEDED = ("torch", "msgspec")
+_OLDEST_PYTHON = (3, 11)
+_QUESTION = f"""
+import importlib.util, sys
+print("Python %d.%d" % sys.version_info[:2] if sys.version_info < {_OLDEST_PYTHON} else "")
+print(" and ".join(name for name in {_NEEDED} if importlib.util.find_spec(name) is None))
+"""
+_PATIENCE_S = 60
+
 
 class Prepared(Struct, frozen=True):
     """A run without variants yet, the variants to capture, and the parameters given for all of them."""
@@ -200,16 +209,6 @@ def _check_compiler(variants: list[PlannedVariant], device: str) -> None:
         raise NoCompilerError(missing)
 
 
-_NEEDED = ("torch", "msgspec")
-_LEAST = (3, 11)
-_QUESTION = f"""
-import importlib.util, sys
-print("Python %d.%d" % sys.version_info[:2] if sys.version_info < {_LEAST} else "")
-print(" and ".join(name for name in {_NEEDED} if importlib.util.find_spec(name) is None))
-"""
-_PATIENCE_S = 60
-
-
 def check(python: str) -> None:
     """Raise NoInterpreterError with the reason if this executable cannot run a pass."""
     try:
@@ -224,7 +223,9 @@ def check(python: str) -> None:
         raise NoInterpreterError(python, f"it ended with exit code {error.returncode}") from None
     version, missing = [*answer.stdout.split("\n"), "", ""][:2]
     if version:
-        raise NoInterpreterError(python, f"it is {version}, but {'.'.join(map(str, _LEAST))} or later is needed")
+        raise NoInterpreterError(
+            python, f"it is {version}, but {'.'.join(map(str, _OLDEST_PYTHON))} or later is needed"
+        )
     if missing:
         raise NoInterpreterError(python, f"it has no {missing}")
 

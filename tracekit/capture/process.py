@@ -18,14 +18,23 @@ from typing import BinaryIO
 
 import msgspec
 
-from tracekit import interruption
-from tracekit.capture import kineto_log, progress
-from tracekit.capture.guardian import guarded
-from tracekit.capture.job import RESULT, SO_FAR, Job, PassResult, has_something
-from tracekit.capture.rank_jobs import combined, rank_jobs, rank_log, torchrun_environment
+from tracekit.base import interruption
+from tracekit.base.workspace import temporary_home, workspace
+from tracekit.capture import lost_kernels, messages
+from tracekit.capture.guardian import guarded_folder
+from tracekit.capture.job import (
+    RESULT,
+    SO_FAR,
+    Job,
+    PassResult,
+    combined,
+    has_something,
+    rank_jobs,
+    rank_log,
+    torchrun_environment,
+)
 from tracekit.capture.undo import Undone, in_view, undo, without_view
 from tracekit.capture.view import BYTECODE, View, refusal, shared_bytecode, view
-from tracekit.workspace import temporary_home, workspace
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOG_TAIL = 30  # lines
@@ -34,6 +43,10 @@ _POLLED_EVERY_S = 0.02  # the ends of ranks: the others notice that one is gone 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # what PyTorch reads as it starts
 _GRACE_S = 20.0  # for the other ranks to end, once one has ended
 _refused: dict[str, str] = {}  # the programs that failed in a view because of it, and why
+_MOST_FILES = 10_000
+_MOST_SECONDS = 0.5  # on a slow network disk
+_NOT_LOOKED_AT = {"__pycache__", "node_modules"}  # nor into hidden folders
+_State = tuple[int, int]  # size in bytes, last change in unix ns
 
 
 def scratch() -> AbstractContextManager[Path]:
@@ -64,7 +77,7 @@ def _perform_once(job: Job, folder: Path, log: Path, timeout: float, tell: Calla
         job = msgspec.structs.replace(job, viewed=files.exists, journal=str(journal_folder), temporary=files.temporary)
         before, undone = folder_state(job), Undone()
         try:
-            result = _perform(job, folder, log, timeout, progress.Reader(folder, tell))
+            result = _perform(job, folder, log, timeout, messages.Reader(folder, tell))
             result = with_so_far(result, folder / SO_FAR)
         finally:
             if not job.viewed:
@@ -76,10 +89,10 @@ def _perform_once(job: Job, folder: Path, log: Path, timeout: float, tell: Calla
 
 def _journal(files: View, job: Job, folder: Path) -> AbstractContextManager[Path]:
     """The folder for the journal: that of the pass, unless files would have to be restored after a kill."""
-    return nullcontext(folder) if files.exists or job.in_place else guarded(folder)
+    return nullcontext(folder) if files.exists or job.in_place else guarded_folder(folder)
 
 
-def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: progress.Reader) -> PassResult:
+def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: messages.Reader) -> PassResult:
     jobs = rank_jobs(job, folder)
     processes: list[subprocess.Popen[bytes]] = []
     with ExitStack() as stack:
@@ -119,11 +132,11 @@ def read_result(folder: Path, log: Path, exit_code: int, last_seen: float) -> tu
 def remove_empty(logs: Iterable[Path]) -> None:
     """Remove logs that hold only the profiler's routine messages; the first rank's log is handled elsewhere."""
     for log in logs:
-        if not kineto_log.without_chatter(log.read_text(errors="replace")):
+        if not lost_kernels.without_chatter(log.read_text(errors="replace")):
             log.unlink()
 
 
-def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: progress.Reader) -> dict[int, float]:
+def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: messages.Reader) -> dict[int, float]:
     """Wait until all have ended. Successful ranks end together: once one has ended, the others get little time.
 
     Returns for each rank that ended by itself when it was last seen running, unix time; the others are to be killed.
@@ -189,7 +202,7 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
     folder = Path(job.meeting) if job.meeting else folder
     return {
         **os.environ,
-        **(kineto_log.loud() if job.stage == "profile" else {}),
+        **(lost_kernels.loud() if job.stage == "profile" else {}),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
         # If a program puts texts into a set, their order is part of its randomness, which has to be the same in every
@@ -238,14 +251,8 @@ def _death(code: int) -> str:
 
 
 def _tail(log: Path) -> str:
-    text = kineto_log.without_chatter(log.read_text(errors="replace"))
+    text = lost_kernels.without_chatter(log.read_text(errors="replace"))
     return "\n".join(text.splitlines()[-_LOG_TAIL:])
-
-
-_MOST_FILES = 10_000
-_MOST_SECONDS = 0.5  # on a slow network disk
-_NOT_LOOKED_AT = {"__pycache__", "node_modules"}  # nor into hidden folders
-_State = tuple[int, int]  # size in bytes, last change in unix ns
 
 
 class FolderState:

@@ -9,7 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit import run as runs
-from tracekit import step_marks
+from tracekit.base.names import sanitize
+from tracekit.base.units import count, many
 from tracekit.capture import environment, lost_kernels, messages
 from tracekit.capture.child import timing
 from tracekit.capture.child.idle_profilers import are_idle, idle_profilers
@@ -23,8 +24,7 @@ from tracekit.capture.passes import relative, slug
 from tracekit.errors import NoTorchError, ProfilerBusyError, TracekitError
 from tracekit.installed import version
 from tracekit.run import Effective, Outcome, Requested, Run, Variant
-from tracekit.sanitize import sanitize
-from tracekit.units import count, many
+from tracekit.vocabulary import step_marks
 
 _MOST_SECONDS = 60.0  # of recorded steps: a trace of so many has some GB at most
 _NOTE = "it was recorded in a running process: not measured without the profiler, and without comparing losses"

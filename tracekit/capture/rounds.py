@@ -20,11 +20,9 @@ from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
-from tracekit.detectable import POWER, TOLERANCE, margin_of_passes, smallest_regression
-from tracekit.pace import comparable
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
-from tracekit.uncertainty import CONFIDENCE_WHERE_STOPPED, Interval, student_t, undisturbed
-from tracekit.unprofiled import (
+from tracekit.run.pace import comparable
+from tracekit.run.unprofiled import (
     NO_DIFFERENCE,
     SPREAD_IN_TURNS,
     SPREAD_OF_PAIRS,
@@ -34,6 +32,16 @@ from tracekit.unprofiled import (
     prior_of_pairs,
     prior_of_passes,
     step_interval,
+)
+from tracekit.statistics.uncertainty import (
+    CONFIDENCE_WHERE_STOPPED,
+    POWER,
+    TOLERANCE,
+    Interval,
+    margin_of_passes,
+    smallest_regression,
+    student_t,
+    undisturbed,
 )
 
 # Two pairs of passes can agree by chance, and one is never significant: these rounds come before any budget counts.

@@ -39,8 +39,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.units import size
 from tracekit.capture import messages
-from tracekit.capture.child.free_memory import free_on_host
+from tracekit.capture.child.memory import free_on_host
 from tracekit.capture.job import LOG, PassResult
 from tracekit.capture.live import LivePass, NoTurnsError, live_pass
 from tracekit.capture.options import Options
@@ -49,7 +50,6 @@ from tracekit.capture.passes import finished, live_job, load_average, usable_cor
 from tracekit.capture.preparation import Prepared, statements
 from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Run
-from tracekit.units import size
 
 TURN_NS = 250_000_000
 _MOST_OF_MEMORY = 0.8  # that is free; peaks of processes that live together are not measured, but added
@@ -59,8 +59,9 @@ TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell 
 # Of each process: processes differ more than turns do, unless other work on the machine disturbs these. Another pair
 # takes as long as a few turns of both, and tells more than these do once they are known this well.
 LEAST_TURNS, MOST_TURNS = 2, 4
-_ENOUGH = 0.04  # as the standard error of the logarithm of a pair's ratio
+_ENOUGH_ERROR = 0.04  # as the standard error of the logarithm of a pair's ratio
 _LOOKED_EVERY_S = 0.01
+_CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "now", "utcnow"}
 
 
 class InterruptedTurnsError(Exception):
@@ -302,7 +303,7 @@ def _suffice(logs: list[list[float]]) -> bool:
     if not LEAST_TURNS <= len(logs) < MOST_TURNS:
         return len(logs) >= MOST_TURNS
     ratios = ([log - turn[0] for turn, log in zip(logs, side, strict=True)] for side in [*zip(*logs, strict=True)][1:])
-    return all(statistics.stdev(side) / math.sqrt(len(side)) <= _ENOUGH for side in ratios)
+    return all(statistics.stdev(side) / math.sqrt(len(side)) <= _ENOUGH_ERROR for side in ratios)
 
 
 def why_not(run: Run, prepared: Prepared, options: Options) -> str:
@@ -324,9 +325,6 @@ def why_not(run: Run, prepared: Prepared, options: Options) -> str:
             memory = f"{size(needed)} of the {size(min(totals))}" if totals else "more than is known"
             return f"together they need {memory} of memory that the GPU has"
     return "--in-place: all of them would write to the same files" if options.in_place else ""
-
-
-_CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "now", "utcnow"}
 
 
 def line_that_reads_it(statements: Sequence[ast.stmt]) -> int | None:

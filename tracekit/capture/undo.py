@@ -20,6 +20,8 @@ from tracekit.capture.job import Job, PassResult, Written
 from tracekit.capture.view import View
 from tracekit.run import Effective
 
+_MAX_NAMED_FILES = 3  # files in a sentence
+
 
 class Undone(Struct):
     """What was undone of the files that passes wrote."""
@@ -268,9 +270,6 @@ def back_up(path: str, folder: Path, name: str) -> str:
     return backup
 
 
-_NAMED = 3  # files in a sentence
-
-
 def in_view(files: View, job: Job) -> Written:
     """Keep the data that the program prepared, and let the view take the rest with it.
 
@@ -329,5 +328,5 @@ def _listed(paths: list[str]) -> str:
     """A few of the files, as one would type them in the current folder."""
     current_folder = f"{Path.cwd()}{os.sep}"
     names = [path.removeprefix(current_folder) for path in paths]
-    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{rest}"
+    rest = f" and {len(names) - _MAX_NAMED_FILES} more" if len(names) > _MAX_NAMED_FILES else ""
+    return f"{', '.join(names[:_MAX_NAMED_FILES])}{rest}"

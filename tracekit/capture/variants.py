@@ -22,6 +22,7 @@ _COMPILE_OPTIONS: dict[str, Any] = {
     "backend": "",
     "options": {},
 }
+_BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 class PlannedVariant(Struct, frozen=True):
@@ -113,9 +114,6 @@ def _request(settings: Mapping[str, Any], backend: str) -> Requested:
         backend=settings.get("backend", backend),
         options=dict(settings.get("options") or {}),
     )
-
-
-_BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def parse_all(arguments: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:

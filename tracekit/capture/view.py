@@ -17,9 +17,9 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from tracekit.base.workspace import temporary_home, workspace
 from tracekit.capture.child import view as holder
 from tracekit.capture.job import Job, PassResult
-from tracekit.workspace import temporary_home, workspace
 
 SWITCH = "TRACEKIT_VIEW"  # "off": passes write to the user's files, and a journal undoes it
 VIEW = "view"  # in the scratch folder of a pass: the process that holds its view

@@ -1,9 +1,11 @@
-"""What verbs share on the command line: the inputs, common options, and the types of options."""
+"""What verbs of the command line are and share: the inputs, common options, and the types of options."""
 
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+NOT_CHECKED = 3  # the exit code of a check that could not be made, in which 1 is a verdict
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -191,3 +193,23 @@ def percentage(text: str) -> float:
     if not 0 <= share < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a percentage: give 0 or more")
     return share
+
+
+class Verb:
+    """A verb: the docstring of its class is its help."""
+
+    name: ClassVar[str]
+    reads_traces: ClassVar[bool] = False  # NumPy is imported first, without the threads that nothing here needs
+    needs_pandas: ClassVar[bool] = False  # which otherwise counts as not installed, because importing it is slow
+    runs_scripts: ClassVar[bool] = False  # what follows `--` on the command line belongs to a script
+    failure: ClassVar[int] = 1  # the exit code of an error
+
+    @staticmethod
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        raise NotImplementedError
+
+    @staticmethod
+    def run(options: argparse.Namespace) -> int:
+        """Do it, and return the exit code."""
+        raise NotImplementedError

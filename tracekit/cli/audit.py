@@ -3,9 +3,8 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_parameters, add_script_arguments, given, names, positive
-from tracekit.cli.streams import write_out
-from tracekit.cli.verb import Verb
+from tracekit.cli.arguments import Verb, add_parameters, add_script_arguments, given, names, positive
+from tracekit.cli.output import write_out
 
 
 class AuditVerb(Verb):
@@ -62,7 +61,7 @@ class AuditVerb(Verb):
 
 def kinds(text: str) -> tuple[str, ...]:
     """Kinds of rows, separated by commas."""
-    from tracekit.capture.audit.rows import KINDS
+    from tracekit.capture.job import KINDS
 
     requested = names(text)
     if unknown := [kind for kind in requested if kind not in KINDS]:

@@ -3,10 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from tracekit.cli.output import add_json, printed
-from tracekit.cli.streams import tell, write_out
-from tracekit.cli.verb import Verb
-from tracekit.sanitize import sanitize
+from tracekit.base.names import sanitize
+from tracekit.cli.arguments import Verb
+from tracekit.cli.output import add_json, printed, tell, write_out
 
 if TYPE_CHECKING:
     from tracekit.trace.storing.cache import Entry
@@ -26,8 +25,8 @@ class CacheVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """List or clear."""
+        from tracekit.base.units import size
         from tracekit.trace.storing import cache
-        from tracekit.units import size
 
         folder = sanitize(str(cache.home()))
         if options.clear:

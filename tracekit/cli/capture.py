@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_parameters, add_script_arguments, given, names, percentage, positive
-from tracekit.cli.verb import Verb
+from tracekit.cli.arguments import Verb, add_parameters, add_script_arguments, given, names, percentage, positive
 
 
 class CaptureVerb(Verb):

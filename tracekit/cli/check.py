@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracekit.cli.arguments import percentage, source
+from tracekit.cli.arguments import NOT_CHECKED, Verb, percentage, source
 from tracekit.cli.output import (
     STDOUT,
     add_format,
@@ -16,7 +16,6 @@ from tracekit.cli.output import (
     send,
     tell_written,
 )
-from tracekit.cli.verb import NOT_CHECKED, Verb
 
 if TYPE_CHECKING:
     from tracekit.gate import Check
@@ -92,8 +91,8 @@ class CheckVerb(Verb):
         """Check, and print the outcome."""
         from tracekit.errors import TracekitError
         from tracekit.faces import Options
+        from tracekit.faces.shared.output_files import write_content
         from tracekit.gate.drawing import FORMATS, junit_error
-        from tracekit.output_files import write_content
 
         check_format(options, _FORMATS)
         name = format_of(options, _FORMATS, _FORMATS[0])

@@ -2,7 +2,7 @@
 
 import argparse
 
-from tracekit.cli.verb import Verb
+from tracekit.cli.arguments import Verb
 
 
 class DoctorVerb(Verb):

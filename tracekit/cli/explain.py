@@ -2,11 +2,9 @@
 
 import argparse
 
-from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, positive
+from tracekit.cli.arguments import Verb, add_baseline, add_inputs, add_knowledge, positive
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import add_json, printed
-from tracekit.cli.streams import write_out
-from tracekit.cli.verb import Verb
+from tracekit.cli.output import add_json, printed, write_out
 
 
 class ExplainVerb(Verb):
@@ -34,8 +32,8 @@ class ExplainVerb(Verb):
     def run(options: argparse.Namespace) -> int:
         """Print them."""
         from tracekit.cli.progress import Progress
-        from tracekit.explain import explain
         from tracekit.faces import Options
+        from tracekit.faces.shared.explain import explain
         from tracekit.report import report
         from tracekit.report.blocks import Block, Sentences
 

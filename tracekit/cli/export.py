@@ -2,10 +2,9 @@
 
 import argparse
 
-from tracekit.cli.arguments import add_inputs, add_knowledge, add_readers, add_selection
+from tracekit.cli.arguments import Verb, add_inputs, add_knowledge, add_readers, add_selection
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_format, add_output, check_format, check_output, format_of, write_report
-from tracekit.cli.verb import Verb
 
 _FORMATS = ("parquet", "csv", "xlsx")
 

@@ -5,11 +5,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracekit.cli.arguments import add_inputs, add_knowledge, rows
+from tracekit.cli.arguments import Verb, add_inputs, add_knowledge, rows
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import add_json, overwriting, printed, tell_written
-from tracekit.cli.streams import write_out
-from tracekit.cli.verb import Verb
+from tracekit.cli.output import add_json, overwriting, printed, tell_written, write_out
 from tracekit.errors import UnknownVariantError
 
 if TYPE_CHECKING:
@@ -60,8 +58,8 @@ class HtaVerb(Verb):
         """Run the analysis, and show or write its tables."""
         from tracekit.cli.progress import Progress
         from tracekit.faces.parquet import write_table
+        from tracekit.faces.shared.output_files import fill
         from tracekit.hta import needed
-        from tracekit.output_files import fill
 
         needed()
         with Progress() as progress:

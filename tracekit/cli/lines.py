@@ -5,11 +5,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracekit.cli.arguments import add_knowledge, rows, source
+from tracekit.cli.arguments import Verb, add_knowledge, rows, source
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import add_json, printed
-from tracekit.cli.streams import write_out
-from tracekit.cli.verb import Verb
+from tracekit.cli.output import add_json, printed, write_out
 from tracekit.errors import NoSuchSourceError, NothingOfYoursError
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ def open_given(inputs: list[Path], options: argparse.Namespace, progress: "Progr
 
     workers, cluster = getattr(options, "workers", None), getattr(options, "cluster", None)
     if ranks and (workers or cluster):
-        from tracekit.fleet import open_ranks, readers
+        from tracekit.ranks.opening_many import open_ranks
+        from tracekit.ranks.readers import readers
 
         with readers(workers or 1, cluster) as rank_readers:
             subject = open_ranks(inputs, rank_readers, open_here, infer_steps=infer_steps, watch=progress.ranks)

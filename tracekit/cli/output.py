@@ -1,20 +1,23 @@
-"""Where a verb's output goes: to stdout, or into files, each of which is named on stderr."""
+"""Where a verb's output goes: data to stdout or into files, each of which is named on stderr, and what is for people to
+stderr.
+"""
 
 import argparse
 import math
 import os
 import sys
 from collections.abc import Collection
+from contextlib import suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracekit.cli.streams import tell, write_out
-from tracekit.errors import BytesToTerminalError, NeedsFolderError, OtherFormatError
-from tracekit.sanitize import sanitize
+from tracekit.base.names import sanitize
+from tracekit.errors import BytesToTerminalError, NeedsFolderError, OtherFormatError, StandardOutputError
 
 if TYPE_CHECKING:
     from tracekit.faces import Face, Options
-    from tracekit.output_files import Overwriting
+    from tracekit.faces.shared.output_files import Overwriting
     from tracekit.report import Report
     from tracekit.report.blocks import Block
 
@@ -90,7 +93,7 @@ def _format_by_name(output: Path | None, formats: Collection[str]) -> str | None
 
 def overwriting(options: argparse.Namespace, inputs: list[Path]) -> "Overwriting":
     """What must not be overwritten, according to the command line."""
-    from tracekit.output_files import Overwriting
+    from tracekit.faces.shared.output_files import Overwriting
 
     return Overwriting(inputs, options.force)
 
@@ -139,3 +142,42 @@ def send(content: str | bytes) -> None:
 def tell_written(path: Path, how: str = "") -> None:
     """Say that a file was written."""
     tell(f"Wrote {sanitize(str(path))}{how}")
+
+
+def open_streams() -> None:
+    """Replace every stream that was closed (`>&-`), and keep all from failing at a character that they cannot encode.
+
+    Otherwise, the next file to be opened would take the place of the closed stream.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.open(os.devnull, os.O_WRONLY), encoding="utf-8")  # noqa: SIM115 - fails when read
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115 - when written
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it is never read
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def tell(sentence: str) -> None:
+    """Print a sentence on stderr; if that cannot be written either, it is lost."""
+    with suppress(OSError):
+        print(sentence, file=sys.stderr)
+
+
+def write_out(content: str | bytes = "") -> None:
+    """Write to stdout and flush it, so that a failure is reported here and not when Python exits."""
+    try:
+        if isinstance(content, bytes):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+        elif content:  # unbuffered, even an empty write fails on a full disk
+            sys.stdout.write(content)
+        sys.stdout.flush()
+    except OSError as error:
+        # The rest of the buffer needs a destination when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise StandardOutputError(error.strerror or str(error)) from None

@@ -3,10 +3,9 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge
+from tracekit.cli.arguments import Verb, add_baseline, add_inputs, add_knowledge
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
-from tracekit.cli.verb import Verb
 
 # The modules of tracekit.plots, which takes longer to import than to list.
 _KINDS = sorted(path.stem for path in (Path(__file__).parents[1] / "plots").glob("[a-z]*.py"))
@@ -36,7 +35,7 @@ class PlotVerb(Verb):
         """Draw it."""
         from tracekit.cli.progress import Progress
         from tracekit.errors import OutputError
-        from tracekit.output_files import write_content
+        from tracekit.faces.shared.output_files import write_content
         from tracekit.plots import plot
         from tracekit.report import report
 

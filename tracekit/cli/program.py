@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from tracekit.base.names import sanitize
+from tracekit.cli.arguments import Verb
 from tracekit.cli.audit import AuditVerb
 from tracekit.cli.cache import CacheVerb
 from tracekit.cli.capture import CaptureVerb
@@ -24,18 +26,16 @@ from tracekit.cli.explain import ExplainVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.hta import HtaVerb
 from tracekit.cli.lines import LinesVerb
+from tracekit.cli.output import open_streams, tell, write_out
 from tracekit.cli.plot import PlotVerb
 from tracekit.cli.report import ReportVerb
 from tracekit.cli.restore import RestoreVerb
 from tracekit.cli.sql import SqlVerb
 from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
-from tracekit.cli.streams import open_streams, tell, write_out
 from tracekit.cli.sweep import SweepVerb
 from tracekit.cli.tui import TuiVerb, is_on_a_terminal
-from tracekit.cli.verb import Verb
 from tracekit.cli.what_if import WhatIfVerb
 from tracekit.errors import NoFolderError, StandardOutputError, TracekitError, UnreadableFileError
-from tracekit.sanitize import sanitize
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -81,7 +81,7 @@ def script() -> NoReturn:
 
 def entry() -> int:
     """All that the console script does; returns the exit code."""
-    from tracekit.interruption import by_any_signal
+    from tracekit.base.interruption import by_any_signal
 
     gc.set_threshold(_MANY_OBJECTS)
     refuse_pandas()
@@ -178,7 +178,7 @@ def _suggestion(word: str, candidates: list[str]) -> str:
 
 def _say_what_to_restore() -> None:
     """A capture that was killed may have left files changed. What looks for it is imported only if need be."""
-    from tracekit.state import state_folder
+    from tracekit.base.state import state_folder
 
     with suppress(NoFolderError, OSError):
         if not any(state_folder("captures").iterdir()):
@@ -205,7 +205,7 @@ def _guarded(work: Callable[[], int]) -> int:
             write_out()  # flush what others have printed, including argparse
     except KeyboardInterrupt as interrupt:
         tell("tracekit: interrupted")
-        name = str(interrupt)  # as raised by tracekit.interruption; empty for Ctrl-C
+        name = str(interrupt)  # as raised by tracekit.base.interruption; empty for Ctrl-C
         return 128 + (signal.Signals[name] if name in signal.Signals.__members__ else signal.SIGINT)
     except BrokenPipeError:
         return 0  # the reader of our output has ended (`| head`), and has what it wanted

@@ -5,8 +5,8 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+from tracekit.base.units import count, size
 from tracekit.trace.reading.convert import Seen
-from tracekit.units import count, size
 
 _PATIENCE = 1.0  # seconds before anything is shown
 

@@ -5,10 +5,18 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 
 from tracekit import faces
-from tracekit.cli.arguments import add_baseline, add_inputs, add_knowledge, add_readers, add_selection, rows
+from tracekit.cli.arguments import (
+    NOT_CHECKED,
+    Verb,
+    add_baseline,
+    add_inputs,
+    add_knowledge,
+    add_readers,
+    add_selection,
+    rows,
+)
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_format, add_output, check_format, check_output, format_of, write_report
-from tracekit.cli.verb import NOT_CHECKED, Verb
 
 
 class ReportVerb(Verb):

@@ -3,9 +3,9 @@
 import argparse
 import shutil
 
-from tracekit.cli.streams import tell, write_out
-from tracekit.cli.verb import Verb
-from tracekit.sanitize import sanitize
+from tracekit.base.names import sanitize
+from tracekit.cli.arguments import Verb
+from tracekit.cli.output import tell, write_out
 
 
 class RestoreVerb(Verb):

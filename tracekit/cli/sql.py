@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tracekit.cli.arguments import add_inputs, add_knowledge
+from tracekit.cli.arguments import Verb, add_inputs, add_knowledge
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import (
     STDOUT,
@@ -15,7 +15,6 @@ from tracekit.cli.output import (
     send,
     tell_written,
 )
-from tracekit.cli.verb import Verb
 
 _FORMATS = ("text", "csv", "json", "parquet")
 
@@ -42,7 +41,7 @@ class SqlVerb(Verb):
         """Run the query, and write its result."""
         from tracekit.cli.progress import Progress
         from tracekit.faces.shared.one_table import drawn
-        from tracekit.output_files import write_content
+        from tracekit.faces.shared.output_files import write_content
         from tracekit.report import report
         from tracekit.sql import query
 

@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import names, positive, selection
-from tracekit.cli.verb import Verb
+from tracekit.cli.arguments import Verb, names, positive, selection
 
 
 class SweepVerb(Verb):

@@ -7,9 +7,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tracekit.cli.arguments import add_baseline, add_inputs
+from tracekit.cli.arguments import Verb, add_baseline, add_inputs
 from tracekit.cli.start_up import import_numpy
-from tracekit.cli.verb import Verb
 from tracekit.errors import NoTerminalError
 
 _KEYS, _SCREEN = 0, 2  # the file descriptors from which Textual reads keys, and to which it draws
@@ -64,10 +63,10 @@ class TuiVerb(Verb):
 
 def _begin_to_look_up(inputs: list[Path]) -> None:
     """Have the name of each trace in the cache worked out while Textual is imported."""
-    from tracekit.trace.storing import cache, digest
+    from tracekit.trace.storing import cache, code_version
 
     if cache.is_on():
-        digest.begin(inputs)
+        code_version.begin(inputs)
 
 
 def _study(inputs: list[Path]) -> Path | None:

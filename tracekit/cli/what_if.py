@@ -3,11 +3,9 @@
 import argparse
 import sys
 
-from tracekit.cli.arguments import add_knowledge, source
+from tracekit.cli.arguments import Verb, add_knowledge, source
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import add_json, printed
-from tracekit.cli.streams import write_out
-from tracekit.cli.verb import Verb
+from tracekit.cli.output import add_json, printed, write_out
 
 _ROWS = 20  # there are never as many changes
 _HOW = (

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tracekit.compile_log.log import TRACEBACK, CompileLog, LimitHit, LogEntry, Span
-from tracekit.event_names import COMPILE_SPANS
 from tracekit.run import Break, Compile, Ledger, Limit, Skip, Window
+from tracekit.vocabulary.event_names import COMPILE_SPANS
 
 _ID = re.compile(r"(\d+)/(\d+)$")
 _PLACE = re.compile(r"user code at (.+):(\d+)$", re.M)
@@ -20,7 +20,7 @@ _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.M)
 _OPERATOR = re.compile(r"^ *Developer debug context: unsupported operator: (\S+)", re.M)
 _CALLS_MODULE = re.compile(r"in _(wrapped_)?call_impl$", re.M)
 _OURS = str(Path(__file__).parents[1] / "capture")
-_SMALL = 0.01  # phases below this share of the compilation are summed up as "other"
+_MIN_SHARE_OF_A_PHASE = 0.01  # phases below this share of the compilation are summed up as "other"
 
 
 class StepStart(Struct, frozen=True):
@@ -111,7 +111,7 @@ def _code(metrics: dict[str, Any]) -> str | None:
 
 
 def _phases(span: Span) -> dict[str, int]:
-    smallest_ns = (span.end_ns - span.start_ns) * _SMALL
+    smallest_ns = (span.end_ns - span.start_ns) * _MIN_SHARE_OF_A_PHASE
     large = {name: ns for name, ns in span.phases.items() if ns >= smallest_ns}
     rest = span.end_ns - span.start_ns - sum(large.values())
     return {**dict(sorted(large.items(), key=lambda item: -item[1])), **({"other": rest} if rest else {})}

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracekit.event_names import COMPILE_SPANS
-from tracekit.lines_file import Graph
-from tracekit.python_frames import plain_function
+from tracekit.vocabulary.code_owner import plain_function
+from tracekit.vocabulary.event_names import COMPILE_SPANS
+from tracekit.vocabulary.lines_file import Graph
 
 _SKIP = re.compile(r"skipping cudagraphs? due to (.*)", re.S)
 _LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d+)\)\s+last reason: (.*)", re.S)
@@ -30,6 +30,24 @@ _LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d
 # Records with the metrics of a compilation.
 _METRICS_OF_BACKWARD = ("bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics")
 _METRICS = ("compilation_metrics", "comp_metrics", *_METRICS_OF_BACKWARD)
+TRACEBACK = "User code traceback:\n"
+_RAISED = "\nTraceback (most recent call last)"
+_ENTRY = re.compile(r'^(?= *File ")', re.MULTILINE)
+_FRAME = re.compile(r' *File "(.+)", line (\d+), in (.+)')
+_STACKS = "inductor_provenance_tracking_kernel_stack_traces"
+_CACHE = "fx_graph_cache_"  # …hit, …miss: the record that ends a graph, and has its key
+_TRACED = "dynamo_output_graph"  # of a compilation; forward and backward are made of it
+_LOWERED, _CODE = "inductor_post_grad_graph", "inductor_output_code"  # of a graph
+_FILE = re.compile(r"\s*# File: (.+):(\d+) in (\S+), code:")
+_NO_FILE = re.compile(r"\s*# No stacktrace found")
+_NODE = re.compile(r"\s*(\w+)(?:: \"[^\"]*\")? = (?:torch\.ops\.(\w+\.\w+))?")
+_OPERATOR = re.compile(r"(?:torch\.ops\.)?(\w+\.\w+)")
+_SOURCES = re.compile(r"\s*# (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\]")
+_FRAGMENT = re.compile(r"# +%(\w+) : \[num_users=")
+_KERNEL = re.compile(r"(\w+) = async_compile\.\w+\(")
+_CALL = re.compile(r"\s+(?:\w+ = )?((?:extern_kernels|aten|torch\.ops)\.[\w.]+|(?:triton|cpp)_\w+)(?:\.run)?\(")
+_BODY = re.compile(r"\s*def call\(")
+_BACKWARD = re.compile(r"# AOT ID: \['\d+_backward'\]", re.MULTILINE)
 
 
 class Span(Struct):
@@ -170,12 +188,6 @@ class LimitHit(Struct, frozen=True):
     reason: str
 
 
-TRACEBACK = "User code traceback:\n"
-_RAISED = "\nTraceback (most recent call last)"
-_ENTRY = re.compile(r'^(?= *File ")', re.MULTILINE)
-_FRAME = re.compile(r' *File "(.+)", line (\d+), in (.+)')
-
-
 class _Frame(NamedTuple):
     file: str
     line: int
@@ -249,12 +261,6 @@ def _parsed(entry: str) -> _Frame | None:
     return _Frame(shape[1], int(shape[2]), shape[3]) if shape else None
 
 
-_STACKS = "inductor_provenance_tracking_kernel_stack_traces"
-_CACHE = "fx_graph_cache_"  # …hit, …miss: the record that ends a graph, and has its key
-_TRACED = "dynamo_output_graph"  # of a compilation; forward and backward are made of it
-_LOWERED, _CODE = "inductor_post_grad_graph", "inductor_output_code"  # of a graph
-
-
 class Provenance:
     """Joins a graph's stacks, or its code, with its key; the records of a thread come in this order."""
 
@@ -288,18 +294,6 @@ class Provenance:
         sources = nodes_of(self._traced.get(compile_id, ""))
         nodes = nodes_of(payloads.get(_LOWERED, ""))
         return Graph(key, compile_id, calls(code, sources, nodes), backward, by_code=True)
-
-
-_FILE = re.compile(r"\s*# File: (.+):(\d+) in (\S+), code:")
-_NO_FILE = re.compile(r"\s*# No stacktrace found")
-_NODE = re.compile(r"\s*(\w+)(?:: \"[^\"]*\")? = (?:torch\.ops\.(\w+\.\w+))?")
-_OPERATOR = re.compile(r"(?:torch\.ops\.)?(\w+\.\w+)")
-_SOURCES = re.compile(r"\s*# (?:Topologically Sorted |Unsorted )?Source Nodes: \[(.*?)\]")
-_FRAGMENT = re.compile(r"# +%(\w+) : \[num_users=")
-_KERNEL = re.compile(r"(\w+) = async_compile\.\w+\(")
-_CALL = re.compile(r"\s+(?:\w+ = )?((?:extern_kernels|aten|torch\.ops)\.[\w.]+|(?:triton|cpp)_\w+)(?:\.run)?\(")
-_BODY = re.compile(r"\s*def call\(")
-_BACKWARD = re.compile(r"# AOT ID: \['\d+_backward'\]", re.MULTILINE)
 
 
 def is_backward(code: str) -> bool:

@@ -16,8 +16,8 @@ from typing import Any, TextIO
 from tracekit.compile_log.ledger import ledger
 from tracekit.compile_log.log import CompileLog
 from tracekit.errors import BadCompileLogError
-from tracekit.lines_file import Graph
 from tracekit.run import Ledger
+from tracekit.vocabulary.lines_file import Graph
 
 _RECORD = re.compile(r"(?:\[rank\d+\]:)?[VIWEC]\d{4} [\d:.]+ (?P<process>\d+) [^\]]*\] ?(?P<metadata>\{.*)")
 _LOOKED_AT, _LONGEST = 100, 1 << 16  # lines of a file that may be a log, and characters of one

@@ -13,10 +13,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Bools, Ints, Union
 from tracekit.engine.host import DrivingStates, HostView, driving_states, first_to_last, host_view, overhead
 from tracekit.engine.states import HostRules
 from tracekit.engine.wall import Gaps, WallView, activity, find_gaps, wall_view, without_gpu
-from tracekit.intervals import Bools, Ints, Union
 from tracekit.trace.roles import OVERHEAD, PYTHON, RUNTIME, SET
 from tracekit.trace.rows import Block, Blocks, Events
 

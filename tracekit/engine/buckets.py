@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints
+from tracekit.base.intervals import Bools, Ints
 from tracekit.trace.roles import KERNEL, Roles
 
 # What bounds a step that spends most of its time in a bucket. Every sentence about that is made of these, so that no
@@ -17,6 +17,16 @@ Bound = Literal[
     "gpu", "communication", "copies", "gaps", "host", "syncs", "compiling", "data", "code loading", "profiler", "cpu",
     "unrecorded",
 ]  # fmt: skip
+WALL = (
+    "gpu_compute", "gpu_comm", "gpu_copy", "gpu_gap", "kernel_launch", "dispatch", "python", "unrecorded",
+    "guards", "sync_stall", "compile", "dataload", "alloc", "module_load", "profiler", "cpu_compute",
+)  # fmt: skip
+HOST = (
+    "dispatch", "python", "unrecorded", "guards", "kernel_launch", "sync", "compile", "dataload", "alloc",
+    "module_load", "profiler", "cpu_compute",
+)  # fmt: skip
+ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")  # what a busy GPU does; of several at once, the first counts
+MAY_WAIT = ("sync", "kernel_launch", "alloc")  # where the host may wait for the GPU: for its work, room in its queue
 
 
 class Bucket(Struct, frozen=True):
@@ -76,19 +86,9 @@ _ALL = (
 )  # fmt: skip
 BUCKETS = {bucket.key: bucket for bucket in _ALL}
 
-WALL = (
-    "gpu_compute", "gpu_comm", "gpu_copy", "gpu_gap", "kernel_launch", "dispatch", "python", "unrecorded",
-    "guards", "sync_stall", "compile", "dataload", "alloc", "module_load", "profiler", "cpu_compute",
-)  # fmt: skip
-HOST = (
-    "dispatch", "python", "unrecorded", "guards", "kernel_launch", "sync", "compile", "dataload", "alloc",
-    "module_load", "profiler", "cpu_compute",
-)  # fmt: skip
-ON_THE_GPU = ("gpu_compute", "gpu_comm", "gpu_copy")  # what a busy GPU does; of several at once, the first counts
 BOUNDS: dict[Bound, tuple[str, ...]] = {
     bound: tuple(bucket.key for bucket in _ALL if bucket.bound == bound) for bound in get_args(Bound)
 }
-MAY_WAIT = ("sync", "kernel_launch", "alloc")  # where the host may wait for the GPU: for its work, room in its queue
 SLOW_HOST = BOUNDS["host"]  # what a slow host does while the GPU waits
 # Of that, what submitting less work saves. Time in the allocator has another cause and cure: the rule `allocator`.
 SUBMITTING = tuple(key for key in SLOW_HOST if key != "alloc")

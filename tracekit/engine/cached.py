@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from tracekit.engine.attribution import Attribution, attribute
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.trace import Breach, Trace
-from tracekit.trace.columns import values
 from tracekit.trace.model import Summary
+from tracekit.trace.schema import values
 from tracekit.trace.steps import StepTable
-from tracekit.trace.storing.results import recall_table, remember_table, result_name
+from tracekit.trace.storing.cache import recall_table, remember_table, result_name
 
 _TIMES = ("issued", "returned", "until", "begin", "done")
 _FLAGS = ("host_known", "wall_known", "compiles")

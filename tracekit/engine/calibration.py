@@ -13,9 +13,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Bools
 from tracekit.engine.replay import EventKind, Overhead, Retiming
-from tracekit.intervals import Bools
-from tracekit.typical_step import StepPattern, typical_step
+from tracekit.statistics.typical_step import StepPattern, typical_step
 
 _ROUNDS = 4  # of the fit, and of the scaling
 _LIKE = (0.003, 0.01, 0.03, 0.1)  # of a step, that a kind which costs twice as much as the others is worth

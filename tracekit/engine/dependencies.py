@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Union, distinct, runs
+from tracekit.base.intervals import Bools, Ints, Union, distinct, runs
 from tracekit.trace.roles import PYTHON
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _LAUNCH_NS, _GAP_NS = 5_000, 1_000  # where a trace does not show how long a lau
 UNEXPLAINED_NS = 8_000  # a later start waited for something else
 _MOST_NS = 30_000  # neither takes longer, however many of a trace's activities start late
 _SKEW_NS = 3_000  # by which the clocks of host and GPU differ at most
+_TRIED = 8  # candidates for what a sync waited for
 
 
 class Dependencies(Struct, frozen=True):
@@ -294,9 +295,6 @@ class _Builder:
         lags[:, position[: len(self._activities)]] = self._lags
         kind = columns.pop("kind").astype(np.int8)
         return Dependencies(kind=kind, after_launch=lags[0], after_before=lags[1], delay=lags[2], **columns)
-
-
-_TRIED = 8  # candidates for what a sync waited for
 
 
 def _median(lags: Ints, usual: int) -> int:

@@ -9,9 +9,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, Union, below, cuts, runs
 from tracekit.engine.buckets import CODES, DELAYED, among
 from tracekit.engine.states import ENGINE, PYTHON, HostRules, ThreadStates, thread_states
-from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, below, cuts, runs
 from tracekit.trace.roles import MODULE_LOAD, OVERHEAD, RUNTIME
 from tracekit.trace.roles import PYTHON as PYTHON_FRAME
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit import native
+from tracekit.base.intervals import NO_TIME, Bools, Ints, Union, distinct
 from tracekit.engine.buckets import BUCKETS, KEYS, Bound, of_activities
 from tracekit.engine.dependencies import (
     ACTIVITY,
@@ -24,13 +25,16 @@ from tracekit.engine.dependencies import (
     Dependencies,
     dependencies,
 )
-from tracekit.intervals import NO_TIME, Bools, Ints, Union, distinct
 from tracekit.trace import Trace
 from tracekit.trace.roles import PYTHON, RUNTIME
 from tracekit.trace.rows import BEFORE
 
+EventKind = Literal["operator", "frame", "call"]
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+Overhead = Mapping[EventKind, float]  # what an event of each kind costs, ns
 
-class Removal(Struct, frozen=True):
+
+class Edit(Struct, frozen=True):
     """What is taken out of a replay, and what is put in."""
 
     host: Union = NO_TIME  # when the driving threads do what is removed
@@ -84,9 +88,9 @@ class Replay(Struct, frozen=True, dict=True):
     @cached_property
     def recorded(self) -> Times:
         """The times of all nodes as they were recorded."""
-        return self.without(Removal())
+        return self.without(Edit())
 
-    def without(self, removal: Removal) -> Times:
+    def without(self, removal: Edit) -> Times:
         """The times of all nodes without what is removed; whatever ran at the start of the stretch stays."""
         nodes, before, host = self.nodes, self.nodes.before, removal.host
         # The driving threads' own clock stands still in the time that is removed from them.
@@ -246,11 +250,6 @@ def _in_python(threads: int, columns: list[Ints | NDArray[np.int8]]) -> Times:
     return Times(*np.array((starts[:-1], ends[:-1], after), np.int64))
 
 
-EventKind = Literal["operator", "frame", "call"]
-EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
-Overhead = Mapping[EventKind, float]  # what an event of each kind costs, ns
-
-
 class Retiming(Struct, frozen=True, dict=True):
     """A trace that can be told anew without the time of recording."""
 
@@ -301,9 +300,9 @@ class Retiming(Struct, frozen=True, dict=True):
         returned = int(trace.steps.returned.max(initial=0))
         return replay(trace, int(trace.ts_ns.min(initial=0)), end + 1, returned)
 
-    def removal(self, overhead: Overhead) -> Removal:
+    def removal(self, overhead: Overhead) -> Edit:
         """What a replay without the time of recording removes."""
-        return Removal(host=self.recording(overhead), latency_ns=round(overhead.get("call", 0.0) / 2))
+        return Edit(host=self.recording(overhead), latency_ns=round(overhead.get("call", 0.0) / 2))
 
     def step_ns(self, overhead: Overhead) -> Ints:
         """How long each step would take."""
@@ -346,7 +345,7 @@ class Retiming(Struct, frozen=True, dict=True):
 class _Clock:
     """Where moments of a recording lie in a replay without some of the host's time."""
 
-    def __init__(self, recorded: Replay, removal: Removal) -> None:
+    def __init__(self, recorded: Replay, removal: Edit) -> None:
         self._removed, self._nodes = removal.host, recorded.nodes
         self.times: Times = recorded.without(removal)
         self._start = self.times.start

@@ -6,11 +6,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, Union, below, distinct, runs, topmost
 from tracekit.engine.buckets import CODES, among
-from tracekit.intervals import Bools, Ints, Rows, StepFunction, Union, below, distinct, runs
-from tracekit.topmost import topmost
 from tracekit.trace import roles as r
-from tracekit.trace.enclosing import nested
+from tracekit.trace.rows import nested
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace

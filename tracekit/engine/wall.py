@@ -6,9 +6,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Bools, Ints, StepFunction, Union, below, cuts
 from tracekit.engine.buckets import CODES, ON_THE_GPU, REFILLS, among, of_activities
 from tracekit.engine.host import HostView
-from tracekit.intervals import Bools, Ints, StepFunction, Union, below, cuts
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace

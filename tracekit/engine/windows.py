@@ -9,16 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Bools, Ints, Union, distinct
 from tracekit.engine.buckets import Bound
 from tracekit.engine.host import HostView, host_between
-from tracekit.engine.replay import Removal, Replay, Times, replay
-from tracekit.intervals import Bools, Ints, Union, distinct
+from tracekit.engine.replay import Edit, Replay, Times, replay
 from tracekit.trace import Trace
 
 Floats = NDArray[np.float64]
 _MOST_NODES = 6_000  # of a window, unless a single step has more
 _LARGEST = 60_000  # a step with more nodes is not replayed
-_APART = 0.05  # of a step: a longer time between two steps is not replayed, because their work could move into it
+_MAX_GAP_BETWEEN_STEPS = (
+    0.05  # of a step: a longer time between two steps is not replayed, because their work could move into it
+)
 _PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, which a full queue may block
 
 
@@ -66,7 +68,7 @@ class Window(Struct, frozen=True, dict=True):
         """The union of these times."""
         return Union.of(*self.host_moments(is_state))
 
-    def length_ns(self, removal: Removal) -> int:
+    def length_ns(self, removal: Edit) -> int:
         """How long the window takes with this change, from the end of the work of earlier steps on."""
         return self._length_ns(self.run.without(removal))
 
@@ -83,14 +85,14 @@ class Window(Struct, frozen=True, dict=True):
     @cached_property
     def unexplained(self) -> float:
         """Which share of it are delays for which the recording shows no cause."""
-        return 1 - self.length_ns(Removal(unexplained=True)) / max(self.recorded_ns, 1)
+        return 1 - self.length_ns(Edit(unexplained=True)) / max(self.recorded_ns, 1)
 
     @cached_property
     def activities(self) -> Ints:
         """The rows of the GPU activities that it replays."""
         return self.run.nodes.row[self.run.activities]
 
-    def range(self, best: Removal, worst: Removal, left: Floats) -> Range:
+    def range(self, best: Edit, worst: Edit, left: Floats) -> Range:
         """At best nothing is late without a cause and the change costs nothing; at worst all is as late as it was.
         `left` is the share that is left of each activity at best: the GPU stays busy for that."""
         times = self.run.without(replace(best, unexplained=True))
@@ -137,7 +139,9 @@ def _window(trace: Trace, numbers: Ints, nodes: Ints) -> Iterator[Window]:
     last, total = first, int(nodes[first])
     for number in numbers[1:].tolist():
         total += int(nodes[number])
-        apart = steps.issued[number] - steps.done[last] > _APART * (steps.done[last] - steps.begin[last])
+        apart = steps.issued[number] - steps.done[last] > _MAX_GAP_BETWEEN_STEPS * (
+            steps.done[last] - steps.begin[last]
+        )
         if number != last + 1 or total > _MOST_NODES or apart:
             break
         last = number

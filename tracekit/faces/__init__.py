@@ -12,13 +12,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
 
-from tracekit.registry import Registry, import_plug_in, plug_ins
+from tracekit.base.registry import Registry, import_plug_in, plug_ins
 
 if TYPE_CHECKING:
     from tracekit.profile import Profile
     from tracekit.report import Report
 
 FIRST = "text"  # the default
+WriteVariant = Callable[["Report", "Profile", Path], None]
 
 
 class Options(NamedTuple):
@@ -31,7 +32,6 @@ class Options(NamedTuple):
 
 Draw = Callable[["Report", Options], str | bytes]
 Fill = Callable[["Report", Path, Options], None]
-WriteVariant = Callable[["Report", "Profile", Path], None]
 _Draw = TypeVar("_Draw", bound=Draw)
 _Fill = TypeVar("_Fill", bound=Fill)
 

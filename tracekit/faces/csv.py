@@ -8,10 +8,10 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from tracekit.base.names import sanitize
 from tracekit.faces import Options, folder_face
 from tracekit.faces.shared.flat_tables import flat_tables
 from tracekit.report import Report
-from tracekit.sanitize import sanitize
 
 # A spreadsheet would take a text that begins with one of these for a formula, and run it.
 _FORMULA = ("=", "+", "-", "@", "|", "%")

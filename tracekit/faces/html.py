@@ -11,6 +11,7 @@ from textwrap import dedent
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.units import duration
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import nearby
 from tracekit.faces.shared.html_figures import breakdown, escape, folded, head, pace_bar, prose, step_bars, table
@@ -20,7 +21,21 @@ from tracekit.report import Report
 from tracekit.report.blocks import Block, Card, Cards, Excerpt, Headline, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, outline
-from tracekit.units import duration
+
+_TIMELINE = 2_000_000  # events of a variant: a picture of one step does not justify holding more in memory
+_READING = (
+    ("Wall time", "is what a step takes: what the GPU was doing and, while it was idle, what kept it idle."),
+    ("Host time", "is what the host threads that drive the training were doing meanwhile."),
+    ("Buckets", "add up to the step, exactly; rest the pointer on one to read what it means."),
+    ("Δ", "is the difference from the baseline; the waterfall shows it bucket by bucket."),
+    (
+        "one trace, 5 pairs",
+        "are what differences rest on: another trace may differ by more, and pairs of traces give an interval. ~ noise "
+        "marks what their scatter, or that of the steps, alone explains; ≠ a difference that the pairs do not show.",
+    ),
+    ("Unprofiled times", "are the ones to quote; those under the profiler explain them."),
+    ("inferred", "marks what is not recorded directly; what cannot be answered is stated, and never shown as zero."),
+)
 
 
 def contents(chapters: Iterable[Chapter]) -> Iterator[str]:
@@ -64,7 +79,7 @@ def at_a_glance(block: Headline) -> Iterator[str]:
 def card(finding_card: Card, with_names: bool, source: Iterable[str]) -> Iterator[str]:
     """A finding; the lines of source that it names stand beside it."""
     yield f"<li><div><header><strong>{prose(finding_card.headline)}</strong>"
-    yield f"<span>{prose('; '.join(finding_card.said_costs(with_names)))}</span></header>"
+    yield f"<span>{prose('; '.join(finding_card.cost_phrases(with_names)))}</span></header>"
     for kind, text in [
         ("place", finding_card.place),
         ("", finding_card.why),
@@ -76,22 +91,6 @@ def card(finding_card: Card, with_names: bool, source: Iterable[str]) -> Iterato
     yield "</div>"
     yield from source
     yield "</li>"
-
-
-_TIMELINE = 2_000_000  # events of a variant: a picture of one step does not justify holding more in memory
-_READING = (
-    ("Wall time", "is what a step takes: what the GPU was doing and, while it was idle, what kept it idle."),
-    ("Host time", "is what the host threads that drive the training were doing meanwhile."),
-    ("Buckets", "add up to the step, exactly; rest the pointer on one to read what it means."),
-    ("Δ", "is the difference from the baseline; the waterfall shows it bucket by bucket."),
-    (
-        "one trace, 5 pairs",
-        "are what differences rest on: another trace may differ by more, and pairs of traces give an interval. ~ noise "
-        "marks what their scatter, or that of the steps, alone explains; ≠ a difference that the pairs do not show.",
-    ),
-    ("Unprofiled times", "are the ones to quote; those under the profiler explain them."),
-    ("inferred", "marks what is not recorded directly; what cannot be answered is stated, and never shown as zero."),
-)
 
 
 class Page(Struct, frozen=True):

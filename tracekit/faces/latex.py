@@ -7,11 +7,11 @@ from functools import singledispatch
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.names import short
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import grid
 from tracekit.faces.shared.latex_tables import Column, escape, listing, prose, tables
 from tracekit.faces.shared.wording import certainty, change, label, legend, margins, note_text, rests_on, share, taken
-from tracekit.names import short
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Cards, Excerpt, Line, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
@@ -91,7 +91,7 @@ def _(block: Sentences, page: Page) -> Iterator[str]:
 def _(block: Cards, page: Page) -> Iterator[str]:
     yield r"\begin{enumerate}\sloppy"
     for card in block.cards:
-        cost = "; ".join(card.said_costs(block.several))
+        cost = "; ".join(card.cost_phrases(block.several))
         yield rf"  \item \textbf{{{prose(card.headline)}}}" + (f": {prose(cost)}." if cost else ".")
         for text in (card.place and f"{card.place}.", card.why):
             if text:

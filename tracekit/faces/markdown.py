@@ -7,6 +7,7 @@ from functools import singledispatch
 
 from msgspec import Struct
 
+from tracekit.base.names import sanitize
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import grid
 from tracekit.faces.shared.wording import (
@@ -25,7 +26,6 @@ from tracekit.report import Report
 from tracekit.report.blocks import Block, Cards, Excerpt, Headline, Notes, Sentences, Series, Table, is_detail
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.outline import Chapter, outline
-from tracekit.sanitize import sanitize
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 # GitHub turns addresses into links, @name into notifications and #12 into references, even if they are escaped: only an
@@ -131,7 +131,7 @@ def _(block: Headline, page: Page) -> Iterator[str]:
 @written.register(Cards)
 def _(block: Cards, page: Page) -> Iterator[str]:
     for number, card in enumerate(block.cards, 1):
-        cost = "; ".join(card.said_costs(block.several))
+        cost = "; ".join(card.cost_phrases(block.several))
         yield f"{number}. **{escape(card.headline)}**" + (f" – {escape(cost)}" if cost else "") + "  "
         for text in (card.place, card.why):
             if text:

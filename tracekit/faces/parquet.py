@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 
 from tracekit.faces import Options, folder_face
 from tracekit.report import Report
-from tracekit.report.tables import every_table
-from tracekit.tables import Stream
+from tracekit.report.tables import Stream, every_table
 from tracekit.trace.schema import metadata
 
 SCHEMA = "tracekit.tables/1"  # columns may be added; none is renamed or removed without a new number

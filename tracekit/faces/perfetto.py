@@ -18,21 +18,24 @@ import pyarrow.compute as pc
 from isal import igzip
 
 from tracekit.analyses.compiles import spans_of
+from tracekit.base.intervals import Ints, Union
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration
 from tracekit.engine.buckets import BUCKETS, KEYS
 from tracekit.errors import OutputError
 from tracekit.faces import variant_face
-from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.report import Report
-from tracekit.sanitize import sanitize
 from tracekit.trace.reading.chunks import Chunks, NoEventsError, after_bracket
 from tracekit.trace.reading.source import Source
-from tracekit.units import duration
 
 _ROWS = 1 << 16  # events of a piece
 _NAME = 200  # letters of a name
 _MEMORY = b'"[memory]"'
 _PROCESS = "tracekit"
+Slices = tuple[Ints, Ints, pa.Array, pa.Array]  # starts, ends, names and arguments as JSON
+_PIECE = 1 << 20  # bytes copied at a time
+_HEADER = 64 << 20  # bytes in which the list of events must begin
 
 
 def tracks(report: Report, profile: Profile) -> Iterator[bytes]:
@@ -48,9 +51,6 @@ def tracks(report: Report, profile: Profile) -> Iterator[bytes]:
         for piece in pieces:
             yield slices(pid, tid, piece)
     yield from _memory(profile, pid)
-
-
-Slices = tuple[Ints, Ints, pa.Array, pa.Array]  # starts, ends, names and arguments as JSON
 
 
 def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Iterable[Slices]]]:
@@ -213,10 +213,6 @@ def _counters(events: bytes | memoryview, pid: int) -> Iterator[bytes]:
             memory_bytes = {"allocated": event.args.allocated, "reserved": event.args.reserved or 0}
             counter = _event(ph="C", pid=pid, name=f"memory, {device}, bytes", args=memory_bytes)
             yield counter.replace(b"{", b'{"ts":%s,' % bytes(event.ts).strip(), 1)
-
-
-_PIECE = 1 << 20  # bytes copied at a time
-_HEADER = 64 << 20  # bytes in which the list of events must begin
 
 
 @variant_face("perfetto", ".json.gz")

@@ -15,19 +15,18 @@ from rich.table import Column as RichColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from tracekit.base.names import aligned, sanitize
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import grid
 from tracekit.faces.shared.text_layout import PROSE, Column, Prose, bucket_tables, fitting_tables
 from tracekit.faces.shared.wording import glyphs, legend, margins, note_text
-from tracekit.names import aligned
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Card, Cards, Excerpt, Headline, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.outline import Chapter, Entry, outline
-from tracekit.sanitize import sanitize
 
 _PIPED_WIDTH = 160  # of a report that does not go to a terminal
-_APART = 2  # columns between a headline and its cost
+_COLUMNS_BEFORE_COST = 2  # columns between a headline and its cost
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
 
 
@@ -143,9 +142,9 @@ def _(block: Cards, page: Page) -> Iterator[RenderableType]:
 
 def _headline(card: Card, with_names: bool, width: int) -> Text:
     """The headline, and what it costs: at the right where there is room for both, and otherwise in lines of its own."""
-    headline, costs = Text(sanitize(card.headline), "bold"), [*map(sanitize, card.said_costs(with_names))]
+    headline, costs = Text(sanitize(card.headline), "bold"), [*map(sanitize, card.cost_phrases(with_names))]
     room = width - headline.cell_len - sum(map(cell_len, costs))
-    if len(costs) == 1 and room >= _APART:
+    if len(costs) == 1 and room >= _COLUMNS_BEFORE_COST:
         return Text.assemble(headline, " " * room, costs[0])
     return Text("\n").join([headline, *map(Text, costs)])
 

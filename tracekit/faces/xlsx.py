@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracekit.base.names import sanitize
 from tracekit.errors import NeedsPackageError
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import heading, is_number, meaning, role, unit
@@ -15,7 +16,6 @@ from tracekit.faces.shared.flat_tables import FlatTable, bucket_row, flat_tables
 from tracekit.faces.shared.wording import label
 from tracekit.report import Report
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.sanitize import sanitize
 
 _ROWS = 1 << 20  # of a sheet, including the head
 _TEXT = 32_000  # letters of a cell: Excel takes 32,767

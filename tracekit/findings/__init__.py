@@ -18,21 +18,21 @@ from importlib import import_module
 
 from msgspec.structs import replace
 
+from tracekit.base.registry import Registry, import_plug_ins
 from tracekit.findings import rules
-from tracekit.findings.diagnosis import Alike, Diagnosis, alike, diagnosis, known_diagnosis
+from tracekit.findings.diagnosis import Diagnosis, SharedFinding, alike, diagnosis, known_diagnosis
 from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, blamed_events, evidence, table
 from tracekit.findings.verdict import VERDICTS, Verdict
 from tracekit.profile import Profile
-from tracekit.registry import Registry, import_plug_ins
 from tracekit.trace.storing.scratch import union_put_aside
 
 __all__ = [
     "FINDINGS",
     "VERDICTS",
-    "Alike",
     "Diagnosis",
     "Evidence",
     "Finding",
+    "SharedFinding",
     "Verdict",
     "Where",
     "alike",

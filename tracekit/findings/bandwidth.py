@@ -11,12 +11,12 @@ import numpy as np
 from msgspec import Raw, Struct
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Bools, Ints
+from tracekit.base.units import percent, size
 from tracekit.findings.kernels import of_classes
-from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
 from tracekit.trace.rereading import BYTES_OF_TYPE, Arguments
-from tracekit.units import percent, size
 
 ELEMENTWISE = ("elementwise", "random")
 _COMPARES = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_")  # the result is boolean
@@ -26,6 +26,9 @@ _OF_ONE = (
 )  # fmt: skip
 _OF_TWO = ("add", "atan2", "div", "maximum", "minimum", "mul", "pow", "sub", *_COMPARES[:6])
 _ONLY_WRITES = ("aten::fill_", "aten::zero_", "aten::copy_", "aten::bernoulli_", "aten::uniform_", "aten::normal_")
+_BYTES_BEYOND_CACHES = 128 << 20  # bytes: half of them, an input, are more than the caches of most GPUs hold
+_IMPOSSIBLE = 1.02  # of the peak: times are rounded
+_LOG = logging.getLogger("tracekit")
 
 
 class Traffic(Struct, frozen=True):
@@ -112,11 +115,6 @@ def moved(profile: Profile) -> Moved:
     return Moved(*np.array(of_each, np.int64).reshape(-1, 3).T)
 
 
-_LARGE = 128 << 20  # bytes: half of them, an input, are more than the caches of most GPUs hold
-_IMPOSSIBLE = 1.02  # of the peak: times are rounded
-_LOG = logging.getLogger("tracekit")
-
-
 class Achieved(Struct, frozen=True):
     """The large elementwise kernels of one step whose shapes are known, and the memory bandwidth of the GPU."""
 
@@ -130,7 +128,7 @@ class Achieved(Struct, frozen=True):
 def achieved(profile: Profile) -> Achieved | None:
     """The bandwidth that such kernels achieve; None if none is large enough, or no shapes were recorded."""
     work = moved(profile)
-    large = work.bytes >= _LARGE
+    large = work.bytes >= _BYTES_BEYOND_CACHES
     rows, sizes = work.rows[large], work.bytes[large]
     if not len(rows):
         return None

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.intervals import Union
 from tracekit.engine.buckets import ON_THE_GPU, WALL
 from tracekit.findings.finding import Finding
-from tracekit.intervals import Union
 from tracekit.profile import Profile
 from tracekit.trace.facts import Breach, Figure
 

@@ -2,14 +2,13 @@
 
 import re
 
-from tracekit.code_owner import may_be_the_users
+from tracekit.base.names import sanitize
 from tracekit.findings import one_by_one
 from tracekit.profile import Profile
-from tracekit.python_frames import plain_function, stacked
 from tracekit.run import Break
-from tracekit.run.backends import BACKENDS, DEFAULT
-from tracekit.sanitize import sanitize
+from tracekit.run.settings import BACKENDS, DEFAULT
 from tracekit.trace.roles import COMPILED_REGION, GUARDS
+from tracekit.vocabulary.code_owner import may_be_the_users, plain_function, stacked
 
 SIZE = "size mismatch at index"
 _RATE = re.compile(r"\['lr'\] ==|\.lr ==")

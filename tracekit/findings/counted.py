@@ -5,15 +5,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Ints, Union
+from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import CODES, ON_THE_GPU
-from tracekit.engine.pieces import Pieces
 from tracekit.engine.replay import Retiming
-from tracekit.intervals import Ints, Union
 from tracekit.profile import Profile
 from tracekit.profile.calibration import Calibration
 
 
-class Unrecorded(Struct, frozen=True):
+class WithoutRecording(Struct, frozen=True):
     """What remains of a time without that of recording: in each bucket as much as in the calibrated step.
 
     The moments in which events are recorded go first. What they leave of a bucket may still be more than the calibrated
@@ -25,7 +25,7 @@ class Unrecorded(Struct, frozen=True):
     remains: NDArray[np.float64]  # by the code of a bucket: a share
 
     @staticmethod
-    def of(profile: Profile, calibration: Calibration) -> "Unrecorded":
+    def of(profile: Profile, calibration: Calibration) -> "WithoutRecording":
         """In the pieces of a profile."""
         pieces = profile.attribution.pieces
         recording = Retiming(profile.trace).recording(calibration.overhead)
@@ -37,7 +37,7 @@ class Unrecorded(Struct, frozen=True):
             of_bucket = float(remaining_ns[pieces.of(key)].sum()) / profile.counted_steps
             if key not in ON_THE_GPU and of_bucket:
                 remains[CODES[key]] = min(ns / of_bucket, 1.0)
-        return Unrecorded(pieces, recording, remains)
+        return WithoutRecording(pieces, recording, remains)
 
     def total(self, time: Union) -> float:
         """How much remains, ns."""
@@ -51,7 +51,7 @@ class Steps(Struct, frozen=True):
     low: Ints
     high: Ints
     number: Ints
-    unrecorded: Unrecorded | None = None  # where costs are told without the time of recording
+    unrecorded: WithoutRecording | None = None  # where costs are told without the time of recording
     shorter_ns: float = 0.0  # by how much a step is shorter without it
     stretch: float = 1.0  # how many times as long as a step that nobody records: all costs shrink alike
 
@@ -70,7 +70,7 @@ class Steps(Struct, frozen=True):
         steps, calibration, wall = Steps.of(profile, all_steps), profile.calibration, profile.means["wall"]
         if calibration is not None and wall is not None:
             shorter = wall.step_ns - sum(calibration.wall.values())
-            steps = replace(steps, unrecorded=Unrecorded.of(profile, calibration), shorter_ns=shorter)
+            steps = replace(steps, unrecorded=WithoutRecording.of(profile, calibration), shorter_ns=shorter)
         if len(steps.number) != profile.counted_steps:  # of them, others than steady ones: no pass timed such steps
             return steps
         return replace(steps, stretch=stretch(profile, steps.length))

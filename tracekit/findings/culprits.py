@@ -10,15 +10,15 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from tracekit.engine.pieces import Pieces
+from tracekit.base.intervals import Bools, Ints, Rows, distinct
+from tracekit.engine.attribution import Pieces
 from tracekit.findings.finding import Where
-from tracekit.intervals import Bools, Ints, Rows, distinct
-from tracekit.kernel_names import short_kernel
 from tracekit.lines.owners import Group
 from tracekit.profile import Profile
 from tracekit.profile.where import lines_of_buckets, lines_of_event, lines_of_time
-from tracekit.trace.enclosing import INNER_FIRST, outermost
 from tracekit.trace.roles import OPERATOR, PYTHON
+from tracekit.trace.rows import INNER_FIRST, outermost
+from tracekit.vocabulary.kernel_names import short_kernel
 
 _OF_GRAPH = re.compile(r"graph_\d+_(?=cpp_fused_)")  # which graph of the process it is in tells a reader nothing
 _BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")

@@ -30,10 +30,10 @@ from tracekit.findings.verdict import (
 from tracekit.profile import Profile
 from tracekit.profile.cached import name_of
 from tracekit.profile.recording_words import has_steps, in_words
-from tracekit.trace.storing.results import recall, remember
+from tracekit.trace.storing.cache import recall, remember
 
 _FIGURE = re.compile(r"\d[\d.,]* (?:ns|µs|ms|s)\b")
-_CLEARLY = 0.05  # of a step: what costs so much more than the GPU's work bounds the step, and not the GPU
+_CLEAR_EXCESS = 0.05  # of a step: what costs so much more than the GPU's work bounds the step, and not the GPU
 
 
 class Diagnosis(Struct, frozen=True):
@@ -121,7 +121,7 @@ def _leaves_the_gpu(profile: Profile, first: Finding, listed: list[Finding]) -> 
     pieces = profile.attribution.pieces
     work = pieces.union(pieces.of(*ON_THE_GPU)).minus(first.claim)
     steps = Steps.calibrated(profile)
-    return savings(profile, steps).of(work).step_ns + _CLEARLY * steps.length > first.cost_ns
+    return savings(profile, steps).of(work).step_ns + _CLEAR_EXCESS * steps.length > first.cost_ns
 
 
 def _time(first: Finding) -> float | None:
@@ -131,7 +131,7 @@ def _time(first: Finding) -> float | None:
     return first.share * first.claimed_ns / first.cost_ns
 
 
-class Alike(Struct, frozen=True):
+class SharedFinding(Struct, frozen=True):
     """Equal findings, by variant, the costliest first; each with its index into the list of its variant."""
 
     by_variant: dict[str, tuple[int, Finding]]
@@ -142,7 +142,7 @@ class Alike(Struct, frozen=True):
         return next(iter(self.by_variant.values()))[1]
 
 
-def alike(diagnoses: Mapping[str, Diagnosis]) -> list[Alike]:
+def alike(diagnoses: Mapping[str, Diagnosis]) -> list[SharedFinding]:
     """The findings that are worth telling, equal ones once, in the order of `ranking.order`; those of one variant stay
     in the order of its diagnosis."""
     entries = (
@@ -158,7 +158,7 @@ def alike(diagnoses: Mapping[str, Diagnosis]) -> list[Alike]:
             by_variant = groups[*key, index] = {}
         by_variant[name] = index, finding
     return [
-        Alike(dict(sorted(by_variant.items(), key=lambda entry: -(entry[1][1].cost_ns or 0.0))))
+        SharedFinding(dict(sorted(by_variant.items(), key=lambda entry: -(entry[1][1].cost_ns or 0.0))))
         for by_variant in groups.values()
     ]
 

@@ -9,13 +9,53 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct
+from tracekit.base.units import duration
 from tracekit.engine.buckets import Bound
-from tracekit.intervals import Bools, Ints, Rows, Union, distinct
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import of_the_recording
 from tracekit.trace.facts import Figure
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import duration
+
+_PLAIN = (
+    "id", "title", "headline", "why", "do", "cost_ns", "claimed_ns", "then_bound_by", "bound", "share", "confidence",
+    "advice", "link", "over_steps", "once",
+)  # fmt: skip
+_ABOUT_THE_HOST = ("launch_bound", "dispatch_bound", "python_bound")
+_LITTLE_OF_CLAIMED = 0.5  # of the time claimed: where less is saved, it is said why
+# What would bound a step without a cause.
+_BOUND_BY: dict[Bound, str] = {
+    "gpu": "the GPU's work",
+    "communication": "communication",
+    "copies": "copies",
+    "gaps": "gaps between queued work",
+    "host": "the host",
+}
+_NAMES = ("Python",)  # capitals that a sentence keeps wherever they are
+FINDINGS = pa.schema(
+    [
+        column("id", LABEL, "the kind of finding"),
+        column("title", pa.string(), "headline and evidence as one text", role="reason"),
+        column("headline", pa.string(), "what is slow, and what is to blame for it", role="plumbing"),
+        column("why", pa.string(), "the evidence", role="plumbing"),
+        column("do", pa.string(), "what to change for this finding alone", role="plumbing"),
+        column("also", pa.string(), "smaller findings that are part of it", role="plumbing"),
+        column(
+            "cost_ns", pa.float64(), "its cost per counted step: what it would save at most without the cause", "ns"
+        ),
+        column("claimed_ns", pa.float64(), "the time blamed on the cause per counted step, saved or not", "ns"),
+        column("then_bound_by", LABEL, "what bounds the step without the cause"),
+        column("bound", LABEL, "whether the cost is an upper bound, a lower bound or exact"),
+        column("share", pa.float64(), "cost as a share of the step", "share"),
+        column("confidence", LABEL, "measured or inferred"),
+        column("where", pa.string(), "what is to blame: line, function, operator, kernel, module", role="place"),
+        column("advice", pa.string(), "what to change"),
+        column("link", pa.string(), "where to read more"),
+        column("overlaps", pa.string(), "other findings that claim the same time"),
+        column("rests_on", pa.string(), "figures that it would be wrong without", role="plumbing"),
+    ]
+)
+MOST = 5
 
 
 class Where(Struct, frozen=True):
@@ -126,7 +166,7 @@ class Finding(Struct, frozen=True, eq=False):
             return ""
         still = self.then_bound_by == "host" and self.id in _ABOUT_THE_HOST
         clause = f"{'even ' if still else ''}without this cause, {_BOUND_BY[self.then_bound_by]} would bound the step"
-        if self.cost_ns and self.cost_ns < _LITTLE * (self.claimed_ns or 0.0):
+        if self.cost_ns and self.cost_ns < _LITTLE_OF_CLAIMED * (self.claimed_ns or 0.0):
             clause += f", so removing it saves only {duration(self.cost_ns)}"
         return of_the_recording(clause) if self.of_recording else clause
 
@@ -136,46 +176,6 @@ class Finding(Struct, frozen=True, eq=False):
         evidence = [asdict(event) for event in self.evidence]
         listed = {name: list(getattr(self, name)) for name in ("also", "overlaps", "rests_on")}
         return {**content, "where": asdict(self.where), "evidence": evidence, **listed}
-
-
-_PLAIN = (
-    "id", "title", "headline", "why", "do", "cost_ns", "claimed_ns", "then_bound_by", "bound", "share", "confidence",
-    "advice", "link", "over_steps", "once",
-)  # fmt: skip
-_ABOUT_THE_HOST = ("launch_bound", "dispatch_bound", "python_bound")
-_LITTLE = 0.5  # of the time claimed: where less is saved, it is said why
-# What would bound a step without a cause.
-_BOUND_BY: dict[Bound, str] = {
-    "gpu": "the GPU's work",
-    "communication": "communication",
-    "copies": "copies",
-    "gaps": "gaps between queued work",
-    "host": "the host",
-}
-_NAMES = ("Python",)  # capitals that a sentence keeps wherever they are
-FINDINGS = pa.schema(
-    [
-        column("id", LABEL, "the kind of finding"),
-        column("title", pa.string(), "headline and evidence as one text", role="reason"),
-        column("headline", pa.string(), "what is slow, and what is to blame for it", role="plumbing"),
-        column("why", pa.string(), "the evidence", role="plumbing"),
-        column("do", pa.string(), "what to change for this finding alone", role="plumbing"),
-        column("also", pa.string(), "smaller findings that are part of it", role="plumbing"),
-        column(
-            "cost_ns", pa.float64(), "its cost per counted step: what it would save at most without the cause", "ns"
-        ),
-        column("claimed_ns", pa.float64(), "the time blamed on the cause per counted step, saved or not", "ns"),
-        column("then_bound_by", LABEL, "what bounds the step without the cause"),
-        column("bound", LABEL, "whether the cost is an upper bound, a lower bound or exact"),
-        column("share", pa.float64(), "cost as a share of the step", "share"),
-        column("confidence", LABEL, "measured or inferred"),
-        column("where", pa.string(), "what is to blame: line, function, operator, kernel, module", role="place"),
-        column("advice", pa.string(), "what to change"),
-        column("link", pa.string(), "where to read more"),
-        column("overlaps", pa.string(), "other findings that claim the same time"),
-        column("rests_on", pa.string(), "figures that it would be wrong without", role="plumbing"),
-    ]
-)
 
 
 def as_clause(sentence: str) -> str:
@@ -197,9 +197,6 @@ def table(causes: list[Finding]) -> pa.Table:
         for cause in causes
     ]
     return pa.Table.from_pylist(rows, schema=FINDINGS)
-
-
-MOST = 5
 
 
 def evidence(profile: Profile, rows: Ints | Rows, limit: int = MOST) -> tuple[Evidence, ...]:

@@ -7,17 +7,16 @@ import re
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Ints
+from tracekit.base.units import percent
 from tracekit.findings import bandwidth
 from tracekit.findings.finding import Where
-from tracekit.intervals import Bools, Ints
-from tracekit.kernel_names import short_kernel
 from tracekit.lines.means import Owner
 from tracekit.profile import Profile
 from tracekit.profile.grouping import KernelTime, kernel_times, summed
-from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import USER
-from tracekit.trace.rows import Events
-from tracekit.units import percent
+from tracekit.trace.rows import Events, enclosing
+from tracekit.vocabulary.kernel_names import short_kernel
 
 _KINDS = {
     "gpu_bound_gemm": ("matmul", "convolution"),
@@ -29,6 +28,17 @@ _NOUNS = {
     "gpu_bound_other": "neither matrix products nor moving data",
 }
 _GRAPHED = 0.5  # of the GPU activities
+_WORK = ("gpu_compute", "gpu_copy")
+_NUMBER = re.compile(r"_\d+$")  # of the instance: Linear_3
+_MAX_NAMED_MODULES, _MIN_SHARE_OF_WORK = 2, 0.1  # modules that are named, and the least share of the work
+_NAMES = ("forward and the rest", "backward", "the optimizer")
+# What programs call these parts themselves: `## backward ##`, `(B) micro-batch 3`.
+_BACKWARD = re.compile(r"(?:##? *)?(?:\([BW]\)|backward\b).*", re.DOTALL | re.IGNORECASE)
+_OPTIMIZER = re.compile(r"(?:##? *)?(?:Optimizer\b|optim\b|zero_grad\b).*", re.DOTALL | re.IGNORECASE)
+# Kernels of backward; those that Inductor fuses are named after all that is in them.
+_GRADIENT = re.compile(r"(?!triton_).*(?:dgrad|wgrad|bgrad|[Bb]ackward).*", re.DOTALL)
+_UNTOLD = 0.01  # of the work: where more kernels of backward seem to be forward's, phases cannot be told
+_OUTSIDE_OF_PHASES = 0.5  # of the work, in graphs that no phase encloses: they may hold whole steps
 
 
 class GpuBound(Struct, frozen=True):
@@ -78,11 +88,6 @@ def _replayed(profile: Profile) -> bool:
     return replayed > _GRAPHED * len(trace.links.activities)
 
 
-_WORK = ("gpu_compute", "gpu_copy")
-_NUMBER = re.compile(r"_\d+$")  # of the instance: Linear_3
-_NAMED, _LEAST = 2, 0.1  # modules that are named, and the least share of the work
-
-
 def module_shares(profile: Profile) -> dict[str, float]:
     """The share of each class of innermost module in the GPU's work, the largest first."""
     times = profile.owner_means.by("wall", _innermost, lambda mean: mean.bucket in _WORK)
@@ -93,23 +98,13 @@ def module_shares(profile: Profile) -> dict[str, float]:
 
 def modules_in_words(profile: Profile) -> str:
     """The largest in words: `by module: Linear 61.0 %, GELU 12.5 %`."""
-    largest = [*module_shares(profile).items()][:_NAMED]
-    listed = ", ".join(f"{name} {percent(share)}" for name, share in largest if share >= _LEAST)
+    largest = [*module_shares(profile).items()][:_MAX_NAMED_MODULES]
+    listed = ", ".join(f"{name} {percent(share)}" for name, share in largest if share >= _MIN_SHARE_OF_WORK)
     return f"by module: {listed}" if listed else ""
 
 
 def _innermost(owner: Owner) -> str:
     return _NUMBER.sub("", owner.module[-1]) if owner.module else ""
-
-
-_NAMES = ("forward and the rest", "backward", "the optimizer")
-# What programs call these parts themselves: `## backward ##`, `(B) micro-batch 3`.
-_BACKWARD = re.compile(r"(?:##? *)?(?:\([BW]\)|backward\b).*", re.DOTALL | re.IGNORECASE)
-_OPTIMIZER = re.compile(r"(?:##? *)?(?:Optimizer\b|optim\b|zero_grad\b).*", re.DOTALL | re.IGNORECASE)
-# Kernels of backward; those that Inductor fuses are named after all that is in them.
-_GRADIENT = re.compile(r"(?!triton_).*(?:dgrad|wgrad|bgrad|[Bb]ackward).*", re.DOTALL)
-_UNTOLD = 0.01  # of the work: where more kernels of backward seem to be forward's, phases cannot be told
-_OUTSIDE_OF_PHASES = 0.5  # of the work, in graphs that no phase encloses: they may hold whole steps
 
 
 def phase_shares(profile: Profile) -> dict[str, float]:

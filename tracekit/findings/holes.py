@@ -7,16 +7,15 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Ints, Union
+from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import SLOW_HOST
-from tracekit.engine.pieces import Pieces
 from tracekit.findings.culprits import plain, where_of_piece
-from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
 from tracekit.profile.start_up import FirstUses
-from tracekit.trace.enclosing import enclosing
 from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import OPERATOR
-from tracekit.trace.rows import Events
+from tracekit.trace.rows import Events, enclosing
 
 LEAST_NS = 1_000_000
 _SHORTER_NS = 100_000  # what is as short is no part of a hole's cause, whatever its name
@@ -32,7 +31,7 @@ def is_hole(pieces: Pieces) -> Bools:
     return pieces.of(*SLOW_HOST) & (pieces.dur >= LEAST_NS)
 
 
-class Hole(Struct, frozen=True):
+class LongStretch(Struct, frozen=True):
     """One of them, and what is known about it."""
 
     piece: int  # its index among the pieces
@@ -81,7 +80,7 @@ class Holes:
         self._indices, self._lasting = indices[lasting >= LEAST_NS], lasting[lasting >= LEAST_NS]
         self._rows = self._pieces.event[self._indices].astype(np.int64)
 
-    def __iter__(self) -> Iterator[Hole]:
+    def __iter__(self) -> Iterator[LongStretch]:
         """In order of time."""
         if not len(self._indices):
             return
@@ -93,7 +92,7 @@ class Holes:
         kinds = trace.kinds[np.maximum(self._rows, 0)]
         for k, (piece, row) in enumerate(zip(self._indices.tolist(), self._rows.tolist(), strict=True)):
             usual = self._usual(row) if row >= 0 else self._usual_gap(k)
-            yield Hole(
+            yield LongStretch(
                 piece=piece,
                 lasts_ns=int(self._lasting[k]),
                 row=row,
@@ -112,7 +111,7 @@ class Holes:
                 crowded=0 < _ODD * usual <= pieces.end[piece] - pieces.start[piece] and self._is_crowded(piece, row),
             )
 
-    def shorter(self, hole: Hole) -> Bools:
+    def shorter(self, hole: LongStretch) -> Bools:
         """The pieces that are shorter than a hole only because the GPU has work for longer."""
         shorter: Bools = self._alike(hole.row, hole.piece) & ~is_hole(self._pieces)
         return shorter

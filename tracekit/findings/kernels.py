@@ -6,12 +6,12 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Bools, Ints, Rows, Union, occurring
 from tracekit.findings.finding import Finding, Where, evidence
-from tracekit.intervals import Bools, Ints, Rows, Union, occurring
-from tracekit.kernel_class import kernel_class
-from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace.rows import PART, Events
+from tracekit.vocabulary.kernel_class import kernel_class
+from tracekit.vocabulary.kernel_names import short_kernel
 
 Ask = Callable[[Events], Bools]
 

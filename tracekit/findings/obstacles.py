@@ -5,10 +5,10 @@ record, graph breaks. Findings without a cost: what they cost, a trace tells.
 from collections import Counter
 
 from tracekit.analyses.compiled_code import is_on_purpose
+from tracekit.base.units import count, many
 from tracekit.findings.compiler_advice import against_break, against_guard, guard_of
 from tracekit.findings.finding import Finding, Where
 from tracekit.run import Break, Ledger, Limit, Skip
-from tracekit.units import count, many
 
 _BREAKS = "https://docs.pytorch.org/docs/stable/compile/programming_model.fix_graph_breaks.html"
 _RECOMPILES = "https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html"

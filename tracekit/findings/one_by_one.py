@@ -6,15 +6,24 @@ import re
 
 import numpy as np
 
+from tracekit.base.intervals import Bools, Ints, Union
 from tracekit.engine.buckets import SLOW_HOST
-from tracekit.intervals import Bools, Ints, Union
 from tracekit.profile import Profile
 from tracekit.profile.once import once
-from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import OPTIMIZER_STEP
+from tracekit.trace.rows import enclosing
 
 BETWEEN_NS = 10_000  # a longer gap is not the usual price of a kernel
 TINY_NS = 5_000  # a shorter kernel is over before the next is set up: a single one for all takes hardly longer
+_OPTIMIZER = re.compile(r"Optimizer\.step#(\w+)\.step")
+# Optimizers of torch.optim that have `foreach`, and those of them that have `fused` on a GPU.
+_FOREACH = frozenset(
+    ("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
+)
+_FUSED = frozenset(("Adam", "AdamW", "SGD"))
+# Operators and kernels that take a list of parameters; Triton's are those of a compiled step.
+_LISTS = re.compile(r"aten::_(?:foreach|fused)_.*", re.DOTALL)
+_OF_MANY = re.compile(r".*(?:multi_tensor|[Ff]used|triton_).*", re.DOTALL)
 
 
 def kernels_of(profile: Profile, spans: Union) -> tuple[Ints, Ints]:
@@ -44,17 +53,6 @@ def one_by_one(profile: Profile, spans: Union) -> tuple[Union, Ints]:
         np.concatenate((events.end_ns[tiny], events.ts_ns[1:][follows])),
     )
     return running.plus(spans.common(pieces.union(pieces.of(*SLOW_HOST)))), activities[tiny]
-
-
-_OPTIMIZER = re.compile(r"Optimizer\.step#(\w+)\.step")
-# Optimizers of torch.optim that have `foreach`, and those of them that have `fused` on a GPU.
-_FOREACH = frozenset(
-    ("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
-)
-_FUSED = frozenset(("Adam", "AdamW", "SGD"))
-# Operators and kernels that take a list of parameters; Triton's are those of a compiled step.
-_LISTS = re.compile(r"aten::_(?:foreach|fused)_.*", re.DOTALL)
-_OF_MANY = re.compile(r".*(?:multi_tensor|[Ff]used|triton_).*", re.DOTALL)
 
 
 def at_once(profile: Profile, activities: Ints, launches: Ints) -> Bools:

@@ -5,8 +5,8 @@ few µs: the GPU's own pace. A wait is longer than any submission.
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Ints
 from tracekit.engine.wall import SUBMISSION_NS
-from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.trace.rows import BEFORE
 

@@ -9,18 +9,18 @@ from itertools import combinations
 
 from msgspec.structs import replace
 
+from tracekit.base.intervals import Union
+from tracekit.base.units import count, duration
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding, as_clause
 from tracekit.findings.saving import Saving, Savings, savings
-from tracekit.intervals import Union
 from tracekit.profile import LEAST_SHARE, Profile
-from tracekit.units import count, duration
 
-_AHEAD = 1.02  # times the time claimed: a smaller difference is not explained
+_EXPLAINED_EXCESS = 1.02  # times the time claimed: a smaller difference is not explained
 _BEYOND = 1.1  # times what is saved: where as much is claimed, something else keeps it from being saved
 _LARGE_PART = 0.25  # of a general finding's cost: what it has one cause for is to be done first
-_HALF = 0.5  # of a general finding: a cause that explains as much of it takes its time from it
+_TAKES_TIME_FROM_GENERAL = 0.5  # of a general finding: a cause that explains as much of it takes its time from it
 _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
 
 
@@ -37,7 +37,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     steps = _steps(profile, findings)
     of_steps = savings(profile, steps)
     alone = {id(finding): _alone(of_steps, finding) for finding in findings}
-    gross = sorted(findings, key=lambda finding: (-_weight(finding, alone[id(finding)]), -_gross(steps, finding)))
+    gross = sorted(findings, key=lambda finding: (-_weight(finding, alone[id(finding)]), -_claimed_ns(steps, finding)))
     shared = _overlaps(gross)
     # How many steps costs are spread over, where that is not the counted ones, of which the means are.
     over_steps = len(steps.number) if len(steps.number) != profile.counted_steps else 0
@@ -47,13 +47,13 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     unblamed, remaining_ns = steps.length - steps.mean(blamed_time), steps.length
     # How much may be saved beside the time claimed: for the costliest finding all, then what none claims.
     ahead = remaining_ns
-    priced = []
+    with_costs = []
     for finding in gross:
         cost = claimed = finding.cost_ns
         saving = alone[id(finding)]
         if finding.claim is not None:
             claimed = steps.mean(reduce(Union.minus, claims, finding.claim))
-            cost = min(saving.step_ns * claimed / (_gross(steps, finding) or 1.0), claimed + ahead)
+            cost = min(saving.step_ns * claimed / (_claimed_ns(steps, finding) or 1.0), claimed + ahead)
             unblamed -= max(cost - claimed, 0.0) if claims else 0.0
             ahead = unblamed
             claims.append(finding.claim)
@@ -64,11 +64,11 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         if share is None and cost is not None and steps.length:
             share = cost / steps.length
         overlaps = tuple(dict.fromkeys((*finding.overlaps, *shared.get(id(finding), ()))))
-        priced.append(
+        with_costs.append(
             replace(
                 finding,
-                why=_and_ahead(_with_saving(finding.why, cost, over_steps), cost, claimed)
-                + _and_slowed(profile, finding, saving, claimed),
+                why=_with_lead_note(_with_saving(finding.why, cost, over_steps), cost, claimed)
+                + _with_stack_overhead_note(profile, finding, saving, claimed),
                 do=_with_saving(finding.do, cost, over_steps),
                 cost_ns=cost,
                 claimed_ns=claimed,
@@ -79,7 +79,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
                 overlaps=overlaps,
             )
         )
-    with_parts = _with_parts(steps, priced, [alone[id(finding)].step_ns for finding in gross])
+    with_parts = _with_parts(steps, with_costs, [alone[id(finding)].step_ns for finding in gross])
     costly = [finding for finding in with_parts if finding.cost_ns is None or finding.cost_ns > 0]
     return sorted(costly, key=order)
 
@@ -97,14 +97,14 @@ def _busy_or_unknown(profile: Profile) -> Union:
     return pieces.union(pieces.of(*ON_THE_GPU, "unrecorded")).plus(profile.unseen)
 
 
-def _and_ahead(why: str, cost: float | None, claimed: float | None) -> str:
+def _with_lead_note(why: str, cost: float | None, claimed: float | None) -> str:
     """The evidence, and why a finding costs more than the time that is blamed on it."""
-    ahead = (cost or 0.0) > _AHEAD * (claimed or 0.0)
+    ahead = (cost or 0.0) > _EXPLAINED_EXCESS * (claimed or 0.0)
     later = " Without this cause, the host would also run ahead later, which saves more than the time blamed on it."
     return f"{why}{later}" if ahead else why
 
 
-def _and_slowed(profile: Profile, finding: Finding, saving: Saving, claimed: float | None) -> str:
+def _with_stack_overhead_note(profile: Profile, finding: Finding, saving: Saving, claimed: float | None) -> str:
     """Why more may be saved than the recording tells: stacks slow down the host, which bounds what is saved."""
     bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _BEYOND < (claimed or 0.0)
     if not (bounded and profile.trace.has_stacks):
@@ -118,7 +118,7 @@ def order(finding: Finding) -> tuple[bool, bool, float]:
 
 
 def _weight(finding: Finding, alone: Saving) -> float:
-    return alone.step_ns * (_HALF if finding.general else 1.0)
+    return alone.step_ns * (_TAKES_TIME_FROM_GENERAL if finding.general else 1.0)
 
 
 def _alone(of_steps: Savings, finding: Finding) -> Saving:
@@ -130,11 +130,11 @@ def _alone(of_steps: Savings, finding: Finding) -> Saving:
     return saving if finding.saved == 1.0 else Saving(finding.saved * saving.step_ns)
 
 
-def _with_parts(steps: Steps, priced: list[Finding], alone: list[float]) -> list[Finding]:
+def _with_parts(steps: Steps, with_costs: list[Finding], alone: list[float]) -> list[Finding]:
     """A finding that only costlier ones keep from being listed is mentioned in the advice of the one with which it has
     most time in common."""
     listed: list[Finding] = []
-    for finding, cost in zip(priced, alone, strict=True):
+    for finding, cost in zip(with_costs, alone, strict=True):
         if cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
             parts = [min(cost, _in_common(steps, finding, costlier)) for costlier in listed]
             part = max(parts, default=0.0)
@@ -158,14 +158,16 @@ def _in_common(steps: Steps, finding: Finding, costlier: Finding) -> float:
     return min(steps.mean(finding.claim.common(costlier.claim)), costlier.cost_ns)
 
 
-def _gross(steps: Steps, finding: Finding) -> float:
+def _claimed_ns(steps: Steps, finding: Finding) -> float:
     """The time that a finding claims by itself, ns."""
     return steps.mean(finding.claim) if finding.claim is not None else finding.cost_ns or 0.0
 
 
 def _steps(profile: Profile, findings: list[Finding]) -> Steps:
     all_steps = Steps.calibrated(profile, all_steps=True)
-    if any(finding.every_step and _gross(all_steps, finding) >= LEAST_SHARE * all_steps.length for finding in findings):
+    if any(
+        finding.every_step and _claimed_ns(all_steps, finding) >= LEAST_SHARE * all_steps.length for finding in findings
+    ):
         return all_steps
     return Steps.calibrated(profile)
 

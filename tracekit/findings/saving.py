@@ -7,22 +7,22 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct, runs, split
 from tracekit.engine.buckets import BUCKETS, CODES, MAY_WAIT, ON_THE_GPU, WALL, Bound, among
 from tracekit.engine.dependencies import DRAINED, RETURN
 from tracekit.engine.host import HostView, host_between
-from tracekit.engine.replay import Removal, Replay, Retiming, replay
+from tracekit.engine.replay import Edit, Replay, Retiming, replay
 from tracekit.findings.counted import Steps
-from tracekit.intervals import Bools, Ints, Rows, Union, distinct, runs, split
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace import Trace
 from tracekit.trace.storing.scratch import put_aside, union_put_aside
 
-_MOST = 20_000  # nodes that are replayed; of longer traces, those steps that the cause costs most
+_MAX_NODES = 20_000  # nodes that are replayed; of longer traces, those steps that the cause costs most
 _PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, which a full queue may block
 _ALMOST = 0.9  # of the most that any stretch claims: the first one that claims so much will do
 # Of what remains of a step: if the GPU works for so much of it, or has work queued, the host does not bound it.
 _NOTHING_ELSE = 0.9
-_MOSTLY = 0.5  # of the time in which the GPU waits for what the host does
+_MAIN_SHARE = 0.5  # of the time in which the GPU waits for what the host does
 _HOST = tuple(key for key in WALL if key not in (*ON_THE_GPU, "gpu_gap", "kernel_launch", "sync_stall"))
 
 
@@ -38,7 +38,7 @@ class Savings:
 
     def __init__(self, profile: Profile, steps: Steps) -> None:
         self._profile, self._steps = profile, steps
-        self._recording = Removal()
+        self._recording = Edit()
         if steps.unrecorded is not None and profile.calibration is not None:
             self._recording = Retiming(profile.trace).removal(profile.calibration.overhead)
         self._every = Union.of(steps.low, steps.high)
@@ -179,13 +179,13 @@ def _stretches(profile: Profile, steps: Steps) -> list[tuple[int, int]]:
     bounds = np.flatnonzero(np.diff(steps.number, append=-1) != 1)  # positions of the steps that no other one follows
     for position, first in enumerate(steps.number.tolist()):
         successive = int(steps.number[bounds[np.searchsorted(bounds, position)]])
-        last = int(np.searchsorted(before, before[first] + _MOST, side="right")) - 2
+        last = int(np.searchsorted(before, before[first] + _MAX_NODES, side="right")) - 2
         last = min(max(last, first), successive)
         if last == reached:
             continue  # part of the one before
         reached = last
         low, high = int(table.issued[first]), int(table.done[last])
-        parts = -(-int(before[last + 1] - before[first]) // _MOST)
+        parts = -(-int(before[last + 1] - before[first]) // _MAX_NODES)
         edges = (low + np.linspace(0, high - low, parts + 1).astype(np.int64)).tolist()
         stretches += [*pairwise(edges)]
     return stretches
@@ -201,7 +201,7 @@ def _segments(host: HostView, steps: Union) -> Union:
     return Union(starts[in_step], ends[in_step])
 
 
-def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work: Ints | None) -> Removal:
+def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work: Ints | None) -> Edit:
     """What is taken out: all of what the host does at the time claimed, beside a busy GPU, too, where the claim is most
     of what the GPU waits for it; the waits in its syncs, but not the work after them, which only comes later because
     of them; delays; and the GPU's work."""
@@ -236,9 +236,9 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
     idling = Union.of(start[host], np.minimum(called, end)[host])
     claimed = claim.common(idling)
     claimed_ns, idle_ns = (time.within(segments.starts, segments.ends) for time in (claimed, idling))
-    is_claimed = claimed_ns > _MOSTLY * idle_ns
+    is_claimed = claimed_ns > _MAIN_SHARE * idle_ns
     claimed = claimed.plus(_after_launches(trace, distinct(event[launching & (claim.within(start, end) > 0)])))
-    return Removal(
+    return Edit(
         host=claimed.plus(Union.of(segments.starts[is_claimed], segments.ends[is_claimed])),
         delays=claim.common(Union.of(start[delays], end[delays])),
         latencies=claim.common(Union.of(start[latencies], end[latencies])),

@@ -11,19 +11,19 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.names import sanitize
+from tracekit.base.units import ratio
 from tracekit.findings.compiler_advice import against_failure, is_compiled
 from tracekit.findings.finding import Finding, as_clause
 from tracekit.findings.obstacles import obstacles
 from tracekit.findings.verdict import of_the_gpu
 from tracekit.profile import Member, Profile
 from tracekit.run import Variant
-from tracekit.run.backends import BACKENDS, DEFAULT
-from tracekit.sanitize import sanitize
-from tracekit.units import ratio
-from tracekit.unprofiled import Contrast, compared, contrast
+from tracekit.run.settings import BACKENDS, DEFAULT
+from tracekit.run.unprofiled import Contrast, compared, contrast
 
 Outcome = Literal["faster", "slower", "alike", "failed"]
-_CLEARLY = 1.05  # times as long: of one pass or trace each, a smaller difference shows nothing
+_CLEARLY_SLOWER = 1.05  # times as long: of one pass or trace each, a smaller difference shows nothing
 _FAILED = ("error", "crash", "oom")  # how a capture ends that says something of the program
 _WITH_GRAPHS = ("reduce-overhead", "max-autotune")  # modes in which Inductor records CUDA graphs
 _REASON = 160  # characters of an error
@@ -39,6 +39,11 @@ _OF_COMPILING = (
 )
 _ALSO_BATCHES, _BATCHES = "; larger batches hide the overhead", "Larger batches hide the overhead."
 _SENTENCES = re.compile(r"(?<=[.:]) (?=[A-Z])")
+_BATCH = ("batch", "batch_size")
+_WORKERS = ("workers", "num_workers")
+_PRECISION = ("amp", "precision", "dtype", "bf16", "half")
+_PINNED = ("pin", "pin_memory", "pinned")
+_LOOPS = ("norm_ahead", "loops_ahead", "ahead")
 
 
 class Remedy(Struct, frozen=True):
@@ -77,11 +82,6 @@ def _fuses(variant: Variant) -> float:
     return float(backend is not None and backend.fuses)
 
 
-_BATCH = ("batch", "batch_size")
-_WORKERS = ("workers", "num_workers")
-_PRECISION = ("amp", "precision", "dtype", "bf16", "half")
-_PINNED = ("pin", "pin_memory", "pinned")
-_LOOPS = ("norm_ahead", "loops_ahead", "ahead")
 COMPILING = Remedy(
     "Compiling was",
     re.compile(
@@ -254,7 +254,7 @@ def _times(both: Contrast, share: float) -> Contrast:
 
 
 def _outcome(step_ratio: float) -> Outcome:
-    return "slower" if step_ratio > _CLEARLY else "faster" if step_ratio * _CLEARLY < 1 else "alike"
+    return "slower" if step_ratio > _CLEARLY_SLOWER else "faster" if step_ratio * _CLEARLY_SLOWER < 1 else "alike"
 
 
 def _cause(variant: Variant | None, outcome: Outcome, findings: list[Finding]) -> Finding | None:

@@ -4,6 +4,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from tracekit.base.intervals import Union
+from tracekit.base.units import duration, many, percent
 from tracekit.engine.buckets import BOUNDS, ON_THE_GPU, Bound, by_bound
 from tracekit.findings.belief import why_unknown
 from tracekit.findings.counted import Steps
@@ -13,10 +15,8 @@ from tracekit.findings.kernels import kernels, with_name
 from tracekit.findings.queue_waits import queue_waits
 from tracekit.findings.ranking import worth_telling
 from tracekit.findings.saving import savings
-from tracekit.intervals import Union
-from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
-from tracekit.units import duration, many, percent
+from tracekit.vocabulary.kernel_names import short_kernel
 
 # Every verdict, and the sentence for it if no finding says the same.
 VERDICTS = {
@@ -68,8 +68,8 @@ _VERDICT_ON: dict[Bound, str] = {
     "cpu": "cpu_compute",
     "unrecorded": "too_little_recorded",
 }
-_MOSTLY = 0.5  # of the time that a verdict is about: where less is saved, its advice says so
-_TOLD = 0.01  # of a step: shorter parts of it are not mentioned
+_MAIN_SHARE = 0.5  # of the time that a verdict is about: where less is saved, its advice says so
+_MIN_SHARE_TO_REPORT = 0.01  # of a step: shorter parts of it are not mentioned
 MIN_KNOWN_SHARE = 0.5  # of a step: where less of it is known, nothing is said of the step
 # A recording with fewer events than that and less time is no sample of steps; and neither is one of next to no time.
 _MIN_EVENTS, _MIN_RECORDED_NS, _MIN_NS_OF_MANY = 20, 1_000_000, 100_000
@@ -132,7 +132,11 @@ def verdict(profile: Profile) -> Verdict:
     if largest == "gpu":
         work = gpu_bound(profile)
         clause = f"{percent(busy / total)} of {duration(total)} a step{left_out}"
-        clause += f", and gaps between queued kernels another {percent(gaps / total)}" if gaps >= _TOLD * total else ""
+        clause += (
+            f", and gaps between queued kernels another {percent(gaps / total)}"
+            if gaps >= _MIN_SHARE_TO_REPORT * total
+            else ""
+        )
         sentence = f"{VERDICTS[work.id]}: {clause}{'; ' if work.description else ''}{work.description}."
         return Verdict(work.id, sentence, share, work.location)
     clause = f"{percent(share)} of {duration(total)} a step{left_out}"
@@ -162,7 +166,7 @@ def mostly_unknown(profile: Profile) -> str:
 
 def _judged(profile: Profile) -> tuple[dict[str, float], str]:
     """The known parts of a step; and in words how much of it they leave out."""
-    if profile.unknown_ns < _TOLD * sum(profile.parts.values()):
+    if profile.unknown_ns < _MIN_SHARE_TO_REPORT * sum(profile.parts.values()):
         return profile.known_parts, ""
     return profile.known_parts, f", without {duration(profile.unknown_ns)} in which the GPU's side is unknown"
 
@@ -193,7 +197,7 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
     )
     why = usual.why
     advice = _making_cheaper(profile, usual, claim, findings)
-    if saving.bound == "host" and saving.step_ns < _MOSTLY * claimed:
+    if saving.bound == "host" and saving.step_ns < _MAIN_SHARE * claimed:
         if any(finding.id in HOST_BOUND and (finding.cost_ns or 0.0) > saving.step_ns for finding in findings):
             advice = "Make the host faster first: it needs the rest of the time, too."
         else:

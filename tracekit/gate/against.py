@@ -3,18 +3,17 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from tracekit.detectable import SURE, margin, margin_of_passes
+from tracekit.base.units import duration, percent
 from tracekit.gate.metrics import METRICS, NS_PER_MS, ONE_PASS, Reading
 from tracekit.gate.rows import Demand, Row, judged, unanswered
-from tracekit.pace import comparable
 from tracekit.profile import Member, Subject, Untraced
 from tracekit.report.comparability import different_things
-from tracekit.uncertainty import LARGEST_LOG
-from tracekit.units import duration, percent
-from tracekit.unprofiled import Contrast, contrast_of_captures, fastest_logs, prior_of_passes
+from tracekit.run.pace import comparable
+from tracekit.run.unprofiled import Contrast, contrast_of_captures, fastest_logs, prior_of_passes
+from tracekit.statistics.uncertainty import LARGEST_LOG, SURE, margin, margin_of_passes
 
 _COUNTS = ("recompiles", "graph_breaks", "syncs")
-_TOLD = 0.005  # of the step time: less hardly shows in its figures
+_MIN_DIFFERENCE_TO_REPORT = 0.005  # of the step time: less hardly shows in its figures
 _EXACT = ("recompiles", "graph_breaks")  # counts of the whole run; counts per step vary with the batches
 
 
@@ -106,7 +105,7 @@ def _remarks(compared: Contrast, base_ms: float, step_ms: float | None) -> Itera
     if compared.slower != 1:
         slower = "slower" if compared.slower > 1 else "faster"
         yield f"judging by two yardsticks, its machine was {percent(abs(compared.slower - 1))} {slower} for such steps"
-    if step_ms is not None and abs(math.log(step_ms / (compared.ratio * base_ms))) >= _TOLD:
+    if step_ms is not None and abs(math.log(step_ms / (compared.ratio * base_ms))) >= _MIN_DIFFERENCE_TO_REPORT:
         whole = duration(step_ms * NS_PER_MS)
         yield f"captures are compared by their fastest turns; over all turns, a step takes {whole}"
 

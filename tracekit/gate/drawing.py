@@ -6,18 +6,17 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 
-from tracekit.detectable import TOO_UNSURE, UNSEEN
+from tracekit.base.names import sanitize
+from tracekit.base.units import percent
 from tracekit.faces import Options, markdown, text
 from tracekit.gate.rows import Check, Row, failed
 from tracekit.report.blocks import Block, Note, Notes, Sentences, Table
-from tracekit.sanitize import sanitize
+from tracekit.statistics.uncertainty import TOO_UNSURE, UNSEEN, Interval, says_nothing
 from tracekit.trace.schema import LABEL, column
-from tracekit.uncertainty import Interval, says_nothing
-from tracekit.units import percent
 
 SCHEMA = "tracekit.check/1"
 _CURE = "tracekit capture --min-detectable 5%"
-_NAMED = 3  # rows that a sentence names
+_MAX_NAMED_ROWS = 3  # rows that a sentence names
 _COLUMNS = pa.schema(
     [
         column("variant", LABEL, "the variant", role="name"),
@@ -128,7 +127,9 @@ def sensitivity(check: Check) -> str:
             seen = sentence.format(percent(worst.detectable))
             sentences.append(f"{seen} would have been seen, 19 times in 20{weakest}.")
     if unknown:
-        rows = ", ".join(map(_name_of, unknown[:_NAMED])) + (" and others" if len(unknown) > _NAMED else "")
+        rows = ", ".join(map(_name_of, unknown[:_MAX_NAMED_ROWS])) + (
+            " and others" if len(unknown) > _MAX_NAMED_ROWS else ""
+        )
         sentences.append(f"What could have been seen is unknown for {rows}: {unknown[0].why}.")
     if not sentences:
         counted = any(row.exact for row in check.rows)

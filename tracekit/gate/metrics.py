@@ -8,19 +8,20 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.analyses import summary
-from tracekit.detectable import SURE, margin
+from tracekit.base.intervals import Ints
 from tracekit.engine.buckets import HOST, WALL
-from tracekit.intervals import Ints
 from tracekit.profile import Member, Profile, Untraced
 from tracekit.run import Measured
-from tracekit.uncertainty import (
+from tracekit.run.unprofiled import cold_cost_ns, prior_of_passes, step_interval
+from tracekit.statistics.uncertainty import (
     LARGEST_LOG,
+    SURE,
     Interval,
     half_width_of_mean,
     half_width_of_undisturbed,
     interval_of_median,
+    margin,
 )
-from tracekit.unprofiled import cold_cost_ns, prior_of_passes, step_interval
 
 NS_PER_MS = 1e6
 ONE_PASS = "one pass does not show how much passes differ"

@@ -6,10 +6,9 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tracekit.detectable import TOLERANCE
+from tracekit.base.units import percent
 from tracekit.gate.metrics import Reading
-from tracekit.uncertainty import Interval
-from tracekit.units import percent
+from tracekit.statistics.uncertainty import TOLERANCE, Interval
 
 # `noise`: beyond the limit, but not with certainty; `unseen`: not beyond it with certainty, and the regression that
 # should be seen could not have been; `unanswered`: unknown; `allowed`: unknown or unseen, but that is allowed.

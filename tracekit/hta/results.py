@@ -8,13 +8,14 @@ import pandas as pd
 from hta.common.trace import Trace as ParsedTrace
 from msgspec import Struct
 
+from tracekit.base.registry import Registry
 from tracekit.errors import HtaError
 from tracekit.hta.quiet import quietly
 from tracekit.hta.tables import with_names
 from tracekit.hta.traces import ColumnAnalysis
-from tracekit.registry import Registry
 
 _NO_CHART = {"visualize": False}
+Frames = Mapping[str, pd.DataFrame | None]
 
 
 class Question(Struct, frozen=True):
@@ -27,7 +28,6 @@ class Question(Struct, frozen=True):
     folder: Path | None = None  # for traces on which HTA draws its overlay
 
 
-Frames = Mapping[str, pd.DataFrame | None]
 _Ask = Callable[[Question], Frames]
 ANALYSES = Registry[_Ask]("analyses of HTA")
 

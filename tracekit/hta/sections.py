@@ -10,22 +10,21 @@ import pandas as pd
 import pyarrow as pa
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Union
+from tracekit.base.units import duration, many
 from tracekit.errors import HtaError
 from tracekit.hta import trace_analysis
 from tracekit.hta.quiet import quietly
 from tracekit.hta.results import Question, frames_of
 from tracekit.hta.tables import as_table
 from tracekit.hta.traces import ColumnAnalysis, is_event_of_hta
-from tracekit.intervals import Bools, Union
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_variant, unregister
 from tracekit.trace import Trace
-from tracekit.trace.columns import values
 from tracekit.trace.roles import KERNEL
-from tracekit.trace.schema import column
-from tracekit.units import duration, many
+from tracekit.trace.schema import column, values
 
 _US = 1000  # ns
 _REAL = pa.float64()

@@ -14,14 +14,17 @@ from hta.trace_analysis import TraceAnalysis
 from hta.trace_diff import TraceDiff
 from numpy.typing import NDArray
 
+from tracekit.base.intervals import Bools, Ints, Rows
 from tracekit.errors import OutputError
-from tracekit.intervals import Bools, Ints, Rows
 from tracekit.trace import Trace
 from tracekit.trace.collectives import rows_of
-from tracekit.trace.columns import codes, labels, values
 from tracekit.trace.roles import STEP
+from tracekit.trace.schema import codes, labels, values
 
 _US = 1000  # ns
+_GRID = float(1 << 20)  # parts of a µs
+_SPAN = "trace"  # the profiler's own row, which HTA leaves out, too
+_ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "gpu_user_annotation")
 
 
 class ColumnTrace(ParsedTrace):  # type: ignore[misc]  # HTA has no types
@@ -82,11 +85,6 @@ class ColumnTrace(ParsedTrace):  # type: ignore[misc]  # HTA has no types
         if any(Path(output_file).resolve() == Path(trace_file).resolve() for trace_file in self.trace_files.values()):
             raise OutputError(Path(output_file), "the analysis is made from it")
         super().write_raw_trace(output_file, trace_contents)
-
-
-_GRID = float(1 << 20)  # parts of a µs
-_SPAN = "trace"  # the profiler's own row, which HTA leaves out, too
-_ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "gpu_user_annotation")
 
 
 def add_symbols(table: TraceSymbolTable, trace: Trace) -> None:

@@ -3,13 +3,12 @@
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Ints, Union, distinct, occurring, paint
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import CODES, KEYS, ON_THE_GPU, of_activities
-from tracekit.intervals import Bools, Ints, Union, distinct, occurring
 from tracekit.lines.threads import Thread, owners_at
-from tracekit.topmost import paint
 from tracekit.trace import Trace
-from tracekit.trace.columns import codes, labels, values
+from tracekit.trace.schema import codes, labels, values
 
 _AT_START = np.zeros(256, bool)
 _AT_START[[CODES["kernel_launch"], CODES["sync"], CODES["sync_stall"]]] = True

@@ -1,12 +1,11 @@
 """The mean costs of owners, from the cache if the same rules made them from the same recordings before."""
 
-from tracekit.intervals import Bools
+from tracekit.base.intervals import Bools
 from tracekit.lines.means import OwnerMeans, owner_means
 from tracekit.lines.ownership import Ownership
-from tracekit.lines_file import lines_path
 from tracekit.trace.storing import cache
-from tracekit.trace.storing.cache import Entry, file_state
-from tracekit.trace.storing.results import recall, remember, result_name
+from tracekit.trace.storing.cache import Entry, file_state, recall, remember, result_name
+from tracekit.vocabulary.lines_file import lines_path
 
 
 def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:

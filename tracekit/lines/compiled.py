@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints, StepFunction
+from tracekit.base.intervals import Bools, Ints, StepFunction
 from tracekit.lines.graph_calls import (
     GraphCalls,
     generates_any,

@@ -8,7 +8,7 @@ it, as a clock around that line would tell.
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints, StepFunction
+from tracekit.base.intervals import Bools, Ints, StepFunction
 from tracekit.lines.owners import DOUBLE_BACKWARD, INNER_BACKWARD
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.trace import Trace

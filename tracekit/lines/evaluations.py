@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints
+from tracekit.base.intervals import Bools, Ints
 from tracekit.lines.spans import Spans
 
 ENTER, EXIT, TO_EVAL, TO_TRAIN, SAVE = range(1, 6)  # 0 is any other frame

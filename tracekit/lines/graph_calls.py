@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from tracekit.code_owner import USER, may_be_the_users
-from tracekit.intervals import Bools, Ints
+from tracekit.base.intervals import Bools, Ints
+from tracekit.lines.carry import matched
 from tracekit.lines.owners import Group, Line
-from tracekit.lines.shortest_edit import matched
-from tracekit.lines_file import Graph, LinesFile
-from tracekit.python_frames import plain_function, stacked
+from tracekit.vocabulary.code_owner import USER, may_be_the_users, plain_function, stacked
+from tracekit.vocabulary.lines_file import Graph, LinesFile
 
 _PREFIX = re.compile(r"^graph_\d+_")  # what names a CPU kernel's event besides the kernel
 _VARIANTS = ("_out", "_default")  # of an operator: the trace names the operator alone

@@ -1,5 +1,9 @@
 """Who owns each moment of the main thread in a recording with stacks, and on which line is each frame of the user's
 then?
+
+Where a frame makes no call, the capture may have looked at it. Such a sample tells what ran since the one before it, as
+far as no call and no operator lies between them; the last one before a call or an operator tells what ran until then.
+If what it saw is a loop, its lines share that time.
 """
 
 import re
@@ -11,19 +15,47 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Ints, StepFunction, distinct, occurring
+from tracekit.base.intervals import Bools, Ints, StepFunction, distinct, occurring, topmost
 from tracekit.lines.evaluations import SAVE, call_of, evaluations
 from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, SAVING, Line, Owners
-from tracekit.lines.sampled import sampled_lines
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.lines.user_code import Frames, extended, module_of, stage_of
-from tracekit.lines_file import Code, LinesFile
-from tracekit.topmost import topmost
 from tracekit.trace import Trace
-from tracekit.trace.columns import values
 from tracekit.trace.roles import BACKWARD_FRAME, DATALOAD, OPERATOR, PYTHON
+from tracekit.trace.schema import values
+from tracekit.vocabulary.code_owner import plain_function, profiled
+from tracekit.vocabulary.lines_file import Code, LinesFile
 
 _OPTIMIZER = re.compile(r"Optimizer\..*", re.DOTALL)
+_KINDS = {
+    **dict.fromkeys(("add",), ("+", "+=")),
+    **dict.fromkeys(("sub", "rsub"), ("-", "-=")),
+    **dict.fromkeys(("mul",), ("*", "*=")),
+    **dict.fromkeys(("div", "true_divide", "reciprocal"), ("/", "/=")),
+    **dict.fromkeys(("floor_divide",), ("//", "//=")),
+    **dict.fromkeys(("remainder", "fmod"), ("%", "%=")),
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot"), ("@", "@=")),
+    **dict.fromkeys(("pow", "float_power"), ("**", "**=")),
+    **dict.fromkeys(("bitwise_and", "__and__", "logical_and"), ("&", "&=")),
+    **dict.fromkeys(("bitwise_or", "__or__", "logical_or"), ("|", "|=")),
+    **dict.fromkeys(("bitwise_xor", "__xor__", "logical_xor"), ("^", "^=")),
+    **dict.fromkeys(("bitwise_left_shift", "__lshift__"), ("<<", "<<=")),
+    **dict.fromkeys(("bitwise_right_shift", "__rshift__"), (">>", ">>=")),
+    "neg": ("neg",),
+    "bitwise_not": ("~",),
+    "logical_not": ("~", "bool"),
+    **{
+        name: (sign,)
+        for name, sign in (("lt", "<"), ("gt", ">"), ("le", "<="), ("ge", ">="), ("eq", "=="), ("ne", "!="))
+    },
+    **dict.fromkeys(("is_nonzero",), ("bool",)),
+    **dict.fromkeys(("item", "_local_scalar_dense"), ("bool", "format", "[]", "[]=", "+", "-", "*", "/", "<", ">")),
+    **dict.fromkeys(("select", "slice", "index", "unsqueeze", "alias", "gather", "nonzero"), ("[]", "[]=")),
+    **dict.fromkeys(("copy", "fill", "index_put", "masked_fill", "zero"), ("[]=",)),
+    **dict.fromkeys(("unbind",), ("iter",)),
+    **dict.fromkeys(("numpy_T", "t", "transpose", "permute", "mT", "real", "imag", "detach"), ("attr",)),
+}
+_REVERSED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}  # `1 < x` runs `x > 1`
 
 
 class Recording(Struct, frozen=True):
@@ -283,40 +315,69 @@ def _position_of_operator(code: Code, at: int, call: int, kinds: frozenset[str])
     return next((position for position in ahead if code.kinds[position] in kinds), None)
 
 
-_KINDS = {
-    **dict.fromkeys(("add",), ("+", "+=")),
-    **dict.fromkeys(("sub", "rsub"), ("-", "-=")),
-    **dict.fromkeys(("mul",), ("*", "*=")),
-    **dict.fromkeys(("div", "true_divide", "reciprocal"), ("/", "/=")),
-    **dict.fromkeys(("floor_divide",), ("//", "//=")),
-    **dict.fromkeys(("remainder", "fmod"), ("%", "%=")),
-    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot"), ("@", "@=")),
-    **dict.fromkeys(("pow", "float_power"), ("**", "**=")),
-    **dict.fromkeys(("bitwise_and", "__and__", "logical_and"), ("&", "&=")),
-    **dict.fromkeys(("bitwise_or", "__or__", "logical_or"), ("|", "|=")),
-    **dict.fromkeys(("bitwise_xor", "__xor__", "logical_xor"), ("^", "^=")),
-    **dict.fromkeys(("bitwise_left_shift", "__lshift__"), ("<<", "<<=")),
-    **dict.fromkeys(("bitwise_right_shift", "__rshift__"), (">>", ">>=")),
-    "neg": ("neg",),
-    "bitwise_not": ("~",),
-    "logical_not": ("~", "bool"),
-    **{
-        name: (sign,)
-        for name, sign in (("lt", "<"), ("gt", ">"), ("le", "<="), ("ge", ">="), ("eq", "=="), ("ne", "!="))
-    },
-    **dict.fromkeys(("is_nonzero",), ("bool",)),
-    **dict.fromkeys(("item", "_local_scalar_dense"), ("bool", "format", "[]", "[]=", "+", "-", "*", "/", "<", ">")),
-    **dict.fromkeys(("select", "slice", "index", "unsqueeze", "alias", "gather", "nonzero"), ("[]", "[]=")),
-    **dict.fromkeys(("copy", "fill", "index_put", "masked_fill", "zero"), ("[]=",)),
-    **dict.fromkeys(("unbind",), ("iter",)),
-    **dict.fromkeys(("numpy_T", "t", "transpose", "permute", "mT", "real", "imag", "detach"), ("attr",)),
-}
-_REVERSED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}  # `1 < x` runs `x > 1`
-
-
 @cache
 def kinds_of(operator: str) -> frozenset[str]:
     """The instructions that may have run an operator of that name."""
     name = operator.removeprefix("aten::")
     kinds = _KINDS.get(name) or _KINDS.get(name.removesuffix("_")) or ()
     return frozenset([*kinds, *(_REVERSED[kind] for kind in kinds if kind in _REVERSED)])
+
+
+class Samples(Struct, frozen=True):
+    """The samples of Python code between calls, in order, and the stretch without calls that each is in."""
+
+    at: Ints
+    place: Ints
+    low: Ints
+    high: Ints
+
+
+def samples(trace: Trace, lines: LinesFile | None) -> Samples:
+    """Those samples at which the main thread ran Python code: neither an operator nor a function in C."""
+    if lines is None or not lines.sample_ns:
+        nothing = np.zeros(0, np.int64)
+        return Samples(nothing, nothing, nothing, nothing)
+    roles, main = trace.roles, trace.threads.main
+    spans = Spans.of(
+        trace, on_thread(trace, main, (roles.kind == PYTHON) | ((roles.kind == OPERATOR) & ~roles.annotation))
+    )
+    at, place = np.array(lines.sample_ns, np.int64) - trace.base_ns, np.array(lines.sample_place, np.int64)
+    order = np.argsort(at, kind="stable")
+    at, place = at[order], place[order]
+    inner = spans.innermost.at(at)
+    is_python = np.array([profiled(name) is not None for name in trace.names], bool)
+    chosen: Bools = (
+        (inner >= 0) & is_python[trace.name_codes[spans.rows[inner]]] if len(spans) else np.zeros(len(at), bool)
+    )
+    at, place = at[chosen], place[chosen]
+    changes = distinct(np.concatenate((spans.starts, spans.ends)))
+    after = np.searchsorted(changes, at, side="right")
+    return Samples(at, place, changes[after - 1], changes[after]) if len(at) else Samples(at, place, at, at)
+
+
+def sampled_lines(
+    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], Line | None]
+) -> tuple[Ints, Ints, Ints]:
+    """Moments at which a frame comes to another line, as samples show them: start, frame, line."""
+    seen, lines = samples(recording.trace, recording.lines), recording.lines
+    if lines is None or not len(seen.at):
+        return (np.zeros(0, np.int64),) * 3
+    frames = users.innermost.at(seen.at)
+    is_top = (frames >= 0) & (spans.rows[spans.innermost.at(seen.at)] == users.rows[frames])
+    begins = np.maximum(seen.low, np.concatenate(([seen.low[0]], seen.at[:-1])))
+    is_last = np.append(seen.low[1:] != seen.low[:-1], True)
+    ends = np.where(is_last, seen.high, seen.at)
+    callers = [(file, plain_function(function)) for file, function in lines.callers]
+    marks: list[tuple[int, int, int]] = []
+    for frame, place, begin, end in zip(
+        *(column[is_top].tolist() for column in (frames, seen.place, begins, ends)), strict=True
+    ):
+        function, where = function_of(frame), lines.places[place]
+        if function is None or (function.file, function.function) != callers[where.caller]:
+            continue  # the clocks differ by more than the frame's first instructions took
+        passed, total = 0, sum(where.shares)
+        for line, share in zip(where.lines, where.shares, strict=True):
+            marks.append((begin + (end - begin) * passed // total, frame, line))
+            passed += share
+    start, frame_of_mark, line_of_mark = np.array(marks, np.int64).reshape(-1, 3).T
+    return start, frame_of_mark, line_of_mark

@@ -6,11 +6,11 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from tracekit.base.intervals import Bools
 from tracekit.engine.buckets import KEYS
-from tracekit.intervals import Bools
 from tracekit.lines.owners import PHASES, Group
 from tracekit.lines.ownership import Ownership
-from tracekit.lines_file import LinesFile
+from tracekit.vocabulary.lines_file import LinesFile
 
 Key = TypeVar("Key")
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
-from tracekit.intervals import Ints, occurring
+from tracekit.base.intervals import Ints, occurring
 
 OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA, SAVING, INNER_BACKWARD, DOUBLE_BACKWARD = range(9)
 # The last two: a backward pass that is differentiated again (create_graph=True), and the one that does it.

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit import lines_file
+from tracekit.base.intervals import Ints, StepFunction
 from tracekit.engine import Attribution
 from tracekit.errors import TracekitError
-from tracekit.intervals import Ints, StepFunction
 from tracekit.lines.owners import Owners
-from tracekit.lines_file import Graph
 from tracekit.trace import Trace
+from tracekit.vocabulary import lines_file
+from tracekit.vocabulary.lines_file import Graph
 
 # Modules that work with a recording are imported only if there is one: a report of a bare trace starts without them.
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Ownership(Struct, frozen=True, dict=True):
         if self.recording is None or self.recording.trace is self.attribution.trace:
             return None
         from tracekit.lines.carry import carried
-        from tracekit.lines.sampled import samples
+        from tracekit.lines.main_thread import samples
 
         seen = samples(self.recording.trace, self.recording.lines)
         return carried(self.attribution.trace, self.recording.trace, self._recorded_owners, seen.at)

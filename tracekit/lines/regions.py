@@ -9,13 +9,13 @@ from collections.abc import Collection
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints
+from tracekit.base.intervals import Bools, Ints
 from tracekit.lines.graph_calls import name_of
 from tracekit.lines.spans import Spans, on_thread
-from tracekit.lines_file import GRAPH_CALL
 from tracekit.trace import Trace
-from tracekit.trace.columns import values
 from tracekit.trace.roles import OPERATOR, USER
+from tracekit.trace.schema import values
+from tracekit.vocabulary.lines_file import GRAPH_CALL
 
 _REGION = re.compile(r"Torch-Compiled Region: (\d+/\d+)")
 _FORWARD, _BACKWARD = re.compile("CompiledFunction"), re.compile("CompiledFunctionBackward")

@@ -5,10 +5,9 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints, StepFunction, distinct
-from tracekit.topmost import topmost
+from tracekit.base.intervals import Bools, Ints, StepFunction, distinct, topmost
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import nested
+from tracekit.trace.rows import nested
 
 
 class Spans(Struct, frozen=True, dict=True):

@@ -3,13 +3,13 @@
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints, Rows, StepFunction
+from tracekit.base.intervals import Bools, Ints, Rows, StepFunction
 from tracekit.lines.double_backward import Numbering, double_passes
 from tracekit.lines.owners import BACKWARD, DOUBLE_BACKWARD, INNER_BACKWARD, Owners
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.trace import Trace
-from tracekit.trace.columns import values
 from tracekit.trace.roles import OPERATOR
+from tracekit.trace.schema import values
 
 
 class Thread(Struct, frozen=True):

@@ -4,12 +4,13 @@ from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
-from tracekit.code_owner import USER, library, owner_by_path
 from tracekit.lines.owners import Line
-from tracekit.lines_file import MODULE_CALL, Function, LinesFile
-from tracekit.python_frames import plain_function, profiled
+from tracekit.vocabulary.code_owner import USER, library, owner_by_path, plain_function, profiled
+from tracekit.vocabulary.lines_file import MODULE_CALL, Function, LinesFile
 
 _NOT_SHOWN = f"{MODULE_CALL}OptimizedModule"  # what torch.compile puts around a module
+_OUTER_STAGES = ("propagate", "edge_updater")
+_INNER_STAGES = ("message", "message_and_aggregate", "aggregate", "update", "edge_update")
 
 
 class Frame(Struct, frozen=True):
@@ -65,10 +66,6 @@ def _of_record(function: Function) -> Frame:
 def module_of(name: str) -> str | None:
     """`GCNConv_0` of `nn.Module: GCNConv_0`; None for other frames, and for what torch.compile puts around a module."""
     return name.removeprefix(MODULE_CALL) if name.startswith(MODULE_CALL) and not name.startswith(_NOT_SHOWN) else None
-
-
-_OUTER_STAGES = ("propagate", "edge_updater")
-_INNER_STAGES = ("message", "message_and_aggregate", "aggregate", "update", "edge_update")
 
 
 def stage_of(name: str) -> str | None:

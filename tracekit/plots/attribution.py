@@ -1,11 +1,12 @@
 """Where does the time of a step go? A stacked bar for each variant."""
 
+from tracekit.base.units import thousandths
 from tracekit.plots.shared import Chart, breakdown, looks, named
 from tracekit.report import Report
 from tracekit.report.breakdown import TOTAL
-from tracekit.units import thousandths
 
 _LABELLED = 0.07  # of the longest bar: narrower parts have no room for a figure
+_BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
 
 
 def draw(report: Report, chart: Chart) -> None:
@@ -40,6 +41,3 @@ def draw(report: Report, chart: Chart) -> None:
     axes.set_xlabel(block.unit)
     axes.set_title(block.title)
     chart.legend(loc="outside lower center", ncols=min(len(keys), 5), frameon=False, fontsize=8)
-
-
-_BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}

@@ -6,7 +6,7 @@ from tracekit.report import Report
 from tracekit.report.blocks import Table
 from tracekit.trace.schema import metadata
 
-_MOST = 12  # lines
+_MAX_LINES = 12  # lines
 
 
 def draw(report: Report, chart: Chart) -> None:
@@ -14,7 +14,7 @@ def draw(report: Report, chart: Chart) -> None:
     table = next((b.rows for b in blocks(report) if isinstance(b, Table) and b.name == "lines"), None)
     if table is None:
         return
-    rows = table.slice(0, _MOST)
+    rows = table.slice(0, _MAX_LINES)
     line, *others = rows.schema
     costs = [field for field in others if metadata(field, "unit") == "ns" and not metadata(field, "role")]
     costs = [field for field in costs if not field.name.startswith("Δ")]

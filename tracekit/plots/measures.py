@@ -7,12 +7,12 @@ import pyarrow as pa
 from matplotlib.axes import Axes
 from msgspec import Struct
 
+from tracekit.base.units import duration, size
 from tracekit.plots.shared import COLOURS, HATCHES, INK, Chart, blocks, named, outline
 from tracekit.report import Report
 from tracekit.report.blocks import Table
-from tracekit.units import duration, size
 
-_MOST = 12  # settings of a study
+_MAX_SETTINGS = 12  # settings of a study
 _TALLEST = 1.5  # of the longest bar: an interval that ends above is cut, and has an arrow
 _LABELLED = 16  # bars of a panel: among more, figures have no room
 _SIDE_BY_SIDE = 8  # bars of a panel: with more, the panels lie one below the other
@@ -72,7 +72,7 @@ def draw(report: Report, chart: Chart) -> None:
     if rows is None or not len(rows):
         return
     settings = list(dict.fromkeys(rows["setting"].to_pylist())) if report.subject.study is not None else []
-    shown = settings[:_MOST]
+    shown = settings[:_MAX_SETTINGS]
     grouped = len(shown) > 1
     groups = shown if grouped else rows["variant"].to_pylist()
     panels = [panel for measure in (_TIME, _MEMORY) if (panel := _panel(rows, measure, groups, grouped)) is not None]
@@ -81,8 +81,8 @@ def draw(report: Report, chart: Chart) -> None:
     side_by_side = len(groups) * len(panels[0].bars) <= _SIDE_BY_SIDE
     for axes, panel in zip(chart.panels(len(panels), 3.0, across=side_by_side), panels, strict=True):
         _draw(axes, [named(group) for group in groups], panel)
-        if len(settings) > _MOST:
-            axes.set_title(f"{panel.title}: the first {_MOST} of {len(settings)} settings")
+        if len(settings) > _MAX_SETTINGS:
+            axes.set_title(f"{panel.title}: the first {_MAX_SETTINGS} of {len(settings)} settings")
     if grouped:
         chart.legend(*chart.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
 

@@ -1,11 +1,11 @@
 """Do the steps take the same time? A bar for each step; those that compile are hatched, and cut at the top."""
 
+from tracekit.base.units import duration
 from tracekit.plots.shared import Chart, blocks, named, outline
 from tracekit.report import Report
 from tracekit.report.blocks import Series
-from tracekit.units import duration
 
-_MOST = 400  # bars in a panel
+_MAX_BARS = 400  # bars in a panel
 _COMPILES, _UNKNOWN = "#d6336c", "#d8dee4"
 
 
@@ -18,7 +18,7 @@ def draw(report: Report, chart: Chart) -> None:
     for axes, line in zip(chart.panels(len(lines), 1.3), lines, strict=True):
         steady = line.usual
         top = max(steady, default=1) or 1
-        shown = slice(0, _MOST)
+        shown = slice(0, _MAX_BARS)
         for position, (value, mark) in enumerate(zip(line.values[shown], line.marks[shown], strict=True)):
             if mark == "compiles":
                 axes.bar(position, 1.15 * top / 1e6, width=0.85, hatch="////", **outline(_COMPILES))
@@ -33,5 +33,5 @@ def draw(report: Report, chart: Chart) -> None:
         axes.set_xticks(range(0, count, every), [str(step) for step in line.steps[shown][::every]])
         axes.set_ylim(0, 1.4 * top / 1e6)
         axes.set_ylabel("ms")
-        cut = f", the first {_MOST} of {len(line.steps)} steps" if len(line.steps) > _MOST else ""
+        cut = f", the first {_MAX_BARS} of {len(line.steps)} steps" if len(line.steps) > _MAX_BARS else ""
         axes.set_title(f"{named(line.name)}{cut}", fontsize=8)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from tracekit.base.units import thousandths
 from tracekit.plots.shared import Chart, breakdown, looks, named, outline
 from tracekit.report import Report
 from tracekit.report.breakdown import TOTAL
-from tracekit.units import thousandths
 
 
 def draw(report: Report, chart: Chart) -> None:

@@ -4,13 +4,12 @@ side was not recorded. It is valid until something that it was computed from cha
 
 import numpy as np
 
-from tracekit.intervals import Union
-from tracekit.lines_file import lines_path
+from tracekit.base.intervals import Union
 from tracekit.profile.profile import Profile
 from tracekit.profile.start_up import ColdStep, cold_steps, may_be_cold
 from tracekit.profile.unrecorded import unseen
-from tracekit.trace.storing.cache import file_state
-from tracekit.trace.storing.results import recall, remember, result_name
+from tracekit.trace.storing.cache import file_state, recall, remember, result_name
+from tracekit.vocabulary.lines_file import lines_path
 
 
 def name_of(profile: Profile, kind: str, *modules: str) -> str:

@@ -9,14 +9,13 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
+from tracekit.base.intervals import Bools, Ints
 from tracekit.engine import attribute
 from tracekit.engine.calibration import Estimate, Window, estimate
 from tracekit.engine.replay import EventKind, Retiming
-from tracekit.intervals import Bools, Ints
 from tracekit.profile.profile import Profile
-from tracekit.trace.storing.cache import file_state
-from tracekit.trace.storing.results import recall, remember, result_name
-from tracekit.typical_step import typical_step
+from tracekit.statistics.typical_step import typical_step
+from tracekit.trace.storing.cache import file_state, recall, remember, result_name
 
 STRETCHED = 0.1  # of the unprofiled step: a recording that adds less needs no calibration
 

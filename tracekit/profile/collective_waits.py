@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Bools, Union
+from tracekit.base.intervals import Bools, Union
 from tracekit.trace.roles import PYTHON, USER
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from tracekit.lines_file import GRAPH_CALL, Graph
 from tracekit.run import Ledger
 from tracekit.trace import Trace
 from tracekit.trace.facts import Breach
 from tracekit.trace.facts.law import Broken, Law
+from tracekit.vocabulary.lines_file import GRAPH_CALL, Graph
 
 _MOST_APART_NS = 86_400_000_000_000  # a day: training may go on for long between compilation and recording
 _YEAR_2000_NS, _YEAR_2100_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # others are no unix time

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Rows, occurring
-from tracekit.kernel_class import kernel_class
+from tracekit.base.intervals import Bools, Ints, Rows, occurring
 from tracekit.profile.profile import Profile
 from tracekit.trace.roles import KERNEL
+from tracekit.vocabulary.kernel_class import kernel_class
 
 Names = dict[str, Callable[[int], str | None]]  # columns that say what a group is, made from its number
 

@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from tracekit.profile.profile import Profile
 from tracekit.profile.subject import Member
-from tracekit.trace.reading.inputs import STDIN
+from tracekit.trace.reading.source import STDIN
 
 _ENDINGS = (".tmp", ".gz", ".zst", ".json", ".trace", ".pt", ".sqlite", ".nsys-rep")
+_NUMBER = re.compile(r"\d+")
+_IN_NAME = re.compile(r"(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
 
 
 def stem(path: Path) -> str:
@@ -21,10 +23,10 @@ def stem(path: Path) -> str:
     name = path.name
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
-    return spelled(name or path.name)
+    return path_as_text(name or path.name)
 
 
-def spelled(path: str | Path) -> str:
+def path_as_text(path: str | Path) -> str:
     """A path as text that every table can hold: bytes that are not text are escaped."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
@@ -43,10 +45,6 @@ def run_names(paths: Sequence[Path], recipes: Sequence[str]) -> list[str]:
     ways = (list(recipes), [stem(path) for path in paths], [path.resolve().parent.name for path in paths])
     labels = next((way for way in ways if len(set(way)) == len(way)), list(recipes))
     return distinct(labels)
-
-
-_NUMBER = re.compile(r"\d+")
-_IN_NAME = re.compile(r"(?:rank|worker)[_-]?(\d+)", re.IGNORECASE)
 
 
 def together(members: Sequence[Member]) -> list[Member]:
@@ -82,7 +80,7 @@ def job_of(path: Path, world: int | None) -> tuple[Path, str, int | None]:
 
 def job_name(path: Path) -> str:
     """The name of a job, given the trace of one of its ranks."""
-    return _IN_NAME.sub("", stem(path)).strip("_-. ") or spelled(path.resolve().parent.name)
+    return _IN_NAME.sub("", stem(path)).strip("_-. ") or path_as_text(path.resolve().parent.name)
 
 
 def _of_one_rank(member: Member) -> tuple[int | None, int | None]:

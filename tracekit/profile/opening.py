@@ -20,7 +20,7 @@ from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
 from tracekit.trace.facts import Breach
 from tracekit.trace.reading.convert import ReadWatch
-from tracekit.trace.reading.inputs import is_address, traces_in
+from tracekit.trace.reading.source import is_address, traces_in
 from tracekit.trace.split import split
 
 _LISTED: tuple[Window, ...] = ("steady", "cold", "detail")  # the one that figures come from is read and listed first

@@ -11,30 +11,34 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracekit import lines_file
 from tracekit import run as runs
+from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct
+from tracekit.base.units import many
 from tracekit.engine import Attribution
 from tracekit.engine.attribution import StepView
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError
-from tracekit.intervals import Bools, Ints, Rows, Union, distinct
 from tracekit.lines.cached import known_means
 from tracekit.lines.means import OwnerMeans
 from tracekit.lines.ownership import Ownership
-from tracekit.lines_file import Graph
 from tracekit.profile.collective_waits import collective_waits
 from tracekit.profile.start_up import ColdStep
 from tracekit.run import Window, Workload
+from tracekit.statistics.typical_step import StepPattern, step_pattern
 from tracekit.trace import Trace
 from tracekit.trace.facts import Breach, gravest_first
 from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.steps import in_steps
-from tracekit.typical_step import StepPattern, step_pattern
-from tracekit.units import many
+from tracekit.vocabulary import lines_file
+from tracekit.vocabulary.lines_file import Graph
 
 if TYPE_CHECKING:
     from tracekit.profile.calibration import Calibration
+
+_MAX_KERNELS = 20_000  # kernels; if a step has more, only the longest
+LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
+T = TypeVar("T")
 
 
 class Capture(Struct, frozen=True):
@@ -60,9 +64,6 @@ class Capture(Struct, frozen=True):
             f"rank {self.rank}" * (self.rank > 0),
         ]
         return ", ".join(filter(None, parts))
-
-
-_MOST = 20_000  # kernels; if a step has more, only the longest
 
 
 class Sample(Struct, frozen=True, dict=True):
@@ -104,8 +105,8 @@ def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sa
         return Sample(np.zeros(0, np.int64), np.zeros(0, np.int64))
     in_step = step == launching[0]
     rows, launches = trace.links.activities[in_step], trace.links.launches[in_step]
-    if len(rows) > _MOST:
-        longest = np.sort(np.argsort(-trace.dur_ns[rows], kind="stable")[:_MOST])
+    if len(rows) > _MAX_KERNELS:
+        longest = np.sort(np.argsort(-trace.dur_ns[rows], kind="stable")[:_MAX_KERNELS])
         rows, launches = rows[longest], launches[longest]
     kernels, operators = rows.astype(np.int64), trace.operators.of(launches)
     operator_rows = distinct(operators[operators >= 0])
@@ -125,17 +126,11 @@ def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sa
     return Sample(kernels, operators, call_arguments)
 
 
-LEAST_SHARE = 0.02  # of a step: what takes less is left out of what people read, unless everything is requested
-
-
 class Mean(Struct, frozen=True):
     """Means over counted steps, ns; the parts, by bucket, add up to `step_ns`."""
 
     step_ns: float
     parts: dict[str, float]
-
-
-T = TypeVar("T")
 
 
 class _recorded(cached_property[T]):  # noqa: N801 – a decorator

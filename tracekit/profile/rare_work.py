@@ -8,17 +8,17 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints
+from tracekit.base.intervals import Bools, Ints
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration, percent
 from tracekit.lines.owners import PHASES, Group, short
 from tracekit.lines.ownership import MOST_EVENTS
 from tracekit.profile.once import once
 from tracekit.profile.profile import LEAST_SHARE, Profile
-from tracekit.sanitize import sanitize
-from tracekit.typical_step import places_far_longer
-from tracekit.units import duration, percent
+from tracekit.statistics.typical_step import places_far_longer
 
 _TAKES_PART = 0.5  # of what a line takes where it takes most: a step that holds its work
-_NAMED = 3
+_MAX_NAMED_LINES = 3
 
 FloatArray = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class RareWork(Struct, frozen=True):
     def in_words(self) -> str:
         """`1 of 10 steps takes 9.80 ms longer than the others, which is 67 % of a mean step: eval at train.py:14`."""
         verb = "takes" if _whole(self.every)[0] == 1 else "take"
-        causes = [_cause(line) for line in self.by_line[:_NAMED]]
+        causes = [_cause(line) for line in self.by_line[:_MAX_NAMED_LINES]]
         listed = f": {', '.join(causes)}" if causes else ""
         return (
             f"{_so_many(self.every)} {verb} {duration(self.longer_ns)} longer than the others, which is "

@@ -8,10 +8,10 @@ import re
 
 import numpy as np
 
-from tracekit.intervals import Ints
+from tracekit.base.intervals import Ints
+from tracekit.base.units import duration
 from tracekit.profile.profile import Profile
 from tracekit.trace import Trace
-from tracekit.units import duration
 
 _EXACT_NS = 100_000  # of a time this long, a microsecond is less than three digits show
 _WORDS = tuple(

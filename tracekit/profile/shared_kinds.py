@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from tracekit.profile.profile import Profile
 from tracekit.profile.subject import Member
+from tracekit.statistics.typical_step import has_unexplained_work, steps_far_longer
 from tracekit.trace.roles import OPERATOR
-from tracekit.typical_step import has_unexplained_work, steps_far_longer
 
 
 def over_shared_kinds(members: Sequence[Member]) -> list[Member]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Ints
+from tracekit.base.units import duration
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import SLOW_HOST
-from tracekit.intervals import Bools, Ints
 from tracekit.trace import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON
-from tracekit.units import duration
 
 if TYPE_CHECKING:
     from tracekit.profile.profile import Profile
@@ -29,6 +29,11 @@ _LIBRARIES = {
     "cuFFT": r"aten::_?fft_.*",
     "cuSPARSE": r"aten::_?sparse_.*",
 }
+_LONGER = 1.1  # than the median of the steps after it
+_ODD = 20  # times the median of its name: a first call that takes less than that is an ordinary call
+_EXPLAINED = 0.5  # of what a step takes longer
+_MIN_SHARE_TO_REPORT = 0.1  # of it: causes with less are not named
+_LEAST_NS = 10_000
 
 
 class FirstUses(Struct, frozen=True, dict=True):
@@ -87,13 +92,6 @@ class FirstUses(Struct, frozen=True, dict=True):
         return starts
 
 
-_LONGER = 1.1  # than the median of the steps after it
-_ODD = 20  # times the median of its name: a first call that takes less than that is an ordinary call
-_EXPLAINED = 0.5  # of what a step takes longer
-_TOLD = 0.1  # of it: causes with less are not named
-_LEAST_NS = 10_000
-
-
 class ColdStep(Struct, frozen=True):
     """A step in which something starts up: its index, how long it lasts, ns, and what takes how much of it."""
 
@@ -109,12 +107,12 @@ class ColdStep(Struct, frozen=True):
     def in_words(self, number: int) -> str:
         """`step 3, 43.1 ms (4.35 ms of code loading, once)`."""
         total = sum(self.parts.values())
-        large = [(cause, ns) for cause, ns in self.parts.items() if ns >= _TOLD * total]
+        large = [(cause, ns) for cause, ns in self.parts.items() if ns >= _MIN_SHARE_TO_REPORT * total]
         listed = ", ".join(f"{duration(ns)} of {cause}" for cause, ns in sorted(large, key=lambda part: -part[1]))
         return f"step {number}, {duration(self.step_ns)} ({listed}, once)"
 
 
-def cold_said(profile: "Profile") -> str:
+def cold_steps_sentence(profile: "Profile") -> str:
     """All of them in words; empty where there are none."""
     return "; ".join(step.in_words(profile.trace.steps.number[step.index]) for step in profile.cold_steps)
 

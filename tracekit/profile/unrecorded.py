@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from tracekit.base.intervals import NO_TIME, Ints, Union
 from tracekit.engine.wall import SUBMISSION_NS
-from tracekit.intervals import NO_TIME, Ints, Union
 from tracekit.profile.profile import Profile
 from tracekit.profile.recording_words import has_steps
 from tracekit.trace import Trace

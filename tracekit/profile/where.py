@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracekit.intervals import Ints
+from tracekit.base.intervals import Ints
 from tracekit.lines.owners import Group, Line, functions_of, short
 from tracekit.lines.ownership import MOST_EVENTS, Ownership
-from tracekit.lines_file import lines_path
 from tracekit.profile.profile import Profile
-from tracekit.python_frames import plain_function, profiled
 from tracekit.trace import Trace
-from tracekit.trace.columns import codes
-from tracekit.trace.enclosing import user_frames
-from tracekit.trace.schema import LABEL, column
+from tracekit.trace.rows import user_frames
+from tracekit.trace.schema import LABEL, codes, column
+from tracekit.vocabulary.code_owner import plain_function, profiled
+from tracekit.vocabulary.lines_file import lines_path
 
 LINE_COLUMNS = pa.schema(
     [
@@ -44,6 +43,7 @@ LINE_COLUMNS = pa.schema(
     ]
 )
 MODULE = column("module", LABEL, "enclosing modules, outermost first", role="source")
+LineCells = tuple[str | None, str | None, int | None, str | None]  # in the order of LINE_COLUMNS
 
 
 def line_table(profile: Profile, rows: Ints) -> pa.Table:
@@ -100,9 +100,6 @@ def lines_of_time(profile: Profile, view: str, start: int, end: int) -> Group:
     lasts = np.diff(np.append(np.maximum(blame.edges[overlap], start), end))
     owners, inverse = np.unique(blame.owner[overlap], return_inverse=True)
     return ownership.owners.group_of(int(owners[np.bincount(inverse, lasts).argmax()]))
-
-
-LineCells = tuple[str | None, str | None, int | None, str | None]  # in the order of LINE_COLUMNS
 
 
 def line_cells(lines: Group) -> LineCells:

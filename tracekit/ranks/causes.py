@@ -16,15 +16,17 @@ exact; on a CPU, while Python runs, which is the state of a host that waits, so 
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Ints
 from tracekit.engine.buckets import CODES, KEYS
-from tracekit.intervals import Bools, Ints
 from tracekit.ranks.matching import Matched
-from tracekit.trace.columns import values
 from tracekit.trace.rows import BEFORE
+from tracekit.trace.schema import values
 
 OWN, PASSED_ON, INFERRED, UNSEEN = "its own", "passed on", "passed on, inferred", "not recorded"
 _COMMUNICATION, _PYTHON = CODES["gpu_comm"], CODES["python"]
 _LOOK_BACK = 64  # collectives to look back for one that all ranks had left before they came to the next
+_WAITING_BUCKETS = [CODES["gpu_comm"], CODES["python"]]
+_NONE = np.zeros(0, np.int64)
 
 
 class Cause(Struct, frozen=True):
@@ -70,7 +72,7 @@ class _Search:
         rows = np.arange(self._matched.first[index], self._matched.first[index + 1])
         is_late: Bools = rows == self._last[index]
         rank = int(self._matched.rank[self._last[index]])
-        base = self._through(rows, rank)
+        base = self._latest_common_collective(rows, rank)
         spent = self._spent[0][rows]
         if base is not None:
             spent = spent - self._spent[1][base]
@@ -110,7 +112,7 @@ class _Search:
         rank, bucket, unseen = most
         return Cause(rank, bucket, UNSEEN if unseen else INFERRED if inferred[most] else PASSED_ON)
 
-    def _through(self, rows: Ints, late_rank: int) -> Ints | None:
+    def _latest_common_collective(self, rows: Ints, late_rank: int) -> Ints | None:
         """The rows of these ranks in the latest collective that all of them had left when they came to these."""
         ranks, arrived = self._matched.rank[rows], self._start[rows]
         moment = int(arrived[ranks == late_rank][0])
@@ -133,9 +135,6 @@ def _by_bucket(matched: Matched, name: str) -> Ints:
     return values(lists.flatten()).reshape(-1, len(KEYS))
 
 
-_IDLE = [CODES["gpu_comm"], CODES["python"]]
-
-
 class Waited(Struct, frozen=True):
     """One entry for each collective that a rank had left by a given moment."""
 
@@ -145,7 +144,6 @@ class Waited(Struct, frozen=True):
     certain: Bools  # whether nothing else ran meanwhile, on a GPU
 
 
-_NONE = np.zeros(0, np.int64)
 _NOTHING = Waited(_NONE, _NONE, _NONE, np.zeros(0, bool))
 
 
@@ -158,9 +156,9 @@ class Waits:
         self.rows, self._end = rows, end[rows]
         until = np.concatenate(([BEFORE], self._end))[:-1]
         self._since = np.maximum(start[rows], until)
-        self._idle_until = spent[1][rows][:, _IDLE]
-        before = np.concatenate((np.zeros((1, len(_IDLE)), np.int64), self._idle_until))[:-1]
-        self._idle_since = np.maximum(spent[0][rows][:, _IDLE], before)
+        self._idle_until = spent[1][rows][:, _WAITING_BUCKETS]
+        before = np.concatenate((np.zeros((1, len(_WAITING_BUCKETS)), np.int64), self._idle_until))[:-1]
+        self._idle_since = np.maximum(spent[0][rows][:, _WAITING_BUCKETS], before)
         self._transfer = transfer[rows]
         self._wait = np.maximum(end[rows] - start[rows] - transfer[rows], 0)
 
@@ -177,7 +175,7 @@ class Waits:
         chosen = slice(low, high)
         idle_since = self._idle_since[chosen]
         if spent_after is not None:
-            idle_since = np.maximum(idle_since, spent_after[_IDLE])
+            idle_since = np.maximum(idle_since, spent_after[_WAITING_BUCKETS])
         idle = np.maximum(self._idle_until[chosen] - idle_since, 0)
         waited = np.clip(idle.sum(axis=1) - self._transfer[chosen], 0, self._wait[chosen])
         certain = idle[:, 0] == self._end[chosen] - np.maximum(self._since[chosen], after)

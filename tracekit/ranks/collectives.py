@@ -15,33 +15,34 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Union
+from tracekit.base.intervals import Bools, Ints, Union
 from tracekit.ranks.causes import INFERRED, UNSEEN, causes
 from tracekit.ranks.columns import RankColumns
 from tracekit.ranks.matching import Matched, match
 from tracekit.trace.collectives import ONE_SIDED
-from tracekit.trace.columns import values
-from tracekit.trace.schema import column
+from tracekit.trace.schema import column, values
 
-_WHOLE = pa.int64()
+_INTEGER = pa.int64()
 COLLECTIVES = pa.schema(
     [
-        column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
+        column("step", _INTEGER, "the N of ProfilerStep#N", role="identity"),
         column("group", pa.string(), "process group; null where the trace does not name it", role="identity"),
         column("kind", pa.string(), "all_reduce, all_to_all …"),
-        column("seq", _WHOLE, "its position among the collectives of its kind and group in the step", role="identity"),
-        column("rank", _WHOLE, "rank", role="identity"),
-        column("ranks", _WHOLE, "number of ranks that take part; null where it is unknown"),
         column(
-            "bytes", _WHOLE, "bytes communicated, as nccl-tests counts them; null where the trace does not say", "B"
+            "seq", _INTEGER, "its position among the collectives of its kind and group in the step", role="identity"
         ),
-        column("transfer_ns", _WHOLE, "duration on the last rank to arrive", "ns"),
-        column("wait_ns", _WHOLE, "time that it takes this rank beyond transfer_ns", "ns"),
-        column("exposed_ns", _WHOLE, "the part of both that no computation overlaps on this rank", "ns"),
-        column("late_rank", _WHOLE, "rank that arrived last", role="identity", title="last rank"),
+        column("rank", _INTEGER, "rank", role="identity"),
+        column("ranks", _INTEGER, "number of ranks that take part; null where it is unknown"),
+        column(
+            "bytes", _INTEGER, "bytes communicated, as nccl-tests counts them; null where the trace does not say", "B"
+        ),
+        column("transfer_ns", _INTEGER, "duration on the last rank to arrive", "ns"),
+        column("wait_ns", _INTEGER, "time that it takes this rank beyond transfer_ns", "ns"),
+        column("exposed_ns", _INTEGER, "the part of both that no computation overlaps on this rank", "ns"),
+        column("late_rank", _INTEGER, "rank that arrived last", role="identity", title="last rank"),
         column(
             "cause_rank",
-            _WHOLE,
+            _INTEGER,
             "rank to blame: late_rank, or the one that it had waited for in another collective",
             title="rank to blame",
         ),
@@ -57,9 +58,10 @@ COLLECTIVES = pa.schema(
             "its own, passed on (by a rank that it had waited for), passed on, inferred, or not recorded: it came as "
             "late to its first recorded step",
         ),
-        column("late_ns", _WHOLE, "how much later than the first it arrived", "ns", title="late by"),
+        column("late_ns", _INTEGER, "how much later than the first it arrived", "ns", title="late by"),
     ]
 )
+Floats = NDArray[np.float64]
 
 
 class _Blame(NamedTuple):
@@ -297,9 +299,6 @@ def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table,
 
 def _repeated(texts: Sequence[str | None], count: Ints) -> list[str | None]:
     return [text for text, times in zip(texts, count.tolist(), strict=True) for _ in range(times)]
-
-
-Floats = NDArray[np.float64]
 
 
 def align(matched: Matched, ranks: int) -> list[Clock]:

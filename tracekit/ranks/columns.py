@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from tracekit.base.intervals import Ints, distinct
+from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import BUCKETS, CODES, KEYS
 from tracekit.engine.cached import known_attribution
-from tracekit.engine.pieces import Pieces
-from tracekit.intervals import Ints, distinct
 from tracekit.profile import Capture, Mean, Profile
 from tracekit.profile.collective_waits import BACKEND_SPAN
 from tracekit.profile.names import rank_of, stem
@@ -20,7 +20,7 @@ from tracekit.trace import Trace
 from tracekit.trace.collectives import collective_arguments
 from tracekit.trace.roles import USER
 from tracekit.trace.schema import column
-from tracekit.trace.storing.results import recall_table, remember_table, result_name
+from tracekit.trace.storing.cache import recall_table, remember_table, result_name
 
 STEPS = pa.schema(
     [
@@ -32,6 +32,31 @@ STEPS = pa.schema(
 )
 
 Members = dict[str, tuple[int, ...]]  # the ranks of process groups, by their names
+_INTEGER = pa.int64()
+_BY_BUCKET = pa.list_(_INTEGER, len(KEYS))
+CALLS = pa.schema(
+    [
+        column("step", _INTEGER, "the N of ProfilerStep#N", role="identity"),
+        column("kind", pa.string(), "all_reduce, all_to_all …"),
+        column("group", pa.string(), "process group; null where the trace does not name it"),
+        column(
+            "seq",
+            _INTEGER,
+            "its number in the trace, or else its position among those of its kind and group in the step",
+            role="identity",
+        ),
+        column("nth", _INTEGER, "its number among the calls that agree in all of the above, from 0"),
+        column("ranks", _INTEGER, "number of ranks that take part; null where it is unknown"),
+        column(
+            "bytes", _INTEGER, "bytes communicated, as nccl-tests counts them; null where the trace does not say", "B"
+        ),
+        column("start_ns", _INTEGER, "when this rank arrives, unix time of its own clock", "ns"),
+        column("end_ns", _INTEGER, "when this rank is done, unix time of its own clock", "ns"),
+        column("exposed_ns", _INTEGER, "the part of it that no computation overlaps on this rank", "ns"),
+        column("spent_at_start_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
+        column("spent_at_end_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
+    ]
+)
 
 
 class RankColumns(Struct, frozen=True):
@@ -91,33 +116,6 @@ def _steps(profile: Profile) -> pa.Table:
         **{f"{key}_ns": totals.get(f"{key}_ns", none) for key in KEYS},
     }
     return pa.table(columns, schema=STEPS)
-
-
-_WHOLE = pa.int64()
-_BY_BUCKET = pa.list_(_WHOLE, len(KEYS))
-CALLS = pa.schema(
-    [
-        column("step", _WHOLE, "the N of ProfilerStep#N", role="identity"),
-        column("kind", pa.string(), "all_reduce, all_to_all …"),
-        column("group", pa.string(), "process group; null where the trace does not name it"),
-        column(
-            "seq",
-            _WHOLE,
-            "its number in the trace, or else its position among those of its kind and group in the step",
-            role="identity",
-        ),
-        column("nth", _WHOLE, "its number among the calls that agree in all of the above, from 0"),
-        column("ranks", _WHOLE, "number of ranks that take part; null where it is unknown"),
-        column(
-            "bytes", _WHOLE, "bytes communicated, as nccl-tests counts them; null where the trace does not say", "B"
-        ),
-        column("start_ns", _WHOLE, "when this rank arrives, unix time of its own clock", "ns"),
-        column("end_ns", _WHOLE, "when this rank is done, unix time of its own clock", "ns"),
-        column("exposed_ns", _WHOLE, "the part of it that no computation overlaps on this rank", "ns"),
-        column("spent_at_start_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
-        column("spent_at_end_ns", _BY_BUCKET, "wall time of each bucket from the first step until then", "ns"),
-    ]
-)
 
 
 def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Table, Members]:

@@ -20,10 +20,9 @@ from tracekit.engine.buckets import CODES, ON_THE_GPU
 from tracekit.ranks.collectives import Collectives
 from tracekit.ranks.columns import RankColumns
 from tracekit.trace.collectives import role_of
-from tracekit.trace.columns import values
-from tracekit.trace.schema import column
+from tracekit.trace.schema import column, values
 
-_WHOLE, _REAL = pa.int64(), pa.float64()
+_INTEGER, _REAL = pa.int64(), pa.float64()
 _ONE_WAY = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
 _STRAIGHT = ("broadcast", "reduce", "send_recv")
 COMMUNICATION = pa.schema(
@@ -35,8 +34,8 @@ COMMUNICATION = pa.schema(
             pa.string(),
             "what the group is for, by its name, or inferred from what it does and marked so",
         ),
-        column("ranks", _WHOLE, "number of ranks that take part"),
-        column("bytes", _WHOLE, "size of one of them, as nccl-tests counts it", "B"),
+        column("ranks", _INTEGER, "number of ranks that take part"),
+        column("bytes", _INTEGER, "size of one of them, as nccl-tests counts it", "B"),
         column(
             "bytes_inferred",
             pa.bool_(),

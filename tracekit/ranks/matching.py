@@ -1,20 +1,32 @@
-"""Which calls of several ranks are one collective?
+"""Which calls of several ranks are one collective, how large is it, and do the ranks hold the same steps?
 
-They belong to the same process group and kind, and have the same position in the same step. In most kinds, all ranks
-contribute equally, so the size has to agree, too.
+Calls are one if they belong to the same process group and kind, and have the same position in the same step. In most
+kinds, all ranks contribute equally, so the size has to agree, too. In a trace without shapes, as on a CPU, the
+recording with shapes has the sizes; they are inferred only if every recorded step has equally many of them, with the
+same sizes. Ranks may be missing, be truncated, hold other steps than the rest, or occur twice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tracekit.intervals import Bools, Ints, distinct
-from tracekit.ranks.columns import RankColumns
+from tracekit.base.intervals import Bools, Ints, distinct
+from tracekit.errors import TracekitError
+from tracekit.profile import Profile
+from tracekit.profile.names import job_of, rank_of
+from tracekit.ranks.columns import RankColumns, read_rank
 from tracekit.trace.collectives import SAME_SIZE
-from tracekit.trace.columns import values
+from tracekit.trace.schema import values
+
+_MAX_RANKS = 1 << 20  # ranks: a trace that claims more is not believed
+_LISTED = 8
+_Key = tuple[str, str | None]  # kind and group
+_Sizes = Mapping[_Key, list[int]]  # in the order in which they come in a step
 
 
 class Matched(Struct, frozen=True):
@@ -89,3 +101,101 @@ def _expected(groups: list[str | None], rank: Ints, columns: Sequence[RankColumn
         having |= {group: set(members) for group, members in each.groups.items()}
     expected = {group: len(members & taking_part) for group, members in having.items()}
     return np.array([expected[group] for group in groups], np.int64)
+
+
+def shortcomings(columns: Sequence[RankColumns]) -> dict[int, str]:
+    """For each incomplete rank, what it lacks, as the rest of a sentence about the rank."""
+    every = {step for each in columns for step in each.steps["step"].to_pylist()}
+    said = {}
+    for each in columns:
+        steps = len(each.steps)
+        parts = [
+            f"its file was cut ({each.cut_short})" if each.cut_short is not None else "",
+            f"it answers for {steps} of the {len(every)} steps" if steps < len(every) else "",
+            "none of its communication was recorded" if not len(each.calls) else "",
+        ]
+        if any(parts):
+            said[each.rank] = ", ".join(filter(None, parts))
+    return said
+
+
+def missing(columns: Sequence[RankColumns]) -> list[int]:
+    """The ranks of the job without a trace, if the traces say how many ranks there are."""
+    world = max((each.world_size or 0 for each in columns), default=0)
+    present = {each.rank for each in columns}
+    return [rank for rank in range(world) if rank not in present] if world <= _MAX_RANKS else []
+
+
+def doubles(profiles: Sequence[Profile], columns: Sequence[RankColumns]) -> Iterator[tuple[str, int]]:
+    """Other traces that claim to be a rank of the job, too: the name of each, and the rank."""
+    job, ranks = job_of(Path(columns[0].trace), columns[0].world_size), {each.rank for each in columns}
+    traces = {each.trace for each in columns}
+    for profile in profiles:
+        rank, world = rank_of(profile)
+        path = profile.trace.path
+        if rank is not None and rank in ranks and str(path) not in traces and job_of(path, world) == job:
+            yield profile.name, rank
+
+
+def listed(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 4 to 7`, `ranks 1, 3, 5`; only the first few if there are many that are not consecutive."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if list(ranks) == [*range(ranks[0], ranks[-1] + 1)]:
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    few = ", ".join(map(str, ranks[:_LISTED]))
+    return f"ranks {few}{f' and {len(ranks) - _LISTED:,} more' if len(ranks) > _LISTED else ''}"
+
+
+def with_sizes(columns: Sequence[RankColumns], profile: Profile) -> list[RankColumns]:
+    """The same calls, with missing sizes taken from the recording with shapes, if the variant has one."""
+    path = profile.detail_path
+    if path is None or not any(_is_unknown(each) for each in columns):
+        return [*columns]
+    try:
+        sizes = _sizes(read_rank(path, 0).calls)
+    except TracekitError:
+        return [*columns]
+    return [_filled(each, sizes) if _is_unknown(each) else each for each in columns]
+
+
+def _is_unknown(columns: RankColumns) -> bool:
+    """Whether the trace has no size for any collective whose size is the same on every rank."""
+    kinds, sizes = (columns.calls[name].to_pylist() for name in ("kind", "bytes"))
+    known = [size is not None for kind, size in zip(kinds, sizes, strict=True) if kind in SAME_SIZE]
+    return bool(known) and not any(known)
+
+
+def _sizes(calls: pa.Table) -> _Sizes:
+    """The sizes of the collectives that each recorded step has in equal number and size."""
+    bytes_of, steps = calls["bytes"].to_pylist(), set(calls["step"].to_pylist())
+    by_key: dict[_Key, list[list[int]]] = {}
+    for (_, key), positions in _positions(calls).items():
+        by_key.setdefault(key, []).append([bytes_of[position] for position in positions])
+    return {
+        key: each[0]
+        for key, each in by_key.items()
+        if len(each) == len(steps) and None not in each[0] and all(sizes == each[0] for sizes in each)
+    }
+
+
+def _filled(columns: RankColumns, sizes: _Sizes) -> RankColumns:
+    calls = columns.calls
+    known: list[int | None] = [None] * len(calls)
+    for (_, key), positions in _positions(calls).items():
+        if len(positions) == len(sizes.get(key, ())):
+            for position, size in zip(positions, sizes[key], strict=True):
+                known[position] = size
+    index = calls.schema.get_field_index("bytes")
+    filled = calls.set_column(index, calls.schema.field(index), pa.array(known, pa.int64()))
+    return replace(columns, calls=filled, sizes_inferred=any(size is not None for size in known))
+
+
+def _positions(calls: pa.Table) -> dict[tuple[int, _Key], list[int]]:
+    """The positions of the calls by step, kind and group; only of kinds whose size is the same on every rank."""
+    positions: dict[tuple[int, _Key], list[int]] = {}
+    lists: Iterable[list[object]] = (calls[name].to_pylist() for name in ("step", "kind", "group"))
+    for position, (step, kind, group) in enumerate(zip(*lists, strict=True)):
+        if kind in SAME_SIZE:
+            positions.setdefault((step, (kind, group)), []).append(position)
+    return positions

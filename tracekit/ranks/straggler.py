@@ -11,6 +11,7 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.units import duration, many
 from tracekit.engine.buckets import BUCKETS, Bound
 from tracekit.findings import VERDICTS, Diagnosis, Finding, Verdict, Where, as_clause, diagnose
 from tracekit.findings.counted import stretch
@@ -19,15 +20,16 @@ from tracekit.findings.ranking import order
 from tracekit.findings.rules.communication import as_all_ranks_show
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.ranks.collectives import Collectives
-from tracekit.trace.columns import values
-from tracekit.units import duration, many
+from tracekit.trace.schema import values
 
-_MOSTLY = 0.65  # of the time for which others wait: a rank that is late in less is not the one to blame
+_MIN_SHARE_OF_LATENESS = 0.65  # of the time for which others wait: a rank that is late in less is not the one to blame
 _MAX_TURNS = 4  # in a sentence
 _UNEVEN = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
 _OF_A_LINE = 0.5  # of the bucket on the late rank: a line with less is not the culprit
 _EXPLAINS = 0.5  # of the time lost: a finding about the late rank that costs less does not explain its lateness
-_ALIKE = 0.5  # of its cost: a finding that costs another rank more than that is not what makes this one late
+_MAX_COST_ELSEWHERE = (
+    0.5  # of its cost: a finding that costs another rank more than that is not what makes this one late
+)
 # The findings about the late rank that may explain time in a bucket of that kind.
 _EXPLAINING: dict[Bound, tuple[str, ...]] = {
     "copies": ("h2d_pageable_copy",),
@@ -68,7 +70,7 @@ def straggler(matched: Collectives) -> Straggler | None:
         return None
     caused, steps = matched.caused_ns(rank), max(len(matched.steps), 1)
     bucket = max(caused, key=lambda key: caused[key])
-    if delays[rank] < _MOSTLY * sum(delays.values()) and (turns := _turns(matched)):
+    if delays[rank] < _MIN_SHARE_OF_LATENESS * sum(delays.values()) and (turns := _turns(matched)):
         return Straggler(rank, matched.late_ns(rank) / steps, matched.lost_to_any_ns() / steps, bucket or None, turns)
     return Straggler(rank, matched.late_ns(rank) / steps, matched.lost_ns(rank) / steps, bucket or None)
 
@@ -76,7 +78,7 @@ def straggler(matched: Collectives) -> Straggler | None:
 def _turns(matched: Collectives) -> str:
     """`rank 0 in steps 0–2, rank 1 in steps 3–5`; empty where the same rank is the latest in most steps."""
     steps = Counter(matched.late_rank_of.values())
-    if max(steps.values()) > _MOSTLY * steps.total():
+    if max(steps.values()) > _MIN_SHARE_OF_LATENESS * steps.total():
         return ""
     runs = [(rank, [*run]) for rank, run in groupby(matched.late_rank_of, key=matched.late_rank_of.__getitem__)]
     if len(runs) > _MAX_TURNS:
@@ -172,7 +174,7 @@ def _is_special(why: Finding, other: Diagnosis | None) -> bool:
     costs = (
         [finding.cost_ns or 0.0 for finding in other.all_findings if finding.id == why.id] if other is not None else []
     )
-    return sum(costs) <= _ALIKE * (why.cost_ns or 0.0)
+    return sum(costs) <= _MAX_COST_ELSEWHERE * (why.cost_ns or 0.0)
 
 
 def _of_another(profile: Profile, late_rank: int) -> Diagnosis | None:

@@ -16,6 +16,12 @@ from tracekit.report.breakdown import Breakdown
 
 Tone = Literal["lead", "plain", "quiet"]
 Mark = Literal["", "compiles", "unknown"]
+# What a note is about, the gravest first.
+NoteKind = Literal[
+    "problem", "warning", "cannot answer", "mean", "conditions", "comparison", "health", "inferred", "remark"
+]
+# What changes about columns where a recording has no steps: their heads, or whether people see them.
+_RECORDING_METADATA = {"per_step": ("title", "number"), "step_ns": ("title", "time"), "step": ("role", "plumbing")}
 
 
 class Sentences(Struct, frozen=True):
@@ -64,7 +70,7 @@ class Card(Struct, frozen=True):
     also: tuple[str, ...] = ()  # smaller findings that are part of it
     line: tuple[str, int] | None = None  # the user's file and line, as they were recorded
 
-    def said_costs(self, with_names: bool) -> list[str]:
+    def cost_phrases(self, with_names: bool) -> list[str]:
         """What it costs each variant, with the names of the variants or without."""
         return [
             ": ".join(filter(None, (name if with_names else "", cost)))
@@ -128,12 +134,6 @@ class Series(Struct, frozen=True):
     lines: tuple[Line, ...]
 
 
-# What a note is about, the gravest first.
-NoteKind = Literal[
-    "problem", "warning", "cannot answer", "mean", "conditions", "comparison", "health", "inferred", "remark"
-]
-
-
 class Note(Struct, frozen=True):
     """Something a reader must know beside the figures; it holds for the whole report where `variants` is empty."""
 
@@ -175,10 +175,6 @@ class Excerpt(Struct, frozen=True):
 
 Block = Sentences | Table | Breakdown | Series | Notes | Excerpt
 KINDS: tuple[type[Block], ...] = (Sentences, Table, Breakdown, Series, Notes, Excerpt)
-
-
-# What changes about columns where a recording has no steps: their heads, or whether people see them.
-_RECORDING_METADATA = {"per_step": ("title", "number"), "step_ns": ("title", "time"), "step": ("role", "plumbing")}
 
 
 def of_the_recording_in(block: Block) -> Block:

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from tracekit.compare import Difference
-from tracekit.units import apportioned
+from tracekit.base.units import apportioned
+from tracekit.profile.compare import Difference
 
 _UNITS = (("s", 1_000_000_000, 10), ("ms", 1_000_000, 1), ("µs", 1_000, 0))
 TOTAL = ""  # the key of the whole, which no part has

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from tracekit.analyses import summary
-from tracekit.compare import Comparison, Difference
-from tracekit.kernel_class import kernel_class
+from tracekit.base.names import sanitize
+from tracekit.base.units import percent
 from tracekit.profile import Member, Profile
 from tracekit.profile.cached import name_of
+from tracekit.profile.compare import Comparison, Difference
 from tracekit.profile.grouping import kernel_times, summed
+from tracekit.profile.run_facts import contrast_of
 from tracekit.profile.subject import device_name
 from tracekit.report.blocks import Note
 from tracekit.run import Run
-from tracekit.run_facts import contrast_of
-from tracekit.sanitize import sanitize
+from tracekit.run.unprofiled import prior_of_pairs
+from tracekit.statistics.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
 from tracekit.trace.rereading import BYTES_OF_TYPE
-from tracekit.trace.storing.results import recall, remember
-from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
-from tracekit.units import percent
-from tracekit.unprofiled import prior_of_pairs
+from tracekit.trace.storing.cache import recall, remember
+from tracekit.vocabulary.kernel_class import kernel_class
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
@@ -43,6 +43,10 @@ _LARGE_SHARE = 0.2  # of the work: where one side has so much of a kind and the 
 _PRODUCTS = ("matmul", "convolution")
 _MIN_SIZES = 3  # sizes of operands on either side, to say that the sides have none in common
 _MAX_REASONS = 2  # reasons that a sentence carries
+_ALWAYS_DIFFERENT = {"captured", "cpu load", "gather bytes per s"}  # these differ between any two runs
+# What unprofiled passes say instead: `opposite`, the other one is faster; `unsure`, it is not known that they differ;
+# `smaller` or `larger`, they differ in that direction, but the intervals of the two ratios do not overlap.
+Contradiction = Literal["", "opposite", "unsure", "smaller", "larger"]
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -129,9 +133,6 @@ def _operands(profile: Profile) -> tuple[set[tuple[int, ...]], set[str]]:
     return sizes, types
 
 
-_ALWAYS_DIFFERENT = {"captured", "cpu load", "gather bytes per s"}  # these differ between any two runs
-
-
 def condition_notes(report: "Report") -> Iterator[Note]:
     """Which conditions differ between runs, and which comparisons are of different recipes, data or devices."""
     for entry in report.comparisons:
@@ -184,11 +185,6 @@ def _between_runs(report: "Report") -> Iterator[Note]:
         if label.replace("_", " ") not in _ALWAYS_DIFFERENT and len(set(values.values())) > 1:
             listed = ", ".join(f"{value} ({name})" for name, value in values.items())
             yield Note("conditions", (), f"{label}: {listed}.")
-
-
-# What unprofiled passes say instead: `opposite`, the other one is faster; `unsure`, it is not known that they differ;
-# `smaller` or `larger`, they differ in that direction, but the intervals of the two ratios do not overlap.
-Contradiction = Literal["", "opposite", "unsure", "smaller", "larger"]
 
 
 def contradiction(report: "Report", entry: Comparison) -> Contradiction:

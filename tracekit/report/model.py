@@ -10,14 +10,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracekit.analyses import Answer, summaries
-from tracekit.compare import Comparison, Difference, calibrated, compare
 from tracekit.errors import UnknownVariantError
 from tracekit.findings import Diagnosis, diagnose
 from tracekit.findings.tried import Attempt, attempts
 from tracekit.profile import Member, Profile, Subject
 from tracekit.profile.calibration import Calibration, calibrations
+from tracekit.profile.compare import Comparison, Difference, calibrated, compare
 from tracekit.ranks import Collectives, RankColumns, collectives, rank_columns
-from tracekit.ranks.sizes import with_sizes
+from tracekit.ranks.matching import with_sizes
 from tracekit.ranks.straggler import Straggler, straggler, with_straggler, with_waits
 from tracekit.report.blocks import Note
 from tracekit.report.notes import notes

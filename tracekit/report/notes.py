@@ -4,16 +4,16 @@ import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
-from tracekit.compare import Comparison
+from tracekit.base.units import duration, many, percent, ratio
 from tracekit.profile import Member, Profile
-from tracekit.profile.start_up import cold_said
+from tracekit.profile.compare import Comparison
+from tracekit.profile.run_facts import contrast_of, inflation_of, loss_difference, tolerance_of
+from tracekit.profile.start_up import cold_steps_sentence
 from tracekit.report.blocks import Note, NoteKind
 from tracekit.report.comparability import condition_notes, contradiction
 from tracekit.run import Measured, Run, was_busy
-from tracekit.run_facts import contrast_of, inflation_of, loss_difference, tolerance_of
-from tracekit.typical_step import typical_step
-from tracekit.units import duration, many, percent, ratio
-from tracekit.unprofiled import queued
+from tracekit.run.unprofiled import queued
+from tracekit.statistics.typical_step import typical_step
 
 if TYPE_CHECKING:
     from tracekit.report.model import Report
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _ONE_TRACE = "the differences of the buckets are from one trace each: another trace may differ by more."
 _WORTH_A_NOTE = 0.25  # of a step that recording adds: of less, the headline says enough
 _GRAVEST_FIRST: tuple[NoteKind, ...] = get_args(NoteKind)
+PACE_TOLERANCE = 0.05
+LEAST_STEPS = 5  # with fewer, one odd step moves the median, and a spread means little
+_LEAST_INFLATION = 0.9  # profiled step time divided by unprofiled: a profiler can only add time
 
 
 def notes(report: "Report") -> list[Note]:
@@ -69,7 +72,7 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
     if profile.all_compile:
         yield Note("mean", variants, "no step is steady: the means are over all steps, compilation included.")
     if profile.cold_steps:
-        yield Note("mean", variants, f"the means leave out {cold_said(profile)}.")
+        yield Note("mean", variants, f"the means leave out {cold_steps_sentence(profile)}.")
     if profile.unshared:
         yield Note("mean", variants, _left_out(profile))
     host = profile.views["host"]
@@ -150,11 +153,6 @@ def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
         doubt = f"{'untested' if contrast.interval is None else 'not significant'}: {contrast.doubt}"
         return f"{rests} Unprofiled, its difference from {entry.baseline} is {doubt}."
     return rests
-
-
-PACE_TOLERANCE = 0.05
-LEAST_STEPS = 5  # with fewer, one odd step moves the median, and a spread means little
-_LEAST_INFLATION = 0.9  # profiled step time divided by unprofiled: a profiler can only add time
 
 
 def warnings(member: Member, baseline: Member) -> Iterator[str]:

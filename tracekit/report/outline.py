@@ -26,6 +26,10 @@ _SHORTENED = (
     f"Tables of cells show {OF_CELLS} rows: --only AXIS=VALUE selects cells, --rows all shows every row, and so do "
     "--format xlsx and tracekit export."
 )
+SCREENS = 2 * 45 - 12  # lines; the rest of two screens is for lines that wrap and for the closing sentences
+_LINE, _PROSE = 120, 96  # characters; cards are narrower than lines may be
+_HEAD = 2  # the headings and the rule below them
+TITLE = 2  # a chapter's title and the empty line before it
 
 
 class Entry(Struct, frozen=True):
@@ -138,10 +142,14 @@ def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
     """As many of the sections that are ordered by worth as there is room for, and the titles of the others."""
     body = [chapter for chapter in chapters if chapter.entries[0].section.stage == "body"]
     fixed_height = sum(_height(chapter) for chapter in chapters if chapter not in body)
-    wishes = [Wish(_worth(chapter), [(entry.blocks, entry.rows) for entry in chapter.entries]) for chapter in body]
+    wishes = [
+        RoomRequest(_worth(chapter), [(entry.blocks, entry.rows) for entry in chapter.entries]) for chapter in body
+    ]
     granted_blocks = dict(
         zip(
-            (chapter.id for chapter in body), granted(wishes, max(SCREENS - fixed_height, _MIN_BODY_LINES)), strict=True
+            (chapter.id for chapter in body),
+            allotted_lines(wishes, max(SCREENS - fixed_height, _MIN_BODY_LINES)),
+            strict=True,
         )
     )
     cut = [
@@ -284,20 +292,14 @@ def _listed(titles: Iterable[str]) -> str:
     return ", ".join(title[:1].lower() + title[1:] if not title[1:2].isupper() else title for title in titles)
 
 
-SCREENS = 2 * 45 - 12  # lines; the rest of two screens is for lines that wrap and for the closing sentences
-_LINE, _PROSE = 120, 96  # characters; cards are narrower than lines may be
-_HEAD = 2  # the headings and the rule below them
-TITLE = 2  # a chapter's title and the empty line before it
-
-
-class Wish(Struct, frozen=True):
+class RoomRequest(Struct, frozen=True):
     """What a chapter would show if it had room, entry by entry: blocks that can be left out one by one."""
 
     worth: float
     entries: Sequence[tuple[Sequence[Block], int | None]]  # the blocks, and the number of rows of their tables
 
 
-def granted(wishes: Sequence[Wish], lines: int) -> list[set[tuple[int, int]]]:
+def allotted_lines(wishes: Sequence[RoomRequest], lines: int) -> list[set[tuple[int, int]]]:
     """For each chapter, the blocks that fit into that many lines, as (entry, block); none if the chapter does not fit.
 
     The most valuable chapter is complete. Then come the sentences of the others, and last their tables and excerpts.
@@ -324,7 +326,7 @@ def granted(wishes: Sequence[Wish], lines: int) -> list[set[tuple[int, int]]]:
     return granted_blocks
 
 
-def _wished_blocks(wish: Wish) -> Iterable[tuple[tuple[int, int], Block, int | None]]:
+def _wished_blocks(wish: RoomRequest) -> Iterable[tuple[tuple[int, int], Block, int | None]]:
     for entry, (blocks, rows) in enumerate(wish.entries):
         for index, block in enumerate(blocks):
             yield (entry, index), block, rows

@@ -1,5 +1,9 @@
 """The time of a step by owner – lines, modules, phases or libraries – with the variants side by side, for variants
 whose owners are known; and by line of one of your files, for faces that show the file with a margin.
+
+The compiler may have fused lines in one variant only. A group of lines that costs at least 1 % of some variant's time
+joins its lines into one row, and rows that share a line merge. Each other group is a separate row. A group is never
+split between its lines.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,18 +13,20 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tracekit.base.names import HEAD, short
+from tracekit.base.units import percent
 from tracekit.engine.buckets import BUCKETS, KEYS
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
-from tracekit.lines.owners import Group
+from tracekit.lines.owners import Group, Line
 from tracekit.lines.ownership import MOST_EVENTS
-from tracekit.names import HEAD, short
 from tracekit.profile import Profile
 from tracekit.report.model import Report
 from tracekit.trace.schema import Role, column
-from tracekit.units import percent
 
 Key = TypeVar("Key")
 _PHASES = (("forward", ("forward", "eval")), ("backward", ("backward", "inner backward", "double backward")))
+WORTH_JOINING = 0.01
+Row = Group  # the lines of a row; if a group has a separate row, those of the group
 
 
 class VariantOwners(Struct, frozen=True):
@@ -120,7 +126,7 @@ def steps_of(variants: Sequence[VariantOwners]) -> dict[str, float]:
     return {variant.name: variant.total_ns for variant in variants}
 
 
-def shares_said(costs: OwnerCosts[Key], steps: Mapping[str, float], names: Mapping[Key, str]) -> str:
+def shares_sentence(costs: OwnerCosts[Key], steps: Mapping[str, float], names: Mapping[Key, str]) -> str:
     """`forward 87.6 % (eager), 79.5 % (compiled); backward …`: the share of each key in each variant's step."""
     costs_by_variant = {variant.name: variant.by(costs.key) for variant in costs.variants}
     clauses = []
@@ -226,3 +232,55 @@ def _has_owners(profile: Profile) -> bool:
     if profile.trace.has_stacks:
         return profile.variant is not None or len(profile.trace.ts_ns) <= MOST_EVENTS
     return profile.detail_path is not None
+
+
+def rows(costs: Iterable[Mapping[Group, float]]) -> dict[Group, Row]:
+    """Each line and group that occurs, and the row that it is in, given what it costs in each variant."""
+    joined = _Joined()
+    groups: dict[Group, None] = {}
+    for variant in costs:
+        total = sum(variant.values())
+        groups |= dict.fromkeys(variant)
+        for group, ns in variant.items():
+            if len(group) > 1 and total and ns >= WORTH_JOINING * total:
+                joined.join(group)
+    together: dict[Line, list[Line]] = {}
+    for line in dict.fromkeys(line for group in groups for line in group):
+        together.setdefault(joined.root(line), []).append(line)
+    return {group: _row(group, joined, together) for group in groups}
+
+
+def _row(group: Group, joined: "_Joined", together: dict[Line, list[Line]]) -> Row:
+    if not group:
+        return ()
+    roots = {joined.root(line) for line in group}
+    if len(group) > 1 and not joined.is_joined(group):
+        return group
+    assert len(roots) == 1
+    lines = together[next(iter(roots))]
+    return tuple(sorted(lines)) if len(lines) > 1 else group
+
+
+class _Joined:
+    """Lines that share a row, each known by one of them."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Line, Line] = {}
+        self._groups: set[Group] = set()
+
+    def join(self, group: Group) -> None:
+        """These lines share a row from now on."""
+        self._groups.add(group)
+        first = self.root(group[0])
+        for line in group[1:]:
+            self._parent[self.root(line)] = first
+
+    def root(self, line: Line) -> Line:
+        """The line that represents all lines of its row."""
+        while self._parent.get(line, line) != line:
+            line = self._parent[line]
+        return line
+
+    def is_joined(self, group: Group) -> bool:
+        """Whether all of a group's lines share one row."""
+        return group in self._groups or len({self.root(line) for line in group}) == 1

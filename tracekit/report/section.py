@@ -14,9 +14,9 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from tracekit.analyses import Status
-from tracekit.compare import Comparison
+from tracekit.base.registry import Registry
 from tracekit.profile import LEAST_SHARE, Capture, Profile
-from tracekit.registry import Registry
+from tracekit.profile.compare import Comparison
 from tracekit.report.blocks import Block
 from tracekit.study import Study
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from tracekit.atomic import replacing
+from tracekit.base.atomic import replacing
 from tracekit.errors import BadRunError, DirectoryGivenError, NoSuchFileError, OutputError, UnreadableFileError
 from tracekit.run.model import SCHEMA, Run
 

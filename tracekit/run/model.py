@@ -28,6 +28,14 @@ Activity = Literal["start", "import", "set up", "warm up", "compile", "wait", "s
 _Ns = Annotated[int, msgspec.Meta(ge=0)]
 _StepNs = Annotated[int, msgspec.Meta(gt=0)]
 _TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system opens a path that contains NUL
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+Counts = list[_Count | None]
+_Epochs = Annotated[int, msgspec.Meta(ge=1)]
+TrainingOutcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted"]
+_OWN_LOAD = 1.5  # load in cores that the passes themselves cause
+_LEAST_TOLERANCE = 1e-4  # of the loss: in FP32, a different order of summation changes most trainings less
+_LEAST_OF_GRADIENTS = 1e-3  # of the norm
+_DRIFTS = 3  # a single measured drift is not an upper bound
 
 
 class Requested(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,10 +94,6 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     # What two pieces of work that are always the same took just before and after it, on average: one within a core's
     # own caches, and one all over a few MB. Empty in older files.
     yardsticks_ns: list[_Ns] = []
-
-
-_Count = Annotated[int, msgspec.Meta(ge=0)]
-Counts = list[_Count | None]
 
 
 class GraphSize(NamedTuple):
@@ -238,10 +242,6 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-_Epochs = Annotated[int, msgspec.Meta(ge=1)]
-TrainingOutcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted"]
-
-
 class Training(msgspec.Struct, frozen=True, kw_only=True):
     """One complete training, unprofiled, in a separate process."""
 
@@ -348,9 +348,6 @@ def _by_type(steps: list[dict[str, int] | None]) -> dict[str, Counts]:
     return {name: [None if counts is None else counts.get(name, 0) for counts in steps] for name in names}
 
 
-_OWN_LOAD = 1.5  # load in cores that the passes themselves cause
-
-
 def was_busy(environment: Mapping[str, Any], before: float | None, during: float | None = None) -> bool:
     """Whether more processes wanted to run than there are cores; False if either is unknown.
 
@@ -365,11 +362,6 @@ def was_busy(environment: Mapping[str, Any], before: float | None, during: float
 def crowding(load: float | None, cores: int | None) -> float:
     """How many times as many processes wanted to run as the passes themselves cause; 1 if not more, or if unknown."""
     return max(1.0, load / (_OWN_LOAD * cores)) if load is not None and cores else 1.0
-
-
-_LEAST_TOLERANCE = 1e-4  # of the loss: in FP32, a different order of summation changes most trainings less
-_LEAST_OF_GRADIENTS = 1e-3  # of the norm
-_DRIFTS = 3  # a single measured drift is not an upper bound
 
 
 def divergence(losses: list[float | None], other_losses: list[float | None]) -> float | None:

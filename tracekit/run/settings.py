@@ -1,4 +1,5 @@
-"""The settings of a capture, each of them once: its name, its type, its default, its meaning.
+"""The settings of a capture, each of them once: its name, its type, its default, its meaning; and what each backend of
+torch.compile can change.
 
 The command line, a sweep file, the request to a child process and the child itself share these. What is decoded from a
 file or a pipe is checked against the types.
@@ -8,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import Struct
 
 from tracekit.run.model import Workload
 
@@ -16,6 +18,7 @@ CountOrNone = Annotated[int, msgspec.Meta(ge=0)]  # 0 stands for none
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 TIMEOUT_S = 1800.0  # that a pass may take
 BACKEND = "inductor"
+DEFAULT = "inductor"
 
 
 class StepSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,3 +49,30 @@ class Settings(StepSettings, frozen=True, kw_only=True):
 def values_of(settings: StepSettings, kind: type[StepSettings]) -> dict[str, Any]:
     """The settings that a class declares or inherits, by name, of one that may have more."""
     return {name: getattr(settings, name) for name in kind.__struct_fields__}
+
+
+class Backend(Struct, frozen=True):
+    """What compiling with a backend can do to a step, beside running less Python."""
+
+    name: str
+    fuses: bool  # it generates kernels that do the work of several operators
+    cuda_graphs: bool  # it can record CUDA graphs, always or in some modes
+
+
+_ALL = (
+    Backend(DEFAULT, fuses=True, cuda_graphs=True),
+    Backend("cudagraphs", fuses=False, cuda_graphs=True),
+    *(
+        Backend(name, fuses=False, cuda_graphs=False)
+        for name in (
+            "eager",
+            "eager_debug",
+            "eager_noexcept",
+            "aot_eager",
+            "aot_eager_default_partitioner",
+        )
+    ),
+)
+
+
+BACKENDS = {backend.name: backend for backend in _ALL}

@@ -9,8 +9,8 @@ import math
 from msgspec.structs import replace
 
 from tracekit.run.model import Measured, Run, Variant
-from tracekit.typical_step import StepPattern, step_pattern, typical_steps
-from tracekit.uncertainty import undisturbed
+from tracekit.statistics.typical_step import StepPattern, step_pattern, typical_steps
+from tracekit.statistics.uncertainty import undisturbed
 
 
 def with_common_period(run: Run) -> Run:

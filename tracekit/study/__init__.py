@@ -6,8 +6,7 @@
 Each cell holds one variant at one setting, as a run that `tracekit capture` could have written.
 """
 
-from tracekit.study.cell import Cell
-from tracekit.study.store import CellResult, Manifest, Record, Study, Thoroughness, is_study, read_study
+from tracekit.study.store import Cell, CellResult, Manifest, Record, Study, Thoroughness, is_study, read_study
 
 __all__ = [
     "Cell",

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from tracekit.study.cell import Cell, text_of, values_of
-from tracekit.study.store import CellResult, Study
+from tracekit.study.store import Cell, CellResult, Study, text_of, values_of
 
 ENDINGS = {
     "oom": "ran out of memory",
@@ -19,6 +18,17 @@ ENDINGS = {
 }
 _AXES_OF_VARIANTS = ("mode", "dynamic", "fullgraph")  # which the variant has already
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+_CHANGES: dict[str, Callable[[Study], str]] = {
+    "oom": lambda _: (
+        "Make smaller what sets their size, use a device with more memory, or leave them out with [[sweep.exclude]]"
+    ),
+    "timeout": lambda study: (
+        f"Raise timeout in [sweep.options] (it is {study.manifest.options.timeout:g} s), or leave "
+        "them out with [[sweep.exclude]]"
+    ),
+    "skipped": lambda _: "Install what is missing, or leave them out with [[sweep.exclude]]",
+    "interrupted": lambda _: "Let them run to their end",
+}
 
 
 class Reason(Struct, frozen=True):
@@ -84,16 +94,3 @@ def _command(cell: Cell) -> str:
     else:
         words += [word for name, value in cell.params.items() for word in ("--param", f"{name}={text_of(value)}")]
     return shlex.join(words)
-
-
-_CHANGES: dict[str, Callable[[Study], str]] = {
-    "oom": lambda _: (
-        "Make smaller what sets their size, use a device with more memory, or leave them out with [[sweep.exclude]]"
-    ),
-    "timeout": lambda study: (
-        f"Raise timeout in [sweep.options] (it is {study.manifest.options.timeout:g} s), or leave "
-        "them out with [[sweep.exclude]]"
-    ),
-    "skipped": lambda _: "Install what is missing, or leave them out with [[sweep.exclude]]",
-    "interrupted": lambda _: "Let them run to their end",
-}

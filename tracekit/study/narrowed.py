@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from tracekit.errors import NoCellError
-from tracekit.study.cell import values_of
 from tracekit.study.settings import settings
-from tracekit.study.store import Study
+from tracekit.study.store import Study, values_of
 
 
 def narrowed(study: Study, selection: Mapping[str, Sequence[str]]) -> Study:

@@ -1,21 +1,24 @@
-"""Pairs of cells that differ in one axis only: `dynamic` true and false, with the cure and without it, PyG and DGL.
-
-What does one axis change, everything else being equal? `dynamic` true against false, PyG against DGL, …
+"""Cells of a study side by side: pairs that differ in one axis only – `dynamic` true and false, with the cure and
+without it, PyG and DGL – and model × data × variant, with the settings as rows and their variants as columns.
 """
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from tracekit.study.cell import values_of
-from tracekit.study.store import CellResult, Study
-from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
+from tracekit.statistics.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
+from tracekit.study.settings import Setting, SpeedUp, names_of
+from tracekit.study.store import CellResult, Study, values_of
 
 _IMPLIED = {"framework": ("interpreter",)}  # axes that change with another one
 _FRAMEWORKS = ("framework", "interpreter")
 _SETTINGS_OF_THE_COMPILER = ("dynamic", "fullgraph")
+# Seeds are repetitions, a variant consists of its mode and settings, and steps of different programs or workloads
+# cannot be compared.
+_NOT_AXES = ("seed", "variant", "recipe", "workload")
+_NAMED_AXES = ("recipe", "model", "dataset", "workload")
 
 
 class Pair(Struct, frozen=True):
@@ -69,11 +72,6 @@ def frameworks(study: Study) -> Iterator[tuple[str, str, str]]:
             return
 
 
-# Seeds are repetitions, a variant consists of its mode and settings, and steps of different programs or workloads
-# cannot be compared.
-_NOT_AXES = ("seed", "variant", "recipe", "workload")
-
-
 class AxisEffect(Struct, frozen=True):
     """The step time at one value of an axis divided by that at another, over all pairs that differ in nothing else."""
 
@@ -96,3 +94,45 @@ def axis_effects(study: Study) -> Iterator[AxisEffect]:
                 middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)
                 interval = interval_from_logs(middle - half, middle + half) if len(logs) > 1 else None
                 yield AxisEffect(axis, value, reference, len(logs), math.exp(middle), interval)
+
+
+class Row(Struct, frozen=True):
+    """One model on one data set, with everything else in its setting."""
+
+    model: str
+    data: str
+    rest: str  # `framework=dgl loops_ahead=true`: the axes beside these in which settings of the study differ
+    setting: Setting
+
+    def speed_up(self, variant: str) -> SpeedUp | None:
+        """How that variant compares with the baseline; None if it cannot be compared."""
+        return next((comparison for comparison in self.setting.speed_ups if comparison.group.variant == variant), None)
+
+
+def model_of(axes: dict[str, str]) -> str:
+    """The model that a setting trains: a parameter of that name, or else the recipe."""
+    return axes.get("model", axes["recipe"])
+
+
+def data_of(axes: dict[str, str]) -> str:
+    """What it trains on: a data set or a task, if an axis names one, else the recipe, which has its own data."""
+    return axes.get("dataset") or axes.get("task") or axes["recipe"]
+
+
+def rows(settings: Sequence[Setting], workload: str | None = None) -> list[Row]:
+    """A row for each setting; if a workload is named, only for its settings."""
+    rest = names_of([{"recipe": "", **_rest(setting.axes)} for setting in settings])
+    return [
+        Row(model_of(setting.axes), data_of(setting.axes), name.strip(), setting)
+        for setting, name in zip(settings, rest, strict=True)
+        if workload in (None, setting.axes["workload"])
+    ]
+
+
+def variants_of(settings: Sequence[Setting]) -> list[str]:
+    """Every variant that occurs, in the order of the plan."""
+    return [*dict.fromkeys(group.variant for setting in settings for group in setting.groups)]
+
+
+def _rest(axes: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in axes.items() if name not in _NAMED_AXES and value}

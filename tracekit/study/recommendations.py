@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from tracekit.base.units import count, duration, ratio
+from tracekit.run.unprofiled import cold_cost_ns
 from tracekit.study.failures import ENDINGS
 from tracekit.study.settings import ONE_PASS, Group, Setting, SpeedUp, speed_up
-from tracekit.units import count, duration, ratio
-from tracekit.unprofiled import cold_cost_ns
 
 _NOTED = 3  # rejected variants that a sentence names
 _COSTLY_NS = 60_000_000_000  # compiling for longer is worth a remark

@@ -8,12 +8,19 @@ from functools import cached_property, lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.accuracy import AccuracyContrast, accuracy_contrast
+from tracekit.base.units import many
 from tracekit.run import Measured, Training, Variant, divergence, gradient_tolerance, loss_tolerance
+from tracekit.run.accuracy import AccuracyContrast, accuracy_contrast
+from tracekit.run.unprofiled import cold_cost_ns, contrast, prior_of_pairs, step_interval, steps_to_break_even
+from tracekit.statistics.uncertainty import (
+    CONFIDENCE,
+    Interval,
+    half_width_of_mean,
+    interval_from_logs,
+    is_noise,
+    says_nothing,
+)
 from tracekit.study.store import CellResult, Study
-from tracekit.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs, is_noise, says_nothing
-from tracekit.units import many
-from tracekit.unprofiled import cold_cost_ns, contrast, prior_of_pairs, step_interval, steps_to_break_even
 
 ONE_PASS = "one pass"
 

@@ -5,8 +5,7 @@
 `tracekit.study` works out what follows from the cells; it needs nothing from the capture package.
 """
 
-from tracekit.sweep.plan import cells
 from tracekit.sweep.runner import SweepOptions, sweep
-from tracekit.sweep.sweep_file import Grid, Sweep, read_sweep
+from tracekit.sweep.sweep_file import Grid, Sweep, cells, read_sweep
 
 __all__ = ["Grid", "Sweep", "SweepOptions", "cells", "read_sweep", "sweep"]

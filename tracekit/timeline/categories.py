@@ -13,6 +13,8 @@ from tracekit.timeline.lane import NONE, Codes
 from tracekit.trace import Trace
 from tracekit.trace.roles import OVERHEAD, PYTHON
 
+GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have lanes of their own
+
 
 class Category(Struct, frozen=True):
     """A kind: `colour` is a hex triplet, readable on dark and light; `pattern` a character that no other has."""
@@ -30,7 +32,6 @@ CATEGORIES: tuple[Category, ...] = (
 )
 CATEGORY = {category.key: number for number, category in enumerate(CATEGORIES)}
 assert all(CATEGORY[key] == code for key, code in CODES.items())  # a bucket's code is its category
-GPU, HOST, FRAMES = range(3)  # which lanes an event is on: Python frames have lanes of their own
 
 
 class Kinds(Struct, frozen=True, eq=False):  # compared by identity

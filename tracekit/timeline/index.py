@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints, Rows, Union
+from tracekit.base.intervals import Bools, Ints, Rows, Union
 from tracekit.profile import Profile
 from tracekit.timeline.categories import CATEGORY, FRAMES, GPU, HOST, Kinds
 from tracekit.timeline.lane import Codes, Lane, sublanes

@@ -3,10 +3,10 @@
 import re
 from functools import lru_cache
 
-from tracekit.kernel_names import short_kernel
+from tracekit.base.units import duration
 from tracekit.timeline.categories import CATEGORIES
 from tracekit.timeline.index import Group, Index
-from tracekit.units import duration
+from tracekit.vocabulary.kernel_names import short_kernel
 
 _NAMESPACES = re.compile(r"(?:autograd::engine::evaluate_function: |aten::|c10d?::|nn\.Module: |torch::autograd::)")
 _FRAME = re.compile(r".*\.py\(\d+\): (.*)", re.DOTALL)

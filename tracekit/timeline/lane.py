@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Rows
+from tracekit.base.intervals import Bools, Ints, Rows
 
 Codes = NDArray[np.int8]  # of categories
 NONE = -1

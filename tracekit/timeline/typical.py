@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Ints, runs
+from tracekit.base.intervals import Ints, runs
 from tracekit.timeline.categories import CATEGORIES
 from tracekit.timeline.index import Family, Group, Index
 from tracekit.timeline.labels import labels
@@ -18,13 +18,13 @@ from tracekit.timeline.lane import NONE, Columns
 
 COLUMNS = 600
 _LEVELS = 8  # of coverage of a column
-_WIDE = 4  # columns: a wider event is named
+_MIN_COLUMNS_OF_A_NAMED_EVENT = 4  # columns: a wider event is named
 _DEPTH = 6  # lanes of a thread
 _THREADS = 2
-_SHOWN: tuple[Family, ...] = ("wall", "gpu", "idle", "compile", "host")
+_FAMILIES: tuple[Family, ...] = ("wall", "gpu", "idle", "compile", "host")
 
 
-class Named(Struct, frozen=True):
+class LabelledEvents(Struct, frozen=True):
     """An event that is wide enough for a name: its columns, its kind, and its names, the longest first, not
     sanitized."""
 
@@ -53,7 +53,7 @@ class StepEvents(Struct, frozen=True):
     kinds: tuple[EventKind, ...]
 
 
-class StillLane(Struct, frozen=True):
+class LaneDrawing(Struct, frozen=True):
     """A lane: stretches of columns `[first, stop)` of one category, `level` eighths of which are covered.
 
     `title` is on the first lane of a stream or a thread; it is text of the trace, not sanitized.
@@ -65,17 +65,17 @@ class StillLane(Struct, frozen=True):
     stop: Ints
     category: Ints
     level: Ints
-    named_events: tuple[Named, ...]
+    named_events: tuple[LabelledEvents, ...]
     events: StepEvents
 
 
-class Still(Struct, frozen=True):
+class StepDrawing(Struct, frozen=True):
     """One step of a variant: the N of its annotation, how long it takes, and its lanes from top to bottom."""
 
     variant: str
     step: int
     dur_ns: int
-    lanes: tuple[StillLane, ...]
+    lanes: tuple[LaneDrawing, ...]
 
 
 class TypicalSteps(Struct, frozen=True):
@@ -83,7 +83,7 @@ class TypicalSteps(Struct, frozen=True):
 
     span_ns: int
     columns: int
-    stills: tuple[Still, ...]
+    stills: tuple[StepDrawing, ...]
 
 
 def typical_steps(indexes: Sequence[Index], columns: int = COLUMNS) -> TypicalSteps:
@@ -95,17 +95,17 @@ def typical_steps(indexes: Sequence[Index], columns: int = COLUMNS) -> TypicalSt
     for index, begin, end in zip(indexes, begins, ends, strict=True):
         edges = begin + np.arange(columns + 1, dtype=np.int64) * span // columns
         lanes = tuple(_lanes(index, np.minimum(edges, max(end, begin + 1))))
-        stills.append(Still(index.profile.name, index.numbers[index.typical_step], end - begin, lanes))
+        stills.append(StepDrawing(index.profile.name, index.numbers[index.typical_step], end - begin, lanes))
     return TypicalSteps(span, columns, tuple(stills))
 
 
-def _lanes(index: Index, edges: Ints) -> Iterator[StillLane]:
+def _lanes(index: Index, edges: Ints) -> Iterator[LaneDrawing]:
     """The lanes on which something happens in the step; what follows its end is not shown."""
     step_edges = edges[: int(np.searchsorted(edges, edges[-1])) + 1]
     threads = 0
     for group in index.groups:
         threads += group.family == "host"
-        if group.family not in _SHOWN or (group.family == "host" and threads > _THREADS):
+        if group.family not in _FAMILIES or (group.family == "host" and threads > _THREADS):
             continue
         title = group.title
         for depth in range(min(len(group.lanes), _DEPTH)):
@@ -115,7 +115,7 @@ def _lanes(index: Index, edges: Ints) -> Iterator[StillLane]:
                 title = ""
 
 
-def _lane(index: Index, group: Group, depth: int, columns: Columns, title: str) -> StillLane:
+def _lane(index: Index, group: Group, depth: int, columns: Columns, title: str) -> LaneDrawing:
     level = np.where(columns.category == NONE, 0, np.clip(np.rint(columns.share * _LEVELS), 1, _LEVELS)).astype(
         np.int64
     )
@@ -126,18 +126,18 @@ def _lane(index: Index, group: Group, depth: int, columns: Columns, title: str) 
     named_events = tuple(_wide_events(index, group, depth, columns, level))
     stop = bounds[1:][busy].astype(np.int64)
     events = step_events(index, group, depth, int(columns.edges[0]), int(columns.edges[-1]))
-    return StillLane(title, group.family, first, stop, category[first], level[first], named_events, events)
+    return LaneDrawing(title, group.family, first, stop, category[first], level[first], named_events, events)
 
 
-def _wide_events(index: Index, group: Group, depth: int, columns: Columns, level: Ints) -> Iterator[Named]:
+def _wide_events(index: Index, group: Group, depth: int, columns: Columns, level: Ints) -> Iterator[LabelledEvents]:
     events = np.where(level == _LEVELS, columns.filling, NONE)
     bounds = runs(events)
     lane = group.lanes[depth]
-    for run in np.flatnonzero(np.diff(bounds) >= _WIDE).tolist():
+    for run in np.flatnonzero(np.diff(bounds) >= _MIN_COLUMNS_OF_A_NAMED_EVENT).tolist():
         first, stop, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
         if event != NONE:
             dur = int(lane.end[event] - lane.start[event])
-            yield Named(first, stop, int(columns.category[first]), labels(index, group, depth, event), dur)
+            yield LabelledEvents(first, stop, int(columns.category[first]), labels(index, group, depth, event), dur)
 
 
 def step_events(index: Index, group: Group, depth: int, begin: int, end: int) -> StepEvents:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints
+from tracekit.base.intervals import Bools, Ints
 from tracekit.trace.roles import Roles
 from tracekit.trace.rows import parts
 

@@ -1,5 +1,6 @@
 """What does a trace say about each of its collectives: which one it is, how many bytes it moves, in which process
-group, and which kind of parallelism that group serves?
+group, and which kind of parallelism that group serves? And which waits belong to the recording itself, not to the
+training?
 """
 
 import re
@@ -10,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints
+from tracekit.base.intervals import Bools, Ints
 from tracekit.trace import Trace
-from tracekit.trace.columns import values
-from tracekit.trace.enclosing import enclosing
-from tracekit.trace.rows import Events
+from tracekit.trace.rows import Events, enclosing
+from tracekit.trace.schema import values
 
 _KINDS = (
     ("all_reduce", re.compile(r"all_?reduce", re.IGNORECASE)),
@@ -30,14 +30,22 @@ _KINDS = (
 )
 SAME_SIZE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")  # on every rank
 ONE_SIDED = ("broadcast", "reduce", "gather", "scatter", "send_recv")  # some rank may be done before the others
+_RECORD = "record_param_comms"
+# The names that frameworks give their groups: `mesh_tp` (DeviceMesh), `TENSOR_MODEL_PARALLEL_GROUP` (Megatron), and so
+# on. The first pattern that matches decides: `TENSOR_AND_DATA_PARALLEL_GROUP` counts as tensor parallel.
+_ROLES = (
+    ("pipeline parallel", re.compile(r"pipeline|(?:^|[_\W])pp(?:$|[_\W])", re.IGNORECASE)),
+    ("tensor parallel", re.compile(r"tensor|(?:^|[_\W])tp(?:$|[_\W])", re.IGNORECASE)),
+    ("expert parallel", re.compile(r"expert|(?:^|[_\W])ep(?:$|[_\W])", re.IGNORECASE)),
+    ("data parallel", re.compile(r"data|fsdp|shard|replicate|(?:^|[_\W])d?dp(?:$|[_\W])", re.IGNORECASE)),
+    ("context parallel", re.compile(r"context|sequence|(?:^|[_\W])[cs]p(?:$|[_\W])", re.IGNORECASE)),
+)
+_SAYS_NOTHING = ("undefined", "")
 
 
 def kind_of(name: str) -> str:
     """The collective that a name indicates; `other` if it indicates none."""
     return next((kind for kind, pattern in _KINDS if pattern.search(name)), "other")
-
-
-_RECORD = "record_param_comms"
 
 
 class Group(Struct, frozen=True):
@@ -161,18 +169,6 @@ def _size_bytes(line: Mapping[str, Any], kind: str, ranks: int | None) -> int | 
         case _:
             elements = max(input_elements or 0, output_elements or 0)
     return int(element * elements)
-
-
-# The names that frameworks give their groups: `mesh_tp` (DeviceMesh), `TENSOR_MODEL_PARALLEL_GROUP` (Megatron), and so
-# on. The first pattern that matches decides: `TENSOR_AND_DATA_PARALLEL_GROUP` counts as tensor parallel.
-_ROLES = (
-    ("pipeline parallel", re.compile(r"pipeline|(?:^|[_\W])pp(?:$|[_\W])", re.IGNORECASE)),
-    ("tensor parallel", re.compile(r"tensor|(?:^|[_\W])tp(?:$|[_\W])", re.IGNORECASE)),
-    ("expert parallel", re.compile(r"expert|(?:^|[_\W])ep(?:$|[_\W])", re.IGNORECASE)),
-    ("data parallel", re.compile(r"data|fsdp|shard|replicate|(?:^|[_\W])d?dp(?:$|[_\W])", re.IGNORECASE)),
-    ("context parallel", re.compile(r"context|sequence|(?:^|[_\W])[cs]p(?:$|[_\W])", re.IGNORECASE)),
-)
-_SAYS_NOTHING = ("undefined", "")
 
 
 def groups_of(meta: Mapping[str, Any]) -> dict[str, Group]:

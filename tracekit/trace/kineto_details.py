@@ -10,16 +10,20 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+from tracekit.base.intervals import Ints, distinct
 from tracekit.errors import TracekitError
-from tracekit.intervals import Ints, distinct
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import exact
 from tracekit.trace.reading.chunks import Chunks, NoEventsError
-from tracekit.trace.reading.event import NOTHING, value_of
+from tracekit.trace.reading.event_details import NOTHING, value_of
 from tracekit.trace.reading.source import Source
 from tracekit.trace.rereading import Arguments, MemoryEvents
 
 T = TypeVar("T")
+_NAME = "[memory]"
+_DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps"}  # c10/core/DeviceType.h
+_MOST_BYTES = 1 << 60  # sums of as many events as a file holds fit an int64
+_UNKNOWN = -1
 
 
 def events_again(path: Path, decoder: msgspec.json.Decoder[list[T]], markers: Sequence[bytes]) -> Iterator[list[T]]:
@@ -90,12 +94,6 @@ def _beginnings(times: Ints) -> list[bytes]:
     if len(str(first)) != len(str(last)) or len(str(first)) <= dropped:
         return [b""]
     return [str(prefix).encode() for prefix in range(first // 10**dropped, last // 10**dropped + 1)]
-
-
-_NAME = "[memory]"
-_DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps"}  # c10/core/DeviceType.h
-_MOST_BYTES = 1 << 60  # sums of as many events as a file holds fit an int64
-_UNKNOWN = -1
 
 
 class _Arguments(msgspec.Struct, gc=False):

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Rows, place_among, runs
+from tracekit.base.intervals import Bools, Ints, Rows, place_among, runs
 from tracekit.trace.roles import ASYNC_COPY, COPY, NEVER_BLOCKS, RUNTIME
 from tracekit.trace.storing.scratch import put_aside, scratch_array
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracekit.base.workspace import workspace_anywhere
 from tracekit.trace.model import Trace
 from tracekit.trace.reading.convert import ReadWatch
-from tracekit.trace.reading.inputs import local
+from tracekit.trace.reading.source import local
 from tracekit.trace.reading.tables import EVENTS_FILE
 from tracekit.trace.schema import STORED
 from tracekit.trace.sources import source_of
 from tracekit.trace.storing import cache
-from tracekit.workspace import workspace_anywhere
 
-_MOST = 4  # workers, each of which decompresses the whole file
+_MAX_WORKERS = 4  # workers, each of which decompresses the whole file
 _TABLES = ("tracks", "communications", "notes")  # beside the events
 _FACTS = ("meta", "lost", "mended", "cut_short", "in_order", "damage", "header_lost")
 
@@ -31,7 +31,9 @@ def load(
     if use_cache is None:
         use_cache = cache.is_on()
     if workers is None:
-        workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MOST)
+        workers = min(
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MAX_WORKERS
+        )
     home = cache.home() / "work"
     with local(path, home) as file:
         content = cache.content_of(file) if use_cache else None

@@ -11,10 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Rows, runs
+from tracekit.base.intervals import Bools, Ints, Rows, runs
 from tracekit.trace.census import Census, take_census
-from tracekit.trace.columns import codes, held, labels, small, values
-from tracekit.trace.enclosing import AroundCalls, find_frames, find_operators
 from tracekit.trace.facts import Breach, breaches
 from tracekit.trace.facts.coverage import Coverage, find_coverage
 from tracekit.trace.facts.impossible import Impossible, find_impossible
@@ -22,12 +20,11 @@ from tracekit.trace.facts.known import Unknown
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.roles import OPERATOR, PYTHON, Labels, Roles
-from tracekit.trace.rows import Events, Wanted, parts
-from tracekit.trace.schema import EVENTS
-from tracekit.trace.steps import StepTable, find_steps
+from tracekit.trace.rows import AroundCalls, Events, RowFilter, find_frames, find_operators, parts
+from tracekit.trace.schema import EVENTS, codes, held, labels, small, values
+from tracekit.trace.steps import StepTable, Threads, find_steps, find_threads, host_recorded
 from tracekit.trace.storing.cache import Entry
 from tracekit.trace.storing.scratch import scratch_array
-from tracekit.trace.threads import Threads, find_threads, host_recorded
 
 if TYPE_CHECKING:
     from tracekit.trace.sources import TraceSource
@@ -226,7 +223,7 @@ class Trace(Struct, frozen=True, dict=True):
         """The events at these rows."""
         return Events(self, rows)
 
-    def where(self, predicate: Wanted) -> Ints:
+    def where(self, predicate: RowFilter) -> Ints:
         """The rows of the wanted events, in order of their starts; `predicate` is asked about some events at a time."""
         return np.concatenate([np.zeros(0, np.int64), *(part.rows(predicate(part)) for part in self.parts())])
 

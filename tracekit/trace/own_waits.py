@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints
-from tracekit.trace.enclosing import enclosing
+from tracekit.base.intervals import Bools, Ints
 from tracekit.trace.roles import OPERATOR, PYTHON
-from tracekit.trace.rows import PART
+from tracekit.trace.rows import PART, enclosing
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace

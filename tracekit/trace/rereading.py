@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints
+from tracekit.base.intervals import Bools, Ints
 from tracekit.trace.model import Trace
-from tracekit.trace.reading.event import NOTHING, value_of
+from tracekit.trace.reading.event_details import NOTHING, value_of
 
 Inputs = list[tuple[int, ...]]  # the dimensions of each input; () for what is not a tensor, or has none
 BYTES_OF_TYPE = {

@@ -11,9 +11,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit import event_names
-from tracekit.code_owner import INDUCTOR_FILE
-from tracekit.intervals import Bools, Ints, Rows
+from tracekit.base.intervals import Bools, Ints, Rows
+from tracekit.vocabulary import event_names
+from tracekit.vocabulary.code_owner import INDUCTOR_FILE
 
 KERNEL, COPY, SET, RUNTIME, OPERATOR, USER, PYTHON, OVERHEAD, OTHER_DEVICE, OTHER = range(10)
 _KINDS = {

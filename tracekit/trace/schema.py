@@ -1,11 +1,16 @@
-"""The tables of a trace, a comment for each column.
+"""The tables of a trace, a comment for each column; and Arrow columns as NumPy arrays and back. (`pyarrow.compute`
+could do that too, but takes 80 ms to import.)
 
 Times are int64 nanoseconds on the trace's own clock (`ts_ns`), exact to the decimal text of the file.
 """
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+
+from tracekit.base.intervals import Bools, Ints, Rows
 
 Role = Literal[
     "",
@@ -22,6 +27,20 @@ Role = Literal[
     "code",
     "bar",
 ]
+LABEL = pa.dictionary(pa.int32(), pa.string())  # text that repeats: names, categories, buckets
+# How older versions of the profiler spelled the categories, in lower case.
+ALIASES = {
+    "operator": "cpu_op",
+    "runtime": "cuda_runtime",
+    "memcpy": "gpu_memcpy",
+    "memset": "gpu_memset",
+    "user": "gpu_user_annotation",
+}
+# Files of 2019 have no categories; the process shows what an event is.
+CATEGORY_BY_PID = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
+Column: TypeAlias = Any  # pa.Array or pa.ChunkedArray
+# Where NumPy has another name. Arrow's `to_pandas_dtype` needs pandas in many versions, which reports do without.
+_KINDS = {pa.float64(): "float64", pa.float32(): "float32"}
 
 
 def column(name: str, kind: pa.DataType, comment: str, unit: str = "", *, role: Role = "", title: str = "") -> pa.Field:
@@ -43,8 +62,6 @@ def metadata(field: pa.Field, key: str) -> str:
     """The comment, unit, role or title that `column` was given; empty if it was not given."""
     return str((field.metadata or {}).get(key.encode(), b"").decode())
 
-
-LABEL = pa.dictionary(pa.int32(), pa.string())  # text that repeats: names, categories, buckets
 
 EVENTS = pa.schema(
     [
@@ -72,12 +89,15 @@ EVENTS = pa.schema(
     ]
 )
 
+
 # As a trace is stored: beside them the row of the file on which each event stands, as written: events of equal `pid`,
 # `tid` and `args.context` have equal numbers, of which those of events without a category are complements (~number).
 STORED = EVENTS.append(pa.field("file_row", pa.int32()))
 
+
 # The same columns while a trace is being read: text as numbers, whose meaning each part defines for itself.
 CODED = pa.schema([pa.field(f.name, pa.int32() if f.type == LABEL else f.type) for f in EVENTS])
+
 
 TRACKS = pa.schema(
     [
@@ -89,17 +109,6 @@ TRACKS = pa.schema(
     ]
 )
 
-# How older versions of the profiler spelled the categories, in lower case.
-ALIASES = {
-    "operator": "cpu_op",
-    "runtime": "cuda_runtime",
-    "memcpy": "gpu_memcpy",
-    "memset": "gpu_memset",
-    "user": "gpu_user_annotation",
-}
-# Files of 2019 have no categories; the process shows what an event is.
-CATEGORY_BY_PID = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
-
 
 def category(cat: object, pid: object) -> str:
     """The category of an event in today's spelling."""
@@ -107,3 +116,70 @@ def category(cat: object, pid: object) -> str:
         return CATEGORY_BY_PID.get(str(pid), "")
     lowered = str(cat).lower()
     return ALIASES.get(lowered, lowered)
+
+
+def values(column: Column, null: int = 0) -> Ints:
+    """The integers of a column, with `null` in place of missing ones."""
+    chunks = [column] if isinstance(column, pa.Array) else column.chunks
+    if not chunks:
+        return np.zeros(0, np.int64)
+    parts = [_values(chunk, null) for chunk in chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def joined(schema: pa.Schema, pieces: Iterable[pa.Table]) -> pa.Table:
+    """Pieces of a table of that schema as a whole; without any, a table with no rows."""
+    return pa.concat_tables([schema.empty_table(), *pieces]).unify_dictionaries()
+
+
+def held(column: Column) -> Ints:
+    """The integers of a column of events, which has 0 in place of missing values, so that nothing is copied."""
+    chunks = [column] if isinstance(column, pa.Array) else column.chunks
+    return _data(chunks[0]) if len(chunks) == 1 else values(column)
+
+
+def valid(array: pa.Array) -> Bools:
+    """Where an array has a value."""
+    bitmap = array.buffers()[0]
+    if bitmap is None or not array.null_count:
+        return np.ones(len(array), bool)
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), count=array.offset + len(array), bitorder="little")
+    is_valid: Bools = bits[array.offset :].astype(bool)
+    return is_valid
+
+
+def _values(array: pa.Array, null: int) -> Ints:
+    if not len(array):
+        return np.zeros(0, np.int64)
+    data = _data(array)
+    return np.where(valid(array), data, null) if array.null_count else data
+
+
+def _data(array: pa.Array) -> Ints:
+    if not len(array):
+        return np.zeros(0, np.int64)
+    kind = _KINDS.get(array.type, str(array.type))
+    data: Ints = np.frombuffer(array.buffers()[1], kind, count=array.offset + len(array))[array.offset :]
+    return data
+
+
+def small(column: Column) -> Rows:
+    """The integers of a column of 32 bits."""
+    return values(column).astype(np.int32, copy=False)
+
+
+def codes(column: Column) -> Rows:
+    """The numbers behind a column of labels, whose chunks share one dictionary."""
+    chunks = [column] if isinstance(column, pa.Array) else column.chunks
+    parts = [_values(chunk.indices, -1) for chunk in chunks]
+    if not parts:
+        return np.zeros(0, np.int32)
+    numbers: Rows = (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.int32, copy=False)
+    return numbers
+
+
+def labels(column: Column) -> list[str]:
+    """The labels that the numbers stand for."""
+    chunks = [column] if isinstance(column, pa.Array) else column.chunks
+    texts: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
+    return texts

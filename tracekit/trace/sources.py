@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tracekit.intervals import Ints
+from tracekit.base.intervals import Ints
 from tracekit.trace import kineto_details
 from tracekit.trace.reading import kineto, nsys
 from tracekit.trace.reading.tables import Reading

@@ -11,17 +11,16 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.intervals import Bools, Ints, Rows, distinct
+from tracekit.base.intervals import Bools, Ints, Rows, distinct
 from tracekit.trace.census import Ask
-from tracekit.trace.columns import codes, held, valid
 from tracekit.trace.model import Trace
-from tracekit.trace.schema import LABEL, STORED, TRACKS
+from tracekit.trace.schema import LABEL, STORED, TRACKS, codes, held, valid
+from tracekit.trace.storing.cache import recall, remember, result_name
 from tracekit.trace.storing.column_file import Piece, in_memory
-from tracekit.trace.storing.results import recall, remember, result_name
 
 _RANK = re.compile(r"\brank[ _-]?(\d+)", re.IGNORECASE)
 _SURE = 0.99  # share of a device's launched activities that one process must account for
-_MOST = 4096  # processes
+_MAX_PROCESSES = 4096  # processes
 _Owned = tuple[int, str, list[str]]  # rank, process, devices
 
 
@@ -54,7 +53,7 @@ def _cached_owners(trace: Trace, pids: Rows) -> list[_Owned]:
 def _owned(trace: Trace, pids: Rows) -> list[_Owned]:
     """For each rank of a merged file, its process and the devices that it drives."""
     training = _training(trace, pids)
-    if not 1 < len(training) <= _MOST:
+    if not 1 < len(training) <= _MAX_PROCESSES:
         return []
     owner = _owners(trace, pids, training)
     if owner is None:

@@ -1,24 +1,50 @@
-"""When was each step issued, when did its work begin, and when was it done? Where a trace has no steps, the part
-that repeats is found.
+"""When was each step issued, when did its work begin, and when was it done? Which host thread drives the training, and
+which threads help it? Where a trace has no steps, the part that repeats is found.
 """
 
-import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+
+from tracekit.base.intervals import Bools, Ints, below
+from tracekit.trace.census import Ask
+from tracekit.trace.roles import OPERATOR, PYTHON
+from tracekit.trace.rows import AFTER, BEFORE, at_moments
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
+import re
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
-from tracekit.intervals import Bools, Ints, Rows, distinct, place_among, runs
-from tracekit.trace.enclosing import outermost
+from tracekit.base.intervals import Rows, distinct, place_among, runs
+from tracekit.base.units import count
 from tracekit.trace.own_waits import own_end
-from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP, USER
-from tracekit.trace.rows import AFTER, BEFORE
-from tracekit.units import count
+from tracekit.trace.roles import DATALOAD, OPTIMIZER_STEP, STEP, USER
+from tracekit.trace.rows import outermost
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
     from tracekit.trace.rows import Events
+
+_MIN_MARKED_ITERATIONS = 2  # iterations that an optimizer or a loader marks
+_LEAST_UNMARKED = 3  # repetitions of a sequence of operators
+_MIN_OPERATORS_OF_A_WHOLE_STEP = (
+    0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
+)
+_WHOLE_TURN = 0.9  # of the optimizers' steps must repeat after so many
+_MIN_COVERAGE = 0.8  # of the time from the main thread's first work to its last: iterations are most of a recording
+_WHOLE_LENGTH = 0.95  # of the shortest other iteration: one that takes less at an end that nothing marks is cut off
+_AS_GOOD_A_PERIOD = 0.99  # of what the best period explains: a shorter one that explains as much is the period
+_TRIED = 64  # periods, at most
+_WHOLE_PASS = re.compile(
+    r"Torch-Compiled Region: .*|## Call CompiledFxGraph .*|(?:cuda|hip|cu)GraphLaunch.*", re.DOTALL
+)
+_MODULE = re.compile(r"nn\.Module: .*", re.DOTALL)  # with the number of the instance
+_TO_OR_FROM_HOST = re.compile(r"Memcpy (?:HtoD|DtoH).*|aten::(?:item|_local_scalar_dense)", re.DOTALL)
 
 
 class StepTable(Struct, frozen=True):
@@ -160,21 +186,6 @@ def _unlinked_backlog(trace: "Trace") -> int:
     return ends
 
 
-_LEAST = 2  # iterations that an optimizer or a loader marks
-_LEAST_UNMARKED = 3  # repetitions of a sequence of operators
-_WHOLE = 0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
-_WHOLE_TURN = 0.9  # of the optimizers' steps must repeat after so many
-_MIN_COVERAGE = 0.8  # of the time from the main thread's first work to its last: iterations are most of a recording
-_WHOLE_LENGTH = 0.95  # of the shortest other iteration: one that takes less at an end that nothing marks is cut off
-_ALIKE = 0.99  # of what the best period explains: a shorter one that explains as much is the period
-_TRIED = 64  # periods, at most
-_WHOLE_PASS = re.compile(
-    r"Torch-Compiled Region: .*|## Call CompiledFxGraph .*|(?:cuda|hip|cu)GraphLaunch.*", re.DOTALL
-)
-_MODULE = re.compile(r"nn\.Module: .*", re.DOTALL)  # with the number of the instance
-_TO_OR_FROM_HOST = re.compile(r"Memcpy (?:HtoD|DtoH).*|aten::(?:item|_local_scalar_dense)", re.DOTALL)
-
-
 def find_iterations(trace: "Trace") -> Iterations | None:
     """The repeated iterations of the main thread that are most of the recording; None if there are none."""
     iterations = find_repetition(trace)
@@ -212,7 +223,7 @@ def _outermost_work(trace: "Trace", main: int) -> Ints:
 
 def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
     marks = trace.where(lambda part: part.roles.named(OPTIMIZER_STEP) & part.roles.annotation & (part.track == main))
-    if len(marks) < _LEAST:
+    if len(marks) < _MIN_MARKED_ITERATIONS:
         return None
     _, repeated, marks_per_iteration = _repeated(trace.name_codes[marks])  # several optimizers may step in an iteration
     marks_per_iteration = marks_per_iteration if repeated >= _WHOLE_TURN * len(marks) else 1
@@ -223,7 +234,7 @@ def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | No
 
 def _by_loader(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
     marks = trace.where(lambda part: part.roles.named(DATALOAD) & part.roles.annotation & (part.track == main))
-    if len(marks) < _LEAST:
+    if len(marks) < _MIN_MARKED_ITERATIONS:
         return None
     starts, end = trace.ts_ns[marks], trace.events_at(operators[-1:]).end_ns
     end = np.minimum(end, starts[-1] + np.diff(starts).max())  # what comes long after the last batch is something else
@@ -237,10 +248,10 @@ def _complete_iterations(trace: "Trace", operators: Ints, bounds: Ints, basis: s
     working = np.flatnonzero(operator_counts)
     if not len(working):
         return None
-    is_complete = operator_counts >= _WHOLE * np.median(operator_counts[working])
+    is_complete = operator_counts >= _MIN_OPERATORS_OF_A_WHOLE_STEP * np.median(operator_counts[working])
     first, last = int(is_complete.argmax()), len(is_complete) - int(is_complete[::-1].argmax())
     chosen = working[(working >= first) & (working < last)]
-    if len(chosen) < _LEAST:
+    if len(chosen) < _MIN_MARKED_ITERATIONS:
         return None
     starts, ends = bounds[chosen], bounds[chosen + 1]
     is_open = chosen[unmarked] in (0, len(bounds) - 2)  # the one of which nothing marks the outer end
@@ -339,7 +350,7 @@ def _repeated(names: Rows) -> tuple[int, int, int]:
     candidates = periods[np.argsort(-frequent, kind="stable")][:_TRIED]
     repetitions = [(*_longest_run(names, period), period) for period in candidates.tolist() if 2 * period <= len(names)]
     best = max((length for _, length, _ in repetitions), default=0)
-    good = [repetition for repetition in repetitions if repetition[1] >= max(_ALIKE * best, 1)]
+    good = [repetition for repetition in repetitions if repetition[1] >= max(_AS_GOOD_A_PERIOD * best, 1)]
     return min(good, key=lambda repetition: repetition[2], default=(0, 0, 1))
 
 
@@ -355,3 +366,90 @@ def _longest_run(names: Rows, period: int) -> tuple[int, int]:
 def _repeats_after(names: Rows, period: int) -> Bools:
     is_repeated: Bools = names[:-period] == names[period:]
     return is_repeated
+
+
+class Threads(Struct, frozen=True):
+    """Tracks by role. `main` is None for a trace without any host event."""
+
+    main: int | None
+    helpers: tuple[int, ...]
+    process: Bools  # for each track: whether it belongs to the main thread's process
+
+    @property
+    def driving(self) -> tuple[int, ...]:
+        """The main thread and its helpers."""
+        return () if self.main is None else (self.main, *self.helpers)
+
+
+def find_threads(trace: "Trace") -> Threads:
+    """The thread with the most steps, else launches, else operators, else events; and its helpers."""
+    pids, tids = trace.tracks["pid"].to_pylist(), trace.tracks["tid"].to_pylist()
+    main = _main(trace, pids, tids)
+    if main is None:
+        return Threads(None, (), np.zeros(len(pids), bool))
+    process = np.array([pid == pids[main] for pid in pids], bool)
+    helping = trace.census.by_track(lambda roles: roles.launch | roles.backward_node, len(pids))
+    helpers = (int(track) for track in np.flatnonzero(process & (helping > 0)) if track != main)
+    return Threads(main, tuple(sorted(helpers, key=lambda track: _number_first(tids[track]))), process)
+
+
+def host_recorded(trace: "Trace") -> tuple[int, int]:
+    """From when to when the training process was recorded, by its lasting events; never, if neither an operator nor a
+    Python frame of it was: then what it did between calls of the runtime is unknown."""
+    census = trace.census
+    tells = ((census.roles.kind == OPERATOR) & ~census.roles.annotation) | (census.roles.kind == PYTHON)
+    if not (tells & trace.threads.process[census.track]).any():
+        return AFTER, AFTER
+    start, end = host_span(trace)
+    return start, max(start, end)
+
+
+def host_span(trace: "Trace") -> tuple[int, int]:
+    """From the first to the last moment that an event of the training process covers; the end comes first if none
+    covers any."""
+    start, end = AFTER, BEFORE
+    for part in trace.parts():
+        lasting = part.process & part.lasting
+        start = min(start, int(part.ts_ns[lasting].min(initial=AFTER)))
+        end = max(end, int(part.end_ns[lasting].max(initial=BEFORE)))
+    return start, end
+
+
+def _main(trace: "Trace", pids: list[str], tids: list[str]) -> int | None:
+    candidates: tuple[Callable[[], Ints], ...] = (
+        lambda: trace.census.by_track(lambda roles: roles.step, len(pids)),
+        lambda: _outside_nodes(trace, lambda roles: roles.launch),
+        lambda: _outside_nodes(trace, lambda roles: (roles.kind == OPERATOR) & ~roles.annotation),
+        lambda: trace.census.by_track(lambda roles: roles.host, len(pids)),
+    )
+    for candidate in candidates:
+        counts = candidate()
+        if counts.any():
+            best = np.flatnonzero(counts == counts.max())
+            return int(min(best, key=lambda track: (pids[track], tids[track])))
+    return None
+
+
+def _outside_nodes(trace: "Trace", ask: Ask) -> Ints:
+    """How many of these events on each track start outside the autograd engine's nodes of their own thread."""
+    counts = np.zeros(len(trace.tracks), np.int64)
+    reach = np.full(len(trace.tracks), BEFORE, np.int64)  # when the last of the nodes seen on each track ends
+    if not trace.census.any(lambda roles: roles.backward_node):
+        return trace.census.by_track(ask, len(counts))
+    for part in at_moments(trace):
+        has_role, nodes = ask(part.roles), part.roles.backward_node
+        for track in np.flatnonzero(np.bincount(part.track[has_role | nodes])).tolist():
+            on_track = part.track == track
+            starts = part.ts_ns[on_track & nodes]
+            reached = np.maximum.accumulate(np.append(reach[track], part.end_ns[on_track & nodes]))
+            points = part.ts_ns[on_track & has_role]
+            counts[track] += int((reached[below(starts, points)] <= points).sum())
+            reach[track] = reached[-1]
+    return counts
+
+
+def _number_first(tid: str) -> tuple[int, int, str]:
+    try:
+        return 0, int(tid), tid
+    except ValueError:
+        return 1, 0, tid

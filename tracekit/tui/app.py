@@ -9,8 +9,8 @@ from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
+from tracekit.base.names import sanitize
 from tracekit.errors import TracekitError
-from tracekit.sanitize import sanitize
 from tracekit.tui.arriving import Arrivals, Read
 from tracekit.tui.browser import Browser
 from tracekit.tui.commands import Commands
@@ -18,7 +18,7 @@ from tracekit.tui.exporting import copy, edit, export
 from tracekit.tui.keys import KEYS, NEED_CONTENT, keys_for
 from tracekit.tui.lifecycle import leave_with_the_terminal
 from tracekit.tui.model.navigation import Navigation
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes.overview import VIEWS
 from tracekit.tui.model.panes.source import on_this_machine
 from tracekit.tui.model.selection import Selection
@@ -76,7 +76,7 @@ class TracekitApp(App[None]):
         return self.browser.navigation
 
     @property
-    def opened(self) -> Opened | None:
+    def opened(self) -> OpenReport | None:
         """What has been read so far."""
         return self.navigation.opened
 

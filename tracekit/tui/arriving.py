@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from tracekit.errors import TracekitError
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.opening import Reading, open_report
 
 _PATIENCE_S = 1.0
@@ -47,7 +47,7 @@ class Arrivals:
         arguments = (self.paths, self.baseline, self.infer_steps, self.reading)
         Background(self._app, Read).ask(True, lambda: open_report(*arguments, self._hand_over))
 
-    def _hand_over(self, opened: Opened) -> None:
+    def _hand_over(self, opened: OpenReport) -> None:
         """Hand over what has been read. The reading thread calls this and waits until the screen has been drawn."""
         self._is_drawn.clear()
         self._app.post_message(Read(False, opened, None))

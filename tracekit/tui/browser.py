@@ -5,12 +5,13 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 from textual.widgets import Static
 
+from tracekit.base.units import duration
 from tracekit.errors import TracekitError
 from tracekit.tui.arriving import Arrivals, Background, Done
 from tracekit.tui.model.content import Content, Place, prose
 from tracekit.tui.model.navigation import Navigation
 from tracekit.tui.model.on_timeline import on_timeline
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes.gap import about_gap
 from tracekit.tui.model.panes.instances import About, about
 from tracekit.tui.model.selection import History, Selection
@@ -18,17 +19,15 @@ from tracekit.tui.model.sheet import ON_TIMELINE
 from tracekit.tui.timeline import Stretch
 from tracekit.tui.timeline.widget import Chosen, Cleared, RangeChosen
 from tracekit.tui.widgets.below import LOW, Below
-from tracekit.tui.widgets.chips import Chips
+from tracekit.tui.widgets.chips import Chips, KeyBar
 from tracekit.tui.widgets.filter_line import FilterLine, Searched
 from tracekit.tui.widgets.grid import Grid
-from tracekit.tui.widgets.key_bar import KeyBar
 from tracekit.tui.widgets.stage import LanesView, Stage
 from tracekit.tui.widgets.status import Crumbs, Progress, Status
 from tracekit.tui.widgets.steps import Steps
-from tracekit.units import duration
 
 
-class Nothing(Struct, frozen=True):
+class NoEvent(Struct, frozen=True):
     """That no event belongs to a row, and where to go nevertheless."""
 
     otherwise: Selection
@@ -102,7 +101,7 @@ class Browser(Container):
 
     # Going to a selection, and showing the answer of its pane.
 
-    def open(self, opened: Opened) -> None:
+    def open(self, opened: OpenReport) -> None:
         """Show this from now on."""
         self._remember()
         if self.navigation.open(opened):
@@ -121,7 +120,7 @@ class Browser(Container):
         opened, selection, grid = self.navigation.opened, self.navigation.now, self.grid
         if opened is not None and grid is not None:
             sheet, cursor = grid.sheet, grid.cursor
-            ask = lambda: on_timeline(opened, selection, sheet, cursor) or Nothing(otherwise or selection)  # noqa: E731
+            ask = lambda: on_timeline(opened, selection, sheet, cursor) or NoEvent(otherwise or selection)  # noqa: E731
             self._background.ask((opened, selection), ask)
         elif otherwise is not None:
             self.go(otherwise)
@@ -153,10 +152,10 @@ class Browser(Container):
         self._background.ask((opened, selection), lambda: pane.query(opened, selection))
         self.query_one(Status).show_soon()
 
-    def _ask_about(self, opened: Opened, variant: str, row: int) -> None:
+    def _ask_about(self, opened: OpenReport, variant: str, row: int) -> None:
         self._background.ask((opened, self.navigation.now), lambda: about(opened.profile(variant), row))
 
-    def _ask_about_gap(self, opened: Opened, gap: Stretch) -> None:
+    def _ask_about_gap(self, opened: OpenReport, gap: Stretch) -> None:
         ask = lambda: about_gap(opened.profile(gap.variant), gap.start_ns, gap.end_ns)  # noqa: E731
         self._background.ask((opened, self.navigation.now), ask)
 
@@ -167,12 +166,12 @@ class Browser(Container):
             result = Content((prose(str(message.error)),))
         elif message.error is not None:
             raise message.error
-        if isinstance(result, Opened):
+        if isinstance(result, OpenReport):
             self.open(result)
         elif isinstance(result, Selection):
             if message.ticket == (self.navigation.opened, self.navigation.now):
                 self.go(result)
-        elif isinstance(result, Nothing):
+        elif isinstance(result, NoEvent):
             if message.ticket == (self.navigation.opened, self.navigation.now):
                 self.app.notify("No event on the timeline belongs to this row.")
                 self.go(result.otherwise)

@@ -9,11 +9,11 @@ from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from tracekit.kernel_names import short_kernel
-from tracekit.sanitize import sanitize
+from tracekit.base.names import sanitize
 from tracekit.tui.keys import KEYS
 from tracekit.tui.model.findings import findings_sheet
 from tracekit.tui.model.selection import Kind, Selection
+from tracekit.vocabulary.kernel_names import short_kernel
 
 if TYPE_CHECKING:
     from tracekit.tui.app import TracekitApp

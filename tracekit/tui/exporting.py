@@ -15,9 +15,9 @@ from rich.text import Text
 from textual.app import App, SuspendNotSupported
 from textual.strip import Strip
 
+from tracekit.base.names import sanitize
 from tracekit.errors import TracekitError
-from tracekit.output_files import Overwriting, write_content
-from tracekit.sanitize import sanitize
+from tracekit.faces.shared.output_files import Overwriting, write_content
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.screens import ChoiceScreen, FileNameScreen
 
@@ -27,6 +27,18 @@ _TABLES = {
     "j": ("json", "JSON, the same"),
     "p": ("parquet", "Parquet, the same"),
 }
+_ROWS = 1_000  # terminals reject much longer texts
+_NAME_TITLES = {
+    "name",
+    "finding",
+    "line",
+    "module",
+    "bucket",
+    "call",
+    "region",
+    "inside of",
+    "text",
+}  # titles of columns
 
 
 def export(app: App[Any], name: str, sheet: Sheet | None) -> None:
@@ -94,20 +106,6 @@ def _free(name: str, kind: str) -> str:
     """A name that no file in the current folder has yet."""
     names = (f"tracekit-{name}{'' if number == 1 else f'-{number}'}.{kind}" for number in count(1))
     return next(path for path in names if not Path(path).exists())
-
-
-_ROWS = 1_000  # terminals reject much longer texts
-_NAME_TITLES = {
-    "name",
-    "finding",
-    "line",
-    "module",
-    "bucket",
-    "call",
-    "region",
-    "inside of",
-    "text",
-}  # titles of columns
 
 
 def copy(app: App[Any], sheet: Sheet, cursor: int) -> None:

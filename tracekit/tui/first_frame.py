@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracekit.sanitize import sanitize
+from tracekit.base.names import sanitize
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[2J\x1b[H", "\x1b[?1049l"  # the alternate screen, on which the app will draw
 

@@ -15,9 +15,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from tracekit.engine.buckets import BUCKETS
-from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.content import Pane
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.widgets.key_bar import KeyBar
+from tracekit.tui.widgets.chips import KeyBar
 
 Result = TypeVar("Result")
 

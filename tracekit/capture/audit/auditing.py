@@ -9,21 +9,37 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from tracekit import interruption
+from tracekit.base import interruption
+from tracekit.base.names import sanitize
+from tracekit.base.units import many
 from tracekit.capture import messages, process
-from tracekit.capture.audit.rows import Audit, Kind, Row
 from tracekit.capture.folder_lock import folder_lock
-from tracekit.capture.job import Job, PassResult
+from tracekit.capture.job import Audit, Job, Kind, PassResult, Row
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import check_kind, check_options, trains_by_itself
 from tracekit.capture.undo import with_files
 from tracekit.errors import AuditFailedError, NoStepsError
 from tracekit.run import Effective
 from tracekit.run.settings import Settings, values_of
-from tracekit.sanitize import sanitize
-from tracekit.units import many
 
 __all__ = ["Options", "audit", "exit_code"]
+SCHEMA = "tracekit.audit/1"
+_WIDTH = 100  # of a line of source
+_HEADS: dict[Kind, str] = {
+    "sync": "sync – the host waits until the GPU has caught up",
+    "copy": "copy – the host waits for a copy to the GPU",
+    "mixed": "mixed – crashes on a GPU: tensors on several devices",
+    "break": "break – torch.compile would break its graph",
+}
+_LIMITS = (
+    "This was found on a CPU that pretends to be a GPU: it shows what would wait, but not for how long, and only on "
+    "lines that these steps reached."
+)
+_NOUNS: dict[Kind, tuple[str, str]] = {
+    "sync": ("wait", "waits"),
+    "copy": ("blocking copy", "blocking copies"),
+    "break": ("graph break", "graph breaks"),
+}
 
 
 def audit(options: Options) -> Audit:
@@ -69,20 +85,6 @@ def _job(options: Options) -> Job:
 def _with_short_names(audit: Audit) -> Audit:
     """The audit, with file names relative to the current folder."""
     return replace(audit, rows=[replace(row, file=str(messages.short(Path(row.file)))) for row in audit.rows])
-
-
-SCHEMA = "tracekit.audit/1"
-_WIDTH = 100  # of a line of source
-_HEADS: dict[Kind, str] = {
-    "sync": "sync – the host waits until the GPU has caught up",
-    "copy": "copy – the host waits for a copy to the GPU",
-    "mixed": "mixed – crashes on a GPU: tensors on several devices",
-    "break": "break – torch.compile would break its graph",
-}
-_LIMITS = (
-    "This was found on a CPU that pretends to be a GPU: it shows what would wait, but not for how long, and only on "
-    "lines that these steps reached."
-)
 
 
 def as_json(audit: Audit, file: object) -> str:
@@ -141,13 +143,6 @@ def _summary(audit: Audit) -> str:
 def _is_seldom(row: Row, steps: int) -> bool:
     """Whether it happens in fewer than half of the steps, so that a mean would describe none of them."""
     return 0 < row.in_steps < steps / 2
-
-
-_NOUNS: dict[Kind, tuple[str, str]] = {
-    "sync": ("wait", "waits"),
-    "copy": ("blocking copy", "blocking copies"),
-    "break": ("graph break", "graph breaks"),
-}
 
 
 def _described(row: Row, steps: int) -> Iterator[str]:

@@ -18,20 +18,20 @@ from torch.nn.parallel import scatter_gather
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from tracekit.capture.audit import cuda, tensors
-from tracekit.capture.audit.devices import GPU, Devices, normalized
-from tracekit.capture.audit.emulation import Emulation
+from tracekit.capture.audit.emulation import GPU, Devices, Emulation, normalized
 from tracekit.capture.audit.regions import Regions, loading
-from tracekit.capture.audit.rows import Audit
 from tracekit.capture.audit.watch import Watch
 from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.failure import failure
-from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.replaced import Replacements
 from tracekit.capture.compiler import CompileRecorder
-from tracekit.capture.job import Job, PassResult
+from tracekit.capture.job import Audit, Job, PassResult
 from tracekit.capture.variants import parse_all, plan_variants
 from tracekit.errors import NotARecipeError
 from tracekit.run import Requested
+
+_BEFORE_THE_CPUS = 5  # lower than the CPU's priority, 10, which is the first among torch's own ways to save a storage
 
 
 def audit(job: Job, notes: list[str]) -> PassResult:
@@ -108,7 +108,7 @@ def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[fl
     if hasattr(module, "prepare"):
         module.prepare(context)
     recipe.seed_all(job.seed)
-    feed = Feed(module, context)
+    feed = RecipeStep(module, context)
     recipe.seed_all(job.seed)
     result = timing.drive(_steps(emulation.watch, job.steps), lambda: losses.append(_quietly(emulation, feed)))
     for pass_function in filter(None, (feed.infer, feed.evaluate)):
@@ -125,7 +125,7 @@ def _context(module: Any, job: Job, emulation: Emulation, notes: list[str]) -> S
     return context
 
 
-def _quietly(emulation: Emulation, feed: Feed) -> float:
+def _quietly(emulation: Emulation, feed: RecipeStep) -> float:
     loss = feed()
     with emulation.watch.silenced():
         return float(loss)
@@ -146,9 +146,6 @@ def _left_open(emulation: Emulation) -> Iterator[str]:
         yield f"whether these operators wait on a GPU is unknown: {', '.join(sorted(emulation.foreign))}"
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         yield "what several processes send each other is not emulated"
-
-
-_BEFORE_THE_CPUS = 5  # lower than the CPU's priority, 10, which is the first among torch's own ways to save a storage
 
 
 def replace_saving(replacements: Replacements, devices: Devices) -> None:

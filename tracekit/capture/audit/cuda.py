@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tracekit.capture.audit.devices import GPU, Devices, normalized
+from tracekit.capture.audit.emulation import GPU, Devices, normalized
 from tracekit.capture.audit.watch import Watch
 from tracekit.capture.child.replaced import Replacements
 
@@ -18,6 +18,11 @@ NAME = "emulated GPU"
 _MEMORY = 80 * 2**30
 _NO_MEMORY = "the script asked how much memory is in use, and got the size of its tensors, without peaks and caches"
 _NO_GRAPHS = "the script records CUDA graphs by hand, which is not emulated: audit it with them switched off"
+_WHEN = ("current", "peak", "allocated", "freed")
+_TRUE_DEVICE = torch.device
+_NO_TIME = "the script timed with CUDA events, and got the CPU's times"
+_WAITS = "waits for all work on the GPU"
+_FREES = "releases memory, and waits for the GPU to finish using it"
 
 
 def replace(replacements: Replacements, devices: Devices, watch: Watch) -> None:
@@ -98,9 +103,6 @@ def _memory(devices: Devices, watch: Watch) -> dict[str, Any]:
     }
 
 
-_WHEN = ("current", "peak", "allocated", "freed")
-
-
 def _random() -> dict[str, Any]:
     """Functions for random numbers: both devices use the CPU's generator, which torch.manual_seed seeds."""
     return {
@@ -158,9 +160,6 @@ class _device_context:  # noqa: N801 - torch's name
         return None
 
 
-_TRUE_DEVICE = torch.device
-
-
 class _AnyDevice(type):
     """Makes and recognises devices as `torch.device` does; as on a machine with a GPU, a bare number means a GPU."""
 
@@ -195,11 +194,6 @@ class _Generator(torch._C.Generator, metaclass=_AnyGenerator):  # type: ignore[m
     @property
     def device(self) -> torch.device:
         return self._pretended
-
-
-_NO_TIME = "the script timed with CUDA events, and got the CPU's times"
-_WAITS = "waits for all work on the GPU"
-_FREES = "releases memory, and waits for the GPU to finish using it"
 
 
 class Waits:

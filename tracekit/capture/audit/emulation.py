@@ -1,8 +1,11 @@
 """The emulated GPU: every operator runs on the CPU, but its results count as being on the GPU.
 
-Which operators wait for a GPU, or have a result whose size depends on the data?
+On which device a tensor pretends to be is a property of its storage, as with real devices. Views, detached tensors,
+saved tensors and parameters whose `data` was replaced are therefore where their storage is, and all tensors remain
+ordinary CPU tensors: autograd, optimizers and extensions see nothing unusual.
 
-According to the CUDA kernels of torch 2.6 to 2.13, each of these copies something back to the host and waits for it.
+Operators that wait for a GPU, or have a result whose size depends on the data, copy something back to the host: these
+are those of the CUDA kernels of torch 2.6 to 2.13.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,13 +13,126 @@ from typing import Any
 
 import torch
 from msgspec import Struct
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tracekit.capture.audit.devices import CPU, UNDECIDED, Devices, normalized
 from tracekit.capture.audit.regions import Regions
 from tracekit.capture.audit.watch import Watch, running
 
+CPU = torch.device("cpu")
+GPU = torch.device("cuda", 0)
+UNDECIDED = torch.device("meta")  # made inside an operator: takes the device of the tensors it meets
+_FEWEST_TO_FORGET = 4096
+tensor_device = torch.Tensor.device.__get__  # the real attribute, whatever replaces it
 _KNOWN_NAMESPACES = ("aten", "prim", "prims", "profiler", "quantized", "mkldnn", "mkl", "onednn")
+READS = "reads a value back (.item(), float(), int(), if tensor:)"
+_MASK = "counts the rows of a boolean mask"
+_SIZED = "counts its result: its size depends on the data"
+_CHECKS = "checks whether it succeeded"
+# Operators that accept tensors on two devices; every operator accepts a zero-dimensional one on the CPU.
+MIXES = {"copy_", "_to_copy", "_foreach_copy_", "set_", "lift_fresh", "_copy_from"}
+ON_THE_CPU = {"_pack_padded_sequence": (1,)}  # the results of an operator that are on the CPU
+PUTS = {"index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}
+INDEXES = {"index", "_unsafe_index", *PUTS}
+# What writes a number, which may be a tensor without dimensions: the argument's name and position.
+NUMBERS = {"copy_": ("src", 1), "masked_fill": ("value", 2), "masked_fill_": ("value", 2)}
+
+
+def normalized(device: Any) -> torch.device:
+    """The device with its index: `cuda` is the first GPU, and a number is a GPU."""
+    torch_device = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    return torch.device("cuda", 0) if torch_device.type == "cuda" and torch_device.index is None else torch_device
+
+
+class Devices:
+    """The storages that are not on the CPU, and those in pinned memory."""
+
+    def __init__(self) -> None:
+        # The weak reference prevents the storage's address, which is the key, from being reused.
+        self._elsewhere: dict[int, tuple[StorageWeakRef, torch.device]] = {}
+        self._pinned: dict[int, StorageWeakRef] = {}
+        self._forget_at = _FEWEST_TO_FORGET
+        self.used = False  # whether anything has been on a GPU
+
+    def of(self, tensor: torch.Tensor) -> torch.device:
+        """The device of the tensor; may be UNDECIDED."""
+        for key, _ in _storages(tensor):
+            if key in self._elsewhere:
+                return self._elsewhere[key][1]
+        return tensor_device(tensor) if is_meta(tensor) else CPU
+
+    def keys(self, tensor: torch.Tensor) -> list[int]:
+        """The keys of its storages: one, except for sparse tensors."""
+        return [key for key, _ in _storages(tensor)]
+
+    def put(self, tensor: torch.Tensor, device: torch.device) -> None:
+        """Put the tensor, and with it everything that shares its storage, on that device."""
+        self.used = self.used or device.type == "cuda"
+        for key, storage in _storages(tensor):
+            if device == CPU:
+                self._elsewhere.pop(key, None)
+            else:
+                self._elsewhere[key] = (StorageWeakRef(storage), device)
+        if len(self._elsewhere) > self._forget_at:
+            self._forget_the_dead()
+
+    def of_storage(self, storage: torch.UntypedStorage) -> torch.device:
+        """The device of the storage."""
+        return self._elsewhere[storage._cdata][1] if storage._cdata in self._elsewhere else CPU
+
+    def put_storage(self, storage: torch.UntypedStorage, device: torch.device) -> None:
+        """Put the storage on that device."""
+        self.put(torch.empty(0, dtype=torch.uint8).set_(storage), device)
+
+    def pin(self, tensor: torch.Tensor) -> None:
+        """Mark the tensor as being in pinned memory."""
+        for key, storage in _storages(tensor):
+            self._pinned[key] = StorageWeakRef(storage)
+
+    def is_pinned(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor is in pinned memory."""
+        return any(key in self._pinned and not self._pinned[key].expired() for key, _ in _storages(tensor))
+
+    def allocated_bytes(self) -> int:
+        """The size of everything that is on the GPU now."""
+        self._forget_the_dead()
+        alive = (reference for reference, device in self._elsewhere.values() if device != UNDECIDED)
+        return sum(torch.UntypedStorage._new_with_weak_ptr(storage.cdata).nbytes() for storage in alive)
+
+    def _forget_the_dead(self) -> None:
+        self._elsewhere = {key: entry for key, entry in self._elsewhere.items() if not entry[0].expired()}
+        self._pinned = {key: reference for key, reference in self._pinned.items() if not reference.expired()}
+        self._forget_at = max(_FEWEST_TO_FORGET, 2 * len(self._elsewhere))
+
+
+def is_meta(tensor: torch.Tensor) -> bool:
+    """Whether the tensor is on the meta device, without numbers, whatever device it pretends."""
+    return bool(tensor_device(tensor).type == "meta")
+
+
+def _storages(tensor: torch.Tensor) -> Iterator[tuple[int, Any]]:
+    for part in _parts(tensor):
+        try:
+            storage = part.untyped_storage()
+        except (NotImplementedError, RuntimeError):  # an opaque tensor such as oneDNN's, which can only be on the CPU
+            continue
+        yield storage._cdata, storage
+
+
+def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The ordinary tensors that hold its numbers."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    if tensor.layout == torch.strided:
+        return [tensor]
+    with torch._C._DisableTorchDispatch(), torch.no_grad():
+        if tensor.layout == torch.sparse_coo:
+            return [tensor._indices(), tensor._values()]
+        if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+            return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+        if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+            return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return []
 
 
 class Call(Struct, frozen=True):
@@ -181,12 +297,6 @@ def _dispatches_itself(kind: type) -> bool:
     return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl  # type: ignore[attr-defined]
 
 
-READS = "reads a value back (.item(), float(), int(), if tensor:)"
-_MASK = "counts the rows of a boolean mask"
-_SIZED = "counts its result: its size depends on the data"
-_CHECKS = "checks whether it succeeded"
-
-
 def wait_of(call: Call) -> Wait | None:
     """Why this call would wait on a GPU; None if it would not."""
     wait = _WAITS.get(call.name)
@@ -208,7 +318,11 @@ def _fills(call: Call) -> bool:
 
 
 _INDEX = Wait(_MASK, unless=lambda call: not masks_of(call))
+
+
 _PUT = Wait(_MASK, unless=_fills)
+
+
 _WAITS = {
     "_local_scalar_dense": Wait(READS),
     "nonzero": Wait(_SIZED),
@@ -247,14 +361,13 @@ _WAITS = {
     "linalg_eig": Wait("computes on the CPU"),
     "_linalg_svd": Wait(_CHECKS, sized=False),
 }
-# Operators that accept tensors on two devices; every operator accepts a zero-dimensional one on the CPU.
-MIXES = {"copy_", "_to_copy", "_foreach_copy_", "set_", "lift_fresh", "_copy_from"}
+
+
 # Packed sequences have their sizes on the CPU, wherever they are used.
 MIXES |= {"_pack_padded_sequence", "_pack_padded_sequence_backward", "_pad_packed_sequence"}
+
+
 MIXES |= {"lstm", "gru", "rnn_tanh", "rnn_relu"}
-ON_THE_CPU = {"_pack_padded_sequence": (1,)}  # the results of an operator that are on the CPU
-PUTS = {"index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}
-INDEXES = {"index", "_unsafe_index", *PUTS}
-# What writes a number, which may be a tensor without dimensions: the argument's name and position.
-NUMBERS = {"copy_": ("src", 1), "masked_fill": ("value", 2), "masked_fill_": ("value", 2)}
+
+
 NUMBERS |= dict.fromkeys(PUTS, ("values", 2))

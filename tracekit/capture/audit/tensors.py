@@ -16,13 +16,19 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import handle_torch_function, has_torch_function_unary
 from torch.utils._device import _device_constructors
 
-from tracekit.capture.audit.devices import CPU, GPU, UNDECIDED, is_meta, normalized
-from tracekit.capture.audit.emulation import READS, Emulation
+from tracekit.capture.audit.emulation import CPU, GPU, READS, UNDECIDED, Emulation, is_meta, normalized
 from tracekit.capture.child.replaced import Replacements
 
 _SPARSE = ("sparse_coo_tensor", *(f"sparse_{kind}_tensor" for kind in ("csr", "csc", "bsr", "bsc", "compressed")))
 _LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 _GROUP = torch._C._group_tensors_by_device_and_dtype
+_AS_TENSOR = torch.as_tensor
+_NEW = torch.Tensor.new
+CUDA_TYPES = [name for name in vars(torch.cuda) if name.endswith("Tensor")]  # FloatTensor and the like
+_MAX_SEARCHED_ITEMS = 1000  # a longer list is not searched for tensors
+_TRUE_MOVES = {name: getattr(torch.Tensor, name) for name in ("to", "type", "__deepcopy__")}
+_TRUE_READS = {name: getattr(torch.Tensor, name) for name in ("tolist", "numpy")}
+_NOT_NUMPY = "would crash: a tensor on the GPU has no NumPy array"
 
 
 def replace(replacements: Replacements, emulation: Emulation) -> None:
@@ -211,12 +217,6 @@ def _grouped(moving: Moving, group: Callable[..., dict[Any, Any]]) -> Callable[.
     return grouping
 
 
-_AS_TENSOR = torch.as_tensor
-_NEW = torch.Tensor.new
-CUDA_TYPES = [name for name in vars(torch.cuda) if name.endswith("Tensor")]  # FloatTensor and the like
-_MANY = 1000  # a longer list is not searched for tensors
-
-
 class Reading:
     """Reads values from a device into Python."""
 
@@ -350,12 +350,9 @@ def _tensors_in(data: Any) -> list[torch.Tensor]:
         return [data]
     if isinstance(data, dict):
         data = [*data.values()]
-    if isinstance(data, (list, tuple)) and len(data) < _MANY:
+    if isinstance(data, (list, tuple)) and len(data) < _MAX_SEARCHED_ITEMS:
         return [tensor for part in data for tensor in _tensors_in(part)]
     return []
-
-
-_TRUE_MOVES = {name: getattr(torch.Tensor, name) for name in ("to", "type", "__deepcopy__")}
 
 
 def named_type(tensor_type: Any) -> tuple[bool, torch.dtype]:
@@ -387,7 +384,3 @@ def _copied(tensor: torch.Tensor, target: torch.device, emulation: Emulation, no
     if target.type == "cpu" and non_blocking:
         emulation.devices.pin(clone)  # torch puts such a copy in pinned memory
     return clone
-
-
-_TRUE_READS = {name: getattr(torch.Tensor, name) for name in ("tolist", "numpy")}
-_NOT_NUMPY = "would crash: a tensor on the GPU has no NumPy array"

@@ -13,8 +13,15 @@ from types import FrameType
 
 from msgspec import Struct
 
-from tracekit.capture.audit.rows import KINDS, Kind, Row
-from tracekit.code_owner import TORCH, TRACEKIT, USER, CodeOwners
+from tracekit.capture.job import KINDS, Kind, Row
+from tracekit.vocabulary.code_owner import TORCH, TRACEKIT, USER, CodeOwners
+
+_BACKWARD = ("_engine_run_backward", "the backward pass")
+_EMULATION = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PLUMBING = tuple(
+    f"torch/{part}"
+    for part in ("_tensor.py", "_ops.py", "_compile.py", "_dynamo/", "autograd/", "nn/modules/module.py", "utils/")
+)
 
 
 class Line(Struct, frozen=True):
@@ -114,14 +121,6 @@ class Watch:
             via=line.via,
             why=sighting.why,
         )
-
-
-_BACKWARD = ("_engine_run_backward", "the backward pass")
-_EMULATION = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_PLUMBING = tuple(
-    f"torch/{part}"
-    for part in ("_tensor.py", "_ops.py", "_compile.py", "_dynamo/", "autograd/", "nn/modules/module.py", "utils/")
-)
 
 
 def running() -> Line:

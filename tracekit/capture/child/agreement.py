@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tracekit.atomic import put
+from tracekit.base.atomic import put
 from tracekit.capture.job import RESULT, Job
 
 T = TypeVar("T", bool, int)

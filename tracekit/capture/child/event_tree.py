@@ -1,7 +1,7 @@
 """What Kineto's JSON leaves out of a recording with stacks: the calling lines and the full paths of the user's code.
 
 The profiler's own event tree has both, with the same times as the JSON. They are written to a file beside the trace,
-`<trace>.lines.json.gz`: see `tracekit.lines_file`, which also reads it.
+`<trace>.lines.json.gz`: see `tracekit.vocabulary.lines_file`, which also reads it.
 
 In which order, and on which lines, does a function compute what no call shows: `a + b`, `x[i]`, `if x:`?
 
@@ -30,10 +30,31 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tracekit.code_owner import GENERATED, USER, CodeOwners
-from tracekit.lines_file import MODULE_CALL, SCHEMA, Code, Function, Graph, LinesFile, Place, lines_path
+from tracekit.vocabulary.code_owner import GENERATED, USER, CodeOwners
+from tracekit.vocabulary.lines_file import MODULE_CALL, SCHEMA, Code, Function, Graph, LinesFile, Place, lines_path
 
 _MOST_SOURCE_BYTES = 1 << 20  # of one file: larger ones are data or generated code
+_KINDS = {
+    "BINARY_SUBSCR": "[]",
+    "BINARY_SLICE": "[]",
+    "STORE_SUBSCR": "[]=",
+    "STORE_SLICE": "[]=",
+    "UNARY_NEGATIVE": "neg",
+    "UNARY_INVERT": "~",
+    "UNARY_NOT": "bool",
+    "TO_BOOL": "bool",
+    "CONTAINS_OP": "in",
+    "GET_ITER": "iter",
+    "UNPACK_SEQUENCE": "iter",
+    "LOAD_ATTR": "attr",
+    "STORE_ATTR": "attr=",
+    "FORMAT_VALUE": "format",
+    "FORMAT_SIMPLE": "format",
+}
+_WRAPPER = "_orig_mod."  # what torch.compile puts around a module
+_EVERY_S = 0.0005
+_USUAL = 4000  # samples: a recording of more than this many intervals is sampled ever more rarely
+_SWITCH_S = 0.0002  # after which Python lets the sampler run; usually 5 ms
 
 
 class Sample(NamedTuple):
@@ -151,25 +172,6 @@ def _source(file: str) -> str | None:
     return text if text and len(text) <= _MOST_SOURCE_BYTES else None
 
 
-_KINDS = {
-    "BINARY_SUBSCR": "[]",
-    "BINARY_SLICE": "[]",
-    "STORE_SUBSCR": "[]=",
-    "STORE_SLICE": "[]=",
-    "UNARY_NEGATIVE": "neg",
-    "UNARY_INVERT": "~",
-    "UNARY_NOT": "bool",
-    "TO_BOOL": "bool",
-    "CONTAINS_OP": "in",
-    "GET_ITER": "iter",
-    "UNPACK_SEQUENCE": "iter",
-    "LOAD_ATTR": "attr",
-    "STORE_ATTR": "attr=",
-    "FORMAT_VALUE": "format",
-    "FORMAT_SIMPLE": "format",
-}
-
-
 def of_file(file: str, source: str) -> list[Code]:
     """What each function of a file computes; empty for a file that is not Python."""
     try:
@@ -214,9 +216,6 @@ def _kind(instruction: dis.Instruction) -> str | None:
     return _KINDS.get(name)
 
 
-_WRAPPER = "_orig_mod."  # what torch.compile puts around a module
-
-
 def module_paths(addresses: Mapping[str, int]) -> dict[str, str]:
     """For each of the profiler's names, the path within the outermost module; an outermost module has none."""
     import torch
@@ -235,11 +234,6 @@ def address_of(fields: Any) -> int | None:
     """The address of the module of a call in the profiler's event; None if it is not the call of a module."""
     pointer = getattr(getattr(fields, "module", None), "self_ptr", None)
     return pointer if isinstance(pointer, int) else None
-
-
-_EVERY_S = 0.0005
-_USUAL = 4000  # samples: a recording of more than this many intervals is sampled ever more rarely
-_SWITCH_S = 0.0002  # after which Python lets the sampler run; usually 5 ms
 
 
 class LineSampler:

@@ -5,11 +5,11 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from tracekit.capture.child.free_memory import out_of_memory
+from tracekit.base.names import sanitize
+from tracekit.capture.child.memory import out_of_memory
 from tracekit.capture.job import PassResult
 from tracekit.errors import NoInferenceError, TracekitError
 from tracekit.run import Outcome
-from tracekit.sanitize import sanitize
 
 _OURS = str(Path(__file__).parents[1])
 _ERROR_WIDTH = 300

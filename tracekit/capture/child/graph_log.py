@@ -13,6 +13,11 @@ from typing import Any
 from tracekit.capture.child.replaced import leave_alone
 from tracekit.run import GraphSize, GraphSizes
 
+_DEEPEST = 3  # levels of nested tuples in which graphs are looked for
+_WIDEST = 64  # entries that are looked at: a longer list is data, not an argument
+_ROWS_OF_NODES = ("x", "pos", "z", "batch", "n_id")  # attributes with a row for each node
+_NO_EDGES = ("edge_label_index", "edge_attr", "edge_weight", "edge_label")  # not edges, despite their names
+
 
 class GraphLog:
     """The graph sizes seen in each step; several batches of one step are added up."""
@@ -98,12 +103,6 @@ class GraphCalls:
 
         leave_alone(watched)
         return watched
-
-
-_DEEPEST = 3  # levels of nested tuples in which graphs are looked for
-_WIDEST = 64  # entries that are looked at: a longer list is data, not an argument
-_ROWS_OF_NODES = ("x", "pos", "z", "batch", "n_id")  # attributes with a row for each node
-_NO_EDGES = ("edge_label_index", "edge_attr", "edge_weight", "edge_label")  # not edges, despite their names
 
 
 def graph_size(values: Iterable[Any], kwargs: Mapping[str, Any] | None = None, depth: int = 0) -> GraphSize | None:

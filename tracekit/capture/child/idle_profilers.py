@@ -6,6 +6,24 @@ from typing import Any
 
 _replaced: list[tuple[Any, Any, Any]] = []  # module, the real class, the idle one
 _met: list[str] = []
+_SILENT = (
+    "__exit__",
+    "start",
+    "stop",
+    "prepare_trace",
+    "start_trace",
+    "stop_trace",
+    "_prepare_trace",
+    "_start_trace",
+    "_ensure_function_events",
+    "export_chrome_trace",
+    "export_stacks",
+    "export_memory_timeline",
+    "add_metadata",
+    "add_metadata_json",
+    "preset_metadata_json",
+    "toggle_collection_dynamic",
+)
 
 
 @contextmanager
@@ -77,26 +95,6 @@ def _idle(kind: Any) -> Any:
             setattr(Idle, name, _nothing)
     Idle.__name__ = Idle.__qualname__ = kind.__name__
     return Idle
-
-
-_SILENT = (
-    "__exit__",
-    "start",
-    "stop",
-    "prepare_trace",
-    "start_trace",
-    "stop_trace",
-    "_prepare_trace",
-    "_start_trace",
-    "_ensure_function_events",
-    "export_chrome_trace",
-    "export_stacks",
-    "export_memory_timeline",
-    "add_metadata",
-    "add_metadata_json",
-    "preset_metadata_json",
-    "toggle_collection_dynamic",
-)
 
 
 def _nothing(*_: Any, **__: Any) -> None:

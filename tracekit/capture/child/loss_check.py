@@ -10,13 +10,17 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.job import Job, PassResult
 from tracekit.run import divergence
 
 STEPS = 20
 _SEED = 1  # of the rounding errors only
+# Operators that add up: on a GPU, atomics change the order from run to run; another kernel changes it anywhere.
+_SUMS = {"sum", "mean", "mm", "addmm", "bmm", "baddbmm", "embedding_dense_backward", "index_select_backward"}
+_SCATTERS = {"scatter_add", "scatter_reduce", "index_add", "index_put", "_index_put_impl"}
+_HALF_TYPES = (torch.bfloat16, torch.float16)
 
 
 def draw_as_eager(job: Job) -> None:
@@ -27,7 +31,7 @@ def draw_as_eager(job: Job) -> None:
         torch._inductor.config.fallback_random = True
 
 
-def check(feed: Feed) -> PassResult:
+def check(feed: RecipeStep) -> PassResult:
     """The losses, then the metric. Each loss is read at once, because the next replay of a CUDA graph overwrites it."""
     return PassResult(
         losses=_losses(feed),
@@ -35,7 +39,7 @@ def check(feed: Feed) -> PassResult:
     )
 
 
-def drift(feed: Feed, losses: list[float | None]) -> float | None:
+def drift(feed: RecipeStep, losses: list[float | None]) -> float | None:
     """How far the same training departs from these losses if its sums round differently; None if not comparable.
 
     Some trainings amplify a difference in the last digit to one percent within twenty steps; such a difference between
@@ -54,7 +58,7 @@ def rounded_differently() -> AbstractContextManager[object]:
     return mode
 
 
-def _losses(feed: Feed) -> list[float | None]:
+def _losses(feed: RecipeStep) -> list[float | None]:
     stopwatch.enter("losses")
     losses = [number(feed()) for _ in range(STEPS)]
     return [] if all(loss is None for loss in losses) else losses
@@ -70,12 +74,6 @@ def number(value: Any) -> float | None:
     """A loss or a metric as a number; None if it is not a number, or not finite."""
     as_float = float(value) if value is not None else math.nan
     return as_float if math.isfinite(as_float) else None
-
-
-# Operators that add up: on a GPU, atomics change the order from run to run; another kernel changes it anywhere.
-_SUMS = {"sum", "mean", "mm", "addmm", "bmm", "baddbmm", "embedding_dense_backward", "index_select_backward"}
-_SCATTERS = {"scatter_add", "scatter_reduce", "index_add", "index_put", "_index_put_impl"}
-_HALF = (torch.bfloat16, torch.float16)
 
 
 class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
@@ -113,4 +111,4 @@ def _rounds(func: Any, result: torch.Tensor) -> bool:
     if func.overloadpacket.__name__.removesuffix("_") in _SUMS | _SCATTERS:
         return True
     # A result that shares memory with an argument was rounded when the argument was made.
-    return result.dtype in _HALF and all(output.alias_info is None for output in func._schema.returns)
+    return result.dtype in _HALF_TYPES and all(output.alias_info is None for output in func._schema.returns)

@@ -14,16 +14,17 @@ from tracekit.capture.child import so_far, timing
 from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.memory import MemoryMeter
-from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import total_ns
 from tracekit.run import Measured
-from tracekit.typical_step import typical_step
+from tracekit.statistics.typical_step import typical_step
 
 FIRST_STEPS = 3
 _RAMP_NS = 500_000_000
+_LONGEST_S = 5.0  # nvidia-smi answers within some 50 ms, or seconds if it first has to load the driver
 
 
 def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
@@ -69,7 +70,7 @@ def length(job: Job) -> timing.Length:
     return timing.ONE_OF_SEVERAL if job.round else timing.ALONE
 
 
-def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
+def infer_ns(feed: RecipeStep, job: Job, recorder: CompileRecorder) -> int | None:
     """The median duration of the recipe's inference, ns, if it has one."""
     if feed.infer is None:
         return None
@@ -80,9 +81,6 @@ def infer_ns(feed: Feed, job: Job, recorder: CompileRecorder) -> int | None:
 def ramp_ns(job: Job) -> int:
     """How long to let an idle GPU raise its clocks; less in a script, whose steps are limited."""
     return _RAMP_NS if job.device.startswith("cuda") and not job.is_script else 0
-
-
-_LONGEST_S = 5.0  # nvidia-smi answers within some 50 ms, or seconds if it first has to load the driver
 
 
 def sample(device: str) -> timing.Steps[dict[str, Any]]:

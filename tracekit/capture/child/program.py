@@ -13,6 +13,8 @@ from typing import Any
 
 from tracekit.errors import NoSuchLineError
 
+_GET_CODE: Callable[..., Any] = SourceFileLoader.get_code
+
 
 def run_file(path: str, arguments: list[str]) -> None:
     """Run `python path ARGUMENTS`."""
@@ -68,9 +70,6 @@ def _code_of(loader: SourceFileLoader, file: str) -> CodeType:
     code = loader.get_code("__main__")
     assert code is not None
     return code
-
-
-_GET_CODE: Callable[..., Any] = SourceFileLoader.get_code
 
 
 def _path_begins_with(folder: str) -> None:

@@ -53,7 +53,7 @@ def make_context(module: ModuleType, job: Job, notes: list[str]) -> SimpleNamesp
     )
 
 
-class Feed:
+class RecipeStep:
     """One call is one step: of training, on the next batch if the recipe has batches, or of inference."""
 
     def __init__(

@@ -20,6 +20,7 @@ from tracekit.run import Effective
 
 _under_way: list[ScriptSteps] = []
 _USAGE = 2  # argparse's exit code for arguments that it does not accept
+_DRIVERS = ("lightning", "pytorch_lightning")
 
 
 def is_captured() -> bool:
@@ -92,9 +93,6 @@ def _exit_code(end: SystemExit) -> int:
         return end.code or 0
     print(end.code, file=sys.stderr)
     return 1
-
-
-_DRIVERS = ("lightning", "pytorch_lightning")
 
 
 def with_remarks(result: PassResult, steps: ScriptSteps) -> PassResult:

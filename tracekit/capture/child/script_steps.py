@@ -13,7 +13,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
-from tracekit import step_marks
 from tracekit.capture.child import loss_check, timing
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.file_journal import FileJournal
@@ -27,13 +26,15 @@ from tracekit.capture.child.step_ends import Boundary, StepEnds, allowed, of_a_c
 from tracekit.capture.child.traces import DETAIL, STEADY_WARMUP
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job, PassResult
-from tracekit.capture.progress import Writer
+from tracekit.capture.messages import Writer
 from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import ForeignDeviceError
 from tracekit.run import Measured
-from tracekit.typical_step import typical_step
+from tracekit.statistics.typical_step import typical_step
+from tracekit.vocabulary import step_marks
 
 MakePass: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
+_STEPS = 10  # enough to count; later steps are timed, and should run nothing of ours
 
 
 class _Stamp(NamedTuple):
@@ -246,9 +247,6 @@ def _children() -> int:
     process_module = sys.modules.get("multiprocessing.process")
     counter = repr(getattr(process_module, "_process_counter", "count(1)"))
     return int("".join(filter(str.isdigit, counter)) or 1) - 1
-
-
-_STEPS = 10  # enough to count; later steps are timed, and should run nothing of ours
 
 
 class BackwardPasses:

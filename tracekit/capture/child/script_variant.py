@@ -15,6 +15,7 @@ from tracekit.capture.job import Job
 from tracekit.run import Requested
 
 Given: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+_hidden: list[str] = []  # the accelerator that this process must not use
 
 
 class ScriptVariant:
@@ -168,9 +169,6 @@ class ScriptVariant:
                 self.step_back()
 
         return compile_as_wanted
-
-
-_hidden: list[str] = []  # the accelerator that this process must not use
 
 
 def steered(job: Job) -> Job:

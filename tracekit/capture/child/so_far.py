@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from tracekit.atomic import put
+from tracekit.base.atomic import put
 from tracekit.capture.job import SO_FAR, Job, PassResult
 
 

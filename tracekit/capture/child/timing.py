@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tracekit.capture.child.agreement import agreed
 from tracekit.capture.compiler import CompileRecorder
-from tracekit.typical_step import has_unexplained_work
+from tracekit.statistics.typical_step import has_unexplained_work
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]

@@ -29,12 +29,19 @@ from tracekit.capture.compiler import CompileRecorder, effective
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import StepStart, ledger
-from tracekit.event_names import OWN_WAIT
 from tracekit.run import Profiled, Traces, Window
-from tracekit.typical_step import StepPattern, costliest_start, typical_step
+from tracekit.statistics.typical_step import StepPattern, costliest_start, typical_step
+from tracekit.vocabulary.event_names import OWN_WAIT
 
 _COLD_WITHOUT_GPU = "its cold trace leaves out the GPU: autotuning launches hundreds of kernels for every choice"
 _ABSORBING = 100  # launches; CUPTI spoils the first kernel of the second session in a process, two of the third, …
+STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
+_MOST_DETAILED = 12  # steps, to hold a whole period: recording stacks is slow
+STEADY_WARMUP = 2
+# Where steps are few, the steady window comes first, because the report's numbers are from it.
+_LEAST_FOR_COLD = 8  # leaves it 3 steps after its warm-up
+_LEAST_FOR_DETAIL = 16  # leaves it 7
+_LEAST_FOR_WARMUP = 4  # leaves it 2
 
 
 def profile(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Steps[PassResult]:
@@ -282,15 +289,8 @@ class Windows(NamedTuple):
     detail: PlannedWindow | None
 
 
-STACKS = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules"), True)
 COLD = PlannedWindow("cold", steps=3, warmup=0, options={})
 DETAIL = PlannedWindow("detail", steps=3, warmup=1, options=STACKS)
-_MOST_DETAILED = 12  # steps, to hold a whole period: recording stacks is slow
-STEADY_WARMUP = 2
-# Where steps are few, the steady window comes first, because the report's numbers are from it.
-_LEAST_FOR_COLD = 8  # leaves it 3 steps after its warm-up
-_LEAST_FOR_DETAIL = 16  # leaves it 7
-_LEAST_FOR_WARMUP = 4  # leaves it 2
 
 
 def planned_windows(steps: int, available: int | None, period: int = 1) -> Windows:

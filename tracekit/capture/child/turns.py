@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from tracekit.base.units import many, percent
 from tracekit.capture.child import garbage, so_far, timing
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.measure import ramp_ns
@@ -26,8 +27,7 @@ from tracekit.capture.child.yardstick import Yardsticks
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message
 from tracekit.run import Measured, Traces, Turn
-from tracekit.typical_step import typical_step
-from tracekit.units import many, percent
+from tracekit.statistics.typical_step import typical_step
 
 _LEAST_STEPS, _MOST_STEPS = 3, 100  # of a turn: a low quantile needs some, and all their durations are kept
 _MOST_TURN_NS, _MOST_PERIOD_NS = 2_000_000_000, 4_000_000_000  # fewer steps where they take longer than that
@@ -36,6 +36,9 @@ _QUIET_STEPS = 2  # where nothing compiles, the first steps are the only slow on
 _TRACED_STEPS, _MOST_TRACED = 4, 50
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
 _SPARED_NS = 20_000_000  # of that work: what waiting itself takes
+_COMPILE_WORKER = b"torch/_inductor/compile_worker"  # idle where nothing compiles
+_IDLE_MODULES = ("concurrent", "multiprocessing", "torch", "tqdm")  # modules whose threads wait for work, or draw a bar
+_LISTENS = "0A"  # the state of a socket, tcp(7)
 
 
 class TurnPipes:
@@ -156,11 +159,6 @@ def _steps_in_turn(turn_ns: int, step_ns: int, period: int) -> int:
     return min(max(1, round(steps / period)), _MOST_STEPS // period) * period
 
 
-_COMPILE_WORKER = b"torch/_inductor/compile_worker"  # idle where nothing compiles
-_IDLE = ("concurrent", "multiprocessing", "torch", "tqdm")  # modules whose threads wait for work, or draw a bar
-_LISTENS = "0A"  # the state of a socket, tcp(7)
-
-
 def why_not_stopped() -> str:
     """The first reason found; empty if there is none."""
     return next(_reasons(), "")
@@ -181,7 +179,7 @@ def _reasons() -> Iterator[str]:
     if processes := own_processes():
         yield f"it has {processes} of its own, which would not stop with it"
     for thread in threading.enumerate():
-        if thread is not threading.main_thread() and _module(thread).partition(".")[0] not in _IDLE:
+        if thread is not threading.main_thread() and _module(thread).partition(".")[0] not in _IDLE_MODULES:
             yield f"it has a thread of its own ({thread.name}), which would not stop with it"
     if hasattr(signal, "getitimer") and any(signal.getitimer(timer)[0] for timer in _timers()):
         yield "a timer runs, which would not stop with it"

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tracekit.atomic import put
+from tracekit.base.atomic import put
 from tracekit.capture import compiler
 from tracekit.capture.child import agreement, forks, garbage, recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
@@ -23,7 +23,7 @@ from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.gradient_norms import GradientNorms
 from tracekit.capture.child.loss_check import check, draw_as_eager, drift, metrics, number, rounded_differently
 from tracekit.capture.child.measure import infer_ns, measure
-from tracekit.capture.child.recipe import Feed
+from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_variant import steered
 from tracekit.capture.child.stopwatch import stopwatch
@@ -177,7 +177,7 @@ class _Inherited(msgspec.Struct):
     """What a fork finds that its parent has prepared."""
 
     module: ModuleType | None = None
-    feed: Feed | None = None
+    feed: RecipeStep | None = None
 
 
 _inherited = _Inherited()
@@ -249,16 +249,16 @@ def _recorder() -> CompileRecorder:
     return recorder
 
 
-def _feed(job: Job, notes: list[str], mark_loading: bool = False, module: ModuleType | None = None) -> Feed:
+def _feed(job: Job, notes: list[str], mark_loading: bool = False, module: ModuleType | None = None) -> RecipeStep:
     module = module or recipe.load(job.program)
     stopwatch.enter("set up")
     recipe.seed_all(job.seed)
-    feed = Feed(module, recipe.make_context(module, job, notes), mark_loading, job.workload)
+    feed = RecipeStep(module, recipe.make_context(module, job, notes), mark_loading, job.workload)
     recipe.seed_all(job.seed)
     return feed
 
 
-def train(feed: Feed, job: Job) -> PassResult:
+def train(feed: RecipeStep, job: Job) -> PassResult:
     """Train that many epochs, with only a clock reading between them, then evaluate the recipe's own metric."""
     steps, loss, times = 0, None, []
     timing.synchronize(job.device)

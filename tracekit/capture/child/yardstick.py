@@ -2,7 +2,7 @@
 
 What else runs in the same processor, and its clock, change from one minute to the next, also on a machine that seems
 idle: in a virtual one, others use the same caches and memory. Variants in turns meet the same; two captures do not, and
-a check of one against the other has to know how much of a difference is the machine's (`tracekit.pace`).
+a check of one against the other has to know how much of a difference is the machine's (`tracekit.run.pace`).
 """
 
 import random

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.kernel_names import between_signs, distinct_short_names
+from tracekit.base.names import sanitize
+from tracekit.base.units import bandwidth, count, duration, percent, plain, ratio, size
 from tracekit.report.blocks import Table
-from tracekit.sanitize import sanitize
 from tracekit.trace.schema import metadata
-from tracekit.units import bandwidth, count, duration, percent, plain, ratio, size
+from tracekit.vocabulary.kernel_names import between_signs, distinct_short_names
 
 DELTA = "Δ"  # with which the name of a column of differences begins
 NOTHING = "·"  # a zero in a column of quantities that add up

@@ -12,29 +12,29 @@ import pyarrow as pa
 from msgspec.structs import asdict
 
 from tracekit.analyses import Answer
-from tracekit.compare import Comparison, Difference
+from tracekit.base.intervals import Bools
 from tracekit.engine import Attribution
 from tracekit.engine.attribution import StepView
 from tracekit.engine.buckets import WALL
-from tracekit.intervals import Bools
 from tracekit.profile import Mean, Member, Profile, Untraced
+from tracekit.profile.compare import Comparison, Difference
 from tracekit.profile.profile import as_contracted
-from tracekit.profile.subject import device_name
-from tracekit.ranks.completeness import missing, shortcomings
-from tracekit.report import Report
-from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Series, Table
-from tracekit.report.breakdown import Breakdown
-from tracekit.report.section import Section
-from tracekit.run import Run
-from tracekit.run_facts import (
+from tracekit.profile.run_facts import (
     break_even_doubt,
     break_even_steps,
     contrast_of,
     loss_difference,
     tolerance_of,
 )
+from tracekit.profile.subject import device_name
+from tracekit.ranks.matching import missing, shortcomings
+from tracekit.report import Report
+from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Series, Table
+from tracekit.report.breakdown import Breakdown
+from tracekit.report.section import Section
+from tracekit.run import Run
+from tracekit.run.unprofiled import Contrast, cold_cost_ns, passes_document
 from tracekit.trace.schema import metadata
-from tracekit.unprofiled import Contrast, cold_cost_ns, passes_document
 
 SCHEMA = "tracekit.report/1"
 _UNPROFILED = {  # what a step time is, by whether steps are alike in every pass

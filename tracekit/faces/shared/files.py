@@ -4,11 +4,11 @@ import os
 import re
 from pathlib import Path
 
+from tracekit.base.names import sanitize
 from tracekit.errors import NeedsFolderError, OutputError
 from tracekit.faces import Face, Options
-from tracekit.output_files import Overwriting, fill, write_atomically, write_content
+from tracekit.faces.shared.output_files import Overwriting, fill, write_atomically, write_content
 from tracekit.report import Report
-from tracekit.sanitize import sanitize
 
 _STRANGE = re.compile(r"[^\w.+=-]+")
 _NAME = 80  # letters of a variant in the name of a file

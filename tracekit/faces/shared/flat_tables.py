@@ -11,7 +11,7 @@ from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.section import Section
-from tracekit.tables import VARIANT
+from tracekit.report.tables import VARIANT
 from tracekit.trace.schema import column
 
 SENTENCES = pa.schema(

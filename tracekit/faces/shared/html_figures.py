@@ -7,18 +7,21 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from tracekit.base.names import HEAD, sanitize, short
+from tracekit.base.units import many, thousandths
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts
 from tracekit.faces.shared.text_layout import UNIT
 from tracekit.faces.shared.wording import certainty, change, doubt, label, rests_on, share, taken, value_text
-from tracekit.names import HEAD, short
 from tracekit.report.blocks import Line, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.sanitize import sanitize
-from tracekit.units import many, thousandths
 
 _WIDTH, _HEIGHT = 1000, 22  # of a bar, in units of its own
 _STEPS = 500  # bars of a series; if there are more steps, the longest of each group of them is drawn
 _BARS_X, _SPAN, _FIGURE, _ROW, _LABEL = 130, 220, 70, 20, 18  # of a waterfall: units, and letters
+_MAX_ROWS = 200  # rows on the page; all others are in the exports
+_HEADS = 4  # columns that are named where a table is folded
+_CELL = 120  # letters of a text in a table
+_MAX_OPEN = 4  # waterfalls: more are folded
 
 
 def escape(text: str) -> str:
@@ -109,11 +112,6 @@ def _drawing(label: str, pieces: list[str]) -> str:
     )
 
 
-_MAX_ROWS = 200  # rows on the page; all others are in the exports
-_HEADS = 4  # columns that are named where a table is folded
-_CELL = 120  # letters of a text in a table
-
-
 def table(block: Table, opened: int | None, full: bool) -> Iterator[str]:
     """The table; rows after the first `opened` are shown after a click."""
     if block.layout == "records":
@@ -198,9 +196,6 @@ def _records(block: Table, full: bool) -> Iterator[str]:
         cells = "".join(_column(block.rows[field.name].to_pylist(), field)).replace('class="text"', 'class="number"')
         yield f'<tr><td title="{escape(meaning(field))}">{escape(heading(field))}</td>{cells}</tr>'
     yield "</table></div>"
-
-
-_MAX_OPEN = 4  # waterfalls: more are folded
 
 
 def breakdown(block: Breakdown) -> Iterator[str]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from tracekit.sanitize import sanitize
+from tracekit.base.names import sanitize
 
 _TEXT_SIGNS = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "asciigrave")
 _MATHS = {
@@ -52,7 +52,14 @@ _WIDTHS = {
 }
 _DEFAULT_WIDTH = 785
 _NUMBER = 6 * 525  # `U+65E5` in letters of equal width
-_SMALL = 0.925 / 100  # of the print of tables, relative to ten points
+_EM_OF_A_TABLE = 0.925 / 100  # of the print of tables, relative to ten points
+_WIDTH = 345.0  # points of a line
+_GAP = 12.0  # points between columns
+_HEAD = 65.0  # points of a line of a heading
+_TEXT_WIDTH = 110.0  # points of a text that is not the name of a row
+_NAMES = 0.6  # of the width, for the names of the rows where figures follow
+_MAX_NAME_COLUMNS = 4  # columns that name a row, at most
+_FLOATING = 40  # lines of a table that stays on one page
 
 
 def escape(text: str) -> str:
@@ -87,7 +94,7 @@ def points(text: str) -> float:
             _WIDTHS.get(character) or (_DEFAULT_WIDTH if _is_set(character) else _NUMBER)
             for character in sanitize(text)
         )
-        * _SMALL
+        * _EM_OF_A_TABLE
     )
 
 
@@ -107,15 +114,6 @@ def _is_set(character: str) -> bool:
         return True
     parts = unicodedata.decomposition(character)
     return ord(character) in _LATIN and bool(parts) and not parts.startswith("<") and _OGONEK not in parts
-
-
-_WIDTH = 345.0  # points of a line
-_GAP = 12.0  # points between columns
-_HEAD = 65.0  # points of a line of a heading
-_TEXT_WIDTH = 110.0  # points of a text that is not the name of a row
-_NAMES = 0.6  # of the width, for the names of the rows where figures follow
-_MAX_NAME_COLUMNS = 4  # columns that name a row, at most
-_FLOATING = 40  # lines of a table that stays on one page
 
 
 class Column(Struct, frozen=True):

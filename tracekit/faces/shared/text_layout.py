@@ -13,15 +13,19 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from tracekit.base.names import aligned, sanitize, short
 from tracekit.faces.shared.wording import certainty, change, doubt, label, mark, rests_on, share, taken
-from tracekit.names import aligned, short
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.sanitize import sanitize
 
 PROSE = 100  # columns: longer lines are hard to read
 # The space between a number and its unit.
 UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|%|×|[KMGT]?i?B)(?!\w))")
 _GLUE = "\ue000"  # stands for a space at which a line must not end: wrapping ends lines at no-break spaces, too
+HEAD = 24  # letters of a variant over a column
+# How many letters per line a figure and a text may have, tried in turn: longer ones continue on the next line.
+_FOLDS = ((None, None), (24, None), (20, None), (20, 40), (20, 28), (20, 20))
+# The forms of a single table: whether it has shares and doubts, and how long names may be.
+_LAYOUTS = ((True, True, HEAD), (True, False, HEAD), (False, False, HEAD), (False, False, 11))
 
 
 class Prose:
@@ -38,11 +42,6 @@ class Prose:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement.get(console, options, self.text).with_maximum(PROSE)
-
-
-HEAD = 24  # letters of a variant over a column
-# How many letters per line a figure and a text may have, tried in turn: longer ones continue on the next line.
-_FOLDS = ((None, None), (24, None), (20, None), (20, 40), (20, 28), (20, 20))
 
 
 class Column(Struct, frozen=True):
@@ -96,10 +95,6 @@ def width_of(table: RichTable) -> int:
     """How many cells wide a table is if nothing is cut."""
     console = Console(width=10_000, file=StringIO(), emoji=False, markup=False)
     return console.measure(table).maximum
-
-
-# The forms of a single table: whether it has shares and doubts, and how long names may be.
-_LAYOUTS = ((True, True, HEAD), (True, False, HEAD), (False, False, HEAD), (False, False, 11))
 
 
 def bucket_tables(block: Breakdown, width: int) -> Iterator[RenderableType]:

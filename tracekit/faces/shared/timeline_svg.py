@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration, tick
 from tracekit.faces.shared.html_figures import escape
 from tracekit.profile import Profile
-from tracekit.sanitize import sanitize
 from tracekit.timeline import CATEGORIES, Index
 from tracekit.timeline.categories import readable_on
 from tracekit.timeline.lane import NONE
-from tracekit.timeline.typical import Named, Still, StillLane, TypicalSteps, typical_steps
-from tracekit.units import duration, tick
+from tracekit.timeline.typical import LabelledEvents, LaneDrawing, StepDrawing, TypicalSteps, typical_steps
 
 _COLUMNS = 1500  # more than a screen has, so that zooming in shows more
 _GUTTER, _PLOT = 130, 870  # units: for the titles, and for the lanes
 _WIDTH = _GUTTER + _PLOT
 _HEIGHTS = {"wall": 22, "gpu": 16, "idle": 14, "compile": 14, "host": 14}
-_LOW = 12  # units of height: too low for a name
+_MIN_HEIGHT_OF_A_NAME = 12  # units of height: too low for a name
 _HEAD, _GAP, _SCALE = 22, 2, 18
 _LETTER = 6.6  # units of a letter of a name
-_SHORT = 80  # letters of a name that is drawn
+_MAX_LETTERS_OF_A_NAME = 80  # letters of a name that is drawn
 _HINT = 200  # letters of a name that is shown under the pointer
 _MARKS = 8  # of the scale, at most
 _MOST_EVENTS = 50_000  # of all variants together: of more, the page holds the longest
@@ -95,7 +95,8 @@ def _document(steps: TypicalSteps, threshold_ns: int, total: int) -> dict[str, A
             called = np.array(
                 [
                     kinds.setdefault(
-                        (sanitize(kind.label, _SHORT), sanitize(kind.name, _HINT), kind.category), len(kinds)
+                        (sanitize(kind.label, _MAX_LETTERS_OF_A_NAME), sanitize(kind.name, _HINT), kind.category),
+                        len(kinds),
                     )
                     for kind in lane.events.kinds
                 ],
@@ -136,7 +137,7 @@ class _Drawn(Struct):
     names: list[str] = field(default_factory=list)
 
 
-def _height(still: Still) -> int:
+def _height(still: StepDrawing) -> int:
     return _HEAD + sum(_HEIGHTS[lane.family] + _GAP for lane in still.lanes) + _GAP
 
 
@@ -144,7 +145,7 @@ def _x(column: int, steps: TypicalSteps) -> float:
     return round(column * _PLOT / steps.columns, 2)
 
 
-def _still(still: Still, steps: TypicalSteps, top: int, drawn: _Drawn) -> None:
+def _still(still: StepDrawing, steps: TypicalSteps, top: int, drawn: _Drawn) -> None:
     head = f"{still.variant}, step {still.step}: {duration(still.dur_ns)}"
     drawn.titles.append(f'<text class="of" x="0" y="{top + 15}">{escape(head)}</text>')
     lane_top = top + _HEAD
@@ -160,7 +161,7 @@ def _still(still: Still, steps: TypicalSteps, top: int, drawn: _Drawn) -> None:
         lane_top += high + _GAP
 
 
-def _paths(lane: StillLane, steps: TypicalSteps, top: int, high: int) -> Iterator[str]:
+def _paths(lane: LaneDrawing, steps: TypicalSteps, top: int, high: int) -> Iterator[str]:
     """One path for each kind: a rectangle for each stretch, whose height shows how much of it is covered."""
     for category in sorted({*lane.category.tolist()}):
         in_category = lane.category == category
@@ -177,20 +178,20 @@ def _paths(lane: StillLane, steps: TypicalSteps, top: int, high: int) -> Iterato
         yield f'<path fill="{kind.colour}" d="{"".join(stretches)}"><title>{escape(kind.label)}</title></path>'
 
 
-def _name(event: Named, steps: TypicalSteps, top: int, high: int, drawn: _Drawn) -> None:
+def _name(event: LabelledEvents, steps: TypicalSteps, top: int, high: int, drawn: _Drawn) -> None:
     """A title under the pointer for anything wide enough, and its name if there is room."""
     x_start, wide = _x(event.first, steps), _x(event.stop, steps) - _x(event.first, steps)
     hint = f"{sanitize(event.names[0], _HINT)}: {duration(event.dur_ns)}"
     colour = CATEGORIES[event.category].colour
     text_class = "on-light" if readable_on(colour) == "#000000" else "on-dark"
-    kind = f"event {text_class}" if high > _LOW else "event"
+    kind = f"event {text_class}" if high > _MIN_HEIGHT_OF_A_NAME else "event"
     drawn.lanes.append(
         f'<rect class="{kind}" x="{x_start:g}" y="{top}" width="{wide:.4g}" height="{high}" fill="{colour}">'
         f"<title>{escape(hint)}</title></rect>"
     )
     fitting = (name for name in event.names if len(name) * _LETTER <= wide - 6)
     text = next(fitting, _cut(event.names[-1], wide - 6))
-    if high > _LOW and len(text) > 2:
+    if high > _MIN_HEIGHT_OF_A_NAME and len(text) > 2:
         x, y = _GUTTER + x_start + 3, top + high / 2 + 4
         drawn.names.append(f'<text class="{text_class}" x="{x:g}" y="{y:g}">{escape(text)}</text>')
 

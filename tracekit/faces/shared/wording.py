@@ -2,14 +2,16 @@
 line of small bars, in which steps that compile are marked, so that they do not dwarf the others.
 """
 
+from tracekit.base.units import count, duration, percent, size, thousandths
 from tracekit.faces.shared.cells import NOTHING
 from tracekit.report.blocks import Excerpt, Line, Note
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.units import count, duration, percent, size, thousandths
 
 NOISE = "~ noise"
 OUTSIDE = "≠"
 _ONE_TRACE = "one trace"
+COMPILES, UNKNOWN = "C", "?"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 def rests_on(numbers: Breakdown, name: str) -> str:
@@ -90,10 +92,6 @@ def share(numbers: Breakdown, key: str, name: str) -> str:
 def note_text(note: Note) -> str:
     """A note without its kind: the variants and the text."""
     return f"{', '.join(note.variants)}: {note.text}" if note.variants else note.text
-
-
-COMPILES, UNKNOWN = "C", "?"
-_HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 def glyphs(line: Line, width: int) -> str:

@@ -10,21 +10,21 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.intervals import Bools, Ints, Union
+from tracekit.base.units import duration, many, percent
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import plain, where_of_piece
 from tracekit.findings.kernels import kernels, time_of
-from tracekit.intervals import Bools, Ints, Union
-from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.profile.collective_waits import BACKEND_SPAN
 from tracekit.trace import Trace
 from tracekit.trace.collectives import collective_arguments, kind_of
-from tracekit.trace.enclosing import enclosing
 from tracekit.trace.roles import USER
-from tracekit.units import duration, many, percent
+from tracekit.trace.rows import enclosing
+from tracekit.vocabulary.kernel_names import short_kernel
 
-_MANY, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that should travel together
+_MANY_COLLECTIVES, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that should travel together
 _LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
 _SOME_LATE = 0.2  # of their time: where more than that is waiting, the advice mentions it
 _ROOM = 0.5  # of what nothing overlaps: where the rest of the step is shorter than that, it cannot hide it
@@ -46,6 +46,17 @@ _AT_ONCE = (
     "Start it as soon as its input is ready (async_op=True), and wait only where its result is needed, so that "
     "something else computes meanwhile; or send less, for example in half precision."
 )
+_DDP_DESIGN_PAGE = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
+_BACKEND = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|hccl|xccl):.*", re.DOTALL)  # annotations of torch.distributed
+_FASTEST = 0.1  # of equal collectives: how long the transfer takes; the rest of the others is waiting
+_ESTIMATE = re.compile(r"(?:How much of this|No waiting for|At least).*(?:are equal|collectives show|equal ones\))\.")
+_MIN_SHARE_TO_REPORT = 0.001  # of their time: less is not told
+_FORWARD = re.compile(r"DistributedDataParallel\.forward")
+_BROADCAST = re.compile(r"c10d::broadcast_|(nccl|rccl|xccl|hccl):_?broadcast.*")
+_DDP_CLASS_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+_USUAL_NS = 50_000  # for the event that a stream waits for, and the launch itself
+_MIN_BUSY_SHARE = 0.5  # of the time: else it is not other kernels that the collective waits for
+_NCCL_PAGE = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"
 
 
 class Spent(Struct, frozen=True):
@@ -63,7 +74,7 @@ def advice(profile: Profile, kind: str, rows: Ints, started: Ints, times: Spent)
 
     `started` has for each of them the event that started it.
     """
-    if len(rows) >= _MANY * profile.counted_steps and np.median(profile.trace.dur_ns[rows]) < _SHORT_NS:
+    if len(rows) >= _MANY_COLLECTIVES * profile.counted_steps and np.median(profile.trace.dur_ns[rows]) < _SHORT_NS:
         buckets = "larger buckets (bucket_cap_mb)" if _has(profile, _DDP) else "one flattened tensor for many"
         return f"{_COMBINE}: use {buckets}."
     if times.waiting is not None and times.waiting > _LATE:
@@ -134,13 +145,6 @@ def _in_backward(profile: Profile, started: Ints) -> bool:
     helping = np.isin(trace.track[started], np.array(trace.threads.helpers, np.int64))
     in_node = enclosing(trace, started, lambda part: part.roles.backward_node) >= 0
     return bool(2 * (helping | in_node).sum() > len(started))
-
-
-_DDP_DESIGN_PAGE = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
-_BACKEND = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|hccl|xccl):.*", re.DOTALL)  # annotations of torch.distributed
-_FASTEST = 0.1  # of equal collectives: how long the transfer takes; the rest of the others is waiting
-_ESTIMATE = re.compile(r"(?:How much of this|No waiting for|At least).*(?:are equal|collectives show|equal ones\))\.")
-_TOLD = 0.001  # of their time: less is not told
 
 
 @rule("exposed_comm")
@@ -265,7 +269,7 @@ def _waiting(profile: Profile, rows: Ints, kinds: Ints, started: Ints) -> float 
 def _waiting_sentence(waiting: float | None) -> str:
     if waiting is None:
         return "How much of this is waiting for other ranks cannot be known, because no two collectives are equal"
-    if waiting < _TOLD:
+    if waiting < _MIN_SHARE_TO_REPORT:
         return "No waiting for other ranks is known, as far as equal collectives show"
     return (
         f"At least {percent(waiting)} of the collectives' time is waiting for other ranks (estimated as time above the "
@@ -277,11 +281,6 @@ def as_all_ranks_show(finding: Finding, waiting: float) -> Finding:
     """The finding with the share of the collectives' time that is waiting, which one rank can only estimate."""
     sentence = f"{percent(waiting)} of the collectives' time is waiting for other ranks."
     return replace(finding, why=_ESTIMATE.sub(sentence, finding.why), do=as_ranks_wait(finding.do, waiting))
-
-
-_FORWARD = re.compile(r"DistributedDataParallel\.forward")
-_BROADCAST = re.compile(r"c10d::broadcast_|(nccl|rccl|xccl|hccl):_?broadcast.*")
-_DDP_CLASS_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
 
 
 @rule("buffer_broadcast")
@@ -315,11 +314,6 @@ def _launched_in(trace: Trace, launches: Ints, fitting_names: Bools) -> Bools:
     return in_event
 
 
-_USUAL_NS = 50_000  # for the event that a stream waits for, and the launch itself
-_BUSY = 0.5  # of the time: else it is not other kernels that the collective waits for
-_NCCL_PAGE = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"
-
-
 @rule("late_collectives")
 def late_collectives(profile: Profile) -> Iterator[Finding]:
     """`late_collectives`, which is not one of `VERDICTS`: the exposed time that beginning when ready would save."""
@@ -331,7 +325,7 @@ def late_collectives(profile: Profile) -> Iterator[Finding]:
         return
     start = trace.ts_ns[rows]
     computing = time_of(profile, kernels(profile, lambda events: ~events.roles.communication))
-    crowded = computing.within(start - late, start) >= _BUSY * late
+    crowded = computing.within(start - late, start) >= _MIN_BUSY_SHARE * late
     rows, late = rows[crowded], late[crowded]
     if not len(rows):
         return

@@ -1,9 +1,9 @@
 """Which code does not stay compiled: graph breaks and the time that is demonstrably theirs, recompile limits, CUDA
-graphs that were not recorded?
+graphs that were not recorded, and what is still submitted call by call between the replays of those that were?
 
 Where a graph breaks, its function goes on in Python and enters compiled code again: the region of what follows is
-nested in the function's. A function that cannot be resumed runs in Python as a whole, and the compiled regions that
-it calls follow one another.
+nested in the function's. A function that cannot be resumed runs in Python as a whole, and the compiled regions that it
+calls follow one another.
 """
 
 import re
@@ -15,13 +15,17 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.intervals import Bools, Ints, Union, distinct
+from tracekit.base.units import count, duration, many, times
+from tracekit.engine.buckets import SUBMITTING
 from tracekit.findings import Evidence, Finding, Where, blamed_events, evidence, rule
+from tracekit.findings.compiler_advice import graphs_recorded, into_graphs
+from tracekit.findings.culprits import outermost_operators, plain, where_of_event
+from tracekit.findings.holes import OFTEN, is_hole
 from tracekit.findings.obstacles import obstacles
-from tracekit.intervals import Bools, Ints, Union, distinct
 from tracekit.profile import Profile
 from tracekit.run import Limit
-from tracekit.trace.enclosing import outermost
-from tracekit.units import count, duration, many
+from tracekit.trace.rows import outermost
 
 _REGION = re.compile(r"Torch-Compiled Region: .*", re.DOTALL)
 _WRAPPER = re.compile(r"Torch-Compiled Region: .*|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue", re.DOTALL)
@@ -33,6 +37,8 @@ _MANY_ENTRIES = 3  # a step: forward and a loss may well be compiled apart
 _LEFT = ("python", "guards")  # what runs outside of graphs; the wrappers of graphs have buckets of their own
 _WRAPS = ("dispatch", "cpu_compute")
 _OF_THE_HOST = ("python", "guards", "dispatch", "kernel_launch")  # what whole graphs would save some of
+_BREAKS = "https://docs.pytorch.org/docs/stable/compile/programming_model.fix_graph_breaks.html"
+_LINK = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
 
 
 class BreakTime(Struct, frozen=True):
@@ -115,9 +121,6 @@ def _entries(profile: Profile) -> int:
     return round(float(profile.in_counted(trace.steps.of(trace.ts_ns[regions])).sum()) / profile.counted_steps)
 
 
-_BREAKS = "https://docs.pytorch.org/docs/stable/compile/programming_model.fix_graph_breaks.html"
-
-
 @rule("entering_compiled_code")
 def entering_compiled_code(profile: Profile) -> Iterator[Finding]:
     """`compiled_code_entered`: what it takes to enter compiled code, in a trace of which no run knows the breaks."""
@@ -193,3 +196,68 @@ def _inferred(profile: Profile, piece_mask: Bools) -> _Inferred:
     """The time of these pieces; how much of it whole graphs would save is not known."""
     events = evidence(profile, blamed_events(profile, piece_mask))
     return {"claim": profile.attribution.pieces.union(piece_mask), "evidence": events, "confidence": "inferred"}
+
+
+@rule("eager_remainders")
+def eager_remainders(profile: Profile) -> Iterator[Finding]:
+    """`eager_remainders`, which is not one of `VERDICTS`: the GPU idles until work that no graph holds is submitted."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.graph_launch):
+        return
+    calls = _counted_calls(profile)
+    replays = trace.events_at(calls).roles.graph_launch
+    eager = calls[~replays]
+    is_eager_wait = pieces.of(*SUBMITTING) & ~is_hole(pieces)
+    is_eager_wait &= _until_one_of(profile, eager)
+    steps = profile.counted_steps
+    if (
+        replays.sum() < steps
+        or graphs_recorded(profile) >= OFTEN
+        or not (is_eager_wait & profile.counted[pieces.step]).any()
+    ):
+        return
+    operator, row = _most_calls(profile, eager)
+    location = where_of_event(profile, row, operator)
+    idle = float(pieces.dur[is_eager_wait & profile.counted[pieces.step]].sum()) / steps
+    yield Finding(
+        "eager_remainders",
+        f"Work is left outside of CUDA graphs, most of all {operator}{location.at}",
+        why=f"Besides replaying graphs {times(round(replays.sum() / steps))} a step, the host makes "
+        f"{many(round(len(eager) / steps), 'separate call')}, and the GPU idles for {duration(idle)} a step waiting "
+        "for them.",
+        do=f"Move the work between the replays into the graphs: {into_graphs(profile)}. Use a single graph for the "
+        "step where possible.",
+        where=location,
+        evidence=evidence(profile, eager),
+        link=_LINK,
+        claim=pieces.union(is_eager_wait),
+    )
+
+
+def _counted_calls(profile: Profile) -> Ints:
+    """The calls of counted steps that submitted anything."""
+    trace = profile.trace
+    calls = distinct(trace.links.launches).astype(np.int64)
+    return calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]
+
+
+def _until_one_of(profile: Profile, calls: Ints) -> Bools:
+    """The pieces after which the next GPU activity is one that these calls submitted."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    lasting = trace.dur_ns[trace.links.activities] > 0
+    activities, launches = trace.links.activities[lasting], trace.links.launches[lasting]
+    following = np.searchsorted(trace.ts_ns[activities], pieces.end)
+    has_next = following < len(activities)
+    ended: Bools = np.zeros(len(pieces.end), bool)
+    ended[has_next] = np.isin(launches[following[has_next]], calls)
+    return ended
+
+
+def _most_calls(profile: Profile, calls: Ints) -> tuple[str, int]:
+    """The outermost operator under which most of them are made, and the first of those."""
+    trace = profile.trace
+    outer = outermost_operators(profile, calls)
+    codes = np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], trace.name_codes[calls])
+    names, first, number = np.unique(codes, return_index=True, return_counts=True)
+    most_frequent = int(number.argmax())
+    return plain(trace.names[names[most_frequent]]), int(calls[first[most_frequent]])

@@ -1,29 +1,33 @@
-"""On a CPU: which operator takes the time?"""
+"""On a CPU: which operator takes the time? With a GPU: does the CPU compute something in a step, or does a library
+prepare data in the training loop itself, while the GPU waits for it?
+"""
 
 import re
 from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.intervals import Bools, Ints, Union, distinct, occurring
+from tracekit.base.units import count, duration, many, percent
+from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.compiler_advice import backend_without_fusion, is_compiled
-from tracekit.findings.counted import stretch
+from tracekit.findings.counted import Steps, stretch
 from tracekit.findings.culprits import by_name, plain, where_of_buckets, where_of_event
 from tracekit.findings.finding import Where
 from tracekit.findings.rules.compiled_code import break_time
-from tracekit.intervals import Ints, Union, occurring
-from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.rereading import arguments
-from tracekit.trace.roles import COMPILED_CODE, OPERATOR
-from tracekit.units import duration, percent
+from tracekit.trace.roles import COMPILED_CODE, OPERATOR, PYTHON
+from tracekit.trace.rows import enclosing, outermost
+from tracekit.vocabulary.kernel_class import kernel_class
 
-_LEAST = 0.5  # of a step: otherwise something else bounds it
+_MIN_SHARE_OF_STEP = 0.5  # of a step: otherwise something else bounds it
 _OF_A_LINE = 0.3
 _STANDS_OUT = 0.2  # of the compute time: advice about an operator that takes less would gain little
-_TOLD = 0.01  # of a step: shorter ones are not told
-_NAMED = 3
+_MIN_SHARE_TO_REPORT = 0.01  # of a step: shorter ones are not told
+_MAX_NAMED_OPERATORS = 3
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#cpu-specific-optimizations"
 # By the kind of work that the operator does.
 _ADVICE = {
@@ -48,7 +52,7 @@ _CPP_KERNEL = re.compile(r"(graph_\d+_)?cpp_fused_")  # a loop that Inductor gen
 _COMPILED = "Try {smaller}more threads (torch.set_num_threads) or a GPU: this is compiled already."
 _AUTOCAST = re.compile(r".*autocast_mode\.py\(\d+\): __enter__", re.DOTALL)
 _PRODUCTS = ("matmul", "convolution")
-_HALF = {"c10::BFloat16", "c10::Half"}
+_HALF_TYPES = {"c10::BFloat16", "c10::Half"}
 _SAMPLED = 64  # products whose types are looked up
 _MANY = {
     False: "Give each operator more to do, with larger batches, or fuse them (torch.compile): none of them stands out.",
@@ -65,13 +69,29 @@ _OTHERWISE = {
     True: "Look for graph breaks around it: it was not fused with others, because it runs outside of the compiled "
     "graphs, or because the compiler has no kernel for it.",
 }
+_LEAST_NS = 500_000  # at a time: dispatching an operator takes far less, and shorter ones are told with that
+_WORKS = re.compile(r"(?:aten::(?!_?empty)|torchvision::|torchaudio::|torch_\w+::|pyg::)\w+")
+_CUDA_PAGE = "https://docs.pytorch.org/docs/stable/notes/cuda.html"
+# Frames of libraries that prepare images, text, sound and tables, such as `PIL/Image.py(2100): resize`.
+_PREPARES = re.compile(
+    r"(?:.*[/\\])?(?P<library>PIL|cv2|albumentations|skimage|imageio|numpy|pandas|scipy|librosa|torchaudio"
+    r"|torchvision(?=[/\\](?:transforms|io)\b)|torch_geometric(?=[/\\]transforms\b)|tokenizers|sentencepiece|nltk|spacy"
+    r"|transformers(?=[/\\].*(?:image_processing|image_transforms|processing_|tokenization|feature_extraction)))"
+    r"[/\\][^(]*\.py\(\d+\): (?P<function>\S+)",
+    re.DOTALL,
+)
+_DATA_LOADING_PAGE = "https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading"
+_AHEAD = (
+    "Prepare batches ahead, in the workers of a data loader (in its dataset or collate_fn), or once before training."
+)
+_AFTER = "Leave this until after the loop, or to another thread or process while the next step runs."
 
 
 @rule("cpu_compute")
 def cpu_compute(profile: Profile) -> Iterator[Finding]:
     """`cpu_compute`, in a trace of work that was meant to run on a CPU."""
     mean, trace = profile.means["wall"], profile.trace
-    if mean is None or trace.device != "cpu" or profile.parts["cpu_compute"] < _LEAST * mean.step_ns:
+    if mean is None or trace.device != "cpu" or profile.parts["cpu_compute"] < _MIN_SHARE_OF_STEP * mean.step_ns:
         return
     if device_side_missing(trace) is not None:
         return
@@ -82,8 +102,8 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         return
     first = culprits[0]
     shares = [f"{plain(first.name)} for {duration(first.step_ns)} a step ({percent(first.step_ns / mean.step_ns)})"]
-    smaller = [(plain(culprit.name), culprit.step_ns / mean.step_ns) for culprit in culprits[1:_NAMED]]
-    shares += [f"{name} {percent(part)}" for name, part in smaller if part >= _TOLD]
+    smaller = [(plain(culprit.name), culprit.step_ns / mean.step_ns) for culprit in culprits[1:_MAX_NAMED_OPERATORS]]
+    shares += [f"{name} {percent(part)}" for name, part in smaller if part >= _MIN_SHARE_TO_REPORT]
     line, share = where_of_buckets(profile, "cpu_compute")
     location = where_of_event(profile, _on_its_costliest_line(profile, first.rows), plain(first.name))
     line_clause = ""
@@ -152,6 +172,121 @@ def _smaller(profile: Profile) -> str:
     is_product = [kernel_class(trace.names[code], trace.names[code]) in _PRODUCTS for code in codes.tolist()]
     rows = operators[np.array(is_product, bool)[name]][:_SAMPLED]
     types = {kind for call_arguments in arguments(trace, rows).values() for kind in call_arguments.types}
-    if types & _HALF or trace.census.any(lambda roles: roles.named(_AUTOCAST)):
+    if types & _HALF_TYPES or trace.census.any(lambda roles: roles.named(_AUTOCAST)):
         return ""
     return "bfloat16 under autocast, " if types else "bfloat16 under autocast (unless it is on already), "
+
+
+@rule("host_compute")
+def host_compute(profile: Profile) -> Iterator[Finding]:
+    """`cpu_compute` in a run on a GPU: operators that compute on the CPU, one finding for each name."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    if profile.means["wall"] is None or trace.device != "gpu":
+        return
+    rows = computing(profile)
+    rows = rows[profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
+    for code in distinct(trace.name_codes[rows]).tolist():
+        operator_rows = rows[trace.name_codes[rows] == code]
+        events, dur = trace.events_at(operator_rows), trace.dur_ns[operator_rows]
+        name, steps = plain(trace.names[code]), len(distinct(trace.steps.of(events.ts_ns)))
+        culprit = where_of_event(profile, int(operator_rows[dur.argmax()]), name)
+        often = duration(dur.sum() / profile.counted_steps) + " a step"
+        if steps < profile.counted_steps:
+            often = f"{duration(dur.sum())} in all, in {count(steps)} of {many(profile.counted_steps, 'step')}"
+        yield Finding(
+            "cpu_compute",
+            f"The GPU waits while the CPU computes {name}{culprit.at}",
+            why=f"It computes on the CPU for {often}, and submits nothing to the GPU.",
+            do="Let it work on the GPU (create its tensors with device=...), or do it ahead of the step, in a worker "
+            "of the data loader.",
+            where=culprit,
+            evidence=evidence(profile, operator_rows),
+            link=_CUDA_PAGE,
+            claim=pieces.union(pieces.of(*SLOW_HOST) & np.isin(pieces.event, operator_rows)),
+            host=Union.of(events.ts_ns, events.end_ns),
+        )
+
+
+def computing(profile: Profile) -> Ints:
+    """The operators that call nothing of the GPU and usually take long, if some keep the GPU waiting; not those of
+    backward, which run where the forward did."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    works = trace.labels.fits(_WORKS)
+    waits = pieces.of("dispatch") & (pieces.event >= 0) & (pieces.dur >= _LEAST_NS)
+    blamed: Ints = distinct(pieces.event[waits]).astype(np.int64)
+    blamed = blamed[works[trace.name_codes[blamed]] & (trace.kinds[blamed] == OPERATOR)]
+    if not len(blamed):
+        return blamed
+    codes = distinct(trace.name_codes[blamed])
+    alike = trace.where(lambda part: (part.roles.kind == OPERATOR) & np.isin(part.name_codes, codes) & part.lasting)
+    calls = trace.where(lambda part: part.roles.runtime & part.process)
+    alike = np.setdiff1d(alike, _containing(profile, calls, alike))
+    codes = distinct(trace.name_codes[alike])
+    usual = ((code, np.median(trace.dur_ns[alike[trace.name_codes[alike] == code]])) for code in codes.tolist())
+    long = [code for code, median in usual if median >= _LEAST_NS]
+    alike = alike[np.isin(trace.name_codes[alike], long)]
+    forward: Ints = alike[enclosing(trace, alike, lambda part: part.roles.backward_node) < 0]
+    return forward
+
+
+def _containing(profile: Profile, calls: Ints, among: Ints) -> Ints:
+    """Those of the operators in which one of the calls is made: also the outer ones, of those that are nested."""
+    trace = profile.trace
+    containing = [np.zeros(0, np.int64)]
+    for track in distinct(trace.track[among]).tolist():
+        rows = among[trace.track[among] == track]
+        call_starts = trace.ts_ns[calls[trace.track[calls] == track]]
+        events = trace.events_at(rows)
+        containing.append(
+            rows[np.searchsorted(call_starts, events.end_ns) > np.searchsorted(call_starts, events.ts_ns)]
+        )
+    return np.concatenate(containing)
+
+
+@rule("preprocessing")
+def preprocessing(profile: Profile) -> Iterator[Finding]:
+    """`preprocessing`, one finding for each function of a library: the GPU's idle time inside of it."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    if profile.means["wall"] is None or trace.device != "gpu":
+        return
+    rows, waits = preparing(profile), pieces.union(pieces.of(*SLOW_HOST))
+    for code in distinct(trace.name_codes[rows]).tolist():
+        calls = rows[trace.name_codes[rows] == code]
+        events = trace.events_at(calls)
+        call_time = Union.of(events.ts_ns, events.end_ns)
+        match, claim = _PREPARES.fullmatch(trace.names[code]), call_time.common(waits)
+        if match is None or not claim.total():
+            continue
+        culprit = where_of_event(profile, int(calls[trace.dur_ns[calls].argmax()]), match["function"])
+        yield Finding(
+            "preprocessing",
+            f"The GPU waits for {match['function']} of {match['library']}{culprit.at}",
+            why=f"It processes data in the loop itself for {duration(Steps.of(profile).mean(call_time))} a step.",
+            do=_AFTER if "post" in match["function"] else _AHEAD,
+            where=culprit,
+            evidence=evidence(profile, calls),
+            link=_DATA_LOADING_PAGE,
+            claim=claim,
+            host=call_time,
+        )
+
+
+def preparing(profile: Profile) -> Ints:
+    """The outermost calls of such functions by the main thread in counted steps."""
+    trace = profile.trace
+    prepares = trace.labels.fits(_PREPARES)
+    if not prepares.any():
+        return np.zeros(0, np.int64)
+    rows = trace.where(
+        lambda part: (
+            (part.roles.kind == PYTHON) & prepares[part.name_codes] & part.lasting & (part.track == trace.threads.main)
+        )
+    )
+    return outermost(trace, rows[profile.in_counted(trace.steps.of(trace.ts_ns[rows]))])
+
+
+def is_preparing(profile: Profile) -> Bools:
+    """Which pieces of the steps lie in one of these calls."""
+    events, pieces = profile.trace.events_at(preparing(profile)), profile.attribution.pieces
+    in_call: Bools = Union.of(events.ts_ns, events.end_ns).covers(pieces.start)
+    return in_call

@@ -9,16 +9,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.intervals import Bools, Ints
+from tracekit.base.units import count, duration, many, percent
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import Culprit, by_name, plain, shares_of_buckets, where_of_event
-from tracekit.intervals import Bools, Ints
 from tracekit.profile import LEAST_SHARE, Profile
-from tracekit.trace.enclosing import enclosing, outermost
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON
-from tracekit.trace.rows import Events
-from tracekit.units import count, duration, many, percent
+from tracekit.trace.rows import Events, enclosing, outermost
 
-_NAMED = 0.1  # of the wait: what takes less is not named
+_MIN_SHARE_TO_NAME = 0.1  # of the wait: what takes less is not named
 _OF_A_LINE = 0.2  # of the wait: a line with less is not named
 _WORTH_A_WORKER = 0.1  # of what a step takes without the wait: a shorter wait needs no whole worker
 _STEADY = 0.5  # of the steps: if workers are late so often, there are too few; if less often, they are still starting
@@ -34,7 +33,7 @@ _OTHER_PROCESSES = (
     "Load in other processes (DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)), so that the next "
     "batch is made while the current one is worked on."
 )
-_ENOUGH = "If a worker makes a batch as fast as the loop does now, {workers} will keep up."
+_ENOUGH_WORKERS = "If a worker makes a batch as fast as the loop does now, {workers} will keep up."
 _MORE_WORKERS = (
     "Use more workers (num_workers), up to the number of cores, let them work further ahead (prefetch_factor), and "
     "keep them alive between epochs (persistent_workers=True)."
@@ -110,15 +109,15 @@ def _line_of_wait(profile: Profile, row: int, name: str | None) -> tuple[Where, 
 def _in_process(waits: "_Waits") -> tuple[str, str]:
     collating = waits.collating
     parts = [f"{duration(culprit.step_ns)} in {plain(culprit.name)}" for culprit in waits.culprits]
-    if collating >= _NAMED:
+    if collating >= _MIN_SHARE_TO_NAME:
         parts.append(f"collating is {percent(collating)} of the wait")
     reason = f". The batch is made in the training process itself{': ' if parts else ''}{', '.join(parts)}"
     if waits.of_batch_ns <= waits.sending_ns:
         return reason, _NO_WORKERS.format(sending=duration(waits.sending_ns), making=duration(waits.of_batch_ns))
     alone = waits.whole_ns - waits.step_ns
     needed = math.ceil(waits.step_ns / alone) if alone > 0 else math.inf
-    workers = f" {_ENOUGH.format(workers=many(needed, 'worker'))}" if needed <= _AS_MANY_AS_CORES else ""
-    return reason, f"{_OTHER_PROCESSES}{workers} {_COLLATING if collating >= _NAMED else _ONCE}"
+    workers = f" {_ENOUGH_WORKERS.format(workers=many(needed, 'worker'))}" if needed <= _AS_MANY_AS_CORES else ""
+    return reason, f"{_OTHER_PROCESSES}{workers} {_COLLATING if collating >= _MIN_SHARE_TO_NAME else _ONCE}"
 
 
 def _of_workers(waits: "_Waits") -> tuple[str, str]:
@@ -222,7 +221,7 @@ class _Waits(Struct, frozen=True, dict=True):
     def culprits(self) -> list[Culprit]:
         """What the loading thread did meanwhile, the costliest first; only what takes a considerable part."""
         recorded = [culprit for culprit in by_name(self.profile, self.is_waiting) if len(culprit.rows)]
-        return [culprit for culprit in recorded if culprit.step_ns >= _NAMED * self.step_ns][:3]
+        return [culprit for culprit in recorded if culprit.step_ns >= _MIN_SHARE_TO_NAME * self.step_ns][:3]
 
     @property
     def steps_that_wait(self) -> float:

@@ -8,20 +8,25 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Ints, Union, distinct, runs
+from tracekit.base.units import count, duration
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.culprits import plain, where_of_buckets, where_of_event
 from tracekit.findings.one_by_one import TINY_NS, at_once, kernels_of, one_by_one, optimizer_setting
-from tracekit.intervals import Bools, Ints, Union, distinct, runs
 from tracekit.profile import Profile
-from tracekit.trace.enclosing import enclosing, outermost
 from tracekit.trace.roles import OPERATOR
-from tracekit.units import count, duration
+from tracekit.trace.rows import enclosing, outermost
 
 _LEAST_LAUNCHES = 20  # a step, inside the span: as many parameters as make a loop
+ONE_BY_ONE = re.compile(r"Optimizer\.(?:step|zero_grad)#.*", re.DOTALL)
+GARBAGE = re.compile(r"Python GC|<built-in (?:function|method) collect\b.*", re.DOTALL)
+_TIMES = 20  # in a row: what is called less often may well be the layers of a model
+_MAX_OPERATORS_OF_A_LOOP = 4  # operators in the body of a loop that is recognised
+_LINK = "https://docs.pytorch.org/docs/stable/generated/torch.func.vmap.html"
 
 
-class _Habit(Struct, frozen=True):
+class _Cause(Struct, frozen=True):
     """A span that is known by its name, and what is to be done about it."""
 
     id: str
@@ -33,10 +38,8 @@ class _Habit(Struct, frozen=True):
     one_by_one: bool  # a fault only where each parameter launches by itself
 
 
-ONE_BY_ONE = re.compile(r"Optimizer\.(?:step|zero_grad)#.*", re.DOTALL)
-GARBAGE = re.compile(r"Python GC|<built-in (?:function|method) collect\b.*", re.DOTALL)
 _HABITS = (
-    _Habit(
+    _Cause(
         "optimizer_loop",
         re.compile(r"Optimizer\.step#.*", re.DOTALL),
         "The optimizer updates parameters one by one",
@@ -45,7 +48,7 @@ _HABITS = (
         "https://docs.pytorch.org/docs/stable/optim.html",
         True,
     ),
-    _Habit(
+    _Cause(
         "zero_grad",
         re.compile(r"Optimizer\.zero_grad#.*", re.DOTALL),
         "Gradients are set to zero one by one",
@@ -54,7 +57,7 @@ _HABITS = (
         "https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",
         True,
     ),
-    _Habit(
+    _Cause(
         "garbage_collection",
         GARBAGE,
         "Python collects garbage inside steps",
@@ -77,7 +80,7 @@ def habits(profile: Profile) -> Iterator[Finding]:
         yield from _findings_of(profile, habit)
 
 
-def _findings_of(profile: Profile, habit: _Habit) -> Iterator[Finding]:
+def _findings_of(profile: Profile, habit: _Cause) -> Iterator[Finding]:
     trace, pieces = profile.trace, profile.attribution.pieces
     if not trace.census.any(lambda roles: roles.host & roles.named(habit.name)):
         return
@@ -137,11 +140,6 @@ def _launches(profile: Profile, spans: Ints) -> tuple[int, int]:
 def _in_counted_steps(profile: Profile, rows: Ints) -> Bools:
     """Which of these events start in a counted step."""
     return profile.in_counted(profile.trace.steps.of(profile.trace.ts_ns[rows]))
-
-
-_TIMES = 20  # in a row: what is called less often may well be the layers of a model
-_MOST = 4  # operators in the body of a loop that is recognised
-_LINK = "https://docs.pytorch.org/docs/stable/generated/torch.func.vmap.html"
 
 
 @rule("operator_loops")
@@ -204,7 +202,7 @@ def _loops(keys: Ints) -> tuple[Ints, Ints]:
     """The first and the last entry of each stretch in which a few keys repeat."""
     firsts, lasts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     in_loop: Bools = np.zeros(len(keys), bool)
-    for body in range(1, _MOST + 1):
+    for body in range(1, _MAX_OPERATORS_OF_A_LOOP + 1):
         again = (keys[body:] == keys[:-body]) & ~in_loop[body:] & ~in_loop[:-body]
         bounds = runs(again.astype(np.int8))
         begins, ends = bounds[:-1], bounds[1:] + body - 1

@@ -10,20 +10,19 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base.intervals import Ints, distinct
+from tracekit.base.units import count, duration, times
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.culprits import plain, where_of_event, where_of_piece
-from tracekit.findings.holes import OFTEN, Hole, Holes
-from tracekit.findings.rules.allocator import recurring_calls
-from tracekit.findings.rules.host_compute import computing, is_preparing
-from tracekit.findings.rules.pageable_copies import pageable_calls
+from tracekit.findings.holes import OFTEN, Holes, LongStretch
+from tracekit.findings.rules.cpu_compute import computing, is_preparing
+from tracekit.findings.rules.pageable_copies import pageable_calls, recurring_calls
 from tracekit.findings.rules.recorded_graphs import time_of_recording
-from tracekit.intervals import Ints, distinct
 from tracekit.profile import Profile
-from tracekit.trace.enclosing import enclosing
 from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON, RUNTIME
-from tracekit.units import count, duration, times
+from tracekit.trace.rows import enclosing
 
 _LAZY = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading"
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
@@ -39,15 +38,15 @@ _LISTED = 3  # places
 _MOVE_IT = "Move it out of the step, or do it in parallel: in another thread or process{gpu}."
 
 
-class Cases(Struct, frozen=True):
+class StretchGroup(Struct, frozen=True):
     """The holes that one finding is about, the longest first, and where the longest is."""
 
     profile: Profile
-    holes: list[Hole]
+    holes: list[LongStretch]
     location: Where
 
     @property
-    def longest(self) -> Hole:
+    def longest(self) -> LongStretch:
         """The hole that the finding names."""
         return self.holes[0]
 
@@ -133,26 +132,26 @@ class Cases(Struct, frozen=True):
         return times(len(self.holes))
 
 
-class Story(Struct, frozen=True):
+class Cause(Struct, frozen=True):
     """One cause of long holes; `id` is that of the finding."""
 
     id: str
-    fits: Callable[[Hole], bool]
-    headline: Callable[[Cases], str]
-    why: Callable[[Cases], str]
-    advice: Callable[[Cases], str]
+    fits: Callable[[LongStretch], bool]
+    headline: Callable[[StretchGroup], str]
+    why: Callable[[StretchGroup], str]
+    advice: Callable[[StretchGroup], str]
     link: str
     together: bool = False  # one finding for all of its holes, whatever they are blamed on
 
 
-def _first_calls(cases: Cases) -> str:
+def _first_calls(cases: StretchGroup) -> str:
     names = [*dict.fromkeys(plain(hole.name) for hole in cases.holes)]
     next_clause = f"; next come {', '.join(names[1:4])}" if len(names) > 1 else ""
     idle = "keep the GPU idle for" if cases.meanwhile and not any(hole.unseen for hole in cases.holes) else "take"
     return f"First calls {idle} {cases.total}, of which {cases.culprit} takes {cases.at_most}{next_clause}."
 
 
-def _stalls(cases: Cases) -> str:
+def _stalls(cases: StretchGroup) -> str:
     instead = f"{cases.at_most} instead of the usual {duration(cases.longest.usual_ns)}{cases.meanwhile}"
     if len(cases.holes) == 1:
         return f"Once, it takes {instead}."
@@ -167,15 +166,15 @@ def _listed(places: dict[str, int]) -> str:
     return f"{listed}, …" if len(places) > _LISTED else listed
 
 
-def _unexplained(cases: Cases) -> str:
+def _unexplained(cases: StretchGroup) -> str:
     number = len(cases.holes)
     stretches = "one stretch" if number == 1 else f"{count(number)} stretches, the longest ({cases.at_most})"
     subject = "The GPU idles for" if cases.meanwhile else "Nothing was recorded for"
     return f"{subject} {cases.total} in {stretches} {cases.longest.name}."
 
 
-def _busy(subject: str) -> Callable[[Cases], str]:
-    def headline(cases: Cases) -> str:
+def _busy(subject: str) -> Callable[[StretchGroup], str]:
+    def headline(cases: StretchGroup) -> str:
         position = cases.location.at
         doing = f" in {cases.culprit}{position}" if cases.longest.row >= 0 else position or f" {cases.longest.name}"
         return (
@@ -187,7 +186,7 @@ def _busy(subject: str) -> Callable[[Cases], str]:
     return headline
 
 
-def _how_long(cases: Cases) -> str:
+def _how_long(cases: StretchGroup) -> str:
     guess = " Nothing was recorded then, before the first operator of a step: it may be loading (a guess)."
     loading = guess if cases.may_be_loading else ""
     if cases.seldom:
@@ -196,7 +195,7 @@ def _how_long(cases: Cases) -> str:
     return f"It takes {cases.per_step} a step, up to {cases.at_most} at a time.{loading}"
 
 
-def _doing_it_elsewhere(cases: Cases) -> str:
+def _doing_it_elsewhere(cases: StretchGroup) -> str:
     """Only Python and operators that compute on the CPU can be moved, the latter to a GPU where there is one; what
     PyTorch does to take the step cannot."""
     hole = cases.longest
@@ -223,7 +222,7 @@ def _doing_it_elsewhere(cases: Cases) -> str:
     )
 
 
-def _why_it_stalls(cases: Cases) -> str:
+def _why_it_stalls(cases: StretchGroup) -> str:
     if cases.longest.crowded:
         return (
             "Leave the thread a core: other threads of this process work at the same time. Use fewer of them "
@@ -235,16 +234,16 @@ def _why_it_stalls(cases: Cases) -> str:
     )
 
 
-def _always(advice: str) -> Callable[[Cases], str]:
+def _always(advice: str) -> Callable[[StretchGroup], str]:
     return lambda _: advice
 
 
-def _is_first_call(hole: Hole) -> bool:
+def _is_first_call(hole: LongStretch) -> bool:
     return hole.first and hole.odd and hole.kind != PYTHON
 
 
-STORIES = (
-    Story(
+CAUSES = (
+    Cause(
         "compile_in_steps",
         lambda hole: hole.fused,
         lambda cases: f"TorchScript's fuser compiles inside steps: fallback_function{cases.location.at}",
@@ -260,7 +259,7 @@ STORIES = (
         _COMPILE,
         together=True,
     ),
-    Story(
+    Cause(
         "cold_start",
         _is_first_call,
         lambda cases: f"One-time start-up: {cases.culprit}{cases.location.at}",
@@ -272,7 +271,7 @@ STORIES = (
         _LAZY,
         together=True,
     ),
-    Story(
+    Cause(
         "backward_handover",
         lambda hole: hole.handover,
         lambda cases: f"Backward: autograd's thread starts late{cases.location.at}",
@@ -287,7 +286,7 @@ STORIES = (
         _THREADS,
         together=True,
     ),
-    Story(
+    Cause(
         "host_freeze",
         lambda hole: hole.odd and hole.usual_ns > 0 and not hole.often and hole.kind != PYTHON,
         lambda cases: (
@@ -299,7 +298,7 @@ STORIES = (
         _THREADS,
         together=True,
     ),
-    Story(
+    Cause(
         "idle_unexplained",
         lambda hole: hole.row < 0 and not hole.often and not hole.line_known,
         lambda cases: (
@@ -314,7 +313,7 @@ STORIES = (
         _PROFILER,
         together=True,
     ),
-    Story(
+    Cause(
         "python_bound",
         lambda hole: hole.row < 0 or hole.in_python,
         _busy("Python"),
@@ -322,13 +321,13 @@ STORIES = (
         _doing_it_elsewhere,
         _COMPILE,
     ),
-    Story("dispatch_bound", lambda hole: True, _busy("the host"), _how_long, _doing_it_elsewhere, _COMPILE),
+    Cause("dispatch_bound", lambda hole: True, _busy("the host"), _how_long, _doing_it_elsewhere, _COMPILE),
 )
 
 
-def story_of(hole: Hole) -> Story:
+def story_of(hole: LongStretch) -> Cause:
     """The story that a hole belongs to."""
-    return next(story for story in STORIES if story.fits(hole))
+    return next(story for story in CAUSES if story.fits(hole))
 
 
 @rule("long_stretches")
@@ -337,11 +336,11 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     `dispatch_bound`."""
     if profile.means["wall"] is None or device_side_missing(profile.trace) is not None:
         return
-    groups: dict[tuple[str, str], tuple[Story, list[Hole]]] = {}
-    of_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
-    of_other_rules = np.union1d(of_other_rules, computing(profile))
+    groups: dict[tuple[str, str], tuple[Cause, list[LongStretch]]] = {}
+    claimed_by_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
+    claimed_by_other_rules = np.union1d(claimed_by_other_rules, computing(profile))
     elsewhere = is_preparing(profile) | time_of_recording(profile).covers(profile.attribution.pieces.start)
-    long_holes = Holes(profile, of_other_rules)
+    long_holes = Holes(profile, claimed_by_other_rules)
     for hole in long_holes:
         story = story_of(hole)
         if elsewhere[hole.piece] or hole.outlier or (hole.unseen and story.id != "cold_start"):
@@ -353,11 +352,11 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
         yield _finding(profile, story, holes, long_holes)
 
 
-def _finding(profile: Profile, story: Story, holes: list[Hole], long_holes: Holes) -> Finding:
+def _finding(profile: Profile, story: Cause, holes: list[LongStretch], long_holes: Holes) -> Finding:
     pieces = profile.attribution.pieces
     holes = sorted(holes, key=lambda hole: -hole.lasts_ns)
     longest = holes[0]
-    cases = Cases(profile, holes, _location(profile, longest))
+    cases = StretchGroup(profile, holes, _location(profile, longest))
     events = [row for hole in holes for row in ([hole.row] if hole.row >= 0 else hole.near)]
     is_claimed = np.zeros(len(pieces.start), bool)
     is_claimed[[hole.piece for hole in holes]] = True
@@ -376,7 +375,7 @@ def _finding(profile: Profile, story: Story, holes: list[Hole], long_holes: Hole
     )
 
 
-def _location(profile: Profile, hole: Hole) -> Where:
+def _location(profile: Profile, hole: LongStretch) -> Where:
     if hole.fused:
         return where_of_event(profile, hole.row, "fallback_function")
     if hole.row >= 0:

@@ -1,5 +1,6 @@
-"""Do matrix products use the GPU as they could? Rows that are not aligned for vector loads, attention that is computed
-from products and a softmax, which write the matrix of scores to memory each time, and products without tensor cores.
+"""Do matrix products and convolutions use the GPU as they could? Rows that are not aligned for vector loads, attention
+that is computed from products and a softmax, which write the matrix of scores to memory each time, products without
+tensor cores, and convolutions that turn their operands from one memory layout into another, and their results back.
 """
 
 import re
@@ -8,19 +9,56 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracekit.base.intervals import Ints
+from tracekit.base.units import many, percent
 from tracekit.findings import Finding, rule
 from tracekit.findings.kernels import blaming, costliest, kernels, operator_names, share_of_work, with_name
-from tracekit.intervals import Ints
-from tracekit.kernel_class import kernel_class, without_parameters
 from tracekit.profile import Profile
 from tracekit.profile.once import once
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import enclosing
 from tracekit.trace.rereading import Arguments
-from tracekit.units import many, percent
+from tracekit.trace.rows import enclosing
+from tracekit.vocabulary.kernel_class import kernel_class, without_parameters
 
 _PRODUCT_CLASSES = ("matmul", "convolution")
 _INPUTS = 3  # matrices among the first inputs are operands, what is added, a gradient or, in the end, the result
+_PRODUCT = re.compile(r"aten::(bmm|baddbmm)(_out)?")
+_SOFTMAX = re.compile(r"aten::_?(safe_)?softmax(_backward_data)?(_out)?")
+_BETWEEN = re.compile(
+    r"aten::(mul|div|add|sub|masked_fill|where|tril|triu|native_dropout(_backward)?|dropout|bernoulli|fill|zero|copy|clone"
+    r"|_to_copy|to|contiguous|_?softmax|expand|neg)_?"
+)
+_MAX_KERNELS_BETWEEN = 8  # kernels between a product and the softmax: scaling, masks, dropout, changes of the type
+_PRODUCTS_BESIDE = 2  # on either side; in the backward pass, a product has two gradients
+_NO, _IS_PRODUCT, _IS_SOFTMAX, _IS_BETWEEN = range(4)
+_ALIGNMENT_PAGE = (
+    "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html#requirements-tc"
+)
+# CUTLASS names how many numbers its kernels load at once. Without tensor cores (simt) that is always one.
+_UNALIGNED = re.compile(r"tensorop.*_align[12](?!\d)")
+_ATTENTION_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html"
+# What scaled_dot_product_attention calls if it cannot fuse.
+_BY_TORCH = re.compile(r"aten::_scaled_dot_product_attention_math.*")
+_MAIN_SHARE = 0.5  # of the softmaxes
+_TF32_PAGE = "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"
+# cuBLAS and cuDNN say `sgemm` and `scudnn` for fp32 on the ordinary cores, CUTLASS `simt`; those of tensor cores are
+# named by their instruction: s1688, s16816, s884, wgmma.
+_FP32 = re.compile(
+    r"(?:^|_)sgemm(?:_|Ex)|simt_sgemm|(?:^|_)scudnn_|convolve_sgemm|(?:dgrad|wgrad)\w*engine<float|gemmSN_\w+<float"
+    r"|gemmk1_kernel<(?:int, )?float"
+)
+_TENSOR = re.compile(r"tensorop|s884|s1688|s16816|wgmma|tf32|bf16|fp16|h884")
+_HALF_PRECISION = re.compile(r"bf16|fp16|f16|h884|hgemm|half|bfloat16")
+_ARCHITECTURES = {"maxwell": 5, "pascal": 6, "volta": 7, "turing": 7, "ampere": 8, "hopper": 9, "sm80": 8, "sm90": 9}
+_FIRST, _FIRST_WITH_TF32 = 7, 8  # compute capability, major
+# GeForce cards since Ampere have as many TFLOPS in TF32 as in fp32, and twice as many in half precision (with sums in
+# fp32): white papers of GA102, AD102 and GB202.
+_GEFORCE_SPEEDUP = 2.0
+_LINK = "https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html"
+# Of cuDNN and MIOpen: between NCHW, in which torch keeps images unless told otherwise, and NHWC, in which the kernels
+# for tensor and matrix cores compute.
+_CONVERTS = re.compile(r"nchwToNhwcKernel|nhwcToNchwKernel|(?:^|\b)batched_transpose_\d+x\d+")
+_MIOPEN = "batched_transpose"
 
 
 def sizes_of(profile: Profile, rows: Ints) -> str:
@@ -43,17 +81,6 @@ def _operands(name: str, arguments: Arguments) -> str:
     after_another = "add" in name or "backward" in name  # what is added and the gradient come before the operands
     operands = matrices[-2:] if after_another else matrices[:2]
     return " and ".join("×".join(map(str, dims)) for dims in operands) if len(operands) == 2 else ""
-
-
-_PRODUCT = re.compile(r"aten::(bmm|baddbmm)(_out)?")
-_SOFTMAX = re.compile(r"aten::_?(safe_)?softmax(_backward_data)?(_out)?")
-_BETWEEN = re.compile(
-    r"aten::(mul|div|add|sub|masked_fill|where|tril|triu|native_dropout(_backward)?|dropout|bernoulli|fill|zero|copy|clone"
-    r"|_to_copy|to|contiguous|_?softmax|expand|neg)_?"
-)
-_MOST = 8  # kernels between a product and the softmax: scaling, masks, dropout, changes of the type
-_PRODUCTS_BESIDE = 2  # on either side; in the backward pass, a product has two gradients
-_NO, _IS_PRODUCT, _IS_SOFTMAX, _IS_BETWEEN = range(4)
 
 
 class Attention(NamedTuple):
@@ -95,24 +122,17 @@ def _kind(name: str) -> int:
 def _reach(kinds: Ints, queue: Ints, softmax: int, direction: int) -> int | None:
     """The outermost product on that side of the softmax; None where none comes next to it."""
     products: list[int] = []
-    for distance in range(1, _MOST + _PRODUCTS_BESIDE + 1):
+    for distance in range(1, _MAX_KERNELS_BETWEEN + _PRODUCTS_BESIDE + 1):
         index = softmax + direction * distance
         if not 0 <= index < len(kinds) or (queue[:, index] != queue[:, softmax]).any() or kinds[index] == _NO:
             break
         if kinds[index] == _IS_PRODUCT:
             products.append(index)
-        elif products or kinds[index] == _IS_SOFTMAX or distance > _MOST:
+        elif products or kinds[index] == _IS_SOFTMAX or distance > _MAX_KERNELS_BETWEEN:
             break
         if len(products) == _PRODUCTS_BESIDE:
             break
     return products[-1] if products else None
-
-
-_ALIGNMENT_PAGE = (
-    "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html#requirements-tc"
-)
-# CUTLASS names how many numbers its kernels load at once. Without tensor cores (simt) that is always one.
-_UNALIGNED = re.compile(r"tensorop.*_align[12](?!\d)")
 
 
 @rule("unaligned_products")
@@ -139,12 +159,6 @@ def unaligned_products(profile: Profile) -> Iterator[Finding]:
         )
 
 
-_ATTENTION_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html"
-# What scaled_dot_product_attention calls if it cannot fuse.
-_BY_TORCH = re.compile(r"aten::_scaled_dot_product_attention_math.*")
-_MOSTLY = 0.5  # of the softmaxes
-
-
 @rule("unfused_attention")
 def unfused_attention(profile: Profile) -> Iterator[Finding]:
     """`unfused_attention`, which is not one of `VERDICTS`: products, scaling, masks and the softmax of attention."""
@@ -154,7 +168,7 @@ def unfused_attention(profile: Profile) -> Iterator[Finding]:
     trace = profile.trace
     called = trace.labels.fits(_BY_TORCH)
     callers = enclosing(trace, trace.links.launch(softmax), lambda part: part.roles.host & called[part.name_codes])
-    by_torch = (callers >= 0).mean() > _MOSTLY
+    by_torch = (callers >= 0).mean() > _MAIN_SHARE
     number = many(round(len(softmax) / profile.counted_steps, 1), "softmax", "softmaxes")
     fused = ", which scaled_dot_product_attention does not fuse here" if by_torch else ""
     advice = (
@@ -177,22 +191,6 @@ def unfused_attention(profile: Profile) -> Iterator[Finding]:
             confidence="inferred",
         ),
     )
-
-
-_TF32_PAGE = "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"
-# cuBLAS and cuDNN say `sgemm` and `scudnn` for fp32 on the ordinary cores, CUTLASS `simt`; those of tensor cores are
-# named by their instruction: s1688, s16816, s884, wgmma.
-_FP32 = re.compile(
-    r"(?:^|_)sgemm(?:_|Ex)|simt_sgemm|(?:^|_)scudnn_|convolve_sgemm|(?:dgrad|wgrad)\w*engine<float|gemmSN_\w+<float"
-    r"|gemmk1_kernel<(?:int, )?float"
-)
-_TENSOR = re.compile(r"tensorop|s884|s1688|s16816|wgmma|tf32|bf16|fp16|h884")
-_HALF = re.compile(r"bf16|fp16|f16|h884|hgemm|half|bfloat16")
-_ARCHITECTURES = {"maxwell": 5, "pascal": 6, "volta": 7, "turing": 7, "ampere": 8, "hopper": 9, "sm80": 8, "sm90": 9}
-_FIRST, _FIRST_WITH_TF32 = 7, 8  # compute capability, major
-# GeForce cards since Ampere have as many TFLOPS in TF32 as in fp32, and twice as many in half precision (with sums in
-# fp32): white papers of GA102, AD102 and GB202.
-_GEFORCE_SPEEDUP = 2.0
 
 
 @rule("without_tensor_cores")
@@ -228,7 +226,9 @@ def _on_ordinary_cores(name: str) -> bool:
 
 
 def _in_half(name: str) -> bool:
-    return kernel_class(name) in ("matmul", "convolution") and _HALF.search(without_parameters(name)) is not None
+    return (
+        kernel_class(name) in ("matmul", "convolution") and _HALF_PRECISION.search(without_parameters(name)) is not None
+    )
 
 
 def _major(trace: Trace, kernel: str) -> int | None:
@@ -257,4 +257,28 @@ def _advice(major: int | None, *, others_are_half: bool, geforce: bool) -> str:
     return (
         'Allow TF32 (torch.set_float32_matmul_precision("high"); for convolutions torch.backends.cudnn.allow_tf32), or '
         "run under torch.autocast with bfloat16. Sizes that are multiples of 8 suit tensor cores best."
+    )
+
+
+@rule("layout_conversions")
+def layout_conversions(profile: Profile) -> Iterator[Finding]:
+    """`layout_conversions`, which is not one of `VERDICTS`: kernels that only change the layout of images."""
+    rows = kernels(profile, with_name(profile, lambda name: _CONVERTS.search(without_parameters(name)) is not None))
+    if not len(rows):
+        return
+    names = {profile.trace.names[code] for code in profile.trace.name_codes[rows].tolist()}
+    on_rocm = "; on ROCm, set PYTORCH_MIOPEN_SUGGEST_NHWC=1, too" if any(_MIOPEN in name for name in names) else ""
+    yield blaming(
+        profile,
+        rows,
+        Finding(
+            "layout_conversions",
+            "Convolutions convert layouts",
+            why=f"Kernels that only turn NCHW into NHWC, or back, are {percent(share_of_work(profile, rows))} of the "
+            "GPU's work.",
+            do="Keep the model and its input in the layout in which the kernels compute: call "
+            f".to(memory_format=torch.channels_last) on both{on_rocm}.",
+            link=_LINK,
+            confidence="inferred",
+        ),
     )

@@ -1,5 +1,6 @@
-"""Do elementwise kernels move memory more slowly than the GPU could, or more of it than needed, each reading what the
-one before it wrote?
+"""Do kernels use the GPU badly one by one? Elementwise ones that move memory more slowly than the GPU could, or more of
+it than needed, each reading what the one before it wrote; tiny ones with gaps between them, although they are queued;
+and long ones that leave most of the GPU empty.
 """
 
 from collections.abc import Iterator
@@ -7,17 +8,38 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Ints, Union, runs
+from tracekit.base.units import count, many, percent, size
 from tracekit.findings import Finding, rule
 from tracekit.findings.bandwidth import ELEMENTWISE, achieved, moved
 from tracekit.findings.compiler_advice import is_compiled
-from tracekit.findings.kernels import alike, blaming, kernels, of_classes
-from tracekit.findings.one_by_one import optimizer_setting
-from tracekit.intervals import Bools, Ints, Union, runs
+from tracekit.findings.kernels import alike, blaming, classes, kernels, of_classes, share_of_work
+from tracekit.findings.one_by_one import BETWEEN_NS, TINY_NS, optimizer_setting
 from tracekit.profile import Profile
-from tracekit.units import count, many, percent, size
+from tracekit.profile.recording_words import median
 
-_LOW = 0.5  # of the peak: plain kernels on contiguous tensors reach more than three quarters
+_LOW_BANDWIDTH = 0.5  # of the peak: plain kernels on contiguous tensors reach more than three quarters
 _MEMORY_FORMAT_PAGE = "https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html"
+_COMPILE_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+_WORTH_SAYING = 1 << 20  # bytes a step
+_EAGER = "under torch.compile,"
+_COMPILED = "inside of the compiled function, without graph breaks between them,"
+_MANY_KERNELS = 50  # a step
+_COMPILE_LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+_LEAST_NS = 10_000  # a shorter one is a tiny kernel, however full the GPU is
+_LOW_OCCUPANCY = 0.15  # of the warps that the GPU can hold
+_TOO_FEW_BLOCKS = 0.5  # blocks for each multiprocessor: half of the GPU has nothing to do
+# These keep the tensor cores busy with few warps, by design.
+_NEEDS_FEW = ("matmul", "convolution", "attention", "recurrent")
+_OCCUPANCY_LINK = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html#occupancy"
+_FEW_BLOCKS = (
+    "Give each launch more to do: use larger batches, solve many small problems as one (bmm, segmented "
+    "operators), or split a sum over a long dimension into two."
+)
+_FEW_WARPS = (
+    "Registers or shared memory limit the number of blocks that fit: let {compiler} choose the kernel "
+    '(mode="max-autotune"), or give each block less to hold.'
+)
 
 
 @rule("memory_bandwidth")
@@ -26,7 +48,7 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
     reached = achieved(profile)
     if reached is None or reached.peak is None:
         return
-    low = reached.per_second < _LOW * reached.peak
+    low = reached.per_second < _LOW_BANDWIDTH * reached.peak
     if not low.any():
         return
     trace, slow = profile.trace, reached.rows[low]
@@ -53,20 +75,12 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
     )
 
 
-_COMPILE_PAGE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
-_WORTH_SAYING = 1 << 20  # bytes a step
-
-
 class _Chains(Struct, frozen=True):
     """Elementwise kernels that follow each other on one stream in one step."""
 
     number: int
     handing_on: Ints  # the rows of all but the last kernel of each
     shorter: Ints  # of all but the longest: those that a single kernel would save
-
-
-_EAGER = "under torch.compile,"
-_COMPILED = "inside of the compiled function, without graph breaks between them,"
 
 
 @rule("unfused_elementwise")
@@ -134,3 +148,69 @@ def _chains(profile: Profile, rows: Ints, fusible: Bools) -> _Chains:
     shorter[longest_first[bounds[:-1]]] = False
     handing_on[bounds[1:] - 1] = False
     return _Chains(int((fusible[bounds[:-1]] & (sizes > 1)).sum()), rows[handing_on], rows[shorter])
+
+
+@rule("tiny_kernels")
+def tiny_kernels(profile: Profile) -> Iterator[Finding]:
+    """`tiny_kernels`, which is not one of `VERDICTS`: the gaps between queued kernels, most of which take a few µs."""
+    pieces, trace = profile.attribution.pieces, profile.trace
+    is_gap = pieces.of("gpu_gap") & (pieces.dur < BETWEEN_NS)
+    if profile.means["wall"] is None or not (is_gap & profile.counted[pieces.step]).any():
+        return
+    rows = kernels(profile, lambda events: ~events.roles.communication)
+    steps = profile.counted_steps
+    if len(rows) < _MANY_KERNELS * steps or np.median(trace.dur_ns[rows]) >= TINY_NS:
+        return
+    cures = ["larger batches", *([] if is_compiled(profile) else ["torch.compile"])]
+    cures += [f"an optimizer with {optimizer_arguments}"] if (optimizer_arguments := optimizer_setting(profile)) else []
+    yield blaming(
+        profile,
+        rows[trace.dur_ns[rows] < TINY_NS],
+        Finding(
+            "tiny_kernels",
+            "Gaps between queued tiny kernels",
+            why=f"{count(round(len(rows) / steps))} kernels a step take only {median(trace, trace.dur_ns[rows])} each "
+            "(median), and the GPU idles between them although the next is queued.",
+            claim=pieces.union(is_gap),
+            do=f"Do more in each kernel: {', or '.join(cures)}.",
+            link=_COMPILE_LINK,
+        ),
+    )
+
+
+@rule("low_occupancy")
+def low_occupancy(profile: Profile) -> Iterator[Finding]:
+    """`low_occupancy`, which is not one of `VERDICTS`: kernels with too few blocks, or too few warps (estimated)."""
+    trace, sample = profile.trace, profile.sample
+    dur, occupancy, blocks = trace.dur_ns[sample.kernels], sample.occupancy, sample.blocks_per_sm
+    labels = classes(profile, sample.kernels)
+    empty = (blocks < _TOO_FEW_BLOCKS) | ((occupancy < _LOW_OCCUPANCY) & ~np.isin(labels, _NEEDS_FEW))
+    empty &= (dur >= _LEAST_NS) & (labels != "communication") & ~np.isnan(occupancy)
+    if not empty.any():
+        return
+    rows = alike(profile, sample.kernels[empty])
+    rows = rows[trace.dur_ns[rows] >= _LEAST_NS]
+    if not len(rows):  # what the step launched runs in no counted one
+        return
+    underfilled, number = int((blocks[empty] < 1).sum()), int(empty.sum())
+    occupied = percent(float(np.average(occupancy[empty], weights=dur[empty])))
+    subject = (
+        f"Of {count(number)} a step, {count(underfilled) if underfilled else 'none'} "
+        f"{'has' if underfilled < 2 else 'have'}"
+    )
+    if underfilled == number:
+        subject = f"All of them ({count(number)} a step) have"
+    compiler = "the compiler" if is_compiled(profile) else "torch.compile"
+    yield blaming(
+        profile,
+        rows,
+        Finding(
+            "low_occupancy",
+            "Low occupancy",
+            why=f"Kernels that fill {occupied} of the GPU are {percent(share_of_work(profile, rows))} of its work. "
+            f"{subject} fewer blocks than the GPU has multiprocessors.",
+            do=_FEW_BLOCKS if underfilled > number / 2 else _FEW_WARPS.format(compiler=compiler),
+            link=_OCCUPANCY_LINK,
+            confidence="inferred",
+        ),
+    )

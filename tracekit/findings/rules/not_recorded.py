@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.intervals import distinct
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.intervals import distinct
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.facts.devices import device_side_missing

@@ -1,26 +1,34 @@
-"""Do copies to the GPU from pageable memory hold up the host?"""
+"""Do copies to the GPU from pageable memory hold up the host? Does the GPU idle because device memory is allocated and
+freed in every step?
+"""
 
 import re
 from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct
+from tracekit.base.units import duration, size, times
 from tracekit.findings import Finding, evidence, rule
-from tracekit.findings.culprits import operators_around, where_of_event
-from tracekit.intervals import Ints, Union
+from tracekit.findings.culprits import by_name, operators_around, where_of_event
+from tracekit.findings.holes import LEAST_NS, is_hole
 from tracekit.profile import Profile
 from tracekit.trace import Trace
-from tracekit.trace.columns import values
-from tracekit.units import duration, size, times
+from tracekit.trace.roles import bare
+from tracekit.trace.schema import values
 
 _PAGEABLE = re.compile(r"Memcpy HtoD \(Pageable -> .*", re.DOTALL)
 # What copies from pinned memory achieve, bytes per ns, by compute capability: PCI Express 5.0, 4.0, 3.0 with 16 lanes.
 _BUS = ((9, 50.0), (8, 25.0), (0, 12.0))
 _USUAL_BUS = 25.0
-_FEW = 3  # calls: of fewer, none is unusual
+_TOO_FEW_CALLS = 3  # calls: of fewer, none is unusual
 _UNUSUAL = 5.0  # times the median
-_MUCH = 0.3  # of the time of all calls
-_LINK = "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
+_MIN_SHARE_OF_CALLS = 0.3  # of the time of all calls
+_PINNING_LINK = "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
+_MIN_SHARE_OF_STEPS = 0.5  # of the steps; calls in fewer steps only fill the allocator's cache
+_ALLOCATOR_LINK = (
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf"
+)
 
 
 @rule("pageable_copies")
@@ -54,7 +62,7 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
         "non_blocking=True, so that copies run beside the kernels; or create the data on the GPU.",
         where=culprit,
         evidence=evidence(profile, calls[counted]),
-        link=_LINK,
+        link=_PINNING_LINK,
         claim=claim,
     )
 
@@ -64,7 +72,7 @@ def _outlier(lasts: Ints, moved: Ints) -> str:
     longest = int(np.argmax(lasts))
     alike = lasts[moved == moved[longest]]
     usual = float(np.median(alike))
-    if len(alike) < _FEW or lasts[longest] < max(_UNUSUAL * usual, _MUCH * lasts.sum()):
+    if len(alike) < _TOO_FEW_CALLS or lasts[longest] < max(_UNUSUAL * usual, _MIN_SHARE_OF_CALLS * lasts.sum()):
         return ""
     usually = f"where a copy of that size usually takes {duration(usual)}"
     return f" on average; the longest takes {duration(lasts[longest])}, {usually}"
@@ -92,3 +100,64 @@ def _pageable(trace: Trace) -> tuple[Ints, Ints]:
         parts.append(np.stack((activities[is_pageable], launches[is_pageable])).astype(np.int64))
     copies, calls = np.concatenate(parts, axis=1)
     return copies, calls
+
+
+@rule("allocator")
+def allocator(profile: Profile) -> Iterator[Finding]:
+    """`allocator`: calls that allocate or free device memory in most steps, where a cache should serve it."""
+    pieces = profile.attribution.pieces
+    recurring = _recurring(profile)
+    steps = profile.counted_steps
+    culprits = [culprit for culprit in by_name(profile, recurring) if len(culprit.rows)]
+    if not culprits:
+        return
+    calls = sum(len(culprit.rows) for culprit in culprits) / steps
+    location = where_of_event(profile, int(culprits[0].rows[0]))
+    yield Finding(
+        "allocator",
+        f"Device memory is allocated inside steps: {bare(culprits[0].name)}{location.at}",
+        why=f"It is allocated or freed {times(round(calls, 1))} a step, and the GPU idles for "
+        f"{duration(sum(culprit.step_ns for culprit in culprits))} a step meanwhile.",
+        do="Let PyTorch's allocator reuse memory: no torch.cuda.empty_cache() in the loop, and batches of one size. "
+        "Where sizes vary, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; where memory is full, lower the peak.",
+        where=location,
+        evidence=evidence(profile, culprits[0].rows),
+        link=_ALLOCATOR_LINK,
+        claim=pieces.union(recurring),
+        host=_in_calls(profile),
+    )
+
+
+def _in_calls(profile: Profile) -> Union:
+    """When the host is in such calls, also where the GPU is busy or a sync is to blame for its idle time."""
+    trace = profile.trace
+    rows = trace.where(lambda part: part.roles.alloc & part.process & part.lasting)
+    step, long = trace.steps.of(trace.ts_ns[rows]), trace.dur_ns[rows] >= LEAST_NS
+    counted = profile.in_counted(step)
+    recurring = [kind for kind in (long, ~long) if _recurs(profile, step[kind & counted])]
+    events = trace.events_at(rows[np.logical_or.reduce([np.zeros(len(rows), bool), *recurring])])
+    return Union.of(events.ts_ns, events.end_ns)
+
+
+def recurring_calls(profile: Profile) -> Ints:
+    """The calls that this rule is about, however long they are."""
+    rows = profile.attribution.pieces.event[_recurring(profile)].astype(np.int64)
+    return distinct(rows[rows >= 0])
+
+
+def _recurring(profile: Profile) -> Bools:
+    """The pieces of counted steps in which memory is allocated or freed; long ones count only if most steps have one,
+    as do the others."""
+    pieces = profile.attribution.pieces
+    allocating = pieces.of("alloc") & profile.counted[pieces.step]
+    long = is_hole(pieces)
+    recurring = np.zeros(len(long), bool)
+    for kind in (allocating & long, allocating & ~long):
+        if _recurs(profile, pieces.step[kind]):
+            recurring |= kind
+    return recurring
+
+
+def _recurs(profile: Profile, steps: Ints | Rows) -> bool:
+    """Whether that happens in most steps, and in more than one."""
+    return len(distinct(steps)) >= max(2, _MIN_SHARE_OF_STEPS * profile.counted_steps)

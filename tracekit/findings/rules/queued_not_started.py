@@ -5,18 +5,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.intervals import Ints, Union, distinct
+from tracekit.base.units import count, duration, many, percent, ratio
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.kernels import operator_names
 from tracekit.findings.queue_waits import QueueWaits, first_launch, queue_waits
-from tracekit.intervals import Ints, Union, distinct
-from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import OVERHEAD
-from tracekit.units import count, duration, many, percent, ratio
+from tracekit.vocabulary.kernel_names import short_kernel
 
 _SLOWER = 1.3  # than equal kernels elsewhere: the clock has dropped, or something else uses the GPU at the same time
-_OFTEN = 0.5  # of the waits, or of their time
+_MIN_SHARE_OF_WAITS = 0.5  # of the waits, or of their time
 _LOOKED_AT = 16  # waits whose contexts are looked up
 _HOST_FUNCTION = re.compile(r"(?:cuda|hip|cu)(?:LaunchHostFunc|StreamAddCallback)")
 _STREAM_WAIT = re.compile(r"(?:cuda|hip|cu)(?:StreamWaitEvent|StreamWaitValue(?:32|64)?)")
@@ -72,18 +72,20 @@ def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
     clues, excluded = [], []
     if not profile.trace.coverage.is_incomplete.any():
         excluded.append("unrecorded work of this process (every launch has its kernel)")
-    if (share := _of_the_profiler(profile, waits)) >= _OFTEN:
+    if (share := _of_the_profiler(profile, waits)) >= _MIN_SHARE_OF_WAITS:
         clues.append(f"The profiler's own work covers {percent(share)} of them: record fewer steps at a time.")
-    if (first := _first_runs(profile, waits)) >= _OFTEN * len(waits.start):
+    if (first := _first_runs(profile, waits)) >= _MIN_SHARE_OF_WAITS * len(waits.start):
         clues.append(
             f"{count(first)} of {count(len(waits.start))} end with the first run of a kernel: its code may have "
             "been loaded then. That happens once; warm up before you measure."
         )
-    if (callbacks := _calls_before(profile, waits, _runtime_calls(profile, _HOST_FUNCTION))) >= _OFTEN * len(
+    if (
+        callbacks := _calls_before(profile, waits, _runtime_calls(profile, _HOST_FUNCTION))
+    ) >= _MIN_SHARE_OF_WAITS * len(waits.start):
+        clues.append(f"Before {count(callbacks)}, the stream was told to run a function on the host: make it shorter.")
+    if (awaited := _calls_before(profile, waits, _runtime_calls(profile, _STREAM_WAIT))) >= _MIN_SHARE_OF_WAITS * len(
         waits.start
     ):
-        clues.append(f"Before {count(callbacks)}, the stream was told to run a function on the host: make it shorter.")
-    if (awaited := _calls_before(profile, waits, _runtime_calls(profile, _STREAM_WAIT))) >= _OFTEN * len(waits.start):
         clues.append(f"Before {count(awaited)}, the stream was told to wait for another: record that event earlier.")
     contexts = _contexts(profile, waits)
     if contexts > 0:

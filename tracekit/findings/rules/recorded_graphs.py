@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator
 
+from tracekit.base.intervals import NO_TIME, Ints, Union
+from tracekit.base.units import duration, many, times
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import where_of_event
 from tracekit.findings.holes import OFTEN
-from tracekit.intervals import NO_TIME, Ints, Union
 from tracekit.profile import Profile
 from tracekit.profile.once import once
 from tracekit.trace.facts.coverage import graph_recordings
-from tracekit.units import duration, many, times
 
 _INSTANTIATES = re.compile(r"(?:cuda|hip|cu)GraphInstantiate.*")
 _MAX_REPLAYS = 2  # of a recorded graph: recording one that is replayed more often may pay

@@ -5,33 +5,33 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct
+from tracekit.base.units import count, duration, many, ratio
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
 from tracekit.findings import Finding, Where, blamed_events, evidence, one_by_one, rule
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, is_compiled
 from tracekit.findings.culprits import Culprit, by_name, grouped, outermost_operators, plain, where_of_buckets
 from tracekit.findings.holes import OFTEN, is_hole
 from tracekit.findings.rules.compiled_code import entering
+from tracekit.findings.rules.cpu_compute import computing, is_preparing
 from tracekit.findings.rules.habits import GARBAGE
-from tracekit.findings.rules.host_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.findings.rules.recorded_graphs import time_of_recording
 from tracekit.findings.rules.unrecorded_host import between_calls
 from tracekit.findings.verdict import HOST_BOUND
-from tracekit.intervals import Bools, Ints, Rows, Union, distinct
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import median
 from tracekit.trace.facts.laws.sides import has_operators
 from tracekit.trace.roles import PYTHON
-from tracekit.units import count, duration, many, ratio
 
-_LEAST = 0.05  # of a step: between short kernels of any healthy step there is some of it
+_MIN_SHARE_OF_STEP = 0.05  # of a step: between short kernels of any healthy step there is some of it
 _OF_A_LINE = 0.3  # of the time: a line with less is not the culprit
-_MOSTLY = 0.5  # of the time
+_MAIN_SHARE = 0.5  # of the time
 _INFLATED = 1.1  # times as long as unprofiled: below, it is not worth a clause
 _GRAPHS = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _TERMS = {"launch_bound": "Launch-bound", "dispatch_bound": "Dispatch-bound", "python_bound": "Python-bound"}
-_TOLD = 0.01  # of a step: shorter parts are not told
+_MIN_SHARE_TO_REPORT = 0.01  # of a step: shorter parts are not told
 _NEARLY = 0.98  # of the GPU's idle time
 _ADVICE = {
     "launch_bound": (
@@ -109,7 +109,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     times = {name: _per_step(profile, is_claimed & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
     unknown_ns = _per_step(profile, is_claimed & unknown)
     idle = sum(times.values()) + unknown_ns
-    if idle < _LEAST * mean.step_ns:
+    if idle < _MIN_SHARE_OF_STEP * mean.step_ns:
         return
     name = max(times, key=lambda verdict: times[verdict])
     line, share = where_of_buckets(profile, *(key for key in HOST_BOUND[name] if key in SUBMITTING))
@@ -126,7 +126,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     wrapped, replays = _in_wrappers(profile, is_claimed), profile.trace.census.any(lambda roles: roles.graph_launch)
     if name != "python_bound" and replays and graphs_recorded(profile) < OFTEN:
         advice = _ADVICE_GRAPHS if len(_of_counted_steps(profile)[1]) > profile.counted_steps else _ADVICE_ONE_LAUNCH
-    elif wrapped >= _MOSTLY * idle and not replays:
+    elif wrapped >= _MAIN_SHARE * idle and not replays:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
     elif not has_operators(profile.trace):
         advice = _ADVICE_UNKNOWN
@@ -134,7 +134,7 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     outside = "graph breaks, losses, the optimizer" if one_by_one.optimizer_steps(profile) else "graph breaks, losses"
     advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
     gaps = mean.parts["gpu_gap"]
-    if "CUDA graphs" in advice and not replays and gaps >= _TOLD * mean.step_ns:
+    if "CUDA graphs" in advice and not replays and gaps >= _MIN_SHARE_TO_REPORT * mean.step_ns:
         advice += _ADVICE_GAPS.format(gaps=duration(gaps))
     if (regions := round(_regions(profile))) >= _MANY_REGIONS and not entering(profile).any():
         advice += _ADVICE_REGIONS.format(number=count(regions))
@@ -187,7 +187,7 @@ def _in_wrappers(profile: Profile, piece_mask: Bools) -> float:
 
 def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
     """The part of the wrappers, and what makes it look longer than it is: recorded stacks, or the profiler itself."""
-    if wrapped < _MOSTLY * idle:
+    if wrapped < _MAIN_SHARE * idle:
         return ""
     run = profile.variant
     if run is not None and run.measured is not None and run.profiled is not None:
@@ -246,7 +246,7 @@ def _per_step(profile: Profile, piece_mask: Bools) -> float:
 def _parts(profile: Profile, piece_mask: Bools, like: float) -> str:
     pieces = profile.attribution.pieces
     times = {key: _per_step(profile, piece_mask & pieces.of(key)) for key in (*SUBMITTING, "unrecorded")}
-    largest = sorted((key for key in times if times[key] >= _TOLD * like), key=lambda key: -times[key])
+    largest = sorted((key for key in times if times[key] >= _MIN_SHARE_TO_REPORT * like), key=lambda key: -times[key])
     return ", ".join(f"{duration(times[key], like=like)} {BUCKETS[key].noun}" for key in largest)
 
 

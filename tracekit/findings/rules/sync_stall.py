@@ -9,6 +9,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.intervals import Ints, Rows, Union, distinct
+from tracekit.base.units import count, duration, times
 from tracekit.findings import Finding, rule
 from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import (
@@ -23,23 +25,26 @@ from tracekit.findings.culprits import (
 from tracekit.findings.finding import in_order
 from tracekit.findings.kernels import time_of
 from tracekit.findings.rules.pageable_copies import pageable_calls
-from tracekit.intervals import Ints, Rows, Union, distinct
 from tracekit.profile import Profile
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import outermost
 from tracekit.trace.own_waits import own_waits
 from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import COPY, OPERATOR, bare
-from tracekit.units import count, duration, times
+from tracekit.trace.rows import outermost
 
 _COUNTING = re.compile(r"aten::(max|amax|sum|count_nonzero|bincount|cumsum)")
 _ALLOCATES = re.compile(r"aten::(new_)?(zeros|empty|full|ones|arange)")
-_WHOLE = ("long", "long int", "int", "bool")  # types: a size is no fraction, as a loss is
-_NEAR = 2  # operators on either side
+_TYPES_OF_SIZES = ("long", "long int", "int", "bool")  # types: a size is no fraction, as a loss is
+_OPERATORS_ON_EITHER_SIDE = 2  # operators on either side
 _LOOKED_NS = 5_000_000
+_TO_HOST = re.compile(r"Memcpy DtoH.*|CopyDeviceToHost.*", re.DOTALL)
+_ONLY_COPIES = re.compile(r"aten::(item|_local_scalar_dense|_?to(_copy)?|copy_|cpu|_copy_from)")
+_NONZERO = re.compile(r"aten::nonzero\w*")  # operators that launch kernels only to know the size of their result
+_MAX_PLACES = 5  # places that get a finding each
+_LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
 
 
-def made_of_what_is_read(profile: Profile, call: int) -> str | None:
+def operator_sized_by_readback(profile: Profile, call: int) -> str | None:
     """The operator that allocates a tensor whose size this waiting call reads back; None if it reads anything else.
 
     What is read was counted in whole numbers by one of the operators right before, which takes a recording with shapes
@@ -52,13 +57,17 @@ def made_of_what_is_read(profile: Profile, call: int) -> str | None:
     operators = _neighbours(profile, read)
     names = [trace.names[code] for code in trace.name_codes[operators].tolist()]
     position = operators.tolist().index(read)
-    counts = [int(operators[k]) for k in range(max(position - _NEAR, 0), position) if _COUNTING.fullmatch(names[k])]
-    allocator = next(filter(_ALLOCATES.fullmatch, names[position + 1 : position + 1 + _NEAR]), None)
+    counts = [
+        int(operators[k])
+        for k in range(max(position - _OPERATORS_ON_EITHER_SIDE, 0), position)
+        if _COUNTING.fullmatch(names[k])
+    ]
+    allocator = next(filter(_ALLOCATES.fullmatch, names[position + 1 : position + 1 + _OPERATORS_ON_EITHER_SIDE]), None)
     if allocator is None or not counts:
         return None
     call_arguments = arguments(trace, np.array(counts, np.int64))
     types = [call_args.types[0] for call_args in call_arguments.values() if call_args.types]
-    return allocator if any(kind in _WHOLE for kind in types) else None
+    return allocator if any(kind in _TYPES_OF_SIZES for kind in types) else None
 
 
 def _neighbours(profile: Profile, operator: int) -> Ints:
@@ -73,14 +82,7 @@ def _neighbours(profile: Profile, operator: int) -> Ints:
     return outermost(trace, rows[same_thread & (roles.kind == OPERATOR) & ~roles.annotation & (trace.dur_ns[rows] > 0)])
 
 
-_TO_HOST = re.compile(r"Memcpy DtoH.*|CopyDeviceToHost.*", re.DOTALL)
-_ONLY_COPIES = re.compile(r"aten::(item|_local_scalar_dense|_?to(_copy)?|copy_|cpu|_copy_from)")
-_NONZERO = re.compile(r"aten::nonzero\w*")  # operators that launch kernels only to know the size of their result
-_MOST = 5  # places that get a finding each
-_LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
-
-
-class _Reason(Struct, frozen=True):
+class _Cause(Struct, frozen=True):
     """Why something waits, recognised by an operator or a Python function around the call."""
 
     known_by: str  # matches the whole name of an operator, or of a function
@@ -90,64 +92,64 @@ class _Reason(Struct, frozen=True):
 
 
 _REASONS = (
-    _Reason(
+    _Cause(
         "maybe_num_nodes",
         "counts the nodes",
         "Pass num_nodes, so that nothing is read back to count nodes.",
         sizes=True,
     ),
-    _Reason(
+    _Cause(
         r"torch_scatter::.*|scatter(_\w+)?",
         "reads back how many rows its result has",
         "Pass dim_size, so that nothing is read back to find the size.",
         sizes=True,
     ),
-    _Reason(
+    _Cause(
         r"aten::_?coalesce|coalesce",
         "counts what is left after duplicates are merged",
         "Merge duplicates once, before the loop.",
         sizes=True,
     ),
-    _Reason(
+    _Cause(
         r"torchmetrics.*|compute_metrics",
         "reads a metric back",
         "Accumulate the metric on the GPU, and read it once an epoch.",
     ),
-    _Reason(
+    _Cause(
         r"aten::repeat_interleave",
         "reads back how long its result is",
         "Pass output_size to repeat_interleave, where the length is known.",
         sizes=True,
     ),
-    _Reason(
+    _Cause(
         r"aten::_?unique\w*|aten::unique_(dim|consecutive)",
         "counts the distinct values",
         "Find the distinct values once, before the loop, or in the data loader.",
         sizes=True,
     ),
-    _Reason(
+    _Cause(
         r"aten::masked_select|aten::index(_put_?)?",
         "counts the rows of a boolean mask",
         "Keep the shape: torch.where, a weight of zero, ignore_index in the loss, or indices made once from the mask.",
         sizes=True,
     ),
-    _Reason(
+    _Cause(
         r"aten::nonzero\w*|aten::argwhere",
         "counts what is not zero",
         "Keep the shape (torch.where with three arguments), or make the indices once, before the loop.",
         sizes=True,
     ),
-    _Reason(
+    _Cause(
         r"aten::is_nonzero|aten::equal|aten::allclose",
         "makes Python branch on a value that is on the GPU",
         "Decide on the GPU (torch.where), or only every N steps.",
     ),
-    _Reason(
+    _Cause(
         r"aten::item|aten::_local_scalar_dense",
         "reads a value back",
         "Keep the value on the GPU (detach it, add it up there) and read it only every N steps.",
     ),
-    _Reason(
+    _Cause(
         r"aten::(_?to(_copy)?|copy_|cpu|_copy_from)",
         "copies and waits for it",
         "Copy less often, or with non_blocking=True, and wait for the copy only where its result is needed.",
@@ -156,46 +158,46 @@ _REASONS = (
 _READING, _COPYING = _REASONS[-2:]
 # The kind of copy that is waited for says more; by the name of the copy on the GPU.
 _COPIES = (
-    _Reason(
+    _Cause(
         r"Memcpy DtoH.*|CopyDeviceToHost.*",
         "copies to the host and waits for it",
         "Copy less often, or with non_blocking=True into pinned memory, and wait for the copy later.",
     ),
-    _Reason(
+    _Cause(
         r"Memcpy HtoD \(Pinned.*",
         "copies to the GPU and waits for it",
         "Copy with non_blocking=True, for the source is in pinned memory already: what the GPU does next waits for the "
         "copy by itself.",
     ),
-    _Reason(
+    _Cause(
         r"Memcpy HtoD.*|CopyHostToDevice.*",
         "copies to the GPU and waits for it",
         "Pin the source's memory (pin_memory=True) and copy with non_blocking=True: what the GPU does next waits for "
         "the copy by itself.",
     ),
-    _Reason(
+    _Cause(
         r"Memcpy DtoD.*|CopyDeviceToDevice.*",
         "copies within the GPU's memory and waits for it",
         "The host does not need the result: copy with copy_, or cudaMemcpyAsync, without synchronising afterwards.",
     ),
-    _Reason(
+    _Cause(
         r"Memcpy PtoP.*|CopyPeerToPeer.*",
         "copies to another GPU and waits for it",
         "Copy with non_blocking=True: what that GPU does next waits for the copy by itself.",
     ),
-    _Reason(
+    _Cause(
         r"Memcpy HtoH.*",
         "copies within the host's memory and waits for it",
         "Copy on the host, without the GPU's queue, or where nothing waits for it.",
     ),
 )
-_SIZE = _Reason(
+_SIZE = _Cause(
     "aten::item|aten::_local_scalar_dense",
     "reads back the size of the next tensor",
     "Give the size instead of counting it (num_nodes, dim_size, batch_size, output_size), or pad to a fixed one.",
     sizes=True,
 )
-_ANY = _Reason("", "waits for the GPU", "Remove the wait, or wait only every N steps.")
+_ANY = _Cause("", "waits for the GPU", "Remove the wait, or wait only every N steps.")
 
 
 @rule("sync_stall")
@@ -210,7 +212,7 @@ def sync_stall(profile: Profile) -> Iterator[Finding]:
     is_waiting = pieces.of("sync_stall") & np.isin(pieces.event, calls)
     places = _Places(profile)
     sized: list[tuple[Finding, Culprit]] = []
-    for culprit in grouped(profile, is_waiting, places.of)[:_MOST]:
+    for culprit in grouped(profile, is_waiting, places.of)[:_MAX_PLACES]:
         finding, reason = _finding(profile, culprit)
         if reason.sizes:
             sized.append((finding, culprit))
@@ -254,11 +256,11 @@ def _for_sizes(profile: Profile, sized: tuple[Finding, ...], culprits: tuple[Cul
     )
 
 
-def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Reason]:
+def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Cause]:
     trace, row = profile.trace, int(culprit.rows[0])
     operators = operators_around(profile, row)
     reason = _of_copy(_reason(operators, frames_around(profile, row)), trace, culprit.rows)
-    if reason is _READING and made_of_what_is_read(profile, row):
+    if reason is _READING and operator_sized_by_readback(profile, row):
         reason = _SIZE
     call = bare(trace.names[trace.name_codes[row]])
     maker = next((name for name in operators if reason.known_by and re.fullmatch(reason.known_by, name)), None)
@@ -318,7 +320,7 @@ def _only_for_the_host(profile: Profile, calls: Ints) -> tuple[Ints, Ints]:
     return copies.astype(np.int64), counts.astype(np.int64)
 
 
-def _of_copy(reason: _Reason, trace: Trace, calls: Ints) -> _Reason:
+def _of_copy(reason: _Cause, trace: Trace, calls: Ints) -> _Cause:
     """The reason of the kind of copy that all of these calls wait for; the same reason if they wait for none, or for
     several kinds.
 
@@ -342,7 +344,7 @@ def _of_copy(reason: _Reason, trace: Trace, calls: Ints) -> _Reason:
     return replace(kind, known_by=reason.known_by)
 
 
-def _reason(operators: list[str], frames: list[str]) -> _Reason:
+def _reason(operators: list[str], frames: list[str]) -> _Cause:
     functions = [frame.rpartition(": ")[2] for frame in frames]
     for reason in _REASONS:
         if any(re.fullmatch(reason.known_by, name) for name in (*operators, *functions)):

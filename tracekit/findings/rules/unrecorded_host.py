@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.intervals import Bools, Ints, distinct
+from tracekit.base.units import duration
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.holes import LEAST_NS
 from tracekit.findings.verdict import mostly_unknown
-from tracekit.intervals import Bools, Ints, distinct
 from tracekit.profile import Profile
 from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.facts.laws.sides import has_operators
-from tracekit.units import duration
 
 _PROFILER = "https://docs.pytorch.org/docs/stable/profiler.html"
 

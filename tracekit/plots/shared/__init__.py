@@ -9,10 +9,10 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tracekit.base.names import sanitize
 from tracekit.report.blocks import Block
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.model import Report
-from tracekit.sanitize import sanitize
 
 _STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # names are not formulas

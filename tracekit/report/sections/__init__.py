@@ -6,8 +6,8 @@ from importlib import import_module
 
 from msgspec.structs import replace
 
+from tracekit.base.registry import import_plug_ins
 from tracekit.profile.recording_words import has_steps, of_the_recording
-from tracekit.registry import import_plug_ins
 from tracekit.report.blocks import of_the_recording_in
 from tracekit.report.model import Report
 from tracekit.report.section import Section, producers

@@ -5,12 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.accuracy import accuracy_contrast, in_words, reached
 from tracekit.profile import Member
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
 from tracekit.run import Training
+from tracekit.run.accuracy import accuracy_contrast, in_words, reached
 from tracekit.trace.schema import column
 
 _REAL, _INTEGER, _TEXT = pa.float64(), pa.int64(), pa.string()

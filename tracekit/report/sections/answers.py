@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from tracekit.analyses import Answer
+from tracekit.base.names import HEAD, short
+from tracekit.base.units import duration
 from tracekit.findings.tried import Attempt, with_results
-from tracekit.names import HEAD, short
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, Section, made_by, of_run
 from tracekit.trace.schema import column
-from tracekit.units import duration
+
+_ANALYSIS = "kernels"
 
 
 @made_by("analyses")
@@ -36,9 +38,6 @@ def _contents(answer: Answer, tried: tuple[Attempt, ...]) -> Contents:
     if answer.table.num_rows:
         blocks.append(Table(answer.analysis, answer.table))
     return Contents(tuple(blocks), worth=answer.worth, status=answer.status)
-
-
-_ANALYSIS = "kernels"
 
 
 @of_run("joined_kernels", "Kernels side by side", rank=21)

@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration, percent, ratio
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
 from tracekit.engine.replay import EventKind
 from tracekit.profile import Profile
 from tracekit.profile.calibration import Calibration
+from tracekit.profile.run_facts import contrast_of
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.breakdown import Breakdown, Part, breakdown
 from tracekit.report.comparability import contradiction
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
 from tracekit.report.sections.headline import APART
-from tracekit.run_facts import contrast_of
-from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
-from tracekit.units import duration, percent, ratio
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does during a step"}
 _MIN_SYNC_SHARE = 0.05  # of a step: as long waits in syncs are explained
 _MAX_LOST_SHARE = 0.2  # of such waits: that is little to lose
-_MOSTLY = 0.5  # of such waits
-_EQUAL = "Without a GPU, the host's time is the wall time, so it is not shown again."
+_MAIN_SHARE = 0.5  # of such waits
+_HOST_IS_WALL = "Without a GPU, the host's time is the wall time, so it is not shown again."
 PACE = pa.schema(
     [
         column("variant", pa.string(), "the variant", title=""),
@@ -39,6 +39,8 @@ PACE = pa.schema(
     ]
 )
 _KEYS = {"wall": WALL, "host": HOST}
+_TITLE = "The wall time of a step without the profiler's own time (estimate)"
+_EVENTS: dict[EventKind, str] = {"operator": "an operator", "frame": "a Python frame", "call": "a runtime call"}
 
 
 def every_part(view: str) -> list[Part]:
@@ -87,7 +89,7 @@ def wall(report: Report) -> Contents | None:
     if rows := [*filter(None, map(_pace, report.profiles))]:
         alike = all(abs(row["mean_ns"] / row["median_ns"] - 1) <= APART for row in rows)
         blocks.append(Table("pace", pa.Table.from_pylist(rows, schema=PACE), detail=alike, exported=False))
-    if quiet := (*_waits(report), *((_EQUAL,) if _views_agree(report) else ())):
+    if quiet := (*_waits(report), *((_HOST_IS_WALL,) if _views_agree(report) else ())):
         blocks.append(Sentences(quiet, "quiet"))
     return Contents(tuple(blocks))
 
@@ -133,7 +135,7 @@ def _syncs(report: Report) -> Iterator[str]:
             loss = f"a step loses only {duration(lost_ns)}" if lost_ns else "a step loses nothing"
             # While the host waits, the GPU works, lags behind its queue, or idles because of the wait.
             working_ns = waited_ns - lost_ns - wall.parts["gpu_gap"]
-            meanwhile = ", mostly while the GPU works" if working_ns >= _MOSTLY * waited_ns else ""
+            meanwhile = ", mostly while the GPU works" if working_ns >= _MAIN_SHARE * waited_ns else ""
             yield (
                 f"{name}{loss[:1].upper()}{loss[1:]} ({BUCKETS['sync_stall'].label}), although the host waits in "
                 f"syncs for {duration(waited_ns)} a step{meanwhile}."
@@ -152,10 +154,6 @@ def _views_agree(report: Report) -> bool:
 
 def _holding(parts: dict[str, float]) -> dict[str, float]:
     return {key: value for key, value in parts.items() if value}
-
-
-_TITLE = "The wall time of a step without the profiler's own time (estimate)"
-_EVENTS: dict[EventKind, str] = {"operator": "an operator", "frame": "a Python frame", "call": "a runtime call"}
 
 
 @of_run("calibrated", "Without the profiler's own time", rank=21, stage="lead")

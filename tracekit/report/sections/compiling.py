@@ -10,31 +10,42 @@ from functools import cached_property
 from msgspec import Struct
 
 from tracekit.analyses import summary
-from tracekit.compare import Comparison
+from tracekit.base.names import sanitize
+from tracekit.base.units import count, duration, many, percent, ratio
 from tracekit.engine.buckets import BUCKETS, Bound, by_bound
 from tracekit.findings.tried import with_results
-from tracekit.gnn.changing_sizes import changed_sizes
 from tracekit.profile import LEAST_SHARE, Profile
+from tracekit.profile.compare import Comparison
+from tracekit.profile.graph_cost import changed_sizes
 from tracekit.profile.grouping import kernel_times, summed
+from tracekit.profile.run_facts import break_even_doubt, break_even_steps, contrast_of
 from tracekit.report.blocks import Sentences
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_comparison
 from tracekit.run import Ledger, Variant
-from tracekit.run.backends import BACKENDS, DEFAULT, Backend
-from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of
-from tracekit.sanitize import sanitize
-from tracekit.units import count, duration, many, percent, ratio
-from tracekit.unprofiled import Contrast, compiling_cost
+from tracekit.run.settings import BACKENDS, DEFAULT, Backend
+from tracekit.run.unprofiled import Contrast, compiling_cost
 
 _PRODUCTS = ("matmul", "convolution", "attention")
 _ROWS = ("scatter/gather", "embedding", "sparse")  # work that moves rows: message passing, above all
 # The kinds of work that fusing merges: in eager code, each operator of these reads and writes memory once.
 _FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
 _GENERATED = re.compile(r"triton_[a-z]+_fused_|(?:graph_\d+_)?cpp_fused_")
-_ALIKE = 0.05  # of a step: closer than this, two traces do not contradict two passes
+_MAX_CONTRADICTION = 0.05  # of a step: closer than this, two traces do not contradict two passes
 # What can hold a step back, besides computing; gaps, code loading and the profiler say nothing about compiling.
 _BOUNDS: tuple[Bound, ...] = ("host", "syncs", "data", "communication", "copies", "compiling")
 LEFT_AS_IT_IS = ("products", "syncs", "data", "communication", "copies")  # of these, what compiling does not change
+_GAIN = 0.9  # of the eager step: a gain of less than a tenth needs a reason
+_WARM_UP_SHARE = 0.05  # of the steps that compile: above this share, they are not just a warm-up
+_UNTOUCHED_WORK = {
+    "products": "matrix products and convolutions",
+    "syncs": "sync stalls",
+    "data": "waiting for data",
+    "communication": "communication",
+    "copies": "copies",
+    "work": "other computing",
+}
+_WITH_GRAPHS = ("reduce-overhead", "max-autotune")  # modes in which Inductor records CUDA graphs
 
 
 class Side(Struct, frozen=True, dict=True):
@@ -183,7 +194,11 @@ class Effects(Struct, frozen=True, dict=True):
         """Whether the traced steps differ in the opposite direction from the unprofiled ones, beyond noise."""
         (step_ratio, noise), eager_ns = self.step_ratio, self.eager.step_ns
         traced = self.compiled.step_ns / eager_ns if eager_ns else 1.0
-        return not noise and (step_ratio - 1) * (traced - 1) < 0 and min(abs(step_ratio - 1), abs(traced - 1)) > _ALIKE
+        return (
+            not noise
+            and (step_ratio - 1) * (traced - 1) < 0
+            and min(abs(step_ratio - 1), abs(traced - 1)) > _MAX_CONTRADICTION
+        )
 
     @property
     def most_to_gain(self) -> float | None:
@@ -218,19 +233,6 @@ def effects_of(compiled: Profile, baseline: Profile) -> Effects | None:
     ):
         return None
     return Effects(Side(compiled), Side(baseline))
-
-
-_GAIN = 0.9  # of the eager step: a gain of less than a tenth needs a reason
-_WARM_UP_SHARE = 0.05  # of the steps that compile: above this share, they are not just a warm-up
-_UNTOUCHED_WORK = {
-    "products": "matrix products and convolutions",
-    "syncs": "sync stalls",
-    "data": "waiting for data",
-    "communication": "communication",
-    "copies": "copies",
-    "work": "other computing",
-}
-_WITH_GRAPHS = ("reduce-overhead", "max-autotune")  # modes in which Inductor records CUDA graphs
 
 
 @of_comparison("compiling", "What compiling changed", rank=5)

@@ -4,16 +4,16 @@ believed? This leads every report that has any.
 
 from collections.abc import Iterator
 
+from tracekit.base.names import sanitize
+from tracekit.base.units import many
 from tracekit.findings.compiler_advice import against_failure
 from tracekit.profile import Profile
+from tracekit.profile.run_facts import differs
 from tracekit.report.blocks import Sentences
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.run_facts import differs
-from tracekit.sanitize import sanitize
 from tracekit.study.failures import ENDINGS
 from tracekit.trace.facts import SEVERITIES, Severity
-from tracekit.units import many
 
 _MAX_LINES = 2
 _REASON = 160  # characters of an error

@@ -4,13 +4,16 @@ is slow, what it costs, at which line, why, and what to do.
 
 from collections.abc import Iterator, Mapping
 
+from tracekit.base.units import duration, percent
 from tracekit.findings import Diagnosis, Finding, Verdict, alike, as_clause, table
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Card, Cards, Excerpt, Table
 from tracekit.report.model import Report
 from tracekit.report.owner_costs import owned, source_costs
 from tracekit.report.section import Contents, of_variant
-from tracekit.units import duration, percent
+
+_OF_CHEAP_ONES = ["title", "cost_ns", "share"]
+_CONTEXT_LINES = 2  # lines above and below the one that a finding names
 
 
 def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
@@ -86,10 +89,6 @@ def sentence(finding: Finding) -> str:
     then_clause = f"; {finding.then}" if finding.then else ""
     why = f"{finding.why} " if finding.why else ""
     return f"{located}{cost_clause}{then_clause}. {why}{finding.advice}".strip()
-
-
-_OF_CHEAP_ONES = ["title", "cost_ns", "share"]
-_CONTEXT_LINES = 2  # lines above and below the one that a finding names
 
 
 @of_variant("findings", "Findings", rank=10, stage="lead")

@@ -4,18 +4,17 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from tracekit.base.names import sanitize
+from tracekit.base.units import count, duration, percent
 from tracekit.findings.tried import with_results
-from tracekit.gnn.changing_sizes import Changed, changed_sizes
-from tracekit.gnn.graph_cost import GraphCost, Padding, graph_cost, padding
 from tracekit.profile import Member
+from tracekit.profile.graph_cost import Changed, GraphCost, Padding, changed_sizes, graph_cost, padding
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.robust_line import Line
-from tracekit.sanitize import sanitize
+from tracekit.statistics.robust_line import Line
+from tracekit.statistics.uncertainty import Interval
 from tracekit.trace.schema import column
-from tracekit.uncertainty import Interval
-from tracekit.units import count, duration, percent
 
 _THOUSAND = 1000
 _ROWS = pa.schema(

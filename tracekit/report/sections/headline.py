@@ -4,30 +4,42 @@ figures are based on. And step by step: do all take the same time, or do some st
 
 from collections.abc import Callable, Iterator
 
-from tracekit.compare import Comparison, Difference
+from tracekit.base.names import HEAD, sanitize, short
+from tracekit.base.units import count, duration, percent, ratio
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import BUCKETS
 from tracekit.findings.verdict import of_the_gpu
-from tracekit.names import HEAD, short
 from tracekit.profile import Member, Profile, Untraced
+from tracekit.profile.compare import Comparison, Difference
 from tracekit.profile.rare_work import rare_work
 from tracekit.profile.recording_words import has_steps, of_the_recording
-from tracekit.profile.start_up import cold_said
+from tracekit.profile.run_facts import break_even_doubt, break_even_steps, contrast_of, differs
+from tracekit.profile.start_up import cold_steps_sentence
 from tracekit.profile.subject import device_name
 from tracekit.report.blocks import Headline, Line, Mark, Pace, Sentences, Series
 from tracekit.report.comparability import Contradiction, contradiction, unlike
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.run_facts import break_even_doubt, break_even_steps, contrast_of, differs
-from tracekit.sanitize import sanitize
+from tracekit.run.unprofiled import compared, compiling_cost
+from tracekit.statistics.typical_step import typical_step
 from tracekit.trace.facts.devices import device_side_missing
-from tracekit.typical_step import typical_step
-from tracekit.units import count, duration, percent, ratio
-from tracekit.unprofiled import compared, compiling_cost
 
 _MAX_VARIANTS = 8  # variants: bars of more are no first glance
-_ALIKE = 0.005  # of a ratio
+_SAME_RATIO = 0.005  # of a ratio
 _ONLY_LESS_WORK = "it is GPU-bound; only fewer, smaller or less precise operations make it faster."
+Time = Callable[[Member], float | None]
+_MAX_CONTRIBUTIONS = 4  # contributions a sentence can carry
+_WORTH = 0.05  # of all that changed
+_MIN_UNKNOWN_SHARE = 0.01  # of what was recorded
+_LATE = 0.1  # of a step: a rank that delays the others by less is not told before all else, unless nothing costs more
+APART = 0.1  # of the median: a mean that is so far from it describes no step
+_CONTRADICTIONS: dict[Contradiction, str] = {
+    "": "",
+    "opposite": " The traces and the unprofiled step times disagree on which is faster: trust the latter.",
+    "unsure": "",  # both sentences say what they rest on
+    "smaller": " Without the profiler, the difference is smaller: trust that.",
+    "larger": " Without the profiler, the difference is larger: trust that.",
+}
 
 
 def at_a_glance(report: Report, lines: tuple[str, ...]) -> Headline:
@@ -68,12 +80,9 @@ def profiled_ns(member: Member) -> float | None:
 def faster(step_ns: float, base_step_ns: float) -> str:
     """`2.7 × faster`, `1.05 × slower`, `as fast`."""
     factor = base_step_ns / step_ns
-    if abs(factor - 1) < _ALIKE:
+    if abs(factor - 1) < _SAME_RATIO:
         return "as fast"
     return f"{ratio(factor)} faster" if factor > 1 else f"{ratio(1 / factor)} slower"
-
-
-Time = Callable[[Member], float | None]
 
 
 def _time(report: Report) -> Time:
@@ -148,20 +157,6 @@ def _next_action(report: Report, names: dict[str, str], timed: list[Member], ste
         if action.startswith(attempt.sentence) and attempt.next_do:  # there is no other advice: mend what was tried
             return attempt.next_do, names.get(attempt.variant, attempt.variant)
     return action[0].lower() + action[1:], names[best.name]
-
-
-_MAX_CONTRIBUTIONS = 4  # contributions a sentence can carry
-_WORTH = 0.05  # of all that changed
-_MIN_UNKNOWN_SHARE = 0.01  # of what was recorded
-_LATE = 0.1  # of a step: a rank that delays the others by less is not told before all else, unless nothing costs more
-APART = 0.1  # of the median: a mean that is so far from it describes no step
-_CONTRADICTIONS: dict[Contradiction, str] = {
-    "": "",
-    "opposite": " The traces and the unprofiled step times disagree on which is faster: trust the latter.",
-    "unsure": "",  # both sentences say what they rest on
-    "smaller": " Without the profiler, the difference is smaller: trust that.",
-    "larger": " Without the profiler, the difference is larger: trust that.",
-}
 
 
 def headline(report: Report) -> list[str]:
@@ -278,7 +273,7 @@ def _left_out(member: Member) -> str:
     if end_ns - done_ns >= _MIN_UNKNOWN_SHARE * max(known_ns, 1):
         text += f" The profiler's own wait at the end, {duration(end_ns - done_ns)}, is left out."
     if member.cold_steps:
-        text += f" Left out of the mean: {sanitize(cold_said(member))}."
+        text += f" Left out of the mean: {sanitize(cold_steps_sentence(member))}."
     return text
 
 

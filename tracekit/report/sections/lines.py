@@ -8,15 +8,24 @@ from functools import cached_property
 import pyarrow as pa
 from msgspec import Struct, field
 
+from tracekit.base.units import duration, percent
 from tracekit.lines.means import Owner, OwnerMeans
 from tracekit.lines.owners import Group, functions_of, short
-from tracekit.lines.shared_rows import Row, rows
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.owner_costs import Fused, OwnerCosts, VariantOwners, owned, source_costs, sources, steps_of
+from tracekit.report.owner_costs import (
+    Fused,
+    OwnerCosts,
+    Row,
+    VariantOwners,
+    owned,
+    rows,
+    source_costs,
+    sources,
+    steps_of,
+)
 from tracekit.report.section import Contents, of_run
 from tracekit.trace.schema import LABEL, column
-from tracekit.units import duration, percent
 
 LINES = pa.schema(
     [
@@ -47,6 +56,11 @@ LINES = pa.schema(
         ),
     ]
 )
+NO_LINE = "no line of yours"
+_FUSED = "+ marks the cost of kernels that several lines share: it is shown at each of these lines, but counted once."
+_WORTH = 0.01  # share of a step below which a file is not shown as a whole
+_MAIN_SHARE = 0.5  # of a step
+_UNPROVEN = 5  # packages that a sentence can name
 
 
 def lines_table(variants: dict[str, OwnerMeans], row_of: Callable[[Group], Group]) -> pa.Table:
@@ -85,13 +99,6 @@ def _rows(variant: str, means: OwnerMeans, row_of: Callable[[Group], Group]) -> 
 
 def _array(values: list[object], kind: pa.DataType) -> pa.Array:
     return pa.array(values, pa.string()).dictionary_encode() if kind == LABEL else pa.array(values, kind)
-
-
-NO_LINE = "no line of yours"
-_FUSED = "+ marks the cost of kernels that several lines share: it is shown at each of these lines, but counted once."
-_WORTH = 0.01  # share of a step below which a file is not shown as a whole
-_MOSTLY = 0.5  # of a step
-_UNPROVEN = 5  # packages that a sentence can name
 
 
 def _lines(owner: Owner) -> Group:
@@ -257,7 +264,7 @@ def _coverage_sentences(variants: Sequence[VariantOwners]) -> Iterator[str]:
     for variant in variants:
         if not variant.total_ns:
             yield f"{variant.name}: {variant.means.reason or f'its {variant.view} time is unknown'}."
-        elif variant.means.unproven and variant.share(lambda owner: bool(owner.lines)) < _MOSTLY:
+        elif variant.means.unproven and variant.share(lambda owner: bool(owner.lines)) < _MAIN_SHARE:
             packages = ", ".join(variant.means.unproven[:_UNPROVEN])
             yield f"{variant.name}: code in {packages} counts as a library's; with --mine it counts as yours."
 

@@ -7,15 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.memory import MemoryUse, known_use
-from tracekit.memory.use import DeviceUse, Holder
+from tracekit.base.units import count, percent, ratio, size
 from tracekit.profile import Profile
+from tracekit.profile.memory_use import DeviceUse, Holder, MemoryUse, known_use
+from tracekit.profile.run_facts import records_graphs
 from tracekit.report.blocks import Block, Line, Mark, Sentences, Series, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.run_facts import records_graphs
 from tracekit.trace.schema import column
-from tracekit.units import count, percent, ratio, size
 
 _REAL, _INTEGER, _TEXT = pa.float64(), pa.int64(), pa.string()
 DEVICE = (
@@ -48,6 +47,54 @@ HOLDER = (
     column("file", _TEXT, "your file", role="source"),
     column("line", _INTEGER, "line number in the file", role="source"),
     column("function", _TEXT, "your function", role="source"),
+)
+_VARIANT = column("variant", _TEXT, "name of the variant", role="name")
+_DEVICE = column("device", _TEXT, "cpu, cuda:0 …")
+_CELLS = 60  # of the curve
+_MAJORITY = 0.5  # of what is held
+DEVICES = pa.schema([_VARIANT, *DEVICE])
+PHASES = pa.schema(
+    [
+        _VARIANT,
+        _DEVICE,
+        column(
+            "phase",
+            _TEXT,
+            "data, forward, backward (inner, double), optimizer, eval, saving or other",
+            role="name",
+        ),
+        column(
+            "peak_bytes", _INTEGER, "most memory held in the phase, above what was held when the recording began", "B"
+        ),
+        column("allocated_bytes", _REAL, "allocated in the phase, per step", "B"),
+        column("allocations", _REAL, "allocations per step"),
+    ]
+)
+HOLDERS = pa.schema([_VARIANT, *HOLDER])
+CURVE = pa.schema(
+    [
+        _VARIANT,
+        _DEVICE,
+        column("step", _INTEGER, "the N of ProfilerStep#N of the step with the peak", role="identity"),
+        column("at_ns", _INTEGER, "time since the step was issued, in the recording with stacks", "ns"),
+        column(
+            "level_bytes", _INTEGER, "memory held after the event, above what was held when the recording began", "B"
+        ),
+        column("phase", _TEXT, "phase of the main thread"),
+    ]
+)
+_VariantUse = tuple[str, MemoryUse, DeviceUse]
+MEMORY = pa.schema(
+    [
+        column("variant", pa.string(), "name of the variant", role="name"),
+        column(
+            "what",
+            pa.string(),
+            "allocated or reserved on the GPU; resident on the host; above start: more than before the first step",
+        ),
+        column("peak_bytes", pa.int64(), "memory at the peak of the unprofiled pass", "B"),
+        column("with_graphs", pa.bool_(), "whether CUDA graphs hold memory that the allocator counts as free"),
+    ]
 )
 
 
@@ -125,44 +172,6 @@ def holder_facts(use: MemoryUse, device: DeviceUse) -> Iterator[dict[str, Any]]:
 def _held_bytes(device: DeviceUse) -> int:
     """What was allocated since the recording began and is held at the peak."""
     return max(sum(holder.peak_bytes for holder in device.holders), 1)
-
-
-_VARIANT = column("variant", _TEXT, "name of the variant", role="name")
-_DEVICE = column("device", _TEXT, "cpu, cuda:0 …")
-_CELLS = 60  # of the curve
-_MAJORITY = 0.5  # of what is held
-DEVICES = pa.schema([_VARIANT, *DEVICE])
-PHASES = pa.schema(
-    [
-        _VARIANT,
-        _DEVICE,
-        column(
-            "phase",
-            _TEXT,
-            "data, forward, backward (inner, double), optimizer, eval, saving or other",
-            role="name",
-        ),
-        column(
-            "peak_bytes", _INTEGER, "most memory held in the phase, above what was held when the recording began", "B"
-        ),
-        column("allocated_bytes", _REAL, "allocated in the phase, per step", "B"),
-        column("allocations", _REAL, "allocations per step"),
-    ]
-)
-HOLDERS = pa.schema([_VARIANT, *HOLDER])
-CURVE = pa.schema(
-    [
-        _VARIANT,
-        _DEVICE,
-        column("step", _INTEGER, "the N of ProfilerStep#N of the step with the peak", role="identity"),
-        column("at_ns", _INTEGER, "time since the step was issued, in the recording with stacks", "ns"),
-        column(
-            "level_bytes", _INTEGER, "memory held after the event, above what was held when the recording began", "B"
-        ),
-        column("phase", _TEXT, "phase of the main thread"),
-    ]
-)
-_VariantUse = tuple[str, MemoryUse, DeviceUse]
 
 
 @of_run("memory_use", "Memory of a step", rank=38)
@@ -261,20 +270,6 @@ def _curve_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
                 "level_bytes": point.bytes,
                 "phase": point.phase if use.owned else None,
             }
-
-
-MEMORY = pa.schema(
-    [
-        column("variant", pa.string(), "name of the variant", role="name"),
-        column(
-            "what",
-            pa.string(),
-            "allocated or reserved on the GPU; resident on the host; above start: more than before the first step",
-        ),
-        column("peak_bytes", pa.int64(), "memory at the peak of the unprofiled pass", "B"),
-        column("with_graphs", pa.bool_(), "whether CUDA graphs hold memory that the allocator counts as free"),
-    ]
-)
 
 
 @of_run("memory", "Memory", rank=91, stage="end")

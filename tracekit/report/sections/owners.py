@@ -1,27 +1,44 @@
-"""Which layers of the model, which phases, which libraries and which edge types does the time of a step go to?"""
+"""Which layers of the model, which phases, which libraries and which edge types does the time of a step go to? PyG
+gives each edge type a module of its own, whose path contains the type.
+"""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from msgspec.structs import replace
 
-from tracekit.gnn.edge_types import edge_type_of
+from tracekit.base.names import HEAD, sanitize, short
+from tracekit.base.units import percent
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
-from tracekit.names import HEAD, short
 from tracekit.profile import Profile
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.owner_costs import OwnerCosts, VariantOwners, owned, shares_said, steps_of
+from tracekit.report.owner_costs import OwnerCosts, VariantOwners, owned, shares_sentence, steps_of
 from tracekit.report.section import Contents, of_run
-from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
-from tracekit.units import percent
 
 _LIBRARY = column(
     "library", pa.string(), "the library whose code runs, called by a line of yours or by none", role="name"
 )
 NO_LIBRARY = "none: your own code, and torch called from it"
 _MAX_NAMES = 3
+Chain = tuple[str, ...]
+NO_MODULE = "outside of modules"
+_MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
+_COMMUNICATION = "gpu_comm"
+_MIN_COMMUNICATION_SHARE = 0.01  # of a step
+_NAMED_PHASES = 2
+_PHASE = column(
+    "phase",
+    pa.string(),
+    "data, forward, backward (inner, double), optimizer, eval, saving or other",
+    role="name",
+)
+_OUTSIDE = "outside of edge types"
+_TYPE = column("edge type", pa.string(), "source, relation and target", role="name")
+_HETERO_CONV = re.compile(r"<(.+?)___(.+?)___(.+?)>")  # convs.<user___rates___movie>
+_TO_HETERO = re.compile(r"[^_].*?__[^_].*?__[^_].*")  # conv.user__rates__movie
 
 
 @of_run("libraries", "Libraries", rank=38)
@@ -37,18 +54,11 @@ def libraries(report: Report) -> Contents | None:
     costs = OwnerCosts(variants, lambda owner: owner.library, report.baselines)
     order = costs.costliest_first()
     costliest = {name: name for name in [*filter(None, order)][:_MAX_NAMES]}
-    sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), costliest)}."
+    sentence = f"Shares of a step: {shares_sentence(costs, steps_of(variants), costliest)}."
     identity_columns = [(_LIBRARY, [name or NO_LIBRARY for name in order])]
     return Contents(
         (Sentences((sentence,)), Table("libraries", costs.table(identity_columns, order), detail=True)), worth=worth
     )
-
-
-Chain = tuple[str, ...]
-NO_MODULE = "outside of modules"
-_MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
-_COMMUNICATION = "gpu_comm"
-_MIN_COMMUNICATION_SHARE = 0.01  # of a step
 
 
 @of_run("modules", "Layers", rank=37)
@@ -74,7 +84,7 @@ def modules(report: Report) -> Contents | None:
     computing = replace(inclusive, variants=[variant.without(_COMMUNICATION) for variant in inclusive.variants])
     costliest = {chain: chain[-1] for chain in [*filter(None, computing.costliest_first())][:_MAX_NAMES]}
     scope = "inner modules included" + (" and communication left out" if communicates else "")
-    sentence = f"Shares of a step, {scope}: {shares_said(computing, steps_of(variants), costliest)}."
+    sentence = f"Shares of a step, {scope}: {shares_sentence(computing, steps_of(variants), costliest)}."
     return Contents((Sentences((sentence,)), Table("modules", table, detail=True)), worth=worth)
 
 
@@ -111,15 +121,6 @@ def _depths(chain: Chain) -> range:
     return range(min(1, len(chain)), len(chain) + 1)
 
 
-_NAMED_PHASES = 2
-_PHASE = column(
-    "phase",
-    pa.string(),
-    "data, forward, backward (inner, double), optimizer, eval, saving or other",
-    role="name",
-)
-
-
 @of_run("phases", "Phases of a step", rank=36)
 def phases(report: Report) -> Contents | None:
     """A row per phase; they add up to the step."""
@@ -129,13 +130,9 @@ def phases(report: Report) -> Contents | None:
     costs = OwnerCosts(variants, lambda owner: owner.phase, report.baselines)
     order = costs.costliest_first()
     names = {phase: phase for phase in order[:_NAMED_PHASES]}
-    sentence = f"Shares of a step: {shares_said(costs, steps_of(variants), names)}."
+    sentence = f"Shares of a step: {shares_sentence(costs, steps_of(variants), names)}."
     table = Table("phases", costs.table([(_PHASE, order)], order), detail=True)
     return Contents((Sentences((sentence,)), table))
-
-
-_OUTSIDE = "outside of edge types"
-_TYPE = column("edge type", pa.string(), "source, relation and target", role="name")
 
 
 @of_run("edge_types", "Edge types", rank=35)
@@ -152,7 +149,9 @@ def edge_types(report: Report) -> Contents | None:
     names = {edge_type: edge_type for edge_type in [*filter(None, order)][:_MAX_NAMES]}
     worth = max(variant.share(_has_type) for variant in typed)
     bound = "up to " if len(typed) > 1 else ""
-    sentences = [f"Edge types take {bound}{percent(worth)} of a step: {shares_said(costs, steps_of(typed), names)}."]
+    sentences = [
+        f"Edge types take {bound}{percent(worth)} of a step: {shares_sentence(costs, steps_of(typed), names)}."
+    ]
     if unanswerable:
         sentences.append(_of_one_module(unanswerable))
     columns: list[tuple[pa.Field, Sequence[object]]] = [(_TYPE, [edge_type or _OUTSIDE for edge_type in order])]
@@ -210,3 +209,14 @@ def _edges(order: list[str], profiles: list[Profile]) -> Iterator[tuple[pa.Field
                 title=f"edges, {profile.name}",
             )
             yield field, [means.get(kind) for kind in order]
+
+
+def edge_type_of(chain: Sequence[str], paths: Mapping[str, str]) -> str | None:
+    """`user__rates__movie`, for the modules around a moment, as the trace numbers them; None if there is none."""
+    for module in chain:
+        for part in paths.get(module, "").split("."):
+            if match := _HETERO_CONV.fullmatch(part):
+                return "__".join(match.groups())
+            if _TO_HETERO.fullmatch(part):
+                return part
+    return None

@@ -8,20 +8,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracekit.base.units import bandwidth, count, duration, percent, size
 from tracekit.engine.buckets import BUCKETS, WALL
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.profile.names import rank_of
 from tracekit.ranks import Collectives, RankColumns, rank_columns
 from tracekit.ranks.communication import communication as table_of
 from tracekit.ranks.communication import communication_ns, on_a_cpu
-from tracekit.ranks.completeness import doubles, listed, missing, shortcomings
-from tracekit.ranks.sizes import with_sizes
+from tracekit.ranks.matching import doubles, listed, missing, shortcomings, with_sizes
 from tracekit.ranks.straggler import straggler
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_variant
 from tracekit.trace.schema import column
-from tracekit.units import bandwidth, count, duration, percent, size
 
 _INTEGER, _REAL = pa.int64(), pa.float64()
 _COMMUNICATION = "communication"  # the host's on a CPU, or the GPU's

@@ -1,14 +1,14 @@
-"""What did a run measure about its variants besides their traces?"""
+"""What must a reader know besides the figures of the traces: what the run measured about its variants without one,
+under which conditions they were captured, which files the numbers come from, and what limits them?
+"""
 
 import pyarrow as pa
 from msgspec import Struct
 
+from tracekit.base.units import count, duration, rate, ratio, size
 from tracekit.profile import Member
-from tracekit.report.blocks import Table
-from tracekit.report.model import Report
-from tracekit.report.section import Contents, of_run
-from tracekit.run import divergence, loss_tolerance
-from tracekit.run_facts import (
+from tracekit.profile.names import path_as_text
+from tracekit.profile.run_facts import (
     SPREAD_EPOCHS,
     break_even_doubt,
     break_even_steps,
@@ -21,9 +21,24 @@ from tracekit.run_facts import (
     records_graphs,
     tolerance_of,
 )
+from tracekit.report.blocks import Notes, Sentences, Table
+from tracekit.report.comparability import described
+from tracekit.report.model import Report
+from tracekit.report.notes import merged
+from tracekit.report.section import Contents, of_run
+from tracekit.run import divergence, loss_tolerance
+from tracekit.run.unprofiled import compared, compiling_cost, otherwise, processor_ns, step_interval
 from tracekit.trace.schema import column
-from tracekit.units import count, duration, rate, ratio, size
-from tracekit.unprofiled import compared, compiling_cost, otherwise, processor_ns, step_interval
+
+CONDITIONS = pa.schema(
+    [
+        column("variant", pa.string(), "variant that it applies to; null for the whole run", role="name"),
+        column("run", pa.string(), "the run; null for a bare trace", role="name"),
+        column("condition", pa.string(), "name of the condition"),
+        column("value", pa.string(), "its value", role="place"),
+    ]
+)
+_SUMMARY_KEYS = ("recipe", "data", "parameters", "captured", "torch")  # characters of one value
 
 
 @of_run("run_facts", "The run", rank=40, stage="lead")
@@ -234,3 +249,39 @@ def _metric(member: Member) -> str | None:
     """The recipe's own metrics after the check steps."""
     metrics = member.variant.metrics if member.variant else {}
     return ", ".join(f"{key} {value:.3f}" for key, value in metrics.items() if value is not None) or None
+
+
+@of_run("conditions", "Conditions", rank=30, stage="end")
+def conditions(report: Report) -> Contents | None:
+    """A line for each run, and everything as a table, with the trace of each variant."""
+    of_runs = {name: described(run) for name, run in report.subject.runs.items()}
+    rows: list[dict[str, str | None]] = [
+        {"run": name, "condition": label, "value": value}
+        for name, labelled in of_runs.items()
+        for label, value in labelled
+    ]
+    rows += [
+        {
+            "variant": profile.name,
+            "run": profile.run_name or None,
+            "condition": "trace",
+            "value": path_as_text(profile.trace.path),
+        }
+        for profile in report.profiles
+    ]
+    table = Table("conditions", pa.Table.from_pylist(rows, schema=CONDITIONS), detail=True)
+    lines = tuple(_line(name if len(of_runs) > 1 else "", labelled) for name, labelled in of_runs.items())
+    return Contents((Sentences(lines, "quiet"), table) if lines else (table,))
+
+
+def _line(name: str, labelled: list[tuple[str, str]]) -> str:
+    short = {key: value[:16].replace("T", " ") if key == "captured" else value for key, value in labelled}
+    summary = "; ".join(f"{key} {value}" for key, value in short.items() if key in _SUMMARY_KEYS)
+    return f"{name}: {summary}" if name else summary
+
+
+@of_run("notes", "What to know", rank=10, stage="end")
+def notes(report: Report) -> Contents | None:
+    """Every note once."""
+    once = merged(report.notes, [member.name for member in report.members])
+    return Contents((Notes(tuple(once)),)) if once else None

@@ -5,12 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.accuracy import accuracy_contrast, in_words
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_study
 from tracekit.report.sections.accuracy import ACCURACY_COLUMNS, accuracy_row
 from tracekit.report.sections.study_cells import SETTING, VARIANT
+from tracekit.run.accuracy import accuracy_contrast, in_words
 from tracekit.study import Study
 from tracekit.study.settings import Setting, settings
 

@@ -1,36 +1,126 @@
-"""What was swept, on what was it measured, how did the cells end, and why did some fail? And the columns by which all
-tables of a study name a cell.
+"""What was swept, on what was it measured, how did the cells end, and why did some fail? What does each axis change,
+everything else being equal: one axis at a time; pair by pair, as `dynamic` true against false, with the cure and
+without it, one framework against another; and between seeds? And the columns by which all tables of a study name a
+cell.
 """
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from tracekit.base.names import sanitize
+from tracekit.base.units import count, duration, many, percent
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_study
-from tracekit.sanitize import sanitize
 from tracekit.study import CellResult, Study
-from tracekit.study.cell import values_of
 from tracekit.study.failures import ENDINGS, Reason, reasons
-from tracekit.study.pivot import variants_of
-from tracekit.study.settings import settings
+from tracekit.study.pairs import Pair, axis_effects, cures, frameworks, pairs, variants_of
+from tracekit.study.settings import Setting, interval_text, names_of, settings
+from tracekit.study.store import values_of
 from tracekit.trace.schema import column
-from tracekit.units import count, duration, many, percent
 
 SETTING = column("setting", pa.string(), "recipe, parameters, interpreter and workload", role="setting")
 VARIANT = column("variant", pa.string(), "compile settings", role="name")
 WORKLOAD = column("workload", pa.string(), "training or inference")
 MODEL = column("model", pa.string(), "model, or recipe", role="name")
 DATA = column("data", pa.string(), "data that it is trained on")
-
 OVERVIEW = pa.schema(
     [
         column("fact", pa.string(), "a fact about the study", role="name"),
         column("value", pa.string(), "its value", role="setting"),
+    ]
+)
+ENVIRONMENT = pa.schema(
+    [
+        column("what", pa.string(), "a version, a device, a setting", role="name"),
+        column("value", pa.string(), "its value"),
+        column("cells", pa.int64(), "cells measured with it"),
+    ]
+)
+_VARIES = ("cpu_load", "gather_bytes_per_s", "gpus")  # differ from cell to cell by their nature
+_MAX_FACTS = 6  # facts that a sentence can carry
+OUTCOMES = pa.schema(
+    [
+        column("axis", pa.string(), "an axis of the sweep", role="name"),
+        column("value", pa.string(), "a value of the axis"),
+        column("cells", pa.int64(), "cells with that value"),
+        column("ok", pa.int64(), "of these, those that succeeded"),
+        column("failures", pa.string(), "the others, by how they ended"),
+    ]
+)
+KINDS = pa.schema(
+    [
+        column("outcome", pa.string(), "how cells ended", role="name"),
+        column("cells", pa.int64(), "cells that ended this way"),
+        column("share", pa.float64(), "share of all cells", "share"),
+        column("recipes", pa.string(), "recipes of these cells"),
+        column("variants", pa.string(), "variants of these cells", role="name"),
+        column("example", pa.string(), "error of the first of them, in one line", role="name"),
+    ]
+)
+FAILURES = pa.schema(
+    [
+        column("cell", pa.string(), "folder of the cell", role="detail"),
+        column("recipe", pa.string(), "recipe or script that was run"),
+        WORKLOAD,
+        VARIANT,
+        column("seed", pa.int64(), "seed of every random number generator", role="identity"),
+        column("outcome", pa.string(), "oom, timeout, crash, error, skipped or interrupted"),
+        column("error", pa.string(), "what happened, in one line", role="name"),
+        column("params", pa.string(), "parameters of the cell"),
+    ]
+)
+_MAX_REASONS = 5  # reasons with a sentence of their own
+_WIDTH = 200  # letters of an error
+REASONS = pa.schema(
+    [
+        column("outcome", pa.string(), "oom, timeout, crash, error, skipped or interrupted", role="name"),
+        column("cells", pa.int64(), "cells that ended for this reason"),
+        column("where", pa.string(), "what these cells have in common, and others do not; null if nothing"),
+        column("reason", pa.string(), "error of the first of them, in one line", role="name"),
+        column("change", pa.string(), "what to change"),
+    ]
+)
+AXES = pa.schema(
+    [
+        column("axis", pa.string(), "mode, dynamic, interpreter, a parameter …", role="name"),
+        column("value", pa.string(), "the value of the axis"),
+        column("against", pa.string(), "the first value of the axis"),
+        column("ratio", pa.float64(), "step time at the value divided by that at the first one, geometric mean", "×"),
+        column("interval", pa.string(), "95 % interval over the pairs", role="figure"),
+        column("low", pa.float64(), "its lower end; null for one pair", "×", role="detail"),
+        column("high", pa.float64(), "its upper end", "×", role="detail"),
+        column("pairs", pa.int64(), "pairs of cells that differ in nothing else"),
+    ]
+)
+_REAL = pa.float64()
+PAIRS = pa.schema(
+    [
+        column("setting", pa.string(), "what both cells have in common", role="setting"),
+        column("axis", pa.string(), "axis in which they differ"),
+        column("value", pa.string(), "value of the first cell"),
+        column("against", pa.string(), "value of the second cell"),
+        column("step_ns", _REAL, "unprofiled step time of the first cell", "ns"),
+        column("against_step_ns", _REAL, "unprofiled step time of the second cell", "ns"),
+        column("speed_up", _REAL, "step time of the second cell divided by that of the first", "×"),
+        column("memory", _REAL, "memory above the start, first cell divided by second", "×"),
+        column("outcome", pa.string(), "how the first cell ended"),
+        column("against_outcome", pa.string(), "how the second cell ended"),
+    ]
+)
+SEEDS = pa.schema(
+    [
+        SETTING,
+        VARIANT,
+        column("seeds", pa.int64(), "seeds that were measured"),
+        column("step_ns", _REAL, "a step, unprofiled; geometric mean over the seeds", "ns"),
+        column("least_ns", _REAL, "step time of the fastest seed", "ns"),
+        column("most_ns", _REAL, "step time of the slowest seed", "ns"),
+        column("between_seeds", _REAL, "standard deviation of log step time between seeds", "share"),
     ]
 )
 
@@ -65,17 +155,6 @@ def _sweep_facts(study: Study) -> Iterator[tuple[str, str]]:
     if manifest.options.epochs:
         yield "epochs of a training", count(manifest.options.epochs)
     yield "time of all cells", duration(seconds * 1e9)
-
-
-ENVIRONMENT = pa.schema(
-    [
-        column("what", pa.string(), "a version, a device, a setting", role="name"),
-        column("value", pa.string(), "its value"),
-        column("cells", pa.int64(), "cells measured with it"),
-    ]
-)
-_VARIES = ("cpu_load", "gather_bytes_per_s", "gpus")  # differ from cell to cell by their nature
-_MAX_FACTS = 6  # facts that a sentence can carry
 
 
 def _environment_facts(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -116,39 +195,6 @@ def environment(_: Report, study: Study) -> Contents | None:
     )
     sentence = f"Not all cells were measured in the same environment: {names_text} differ."
     return Contents((Sentences((sentence,), "quiet"), table))
-
-
-OUTCOMES = pa.schema(
-    [
-        column("axis", pa.string(), "an axis of the sweep", role="name"),
-        column("value", pa.string(), "a value of the axis"),
-        column("cells", pa.int64(), "cells with that value"),
-        column("ok", pa.int64(), "of these, those that succeeded"),
-        column("failures", pa.string(), "the others, by how they ended"),
-    ]
-)
-KINDS = pa.schema(
-    [
-        column("outcome", pa.string(), "how cells ended", role="name"),
-        column("cells", pa.int64(), "cells that ended this way"),
-        column("share", pa.float64(), "share of all cells", "share"),
-        column("recipes", pa.string(), "recipes of these cells"),
-        column("variants", pa.string(), "variants of these cells", role="name"),
-        column("example", pa.string(), "error of the first of them, in one line", role="name"),
-    ]
-)
-FAILURES = pa.schema(
-    [
-        column("cell", pa.string(), "folder of the cell", role="detail"),
-        column("recipe", pa.string(), "recipe or script that was run"),
-        WORKLOAD,
-        VARIANT,
-        column("seed", pa.int64(), "seed of every random number generator", role="identity"),
-        column("outcome", pa.string(), "oom, timeout, crash, error, skipped or interrupted"),
-        column("error", pa.string(), "what happened, in one line", role="name"),
-        column("params", pa.string(), "parameters of the cell"),
-    ]
-)
 
 
 @of_study("outcomes", "How the cells ended", rank=4)
@@ -222,19 +268,6 @@ def _failures(study: Study) -> list[dict[str, object]]:
     ]
 
 
-_MAX_REASONS = 5  # reasons with a sentence of their own
-_WIDTH = 200  # letters of an error
-REASONS = pa.schema(
-    [
-        column("outcome", pa.string(), "oom, timeout, crash, error, skipped or interrupted", role="name"),
-        column("cells", pa.int64(), "cells that ended for this reason"),
-        column("where", pa.string(), "what these cells have in common, and others do not; null if nothing"),
-        column("reason", pa.string(), "error of the first of them, in one line", role="name"),
-        column("change", pa.string(), "what to change"),
-    ]
-)
-
-
 @of_study("failure_reasons", "Why cells failed", rank=6, stage="lead")
 def failure_reasons(_: Report, study: Study) -> Contents | None:
     """A sentence for each of the most frequent reasons; all of them in a table."""
@@ -268,3 +301,101 @@ def _sentences(study: Study, all_reasons: list[Reason]) -> Iterator[str]:
         yield f"The table failure_reasons has the other {len(all_reasons) - _MAX_REASONS}."
     again = shlex.join(["tracekit", "sweep", study.manifest.sweep, "-o", str(study.folder), "--retry", "failed"])
     yield f"Then run them again: {again}"
+
+
+@of_study("axes", "One axis at a time", rank=15)
+def axes(_: Report, study: Study) -> Contents | None:
+    """A row per value of each axis that more than one cell differs in."""
+    rows = [
+        {
+            "axis": effect.axis,
+            "value": effect.value,
+            "against": effect.reference,
+            "ratio": effect.ratio,
+            "interval": interval_text(effect.interval),
+            "low": effect.interval[0] if effect.interval is not None else None,
+            "high": effect.interval[1] if effect.interval is not None else None,
+            "pairs": effect.pairs,
+        }
+        for effect in axis_effects(study)
+    ]
+    if not rows:
+        return None
+    sentence = (
+        "Step times at each value of an axis, divided by those at its first value, over cells that differ in "
+        "nothing else."
+    )
+    return Contents((Sentences((sentence,), "quiet"), Table("axes", pa.Table.from_pylist(rows, AXES))))
+
+
+@of_study("dynamic", "Dynamic shapes: true against false", rank=11)
+def dynamic(_: Report, study: Study) -> Contents | None:
+    """A row for each pair of cells that differ in `dynamic` only."""
+    return _contents("dynamic", pairs(study, "dynamic", "true", "false"))
+
+
+@of_study("cures", "With the cure and without it", rank=12)
+def with_cure(_: Report, study: Study) -> Contents | None:
+    """A row for each pair of cells that differ in a parameter that is on or off."""
+    return _contents("cures", (pair for axis in cures(study) for pair in pairs(study, axis, "true", "false")))
+
+
+@of_study("frameworks", "One framework against another", rank=13)
+def of_frameworks(_: Report, study: Study) -> Contents | None:
+    """A row for each pair of cells that differ in the framework, or else in the interpreter."""
+    return _contents("frameworks", (pair for axis in frameworks(study) for pair in pairs(study, *axis)))
+
+
+def _contents(name: str, pairs: Iterable[Pair]) -> Contents | None:
+    table_rows = [*_pair_rows([*pairs])]
+    return Contents((Table(name, pa.Table.from_pylist(table_rows, PAIRS), detail=True),)) if table_rows else None
+
+
+def _pair_rows(pairs: list[Pair]) -> Iterator[dict[str, Any]]:
+    axes_of = [{name: value for name, value in pair.common.items() if name != "recipe"} for pair in pairs]
+    names = names_of([{"recipe": pair.common["recipe"], **axes} for pair, axes in zip(pairs, axes_of, strict=True)])
+    for pair, name in zip(pairs, names, strict=True):
+        above_bytes = [_above_start_bytes(result) for result in (pair.result, pair.reference_result)]
+        yield {
+            "setting": name,
+            "axis": pair.axis,
+            "value": pair.value,
+            "against": pair.reference,
+            "step_ns": _step_ns(pair.result),
+            "against_step_ns": _step_ns(pair.reference_result),
+            "speed_up": 1 / pair.ratio if pair.ratio else None,
+            "memory": above_bytes[0] / above_bytes[1] if above_bytes[0] is not None and above_bytes[1] else None,
+            "outcome": pair.result.outcome,
+            "against_outcome": pair.reference_result.outcome,
+        }
+
+
+def _step_ns(result: CellResult) -> int | None:
+    measured = result.variant.measured if result.variant is not None else None
+    return measured.step_ns if measured is not None else None
+
+
+def _above_start_bytes(result: CellResult) -> int | None:
+    return result.variant.memory.above_start_bytes if result.variant is not None else None
+
+
+@of_study("seeds", "Between seeds", rank=14)
+def seeds(_: Report, study: Study) -> Contents | None:
+    """A row for each setting and variant that was measured with several seeds."""
+    table_rows = [row for setting in settings(study) for row in _seed_rows(setting)]
+    return Contents((Table("seeds", pa.Table.from_pylist(table_rows, SEEDS), detail=True),)) if table_rows else None
+
+
+def _seed_rows(setting: Setting) -> Iterator[dict[str, Any]]:
+    for group in setting.groups:
+        times = [measured.step_ns for measured in group.measured.values()]
+        if len(times) > 1:
+            yield {
+                "setting": setting.name,
+                "variant": group.variant,
+                "seeds": len(times),
+                "step_ns": group.step_ns,
+                "least_ns": min(times),
+                "most_ns": max(times),
+                "between_seeds": group.spread,
+            }

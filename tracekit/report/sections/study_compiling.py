@@ -7,16 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracekit.profile.run_facts import SPREAD_EPOCHS, epoch_ns, epoch_with_compiling_ns
 from tracekit.report.blocks import Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_study
 from tracekit.report.sections.study_cells import SETTING, VARIANT
 from tracekit.run import Variant
-from tracekit.run_facts import SPREAD_EPOCHS, epoch_ns, epoch_with_compiling_ns
+from tracekit.run.unprofiled import cold_cost_ns
 from tracekit.study import Study
 from tracekit.study.settings import Group, Setting, settings
 from tracekit.trace.schema import column
-from tracekit.unprofiled import cold_cost_ns
 
 _REAL, _INTEGER = pa.float64(), pa.int64()
 COMPILING = pa.schema(
@@ -38,6 +38,20 @@ COMPILING = pa.schema(
         column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"),
         column("epoch_with_compiling_ns", _REAL, "the same, with the slower start spread over `epochs`", "ns"),
         column("epochs", _INTEGER, "epochs trained; 100 where none were"),
+    ]
+)
+_INTEGER = pa.int64()
+GRAPHS = pa.schema(
+    [
+        SETTING,
+        VARIANT,
+        column("graphs", _INTEGER, "graphs compiled in the profiled pass, first ones and recompilations"),
+        column("recompiles", _INTEGER, "recompilations in the profiled pass, including those that failed"),
+        column("graph_breaks", _INTEGER, "places where a graph breaks", title="graph break places"),
+        column("reason", pa.string(), "why the first of them breaks, in the compiler's own words", role="reason"),
+        column("gave_up", _INTEGER, "functions that reached the recompile limit and have run eagerly since"),
+        column("mode", pa.string(), "the mode that was in effect"),
+        column("ran_eagerly", pa.string(), "why nothing was compiled although that was requested"),
     ]
 )
 
@@ -80,22 +94,6 @@ def _cost_rows(setting: Setting, epochs: int) -> Iterator[dict[str, Any]]:
 
 def _first_step(variant: Variant) -> float | None:
     return next(iter(variant.measured.first_steps_ns), None) if variant.measured is not None else None
-
-
-_INTEGER = pa.int64()
-GRAPHS = pa.schema(
-    [
-        SETTING,
-        VARIANT,
-        column("graphs", _INTEGER, "graphs compiled in the profiled pass, first ones and recompilations"),
-        column("recompiles", _INTEGER, "recompilations in the profiled pass, including those that failed"),
-        column("graph_breaks", _INTEGER, "places where a graph breaks", title="graph break places"),
-        column("reason", pa.string(), "why the first of them breaks, in the compiler's own words", role="reason"),
-        column("gave_up", _INTEGER, "functions that reached the recompile limit and have run eagerly since"),
-        column("mode", pa.string(), "the mode that was in effect"),
-        column("ran_eagerly", pa.string(), "why nothing was compiled although that was requested"),
-    ]
-)
 
 
 @of_study("graphs", "Graphs, recompilations and breaks", rank=10)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tracekit.base.units import many, size
 from tracekit.lines.owners import PHASES
-from tracekit.memory import MemoryUse
-from tracekit.memory.summary import read_summary
-from tracekit.memory.use import DeviceUse
+from tracekit.profile.memory_use import DeviceUse, MemoryUse, read_summary
+from tracekit.profile.run_facts import records_graphs
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_study
@@ -27,11 +27,9 @@ from tracekit.report.sections.memory import (
 )
 from tracekit.report.sections.study_cells import SETTING, VARIANT, WORKLOAD
 from tracekit.run import Memory
-from tracekit.run_facts import records_graphs
 from tracekit.study import CellResult, Study
 from tracekit.study.settings import Group, Setting, settings
 from tracekit.trace.schema import column
-from tracekit.units import many, size
 
 _REAL, _INTEGER = pa.float64(), pa.int64()
 _MEASURES = {
@@ -58,6 +56,32 @@ MEMORY = pa.schema(
         column("with_graphs", pa.bool_(), "whether CUDA graphs hold memory that the allocator counts as free"),
     ]
 )
+_INTEGER, _TEXT = pa.int64(), pa.string()
+_MAX_HOLDERS = 3  # operators with their lines that a sentence names
+_LISTED = 5  # rows of a cell in the table of what holds its memory
+_CELL = (
+    SETTING,
+    WORKLOAD,
+    VARIANT,
+    column("seed", _INTEGER, "seed of every random number generator", role="identity"),
+)
+_FOLDER = column("cell", _TEXT, "folder of the cell", role="plumbing")
+STEP_PEAKS = pa.schema(
+    [
+        *_CELL,
+        *(field for field in DEVICE if field.name in ("device", "peak_bytes", "peak_phase")),
+        *(
+            column(f"{phase.replace(' ', '_')}_bytes", _INTEGER, f"the most that is held in the phase {phase}", "B")
+            for phase in PHASES
+        ),
+        column("held_by", _TEXT, "operator that holds the most at the peak", role="name"),
+        column("where", _TEXT, "the line on which it allocates", role="place"),
+        column("held_bytes", _INTEGER, "what it holds", "B"),
+        *(field for field in DEVICE if field.name not in ("device", "peak_bytes", "peak_phase")),
+        _FOLDER,
+    ]
+)
+PEAK_HOLDERS = pa.schema([*_CELL, *HOLDER, _FOLDER])
 
 
 @of_study("study_memory", "Memory", rank=8)
@@ -93,34 +117,6 @@ def _above_start_bytes(group: Group) -> int | None:
 def _max_over_seeds(group: Group, name: str) -> int | None:
     peaks = [getattr(variant.memory, name) for variant in group.variants if variant.memory != Memory()]
     return max((peak for peak in peaks if peak is not None), default=None)
-
-
-_INTEGER, _TEXT = pa.int64(), pa.string()
-_MAX_HOLDERS = 3  # operators with their lines that a sentence names
-_LISTED = 5  # rows of a cell in the table of what holds its memory
-_CELL = (
-    SETTING,
-    WORKLOAD,
-    VARIANT,
-    column("seed", _INTEGER, "seed of every random number generator", role="identity"),
-)
-_FOLDER = column("cell", _TEXT, "folder of the cell", role="plumbing")
-STEP_PEAKS = pa.schema(
-    [
-        *_CELL,
-        *(field for field in DEVICE if field.name in ("device", "peak_bytes", "peak_phase")),
-        *(
-            column(f"{phase.replace(' ', '_')}_bytes", _INTEGER, f"the most that is held in the phase {phase}", "B")
-            for phase in PHASES
-        ),
-        column("held_by", _TEXT, "operator that holds the most at the peak", role="name"),
-        column("where", _TEXT, "the line on which it allocates", role="place"),
-        column("held_bytes", _INTEGER, "what it holds", "B"),
-        *(field for field in DEVICE if field.name not in ("device", "peak_bytes", "peak_phase")),
-        _FOLDER,
-    ]
-)
-PEAK_HOLDERS = pa.schema([*_CELL, *HOLDER, _FOLDER])
 
 
 class _KnownUse(NamedTuple):

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracekit.base.names import sanitize
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_study
 from tracekit.report.sections.study_cells import DATA, MODEL, WORKLOAD
-from tracekit.sanitize import sanitize
 from tracekit.study import Study
-from tracekit.study.pivot import Row, rows
+from tracekit.study.pairs import Row, rows
 from tracekit.study.recommendations import Recommendation, recommend
 from tracekit.study.settings import settings
 from tracekit.trace.schema import column
@@ -32,6 +32,18 @@ RECOMMENDATIONS = pa.schema(
         column("basis", pa.string(), "what it rests on: seeds, passes, or that all variants are within noise"),
         column("setting", pa.string(), "the whole setting in one text", role="detail"),
         column("evidence", pa.string(), "the recommendation in words", role="detail"),
+    ]
+)
+BEST = pa.schema(
+    [
+        MODEL,
+        WORKLOAD,
+        column("use", pa.string(), "the variant that is recommended at most of its settings", role="name"),
+        column("settings", pa.int64(), "settings of this model that were compared"),
+        column("recommended", pa.int64(), "of these, those at which it is recommended"),
+        column("speed_up", pa.float64(), "step time of the baseline divided by its own, geometric mean", "×"),
+        column("least", pa.float64(), "speed-up at the setting where it gains least", "×"),
+        column("most", pa.float64(), "speed-up at the setting where it gains most", "×"),
     ]
 )
 
@@ -71,20 +83,6 @@ def evidence(_: Report, study: Study) -> Contents | None:
 
 def _sentences(advice: list[Recommendation]) -> Sentences:
     return Sentences(tuple(sanitize(recommendation.sentence) for recommendation in advice))
-
-
-BEST = pa.schema(
-    [
-        MODEL,
-        WORKLOAD,
-        column("use", pa.string(), "the variant that is recommended at most of its settings", role="name"),
-        column("settings", pa.int64(), "settings of this model that were compared"),
-        column("recommended", pa.int64(), "of these, those at which it is recommended"),
-        column("speed_up", pa.float64(), "step time of the baseline divided by its own, geometric mean", "×"),
-        column("least", pa.float64(), "speed-up at the setting where it gains least", "×"),
-        column("most", pa.float64(), "speed-up at the setting where it gains most", "×"),
-    ]
-)
 
 
 @of_study("best", "Best setting for each model", rank=5)

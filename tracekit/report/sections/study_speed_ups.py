@@ -13,12 +13,12 @@ from tracekit.report.section import Contents, of_study
 from tracekit.report.sections.study_cells import DATA, MODEL, SETTING, VARIANT
 from tracekit.report.sections.study_compiling import graph_breaks, recompiles
 from tracekit.study import Study
-from tracekit.study.pivot import Row, rows, variants_of
+from tracekit.study.pairs import Row, rows, variants_of
 from tracekit.study.settings import Group, Setting, SpeedUp, interval_text, settings
 from tracekit.trace.schema import Role, column
 
 _REAL, _INTEGER = pa.float64(), pa.int64()
-_SHORT = 24  # rows shown in every report; beyond that, the tables by model and mode are the ones to read
+_MAX_ROWS_SHOWN = 24  # rows shown in every report; beyond that, the tables by model and mode are the ones to read
 _COVERS = (
     "Each cell is a capture of its own. With one seed an interval covers how much its passes differ, and not what "
     "changed between captures; with several seeds it covers both."
@@ -46,6 +46,28 @@ SPEED_UPS = pa.schema(
         column("failed", _INTEGER, "cells that failed", role="detail"),
     ]
 )
+_SETTING = (
+    MODEL,
+    DATA,
+    column("setting", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
+)
+_MEANING = "step time of the baseline divided by its own"
+_SIDE_BY_SIDE = 6  # variants
+_RESERVED_NAMES = (*(field.name for field in _SETTING), "baseline", "step_ns")
+WORKLOADS = pa.schema(
+    [
+        MODEL,
+        DATA,
+        column("setting", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
+        VARIANT,
+        column("training_step_ns", _REAL, "a step of training", "ns"),
+        column("training_faster", _REAL, "how much less time it takes than the baseline", "share"),
+        column("training_noise", pa.bool_(), "whether that is within noise"),
+        column("inference_step_ns", _REAL, "an inference", "ns"),
+        column("inference_faster", _REAL, "how much less time it takes than the baseline", "share"),
+        column("inference_noise", pa.bool_(), "whether that is within noise"),
+    ]
+)
 
 
 @of_study("speed_ups", "Speed-ups", rank=5, stage="lead")
@@ -54,7 +76,7 @@ def speed_ups(_: Report, study: Study) -> Contents:
     all_settings = settings(study)
     rows = [row for setting in all_settings for row in _speed_up_rows(setting)]
     nothing = not any(row["step_ns"] for row in rows)
-    table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS), detail=nothing or len(rows) > _SHORT)
+    table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS), detail=nothing or len(rows) > _MAX_ROWS_SHOWN)
     if table.detail:
         return Contents((table,))
     return Contents((Sentences((_COVERS, *_other_seeds(all_settings)), "quiet"), table))
@@ -107,16 +129,6 @@ def _peak_bytes(group: Group) -> int | None:
     memories = [variant.memory for variant in group.variants]
     peaks = [memory.peak_allocated_bytes or memory.host_peak_rss_bytes for memory in memories]
     return max((peak for peak in peaks if peak is not None), default=None)
-
-
-_SETTING = (
-    MODEL,
-    DATA,
-    column("setting", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
-)
-_MEANING = "step time of the baseline divided by its own"
-_SIDE_BY_SIDE = 6  # variants
-_RESERVED_NAMES = (*(field.name for field in _SETTING), "baseline", "step_ns")
 
 
 @of_study("by_mode", "Speed-up in training, by model, data and mode", rank=2, stage="lead")
@@ -177,22 +189,6 @@ def _mode_rows(of_workload: Sequence[Row], compared: Sequence[str]) -> Iterator[
 def setting_of(row: Row) -> dict[str, str | None]:
     """The first columns."""
     return {"model": row.model, "data": row.data, "setting": row.rest or None}
-
-
-WORKLOADS = pa.schema(
-    [
-        MODEL,
-        DATA,
-        column("setting", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
-        VARIANT,
-        column("training_step_ns", _REAL, "a step of training", "ns"),
-        column("training_faster", _REAL, "how much less time it takes than the baseline", "share"),
-        column("training_noise", pa.bool_(), "whether that is within noise"),
-        column("inference_step_ns", _REAL, "an inference", "ns"),
-        column("inference_faster", _REAL, "how much less time it takes than the baseline", "share"),
-        column("inference_noise", pa.bool_(), "whether that is within noise"),
-    ]
-)
 
 
 @of_study("workloads", "Training and inference", rank=4)

@@ -9,25 +9,26 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.profile import Member, Profile, Untraced, has_figures
-from tracekit.profile.names import spelled
-from tracekit.profile.subject import device_name
-from tracekit.report.blocks import Table
-from tracekit.report.model import Report
-from tracekit.report.notes import remarks
-from tracekit.report.section import Contents, of_run
-from tracekit.run import Run, Variant
-from tracekit.run_facts import (
+from tracekit.profile.names import path_as_text
+from tracekit.profile.run_facts import (
     SPREAD_EPOCHS,
     break_even_steps,
     epoch_ns,
     epoch_with_compiling_ns,
     loss_difference,
 )
+from tracekit.profile.subject import device_name
+from tracekit.report.blocks import Table
+from tracekit.report.model import Report
+from tracekit.report.notes import remarks
+from tracekit.report.section import Contents, of_run
+from tracekit.run import Run, Variant
+from tracekit.run.unprofiled import cold_cost_ns, processor_ns, step_interval
 from tracekit.study import Cell
 from tracekit.trace.schema import column
-from tracekit.unprofiled import cold_cost_ns, processor_ns, step_interval
 
 ColumnReader = Callable[[Report, Member], Any]  # None is null
+_TEXT, _INTEGER, _REAL = pa.string(), pa.int64(), pa.float64()
 
 
 def from_profile(read: Callable[[Report, Profile], Any]) -> ColumnReader:
@@ -149,7 +150,6 @@ def as_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-_TEXT, _INTEGER, _REAL = pa.string(), pa.int64(), pa.float64()
 # Each column with the function that fills it; a new column is one entry.
 COLUMNS: tuple[tuple[pa.Field, ColumnReader], ...] = (
     (column("variant", _TEXT, "name of the variant", role="name"), lambda report, member: member.name),
@@ -324,7 +324,7 @@ COLUMNS: tuple[tuple[pa.Field, ColumnReader], ...] = (
     ),
     (
         column("trace", _TEXT, "the trace that all figures come from", role="place"),
-        from_profile(lambda report, profile: spelled(profile.trace.path)),
+        from_profile(lambda report, profile: path_as_text(profile.trace.path)),
     ),
 )
 VARIANTS = pa.schema([field for field, _ in COLUMNS])

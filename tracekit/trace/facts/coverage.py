@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit import event_names
-from tracekit.intervals import NO_TIME, Bools, Ints, Rows, Union, distinct, runs
+from tracekit.base.intervals import NO_TIME, Bools, Ints, Rows, Union, distinct, runs
 from tracekit.trace.roles import Roles
 from tracekit.trace.storing.scratch import put_aside
+from tracekit.vocabulary import event_names
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints
-from tracekit.trace.columns import labels
+from tracekit.base.intervals import Bools, Ints
+from tracekit.base.units import count, duration
 from tracekit.trace.roles import OPERATOR, USER, Roles, bare
-from tracekit.units import count, duration
+from tracekit.trace.schema import labels
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Bools, Ints, Rows
+from tracekit.base.intervals import Bools, Ints, Rows
 from tracekit.trace.rows import BEFORE
 
 if TYPE_CHECKING:

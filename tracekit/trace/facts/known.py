@@ -6,7 +6,7 @@ from functools import reduce
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import NO_TIME, Bools, Union
+from tracekit.base.intervals import NO_TIME, Bools, Union
 from tracekit.trace.facts.law import Breach
 
 

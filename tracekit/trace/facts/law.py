@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import NO_TIME, Union
+from tracekit.base.intervals import NO_TIME, Union
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace

@@ -17,7 +17,7 @@ import msgspec
 
 from tracekit.trace.reading import exact
 from tracekit.trace.reading.chunks import SEPARATOR, Chunks, NoEventsError
-from tracekit.trace.reading.event import NOTHING, Args, Event, Scalar
+from tracekit.trace.reading.event_details import NOTHING, Args, Event, Scalar
 from tracekit.trace.reading.source import Source
 
 HARDWARE = "Ascend Hardware"

@@ -12,7 +12,7 @@ from tracekit.trace.reading.source import Source
 
 CHUNK_BYTES = 2 << 20  # so that what is decoded stays in the processor's cache: 16 MiB take 1.4 times as long
 EVENT_BYTES = 64 << 20  # a longer event is skipped, and counted as lost
-_KEPT = 16 << 20  # bytes of the text before and after the events that are stored
+_BYTES_KEPT_OF_TEXT = 16 << 20  # bytes of the text before and after the events that are stored
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _OVERLAP = 4096  # a separator with more white space than this is not recognised
 _KEY = rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|s|bp)"\s*:'
@@ -115,9 +115,9 @@ class Chunks:
                 self._put(self._buffer[events.end() - 1 : self._fill])
                 return
             if ended or (not self.header_lost and bytes(start) not in (b"", b"{")):
-                self.header = bytes(self._buffer[: min(self._fill, _KEPT)])
+                self.header = bytes(self._buffer[: min(self._fill, _BYTES_KEPT_OF_TEXT)])
                 raise NoEventsError
-            if self._fill > _KEPT * 2:
+            if self._fill > _BYTES_KEPT_OF_TEXT * 2:
                 self.header_lost = True
                 self._put(b" " + self._buffer[self._fill - _OVERLAP : self._fill])
             searched = max(self._fill - _OVERLAP, 0)

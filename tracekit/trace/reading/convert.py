@@ -31,14 +31,16 @@ from tracekit.installed import python_path
 from tracekit.trace.reading import native
 from tracekit.trace.reading.chunks import Chunks, NoEventsError
 from tracekit.trace.reading.decode import Decoder, ReadRows
-from tracekit.trace.reading.event import Event
+from tracekit.trace.reading.event_details import Event
 from tracekit.trace.reading.source import Source
 from tracekit.trace.schema import CODED
 
 # Bytes of JSON still to come that make it worth starting another process: at 0.2 GB, two take 1.5 times the processor
 # time of one, and are no faster.
 WORTH_BYTES = 512 << 20
-_KEPT = 16 << 20  # bytes after the events that are stored
+_BYTES_KEPT_AFTER_EVENTS = 16 << 20  # bytes after the events that are stored
+Translate = Callable[[Sequence[Event]], None]
+FEW = 6  # batches that stay in memory: 12 MiB of trace
 
 
 class Seen(Struct, frozen=True):
@@ -51,9 +53,6 @@ class Seen(Struct, frozen=True):
 
 
 ReadWatch = Callable[[Seen], None]
-Translate = Callable[[Sequence[Event]], None]
-
-FEW = 6  # batches that stay in memory: 12 MiB of trace
 
 
 class BatchStore:
@@ -198,7 +197,7 @@ def _convert(
         try:
             for number, chunk in enumerate(chunks):
                 if rest is not None:
-                    rest += b"," + bytes(chunk[1:]) if len(rest) < _KEPT else b""
+                    rest += b"," + bytes(chunk[1:]) if len(rest) < _BYTES_KEPT_AFTER_EVENTS else b""
                 elif other_workers.leave_to_me(number, chunks.bytes_read, source):
                     rows = decoder.read(chunk)  # while a thread finishes the chunk before it
                     if finished is not None:

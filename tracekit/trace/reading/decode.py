@@ -13,14 +13,17 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 
-from tracekit.intervals import Bools, Ints, Rows
-from tracekit.trace.columns import small, valid, values
+from tracekit.base.intervals import Bools, Ints, Rows
 from tracekit.trace.reading import exact, native
 from tracekit.trace.reading.chunks import SEPARATOR
-from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
 from tracekit.trace.reading.event_details import (
     COUNTED,
+    NOTHING,
+    Args,
     CommunicationEvent,
+    Event,
+    Length,
+    Scalar,
     bandwidths,
     communication_rows,
     counters,
@@ -28,7 +31,7 @@ from tracekit.trace.reading.event_details import (
     waits,
 )
 from tracekit.trace.reading.native import Columns, PlainPieces
-from tracekit.trace.schema import CODED, category
+from tracekit.trace.schema import CODED, category, small, valid, values
 
 PIECE_BYTES = (
     192 << 10
@@ -39,6 +42,7 @@ _LENGTHS = msgspec.json.Decoder(list[Length])
 _NO_ARGS = Args()
 _INT64 = 1 << 63
 _REFUSED = (msgspec.DecodeError, UnicodeError, RecursionError)
+_FIRST_CODES = 2
 
 
 class Span(NamedTuple):
@@ -383,7 +387,6 @@ _MADE: tuple[Callable[[ReadRows], pa.Array], ...] = (
     lambda rows: _integers(rows.python_id),
     lambda rows: _integers(rows.python_parent_id),
 )
-_FIRST_CODES = 2
 
 
 def _column(rows: ReadRows, index: int) -> pa.Array:

@@ -1,5 +1,5 @@
-"""What the profiler writes about some events besides their times: what a wait is for, counters, bandwidths; of
-collectives the kind, the amount of data and the process group.
+"""One event of the file: the fields that are used, and what the profiler writes about some events besides their times –
+what a wait is for, counters, bandwidths; of collectives the kind, the amount of data and the process group.
 """
 
 import json
@@ -11,9 +11,10 @@ import msgspec
 import pyarrow as pa
 
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.event import NOTHING, Args, Event, Scalar, value_of
 from tracekit.trace.schema import column
 
+Scalar = int | float | str | None
+NOTHING = msgspec.Raw(b"null")  # of a field that the file does not have
 NOTES = pa.schema(
     [
         column("ts_ns", pa.int64(), "start of the event that records it", "ns"),
@@ -27,6 +28,85 @@ NOTES = pa.schema(
     ]
 )
 COUNTED = "cuda_profiler_range"  # the category of events that have counters
+_INTEGER, _TEXT = pa.int64(), pa.string()
+COMMUNICATIONS = pa.schema(
+    [
+        column("ts_ns", _INTEGER, "start of the event that records it", "ns"),
+        column("pid", _TEXT, "process of the event, or device on GPU rows"),
+        column("tid", _TEXT, "thread of the event, or stream on GPU rows"),
+        column("name", _TEXT, "name of the event"),
+        column("collective", _TEXT, "allreduce, _allgather_base, send …; null where only shapes are recorded"),
+        column("element_bytes", _INTEGER, "size of one element", "B"),
+        column("in_elements", _INTEGER, "number of input elements on this rank"),
+        column("out_elements", _INTEGER, "number of output elements on this rank"),
+        column("group", _TEXT, "name of the process group"),
+        column("description", _TEXT, "what the program calls the process group"),
+        column("group_size", _INTEGER, "number of ranks in the group"),
+        column("members", pa.list_(_INTEGER), "the ranks in the group"),
+        column("seq", _INTEGER, "number of the collective within its group, if the profiler counts them"),
+        column("source", _INTEGER, "rank that data is received from"),
+        column("destination", _INTEGER, "rank that data is sent to"),
+        column("input_bytes", _INTEGER, "size of the input, computed from its shapes", "B"),
+    ]
+)
+_BACKENDS = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
+_SIZES = {
+    **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>", "complexfloat"), 8),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("c10::bfloat16", "c10::half", "bfloat16", "half", "short", "short int"), 2),
+    **dict.fromkeys(("bool", "byte", "char", "unsigned char", "signed char"), 1),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "c10::float8_e4m3fn", "c10::float8_e5m2"), 1),
+}
+
+
+class Args(msgspec.Struct, gc=False):
+    """The arguments that become columns, and the names that metadata events carry."""
+
+    correlation: Scalar = None
+    external_id: Scalar = msgspec.field(default=None, name="External id")
+    external_id_2021: Scalar = msgspec.field(default=None, name="external id")
+    stream: Scalar = None
+    context: Scalar = None  # with process and thread, it says which row of the file an event stands on
+    original_stream: Scalar = None  # of work of a CUDA graph that an exporter moved to a lane (PyTorch 2.15)
+    bytes: Scalar = None
+    bandwidth: Scalar = msgspec.field(default=None, name="memory bandwidth (GB/s)")
+    sequence: Scalar = msgspec.field(default=None, name="Sequence number")
+    fwd_thread: Scalar = msgspec.field(default=None, name="Fwd thread id")
+    python_id: Scalar = msgspec.field(default=None, name="Python id")
+    python_parent_id: Scalar = msgspec.field(default=None, name="Python parent id")
+    name: Scalar = None
+    collective: msgspec.Raw = msgspec.field(default=NOTHING, name="Collective name")
+    wait_stream: msgspec.Raw = msgspec.field(default=NOTHING, name="wait_on_stream")
+    wait_correlation: msgspec.Raw = msgspec.field(default=NOTHING, name="wait_on_cuda_event_record_corr_id")
+
+
+class Event(msgspec.Struct, gc=False):
+    """One trace event. The start stays text, because a float would not hold it exactly."""
+
+    ph: Scalar = None
+    cat: Scalar = None
+    name: Scalar = None
+    pid: Scalar = None
+    tid: Scalar = None
+    ts: msgspec.Raw = NOTHING
+    dur: Scalar = None
+    args: Args | None = None
+
+
+class Length(msgspec.Struct, gc=False):
+    """The text of a duration, for durations that a float would not hold exactly."""
+
+    ph: Scalar = None
+    ts: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = NOTHING
+
+
+def value_of(raw: msgspec.Raw) -> Any:
+    """The value of a field whose text was kept; None where that is no JSON."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -86,37 +166,6 @@ def table_of_notes(rows: list[list[Any]]) -> pa.Table:
 
 def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
-
-
-_WHOLE, _TEXT = pa.int64(), pa.string()
-COMMUNICATIONS = pa.schema(
-    [
-        column("ts_ns", _WHOLE, "start of the event that records it", "ns"),
-        column("pid", _TEXT, "process of the event, or device on GPU rows"),
-        column("tid", _TEXT, "thread of the event, or stream on GPU rows"),
-        column("name", _TEXT, "name of the event"),
-        column("collective", _TEXT, "allreduce, _allgather_base, send …; null where only shapes are recorded"),
-        column("element_bytes", _WHOLE, "size of one element", "B"),
-        column("in_elements", _WHOLE, "number of input elements on this rank"),
-        column("out_elements", _WHOLE, "number of output elements on this rank"),
-        column("group", _TEXT, "name of the process group"),
-        column("description", _TEXT, "what the program calls the process group"),
-        column("group_size", _WHOLE, "number of ranks in the group"),
-        column("members", pa.list_(_WHOLE), "the ranks in the group"),
-        column("seq", _WHOLE, "number of the collective within its group, if the profiler counts them"),
-        column("source", _WHOLE, "rank that data is received from"),
-        column("destination", _WHOLE, "rank that data is sent to"),
-        column("input_bytes", _WHOLE, "size of the input, computed from its shapes", "B"),
-    ]
-)
-_BACKENDS = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
-_SIZES = {
-    **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>", "complexfloat"), 8),
-    **dict.fromkeys(("float", "int"), 4),
-    **dict.fromkeys(("c10::bfloat16", "c10::half", "bfloat16", "half", "short", "short int"), 2),
-    **dict.fromkeys(("bool", "byte", "char", "unsigned char", "signed char"), 1),
-    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "c10::float8_e4m3fn", "c10::float8_e5m2"), 1),
-}
 
 
 class _Args(Args, gc=False):

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints
+from tracekit.base.intervals import Bools, Ints
 
 _LIMIT_NS = 1 << 61  # sums of two still fit an int64
 _DIGITS = 19  # this many fit an int64, unless the first is a 9

@@ -10,12 +10,27 @@ from typing import Any
 
 from msgspec import Struct
 
-from tracekit import event_names
 from tracekit.errors import TracekitError
 from tracekit.trace.reading.source import Source
+from tracekit.vocabulary import event_names
 
 _HEAD = 1 << 16  # bytes, unpacked
 _PACKETS = 4  # of a Perfetto trace that are looked at
+# Categories of events that PyTorch's profiler writes, without those that other programs use as well.
+_CATEGORIES = {
+    *event_names.GPU_CATEGORIES,
+    *event_names.RUNTIME_CATEGORIES,
+    *("cpu_op", "user_annotation", "gpu_user_annotation", "python_function", "overhead", "cpu_instant_event"),
+    *("cuda_sync", "hpu_op", "mtia_ccp_events", "fwdbwd", "ac2g"),
+}
+_KEYS_OF_KINETO = {"schemaVersion", "deviceProperties", "baseTimeNanoseconds", "traceName", "distributedInfo"}
+_KEYS_OF_OTHERS = {
+    "viztracer_metadata": "VizTracer",
+    "otherData": "another program than PyTorch",
+    "systemTraceEvents": "a browser",
+    "controllerTraceDataKey": "a browser",
+    "metadata": "a browser or Perfetto",
+}
 
 
 class Shape(Struct, frozen=True):
@@ -99,22 +114,6 @@ SHAPES = (
         "Give it beside the trace that it belongs to: tracekit report trace.json.gz --compile-log LOG",
     ),
 )
-
-# Categories of events that PyTorch's profiler writes, without those that other programs use as well.
-_CATEGORIES = {
-    *event_names.GPU_CATEGORIES,
-    *event_names.RUNTIME_CATEGORIES,
-    *("cpu_op", "user_annotation", "gpu_user_annotation", "python_function", "overhead", "cpu_instant_event"),
-    *("cuda_sync", "hpu_op", "mtia_ccp_events", "fwdbwd", "ac2g"),
-}
-_KEYS_OF_KINETO = {"schemaVersion", "deviceProperties", "baseTimeNanoseconds", "traceName", "distributedInfo"}
-_KEYS_OF_OTHERS = {
-    "viztracer_metadata": "VizTracer",
-    "otherData": "another program than PyTorch",
-    "systemTraceEvents": "a browser",
-    "controllerTraceDataKey": "a browser",
-    "metadata": "a browser or Perfetto",
-}
 
 
 def shape_of(path: Path) -> Shape | None:

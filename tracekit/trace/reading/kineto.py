@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tracekit.base.intervals import Bools, Ints, distinct
 from tracekit.errors import EmptyTraceError, NotATraceError
-from tracekit.intervals import Bools, Ints, distinct
-from tracekit.trace.columns import valid, values
 from tracekit.trace.reading import ascend, event_details, foreign
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
 from tracekit.trace.reading.tables import Reading, joined, stored
-from tracekit.trace.schema import TRACKS, category
+from tracekit.trace.schema import TRACKS, category, valid, values
 from tracekit.trace.storing.column_file import Piece
+
+ROWS = 1 << 16  # about this many at a time: 6 MB
+_EVERY = 256  # every so many rows one is looked at to find the cuts
+Batch = Callable[[int], pa.RecordBatch]  # the batch of that number; its first column holds the starts
+Columns = Callable[[int, pa.RecordBatch], list[Piece]]  # the columns to write for rows of that batch
 
 
 def read(
@@ -192,12 +196,6 @@ def _meta(header: bytes, rest: bytes) -> dict[str, Any]:
 def _numbers_of(text: str) -> dict[str, Any]:
     """The plain numbers in a header that is not JSON (a quote left bare in some value)."""
     return {key: int(value) for key, value in re.findall(r'"(\w+)"\s*:\s*(\d{1,19})\b', text)}
-
-
-ROWS = 1 << 16  # about this many at a time: 6 MB
-_EVERY = 256  # every so many rows one is looked at to find the cuts
-Batch = Callable[[int], pa.RecordBatch]  # the batch of that number; its first column holds the starts
-Columns = Callable[[int, pa.RecordBatch], list[Piece]]  # the columns to write for rows of that batch
 
 
 def in_order(batch: Batch, columns: Columns, count: int, rows: int = ROWS) -> Iterator[list[Piece]]:

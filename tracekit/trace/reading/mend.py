@@ -11,21 +11,10 @@ from msgspec import Struct, field
 
 from tracekit.trace.reading import exact
 from tracekit.trace.reading.chunks import SEPARATOR
-from tracekit.trace.reading.event import NOTHING, Args, Event, Length, Scalar
-from tracekit.trace.reading.event_details import CommunicationEvent
+from tracekit.trace.reading.event_details import NOTHING, Args, CommunicationEvent, Event, Length, Scalar
 
 _EVENT = msgspec.json.Decoder(CommunicationEvent)
 _LENGTH = msgspec.json.Decoder(Length)
-
-
-def _exactly(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:  # an exponent of twenty digits
-        return Decimal("NaN")
-
-
-_LENIENT = json.JSONDecoder(strict=False, parse_float=_exactly)
 _SCALARS = [(field.name, field.encode_name) for field in msgspec.structs.fields(Args) if field.default is None]
 _BROKEN = (msgspec.DecodeError, UnicodeError, ValueError, RecursionError)
 _BOUNDARY = re.compile(SEPARATOR.pattern.decode())
@@ -36,12 +25,22 @@ _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _LAST_COMMA = re.compile(r",\s*([}\]])")
 _NO_VALUE = re.compile(r'(":)\s*(?:-?(?:inf|nan)|N/A)?\s*([,}])', re.IGNORECASE)
 _OPENERS, _CLOSERS = ("{", "[", ",", ":", "\\"), (",", ":", "}", "]")
-_LONG = 1 << 16  # characters of a broken event that are worth mending
+_LONGEST_MENDED_EVENT = 1 << 16  # characters of a broken event that are worth mending
 _SPACE = " \t\r\n,"
 _CLOSINGS = 20  # brackets tried, at the end of a file, for the one that closes the list of events
 
 
-class OneByOne(Struct):
+def _exactly(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of twenty digits
+        return Decimal("NaN")
+
+
+_LENIENT = json.JSONDecoder(strict=False, parse_float=_exactly)
+
+
+class LenientResult(Struct):
     """What a text held: the events, the text of their durations, and where their list ended, if it did."""
 
     events: list[Event] = field(default_factory=list)
@@ -61,10 +60,10 @@ class OneByOne(Struct):
                 self.lost += 1
 
 
-def read_one_by_one(chunk: bytes) -> OneByOne:
+def read_one_by_one(chunk: bytes) -> LenientResult:
     """The events of a JSON array whose first byte is a bracket or a comma, and which may end anywhere."""
     text = chunk.decode("utf-8", "surrogateescape")
-    read = OneByOne()
+    read = LenientResult()
     position = _skip(text, 1)
     boundary = _BOUNDARY.search(text, position)
     while position < len(text):
@@ -78,7 +77,7 @@ def read_one_by_one(chunk: bytes) -> OneByOne:
     return read
 
 
-def _read_one(read: OneByOne, text: str, start: int, end: int | None) -> int:
+def _read_one(read: LenientResult, text: str, start: int, end: int | None) -> int:
     """Read the event at a position; `end` is where it should end by its boundary. Returns the position after it."""
     if end is not None and _typed(read, text[start:end]):
         return end
@@ -102,7 +101,7 @@ def _read_one(read: OneByOne, text: str, start: int, end: int | None) -> int:
     return _mended(read, text, start, len(text)) or _lost_up_to(read, len(text))
 
 
-def _typed(read: OneByOne, piece: str) -> bool:
+def _typed(read: LenientResult, piece: str) -> bool:
     try:
         raw = piece.encode("utf-8", "surrogateescape")  # the bytes of the file, which `decode` reads in whole chunks
         event, length = _EVENT.decode(raw), _LENGTH.decode(raw)
@@ -121,9 +120,9 @@ def _strict(piece: str) -> bool:
     return True
 
 
-def _mended(read: OneByOne, text: str, start: int, end: int) -> int:
+def _mended(read: LenientResult, text: str, start: int, end: int) -> int:
     """Read a damaged piece, repaired in one way after another; 0 if nothing helps."""
-    if end - start > _LONG:
+    if end - start > _LONGEST_MENDED_EVENT:
         return 0
     piece = text[start:end]
     escaped = _NAME.sub(lambda name: name[1] + _BARE_QUOTE.sub(r"\\\"", name[2]) + name[3], piece, count=1)
@@ -159,7 +158,7 @@ def _quoted(piece: str) -> str:
     return "".join(characters)
 
 
-def _lost_up_to(read: OneByOne, end: int) -> int:
+def _lost_up_to(read: LenientResult, end: int) -> int:
     """Counts what stands before `end` as lost; reading goes on there."""
     read.lost += 1
     return end

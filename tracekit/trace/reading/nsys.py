@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tracekit.base.intervals import Ints
 from tracekit.errors import EmptyTraceError, NotATraceError
-from tracekit.intervals import Ints
 from tracekit.trace.reading.event_details import table_of_communications, table_of_notes
 from tracekit.trace.reading.tables import Reading, stored
 from tracekit.trace.schema import LABEL, STORED, TRACKS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SQLITE = b"SQLite format 3\0"
 _REPORTS = (".nsys-rep", ".qdrep")
-_MOST = 1 << 62  # a number beyond fits no column
+_LARGEST_NUMBER = 1 << 62  # a number beyond fits no column
 _VERSION = re.compile(r"_v\d+(?:_pt[sd][sz])?$")  # cudaLaunchKernel_v7000
 _OPERATOR = re.compile(r"([\w:.~ ]+?)(?:, (?:seq|op_id) = -?\d+)+(?:, .*)?", re.DOTALL)  # as emit_nvtx writes it
 _SEQUENCE = re.compile(r", seq = (\d{1,18})")
@@ -190,7 +190,7 @@ class _Export:
         """Those whose figures are numbers that fit their columns."""
         for row in rows:
             figures = (row.ts_ns, row.end_ns, row.correlation or 0, row.stream or 0, row.size or 0)
-            if all(isinstance(figure, int) and 0 <= figure < _MOST for figure in figures):
+            if all(isinstance(figure, int) and 0 <= figure < _LARGEST_NUMBER for figure in figures):
                 yield row if row.end_ns >= row.ts_ns else row._replace(end_ns=row.ts_ns)
             else:
                 self.lost += 1

@@ -1,24 +1,41 @@
-"""Opens a path as a stream of unpacked bytes, however it was packed; damage ends the stream without an exception."""
+"""Where a trace comes from – a file, standard input, a pipe, a folder of traces, a URL, all of which become local files
+– and its unpacked bytes, however they were packed; damage ends that stream without an exception.
+"""
 
 import os
+import re
+import shutil
+import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from io import FileIO
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Semaphore, Thread
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
-from tracekit.errors import BombError, DirectoryGivenError, NoSuchFileError, UnreadableFileError
+from tracekit.base.workspace import workspace_anywhere
+from tracekit.errors import (
+    BombError,
+    DirectoryGivenError,
+    NoSuchFileError,
+    NoTraceInsideError,
+    SourceUnavailableError,
+    UnreadableFileError,
+)
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PIECE = 256 << 10  # bytes decompressed at a time: they stay in the processor's cache
-_AHEAD = 16  # pieces that are unpacked before they are needed
-_SIP = 16 << 10  # packed bytes taken at a time near damage
+_PIECES_AHEAD = 16  # pieces that are unpacked before they are needed
+_BYTES_NEAR_DAMAGE = 16 << 10  # packed bytes taken at a time near damage
 _RATIO, _ALWAYS = 250, 4 << 30  # traces shrink 10 to 40 times, zip bombs 1000 times; 4 GiB are never refused
 LIMIT = "TRACEKIT_MAX_BYTES"
+Unpack = Callable[[FileIO], Iterator[bytes]]
+STDIN = "-"
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/{1,2}", re.IGNORECASE)  # Path makes one slash of two
+_TRACE = re.compile(r".*\.(?:json(?:\.gz|\.zst|\.tmp)*|sqlite)", re.IGNORECASE)
 
 
 class Damaged(Exception):  # noqa: N818 - a condition, not a failure: it never leaves this module
@@ -73,7 +90,7 @@ class Source(AbstractContextManager["Source"]):
             if self._rescued:
                 return b""
             self._rescued, self.damage = True, str(damage)
-            self._pieces = self._sip()
+            self._pieces = self._read_up_to_damage()
             piece = next(self._pieces, b"")
         except OSError as error:
             self.damage, piece = error.strerror or str(error), b""
@@ -82,7 +99,7 @@ class Source(AbstractContextManager["Source"]):
             raise BombError(self._path, self.size, self._limit, LIMIT)
         return piece
 
-    def _sip(self) -> Iterator[bytes]:
+    def _read_up_to_damage(self) -> Iterator[bytes]:
         """The rest that the archive still yields, read byte by byte up to the damage."""
         skip = self._delivered
         self._file.seek(0)
@@ -131,9 +148,6 @@ def _opened(path: Path) -> _File:
         raise UnreadableFileError(path, getattr(error, "strerror", None) or str(error)) from None
 
 
-Unpack = Callable[[FileIO], Iterator[bytes]]
-
-
 def _unpacker(file: FileIO) -> Unpack:
     try:
         magic = file.read(4)
@@ -145,7 +159,7 @@ def _unpacker(file: FileIO) -> Unpack:
 
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The same pieces, unpacked by a thread that is ahead: unpacking needs no lock of the interpreter's."""
-    room = Semaphore(_AHEAD)
+    room = Semaphore(_PIECES_AHEAD)
     made: SimpleQueue[bytes | BaseException | None] = SimpleQueue()
     is_wanted = True
 
@@ -210,7 +224,7 @@ def _gunzip(file: FileIO) -> Iterator[bytes]:
 def _gunzip_sips(file: FileIO) -> Iterator[bytes]:
     """The same by zlib, whose state can be copied: the damaged piece is read byte by byte."""
     member = zlib.decompressobj(31)
-    while data := file.read(_SIP):
+    while data := file.read(_BYTES_NEAR_DAMAGE):
         while data:
             before = member.copy()
             try:
@@ -256,3 +270,66 @@ def _zstd_reads(file: FileIO, count: int) -> Iterator[bytes]:
 
 
 _SIPPED: dict[Unpack, Unpack] = {_gunzip: _gunzip_sips, _unzstd: _unzstd_sips}
+
+
+def is_address(path: Path) -> bool:
+    """Whether it names something on another machine, as s3://bucket/trace.json.gz does."""
+    return _ADDRESS.match(str(path)) is not None
+
+
+@contextmanager
+def local(path: Path, home: Path) -> Iterator[Path]:
+    """The trace as a regular file; anything else is first copied into one, which can be read twice. Raises
+    TracekitError."""
+    if str(path) == STDIN:
+        with _spooled(path, sys.stdin.buffer, home) as file:
+            yield file
+    elif is_address(path):
+        with _fetched(path) as stream, _spooled(path, stream, home) as file:
+            yield file
+    elif os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # no error for a name too long
+        with path.open("rb") as stream, _spooled(path, stream, home) as file:
+            yield file
+    else:
+        yield path
+
+
+def traces_in(folder: Path) -> list[Path]:
+    """The traces of a folder, by name. Raises NoTraceInsideError if it holds none."""
+    try:
+        traces = sorted(path for path in folder.iterdir() if path.is_file() and _TRACE.fullmatch(path.name))
+    except OSError as error:
+        raise UnreadableFileError(folder, error.strerror or str(error)) from None
+    names = {path.name for path in traces}
+    traces = [path for path in traces if not (path.suffix == ".tmp" and path.stem in names)]
+    if not traces:
+        raise NoTraceInsideError(folder)
+    return traces
+
+
+@contextmanager
+def _spooled(path: Path, stream: IO[bytes], home: Path) -> Iterator[Path]:
+    with workspace_anywhere(home) as folder:
+        if folder is None:
+            raise UnreadableFileError(path, "there is nowhere to store it while it is read")
+        file = folder / "spooled"
+        try:
+            with file.open("wb") as target:
+                shutil.copyfileobj(stream, target, 1 << 20)
+        except OSError as error:
+            raise UnreadableFileError(path, error.strerror or str(error)) from None
+        yield file
+
+
+@contextmanager
+def _fetched(path: Path) -> Iterator[IO[bytes]]:
+    address = re.sub(r":/+", "://", str(path), count=1)
+    try:
+        import fsspec
+    except ImportError:
+        raise SourceUnavailableError(address, "that needs fsspec: pip install fsspec") from None
+    try:
+        with fsspec.open(address, "rb") as stream:
+            yield stream
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        raise SourceUnavailableError(address, (str(error) or type(error).__name__).splitlines()[0]) from None

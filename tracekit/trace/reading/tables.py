@@ -13,7 +13,7 @@ from tracekit.trace.storing import cache
 from tracekit.trace.storing.column_file import ColumnFile, Piece, in_memory
 
 EVENTS_FILE = "events.columns"
-_SMALL = 1 << 14  # rows that are not worth a file: 1.5 MB
+_ROWS_KEPT_IN_MEMORY = 1 << 14  # rows that are not worth a file: 1.5 MB
 
 
 class Reading(Struct, frozen=True):
@@ -47,7 +47,7 @@ def stored(
     """
     if not rows:  # only events of other kinds
         return STORED.empty_table(), None
-    if folder is not None and (rows > _SMALL or bytes_read >= cache.WORTH_BYTES):
+    if folder is not None and (rows > _ROWS_KEPT_IN_MEMORY or bytes_read >= cache.WORTH_BYTES):
         file = folder / EVENTS_FILE
         try:
             columns = ColumnFile(file, STORED, rows)

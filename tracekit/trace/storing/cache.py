@@ -3,26 +3,28 @@
     TRACEKIT_CACHE_DIR/traces/KEY/events.columns  the columns, mapped into memory on request
                                  /tracks.arrow …  and what was computed from them
                                  /entry.json      size and checksum of each file; written last
-                      /work/                      unfinished entries; see tracekit/workspace.py
+                      /work/                      unfinished entries; see tracekit/base/workspace.py
 
 An entry that is truncated, foreign or of another version counts as missing. If an entry cannot be written, that is not
-an error.
+an error. What was worked out from a trace is kept in its entry, and found again until something it depends on changes;
+a package that keeps such results does so in functions named `known_…`.
 """
 
+import hashlib
 import json
 import os
 import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.atomic import put
-from tracekit.trace.storing.code_version import code_version
-from tracekit.trace.storing.digest import digest_of
+from tracekit.base.atomic import put
+from tracekit.trace.storing.code_version import code_version, digest_of
 
 FORMAT = 1  # of the entries; the version of the code that makes their content is part of their key
 DIRECTORY, LIMIT, OFF = "TRACEKIT_CACHE_DIR", "TRACEKIT_CACHE_BYTES", "TRACEKIT_NO_CACHE"
@@ -31,6 +33,8 @@ WORTH_BYTES = 16 << 20  # of a trace; reading a smaller one again is faster than
 _SMALLEST = WORTH_BYTES // 250  # a smaller file cannot hold such a trace, however packed
 _ENTRY = "entry.json"
 _READER = "tracekit.trace.load"  # the code that makes an entry is this module and all that it imports
+Result = TypeVar("Result")
+_FACTS = b"facts"
 
 
 def home() -> Path:
@@ -171,7 +175,7 @@ def entries() -> list[Entry]:
 
 def clear() -> int:
     """Remove all entries; returns how many there were."""
-    from tracekit.workspace import remove_abandoned
+    from tracekit.base.workspace import remove_abandoned
 
     count = len(entries())
     with suppress(OSError):
@@ -236,3 +240,48 @@ def _remove(folder: Path) -> None:
     else:
         with suppress(OSError):
             folder.unlink()
+
+
+def result_name(kind: str, *modules: str, causes: object = ()) -> str:
+    """The name in the cache of what the code of these modules computes from the trace and these inputs."""
+    digest = hashlib.sha256(repr(causes).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{kind}-{code_version(*modules)}-{digest}"
+
+
+def recall(entry: Entry | None, name: str, kind: type[Result]) -> Result | None:
+    """A result of that type; None if there is no entry, nothing was stored, or it is damaged."""
+    content = entry.recall(name) if entry is not None else None
+    try:
+        return msgspec.json.decode(content, type=kind) if content is not None else None
+    except msgspec.DecodeError:
+        return None
+
+
+def remember(entry: Entry | None, name: str, result: object) -> None:
+    """Store a result, if there is an entry for it."""
+    if entry is not None:
+        entry.remember(name, msgspec.json.encode(result))
+
+
+def recall_table(entry: Entry | None, name: str) -> tuple[pa.Table, dict[str, Any]] | None:
+    """The same for a table and the facts that were kept with it."""
+    content = entry.recall(name) if entry is not None else None
+    if content is None:
+        return None
+    try:
+        table = pa.ipc.open_stream(content).read_all().combine_chunks()
+        facts = json.loads(table.schema.metadata[_FACTS])
+    except (pa.ArrowInvalid, OSError, ValueError, KeyError, TypeError):
+        return None
+    return table.replace_schema_metadata(None), facts
+
+
+def remember_table(entry: Entry | None, name: str, table: pa.Table, facts: dict[str, Any]) -> None:
+    """Keep a table, and with it facts that JSON can hold."""
+    if entry is None:
+        return
+    table = table.replace_schema_metadata({_FACTS: json.dumps(facts)}).unify_dictionaries()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    entry.remember(name, bytes(sink.getvalue()))

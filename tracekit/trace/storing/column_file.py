@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools
+from tracekit.base.intervals import Bools
 
 _ALIGNED = 64  # bytes, as Arrow wants it
 

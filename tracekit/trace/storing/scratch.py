@@ -8,7 +8,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tracekit.intervals import Union
+from tracekit.base.intervals import Union
 from tracekit.trace.storing import cache
 
 LONG = 4 << 20  # bytes: a longer array goes to a file

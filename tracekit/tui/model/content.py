@@ -1,6 +1,8 @@
-"""What a pane shows: pieces, from top to bottom. Any block of the report can become a piece."""
+"""What a pane is, a question with the help that explains its answer, and what it shows: pieces, from top to bottom. Any
+block of the report can become a piece.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from pathlib import PurePath
 
@@ -8,15 +10,15 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.names import sanitize
 from tracekit.faces.shared.cells import heading, readable, texts
 from tracekit.faces.shared.wording import note_text
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table, Tone
 from tracekit.report.breakdown import Breakdown
-from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
 from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, table_of
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import StepStrip, strip_of
@@ -98,7 +100,7 @@ def place_in(sheet: Sheet, index: int) -> Place | None:
     return Place(file, line) if file is not None and line is not None else None
 
 
-def words(opened: Opened, selection: Selection, chapter: str) -> tuple[Piece, ...]:
+def words(opened: OpenReport, selection: Selection, chapter: str) -> tuple[Piece, ...]:
     """The sentences of the report about a chapter; none if the selection is narrower than what they describe."""
     if any(facet.kind != "variant" for facet in selection.facets):
         return ()
@@ -184,3 +186,16 @@ def records(rows: pa.Table) -> pa.Table:
     columns = [*columns, *([row[k] for row in values] for k in range(len(names)))]
     kinds = [pa.field("of each", pa.string()), *(pa.field(name, pa.string()) for name in names)]
     return pa.Table.from_arrays([pa.array(values, pa.string()) for values in columns], schema=pa.schema(kinds))
+
+
+class Pane(Struct, frozen=True):
+    """`title` is the text of its chip. `query` answers for a selection, which may take as long as reading a trace."""
+
+    name: str
+    title: str
+    help: str
+    query: Callable[[OpenReport, Selection], Content]
+    applies: Callable[[OpenReport], bool] = lambda opened: True
+    is_listed: bool = True  # if not, only Enter leads there
+    key: str = ""  # that leads there, the same in every report; a pane without one gets a digit
+    chapters: frozenset[str] = frozenset()  # those of the report that it shows; they get no separate pane

@@ -2,13 +2,13 @@
 
 import pyarrow as pa
 
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration, percent
 from tracekit.findings import Finding, alike
-from tracekit.sanitize import sanitize
 from tracekit.trace.schema import LABEL, column
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Card, Sheet
-from tracekit.units import duration, percent
 
 _FINDINGS = pa.schema(
     [
@@ -25,7 +25,7 @@ _FINDINGS = pa.schema(
 )
 
 
-def findings_sheet(opened: Opened, selection: Selection) -> Sheet:
+def findings_sheet(opened: OpenReport, selection: Selection) -> Sheet:
     """The findings that are worth telling, equal ones of several variants once: doubts first, then the costliest."""
     groups = alike(opened.report.diagnoses)
     several = len(opened.variants) > 1

@@ -1,12 +1,11 @@
 """Where the user is: what was opened, what of it is selected, and which answer is on screen."""
 
-from tracekit.names import short
-from tracekit.tui.model.content import Code, Content, Place, place_in
-from tracekit.tui.model.opened import Opened
+from tracekit.base.names import short
+from tracekit.tui.model.content import Code, Content, Pane, Place, place_in
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.instances import event_label, place_of
 from tracekit.tui.model.panes.overview import VIEWS
-from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.panes.source import code_at
 from tracekit.tui.model.selection import NO_LINE, History, Selection
 from tracekit.tui.model.sheet import Sheet
@@ -20,7 +19,7 @@ class Navigation:
     """The history of selections. A pane answers each of them; `shown` is the one whose answer is on screen."""
 
     def __init__(self) -> None:
-        self.opened: Opened | None = None
+        self.opened: OpenReport | None = None
         self.panes: list[Pane] = []
         self.history = History()
         self.shown: Selection | None = None
@@ -65,7 +64,7 @@ class Navigation:
         position = names.index(self.now.pane) if self.now.pane in names else 0
         return self.now.at(names[(position + way) % len(names)])
 
-    def open(self, opened: Opened) -> bool:
+    def open(self, opened: OpenReport) -> bool:
         """Show this from now on, with the same selection if it still exists; False if no pane needs to be queried."""
         before, self.opened, self.panes = self.opened, opened, all_panes(opened)
         if before is opened:  # it is the same object: every question has been answered meanwhile

@@ -8,28 +8,28 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracekit.analyses.stages import BUCKET_OF_STAGE
+from tracekit.base.intervals import Bools, Ints
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration
 from tracekit.engine.buckets import BUCKETS, CODES, ON_THE_GPU
 from tracekit.errors import TracekitError
-from tracekit.intervals import Bools, Ints
 from tracekit.profile import Profile
 from tracekit.ranks import rank_columns
 from tracekit.report.sections.owners import NO_LIBRARY
-from tracekit.sanitize import sanitize
 from tracekit.timeline.categories import FRAMES, Kinds
 from tracekit.trace.steps import in_steps
 from tracekit.tui.model.content import place_in, to_source
-from tracekit.tui.model.opened import Opened, steps_of
+from tracekit.tui.model.opened import OpenReport, steps_of
 from tracekit.tui.model.panes.instances import event_label
 from tracekit.tui.model.panes.names import OWNING, name_code, of_owner, owned_by, work_chosen
 from tracekit.tui.model.selection import Kind, Selection
 from tracekit.tui.model.sheet import ON_TIMELINE, Destination, Sheet
-from tracekit.units import duration
 
 _NARROWS: tuple[Kind, ...] = ("kernel", "operator", "bucket", *OWNING)
 _NAMES = ("call", "operator", "host")  # columns that name events, the most precise first
 
 
-def on_timeline(opened: Opened, now: Selection, sheet: Sheet, index: int) -> Selection | None:
+def on_timeline(opened: OpenReport, now: Selection, sheet: Sheet, index: int) -> Selection | None:
     """The timeline at what stands for the row at this position; None if nothing of the recording does.
 
     A row that names something by itself is of its variant: of a column of that name, of the sheet's, or of any; and of
@@ -78,7 +78,7 @@ def leading_on(sheet: Sheet, selection: Selection) -> Sheet:
     return replace(sheet, enter=enter)
 
 
-def _recordings(opened: Opened, profiles: list[Profile], values: Mapping[str, Any]) -> list[Profile]:
+def _recordings(opened: OpenReport, profiles: list[Profile], values: Mapping[str, Any]) -> list[Profile]:
     """The recordings that a row is of: those of the variants, of the rank that it names, or of the first steps."""
     recordings: list[Profile | None] = [*profiles]
     if isinstance(rank := values.get("rank"), int):
@@ -100,7 +100,9 @@ def _narrower(now: Selection, values: Mapping[str, Any]) -> Selection | None:
     return None
 
 
-def _by_itself(opened: Opened, now: Selection, profiles: list[Profile], values: Mapping[str, Any]) -> Selection | None:
+def _by_itself(
+    opened: OpenReport, now: Selection, profiles: list[Profile], values: Mapping[str, Any]
+) -> Selection | None:
     """The timeline at the gap, the event, the collective, the longest of the named events, or the step that a row
     names; for a rank, at what makes it late.
     """
@@ -122,7 +124,7 @@ def _by_itself(opened: Opened, now: Selection, profiles: list[Profile], values: 
     return None
 
 
-def _late(opened: Opened, now: Selection, profiles: list[Profile], values: Mapping[str, Any]) -> Selection | None:
+def _late(opened: OpenReport, now: Selection, profiles: list[Profile], values: Mapping[str, Any]) -> Selection | None:
     """The timeline at the longest stretch of the bucket that makes a rank late."""
     bucket = next(
         (candidate for candidate in BUCKETS.values() if values.get("because") in (candidate.key, candidate.label)), None
@@ -169,7 +171,7 @@ def _subset_or_all(rows: Ints, mask: Bools) -> Ints:
     return rows[mask] if mask.any() else rows
 
 
-def _longest_of(opened: Opened, now: Selection, narrowed: Selection, profiles: list[Profile]) -> Selection | None:
+def _longest_of(opened: OpenReport, now: Selection, narrowed: Selection, profiles: list[Profile]) -> Selection | None:
     """The timeline at the longest event of a narrower selection, or the longest stretch of a bucket of the host."""
     if (finding_key := narrowed.of("finding")) is not None:
         name, index = finding_key
@@ -192,7 +194,7 @@ def _longest_of(opened: Opened, now: Selection, narrowed: Selection, profiles: l
     return _longest(now, events) or _longest_stretch(opened, now, narrowed, profiles)
 
 
-def _events_of(opened: Opened, profile: Profile, narrowed: Selection) -> Ints:
+def _events_of(opened: OpenReport, profile: Profile, narrowed: Selection) -> Ints:
     bucket, name = narrowed.of("bucket"), narrowed.of("kernel") or narrowed.of("operator")
     behind = bucket is not None and bucket not in ON_THE_GPU
     work = opened.behind(profile, narrowed) if behind else opened.work(profile)
@@ -218,7 +220,9 @@ def _longest(now: Selection, events: Iterable[tuple[Profile, Ints]]) -> Selectio
     return _at_event(now, *longest) if longest is not None else None
 
 
-def _longest_stretch(opened: Opened, now: Selection, narrowed: Selection, profiles: list[Profile]) -> Selection | None:
+def _longest_stretch(
+    opened: OpenReport, now: Selection, narrowed: Selection, profiles: list[Profile]
+) -> Selection | None:
     """The timeline at the longest stretch of the selected bucket or owner in the steps that count."""
     longest = (0, "", 0)
     for profile in profiles:
@@ -235,7 +239,7 @@ def _longest_stretch(opened: Opened, now: Selection, narrowed: Selection, profil
     return _at_moment(now, name, moment, f"{sanitize(narrowed.facets[-1].label, 24)} {duration(length)}")
 
 
-def _stretches(opened: Opened, profile: Profile, narrowed: Selection) -> tuple[Ints, Ints]:
+def _stretches(opened: OpenReport, profile: Profile, narrowed: Selection) -> tuple[Ints, Ints]:
     """Where the stretches of the selected bucket and owner begin and end."""
     bucket = narrowed.of("bucket")
     if all(narrowed.of(kind) is None for kind in OWNING):

@@ -8,21 +8,21 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tracekit.base.intervals import Bools
+from tracekit.base.names import sanitize
+from tracekit.engine.attribution import Pieces, pieces
 from tracekit.engine.buckets import ON_THE_GPU
-from tracekit.engine.pieces import Pieces, pieces
-from tracekit.intervals import Bools
 from tracekit.lines.means import OwnerMeans, owner_means
 from tracekit.profile import Profile
 from tracekit.report import Report
 from tracekit.report.blocks import Sentences
 from tracekit.report.outline import Outline, outline
 from tracekit.report.owner_costs import VariantOwners, owned
-from tracekit.sanitize import sanitize
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.work import Work, blamed, work_of
 
 
-class Opened(Struct, frozen=True, eq=False, dict=True):
+class OpenReport(Struct, frozen=True, eq=False, dict=True):
     """A report, and the variants and steps that a selection covers.
 
     What has been derived from a variant is shared with the copies that `narrowed` and `against` make.
@@ -128,7 +128,7 @@ class Opened(Struct, frozen=True, eq=False, dict=True):
         names = {name, self.report.baselines.get(name, name)}
         return [profile for profile in self.report.profiles if profile.name in names]
 
-    def narrowed(self, selection: Selection) -> "Opened":
+    def narrowed(self, selection: Selection) -> "OpenReport":
         """The same with only the variants of a selection."""
         profiles = self.profiles_of(selection)
         if len(profiles) == len(self.report.profiles):
@@ -147,7 +147,7 @@ class Opened(Struct, frozen=True, eq=False, dict=True):
         answers = {p.name: answer.table for p, answer in self.report.answers if answer.analysis == analysis}
         return {p.name: answers[p.name] for p in profiles if p.name in answers and answers[p.name].num_rows}
 
-    def against(self, baseline: str) -> "Opened":
+    def against(self, baseline: str) -> "OpenReport":
         """The same variants, compared with another of them."""
         turned = replace(self, report=self.report.against(baseline))
         _ = turned.outline

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from tracekit.base.names import sanitize
+from tracekit.base.units import count, size
 from tracekit.profile import Subject, open_subject
 from tracekit.report import report
-from tracekit.sanitize import sanitize
 from tracekit.trace.reading.convert import Seen
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes import all_panes
-from tracekit.units import count, size
 
 _LONG_S = 1.0  # of reading, after which the app shows what it has so far
 
@@ -74,8 +74,8 @@ def open_report(
     baseline: str | None,
     infer_steps: bool,
     reading: Reading,
-    arrived: Callable[[Opened], None] = lambda opened: None,
-) -> Opened:
+    arrived: Callable[[OpenReport], None] = lambda opened: None,
+) -> OpenReport:
     """Read, attribute and analyse the inputs; if there are several files, those that can be read. Raises TracekitError.
 
     `arrived` gets what can be shown meanwhile: if reading takes long, the variants read so far, whenever the next one
@@ -106,9 +106,9 @@ def open_report(
     return opened
 
 
-def _opened(subject: Subject, baseline: str | None, strict: bool = True) -> Opened:
+def _opened(subject: Subject, baseline: str | None, strict: bool = True) -> OpenReport:
     """What has been read, with its panes prepared. Unless `strict`, the baseline need not have been read yet."""
     is_there = strict or baseline in [profile.name for profile in subject.profiles]
-    opened = Opened(report(subject, baseline if is_there else None))
+    opened = OpenReport(report(subject, baseline if is_there else None))
     all_panes(opened)  # derives what panes need in this thread, and not in the one that handles keys
     return opened

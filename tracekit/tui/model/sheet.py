@@ -13,13 +13,12 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tracekit.base.intervals import Bools, Ints
+from tracekit.base.names import sanitize, short
+from tracekit.base.units import duration
 from tracekit.faces.shared.cells import DELTA, NOTHING, cell, heading, is_number, meaning, readable, role, texts, unit
-from tracekit.intervals import Bools, Ints
-from tracekit.kernel_names import distinct_short_names
-from tracekit.names import short
-from tracekit.sanitize import sanitize
 from tracekit.tui.model.selection import Selection
-from tracekit.units import duration
+from tracekit.vocabulary.kernel_names import distinct_short_names
 
 _LONGEST = 1000  # characters of a cell
 _READ, _WORDS = 20, 5  # rows that decide whether a column holds sentences, and the spaces in one

@@ -6,10 +6,10 @@ from statistics import quantiles
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration
 from tracekit.faces.shared import wording
 from tracekit.report.blocks import Line
-from tracekit.sanitize import sanitize
-from tracekit.units import duration
 
 COMPILES, UNKNOWN, OUTLIER = wording.COMPILES, wording.UNKNOWN, "!"
 _FAR = 1.5  # interquartile ranges above the third quartile: longer steps stand out (Tukey 1977)

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from tracekit.base.intervals import Bools, Ints, Rows
+from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import CODES, of_activities
-from tracekit.engine.pieces import Pieces
 from tracekit.findings.culprits import NOTHING
-from tracekit.intervals import Bools, Ints, Rows
-from tracekit.kernel_class import kernel_class
 from tracekit.profile import Profile
 from tracekit.trace.schema import LABEL, Role, column
+from tracekit.vocabulary.kernel_class import kernel_class
 
 _SUMS = pa.schema(
     [

@@ -13,12 +13,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 
-from tracekit.intervals import runs
-from tracekit.sanitize import sanitize
+from tracekit.base.intervals import runs
+from tracekit.base.names import sanitize
 from tracekit.timeline import CATEGORIES
 from tracekit.timeline.categories import blend, readable_on
 
 Inks = NDArray[np.int32]
+SHADES = 4  # shades of a colour, which say how much is covered
 
 
 class Ink(NamedTuple):
@@ -200,6 +201,3 @@ def fitted(text: str, room: int) -> str:
     if cell_len(sanitized) <= room:
         return sanitized
     return set_cell_size(sanitized, room - 1).rstrip() + "…" if room > 1 else "…"[:room]
-
-
-SHADES = 4  # shades of a colour, which say how much is covered

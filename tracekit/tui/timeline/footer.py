@@ -5,14 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 from rich.cells import cell_len
 
+from tracekit.base.units import count, duration
 from tracekit.timeline import CATEGORIES, NONE, Index
 from tracekit.timeline.labels import short_name
 from tracekit.tui.timeline.canvas import Ink, Inkwell, Line, Run, fitted
 from tracekit.tui.timeline.slices import Slice, alike, bounds, event, find, lane_of
 from tracekit.tui.timeline.state import State
-from tracekit.units import count, duration
 
 _ROOMY = 14  # lines of the widget: with fewer, there is no legend
+_ENCLOSING = 4  # enclosing events that are named, from the innermost on
 
 
 def height(room: int) -> int:
@@ -76,9 +77,6 @@ def _occurring(state: State) -> Iterator[int]:
     )
     labels = {CATEGORIES[code].label: code for code in reversed(codes)}
     yield from sorted(labels.values())
-
-
-_ENCLOSING = 4  # enclosing events that are named, from the innermost on
 
 
 def title(index: Index, selection: Slice) -> str:

@@ -14,17 +14,26 @@ import numpy as np
 from msgspec import Struct, field
 from rich.cells import cell_len
 
-from tracekit.intervals import Bools, Ints, runs
+from tracekit.base.intervals import Bools, Ints, runs
+from tracekit.base.units import duration, tick
 from tracekit.timeline import CATEGORIES, NONE, Columns, Family, Index
 from tracekit.timeline.labels import labels
 from tracekit.tui.timeline.canvas import SHADES, Inks, Inkwell, Line, Run
 from tracekit.tui.timeline.slices import Slice, lane_of
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.view import View
-from tracekit.units import duration, tick
 
 _TICK = 14  # columns between the marks of the scale, at least
 _RANGE = 12  # columns of a range, at least, so that its length can be written on it
+_MAY_SHARE: tuple[Family, ...] = ("frames", "host")
+_FRAMES = 4  # rows of Python frames that are shown at first; the others are below the screen
+_HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
+_PATTERNS = np.array([*(category.pattern for category in CATEGORIES), " "])  # the last is that of NONE
+_PATTERN_OF_LITTLE = "·"  # in place of a pattern, if less than an eighth is covered
+_STEP = "│"
+_NAME_ON, _NAME_BESIDE = 4, 5  # cells that a name needs, on an event or beside it
+_READABLE = 5  # cells of a name that is cut, at least
+_NARROW_STRETCH = 3  # columns of a stretch that has its name beside it, at most
 
 
 class Row(Struct, frozen=True):
@@ -223,10 +232,6 @@ def round_step(minimum: float) -> int:
     return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= minimum)
 
 
-_MAY_SHARE: tuple[Family, ...] = ("frames", "host")
-_FRAMES = 4  # rows of Python frames that are shown at first; the others are below the screen
-
-
 def rows(index: Index, room: int, share: bool = True) -> list[Row]:
     """All lanes of a variant from top to bottom; if they do not all fit, the last ones share rows."""
     excess = sum(len(group.lanes) for group in index.groups) - room if share else 0
@@ -250,15 +255,6 @@ def heights(lane_counts: Sequence[int], room: int) -> list[int]:
         row_counts[number] = max(min(lane_counts[number], room // waiting), 1)
         room -= row_counts[number]
     return row_counts
-
-
-_HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
-_PATTERNS = np.array([*(category.pattern for category in CATEGORIES), " "])  # the last is that of NONE
-_LITTLE = "·"  # in place of a pattern, if less than an eighth is covered
-_STEP = "│"
-_NAME_ON, _NAME_BESIDE = 4, 5  # cells that a name needs, on an event or beside it
-_READABLE = 5  # cells of a name that is cut, at least
-_SHORT = 3  # columns of a stretch that has its name beside it, at most
 
 
 class LanePainter(Struct, frozen=True):
@@ -294,7 +290,7 @@ class LanePainter(Struct, frozen=True):
         return Line(chars.tolist(), inks, self.inkwell)
 
     def _patterns(self, columns: Columns, height: Ints) -> "np.ndarray[tuple[int], np.dtype[np.str_]]":
-        return np.where(height == 1, _LITTLE, _PATTERNS[columns.category])
+        return np.where(height == 1, _PATTERN_OF_LITTLE, _PATTERNS[columns.category])
 
     def _write_on(self, line: Line, events: Ints, shades: Ints, group: int, lane: int) -> Bools:
         """Write names on the events that fill enough columns. Returns the columns of these events."""
@@ -329,7 +325,7 @@ class LanePainter(Struct, frozen=True):
         low, middle, high = bounds[:-2], bounds[1:-1], bounds[2:]  # adjacent stretches, from edge to edge
         is_labelled = (
             (columns.category[low] != NONE)
-            & (middle - low <= _SHORT)
+            & (middle - low <= _NARROW_STRETCH)
             & (high - middle >= _NAME_BESIDE)
             & ~is_named[low]
         )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from tracekit.intervals import Ints
+from tracekit.base.intervals import Ints
 from tracekit.timeline import CATEGORY, NONE, Family, Index, Lane
 from tracekit.timeline.categories import HOST
 

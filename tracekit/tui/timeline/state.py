@@ -7,7 +7,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracekit.intervals import Ints
+from tracekit.base.intervals import Ints
+from tracekit.base.units import duration
 from tracekit.timeline import NONE, Index
 from tracekit.timeline.categories import FRAMES
 from tracekit.tui.timeline.slices import (
@@ -23,7 +24,6 @@ from tracekit.tui.timeline.slices import (
     next_alike,
 )
 from tracekit.tui.timeline.view import View
-from tracekit.units import duration
 
 FIRST_LANE = Slice(0, 0, NONE)
 _VISIBLE_FRACTION = 40  # a stretch narrower than this fraction of the width is hard to see
@@ -161,7 +161,7 @@ class State(Struct, frozen=True, eq=False):
         following = next_alike(self.index, self.selection, way)
         return self.selected(self.variant, following, f"no {_FURTHER[way]} instance")
 
-    def sought(self, pattern: str) -> "State":
+    def after_search(self, pattern: str) -> "State":
         """Select the first event from the moment on the screen on whose name contains every word of the pattern."""
         matches = (
             {number: matching(index, pattern) for number, index in enumerate(self.view.variants)} if pattern else {}
@@ -275,7 +275,7 @@ class State(Struct, frozen=True, eq=False):
         is_fitted = (fitted.low, fitted.high) == (self.view.low, self.view.high)
         return self.seen(fitted.everything() if is_fitted else fitted)
 
-    def ranged(self) -> "State":
+    def with_range(self) -> "State":
         """Begin a range at the selection, or end the range that has begun."""
         if self.extended is not None:
             return replace(self, extended=None)
@@ -308,7 +308,7 @@ MOVES: dict[str, Callable[..., State]] = {  # each takes a distance or a directi
 ACTS: dict[str, Callable[[State], State]] = {
     "fit": State.fit,
     "near": State.near,
-    "range": State.ranged,
+    "range": State.with_range,
     "lock": State.toggled_lock,
     "longest": State.longest_gap,
     "clear": State.cleared,

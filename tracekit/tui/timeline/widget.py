@@ -24,8 +24,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracekit.base.names import short
 from tracekit.errors import TracekitError
-from tracekit.names import short
 from tracekit.profile import Profile
 from tracekit.timeline import CATEGORIES, NONE, Index
 from tracekit.tui.timeline import footer
@@ -38,6 +38,7 @@ from tracekit.tui.timeline.targets import Stretch, Target, shown
 from tracekit.tui.timeline.view import View
 
 _FEW_COLOURS = {"standard", "windows"}
+WHEEL = 1.25  # zoom factor for each notch
 
 
 class Indexed(Message):
@@ -171,7 +172,7 @@ class Timeline(Widget, can_focus=True):
     def search(self, pattern: str) -> None:
         """Go to the next event whose name contains these words."""
         if self.state is not None:
-            self._become(self.state.sought(pattern))
+            self._become(self.state.after_search(pattern))
 
     def action_move(self, name: str, amount: float) -> None:
         """Make one of the `MOVES`."""
@@ -267,9 +268,6 @@ class RangeChosen(Message):
     def __init__(self, stretch: Stretch) -> None:
         super().__init__()
         self.stretch = stretch
-
-
-WHEEL = 1.25  # zoom factor for each notch
 
 
 class Drag(Struct, frozen=True):

@@ -10,17 +10,17 @@ from textual.containers import Horizontal
 from textual.geometry import Size
 from textual.widgets import Static
 
+from tracekit.base.names import sanitize
 from tracekit.faces.shared.cells import NOTHING, role, unit
-from tracekit.sanitize import sanitize
 from tracekit.tui.model.content import Code, Place
 from tracekit.tui.model.sheet import Sheet
 
 _DIM, _BOLD = Style(dim=True), Style(bold=True)
-_LONG = 40  # characters of a value that gets a line of its own
+_LETTERS_OF_A_LONG_VALUE = 40  # characters of a value that gets a line of its own
 _CONTEXT_LINES = 3  # lines of source above and below
 LOW = 36  # lines of a screen: with fewer, this widget is small
 _PADDING = 1  # cells on either side
-_WIDE = 120  # cells that are enough for both side by side
+_CELLS_FOR_TWO = 120  # cells that are enough for both side by side
 
 CodeAt = Callable[[Place], Code | None]
 
@@ -65,7 +65,7 @@ class Below(Horizontal):
         if content == self._drawn_content:
             return
         self._drawn_content = content
-        side_by_side = code is not None and self.app.size.width >= _WIDE and self.size.height > 4
+        side_by_side = code is not None and self.app.size.width >= _CELLS_FOR_TWO and self.size.height > 4
         excerpt = self.query_one("#excerpt", Static)
         excerpt.display = side_by_side
         if code is not None and place is not None and side_by_side:
@@ -92,10 +92,14 @@ def fitted(lines: Sequence[Text], console: Console, width: int, height: int) -> 
 
 def values(row: list[tuple[str, str]]) -> list[Text]:
     """First the long values on lines of their own, then the short ones one after another."""
-    long = [Text.assemble((f"{title} ", _BOLD), value.strip()) for title, value in row if len(value) > _LONG]
+    long = [
+        Text.assemble((f"{title} ", _BOLD), value.strip())
+        for title, value in row
+        if len(value) > _LETTERS_OF_A_LONG_VALUE
+    ]
     short = Text()
     for title, value in row:
-        if len(value) <= _LONG and value.strip() not in ("", NOTHING, "–"):
+        if len(value) <= _LETTERS_OF_A_LONG_VALUE and value.strip() not in ("", NOTHING, "–"):
             short.append(f"{title}\u00a0", _DIM).append(value.strip().replace(" ", "\u00a0")).append("   ")
     return [*long, *([short] if short else [])]
 

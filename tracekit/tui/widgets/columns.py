@@ -1,18 +1,35 @@
-"""How wide the columns of a table are, and what their headings say."""
+"""How a table and a text are set: how wide columns are and what their headings say, and which letters of source code
+are keywords, strings, numbers, comments or names.
+"""
 
 from collections.abc import Sequence
-from itertools import product
+from functools import lru_cache
+from itertools import pairwise, product
 
+from pygments.lexers.python import PythonLexer
+from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
 from rich.style import Style
 
-from tracekit.names import cut_apart, cut_off
-from tracekit.sanitize import sanitize
+from tracekit.base.names import cut_apart, cut_off, sanitize
 from tracekit.timeline.categories import readable_on
 from tracekit.tui.model.sheet import Sheet
 
 GAP = 2  # cells between columns
 _MIN_TEXT, _MIN_NAME, _LEGIBLE, _MAX_TEXT = 12, 28, 36, 60  # cells of a text; the first column is the name
 _HEADS = (40, 28, 20, 14, 10)  # cells of a heading over numbers: the largest that fits is used
+CODE = ("keyword", "string", "number", "comment", "name")  # the kinds of part that have a colour
+Part = tuple[int, str]  # where a part of a line begins, and its kind; that of others is empty
+MOST = 20_000  # lines of a file: more would take longer than a second
+_KINDS: tuple[tuple[_TokenType, str], ...] = (
+    (Keyword, "keyword"),
+    (Operator.Word, "keyword"),
+    (String, "string"),
+    (Number, "number"),
+    (Comment, "comment"),
+    (Name.Function, "name"),
+    (Name.Class, "name"),
+    (Name.Decorator, "name"),
+)
 
 
 def column_widths(sheet: Sheet, room: int) -> list[int]:
@@ -67,3 +84,26 @@ def cut_columns(sheet: Sheet, rows: Sequence[Sequence[str]], widths: list[int]) 
 def on(colour: str) -> Style:
     """Black or white on the colour, whichever is easier to read."""
     return Style(color=readable_on(colour), bgcolor=colour)
+
+
+@lru_cache(maxsize=4)
+def parts(lines: tuple[str, ...]) -> list[list[Part]]:
+    """The parts of each line of a Python file, from the first letter on; none of a file that is too long."""
+    of_lines: list[list[Part]] = [[] for _ in lines]
+    line_index, column = 0, 0
+    lexer = PythonLexer(stripnl=False, ensurenl=False)
+    for token, text in lexer.get_tokens("\n".join(lines)) if len(lines) <= MOST else ():
+        kind = next((kind for token_type, kind in _KINDS if token in token_type), "")
+        for piece in text.splitlines(keepends=True):
+            if line_index < len(lines):
+                of_lines[line_index].append((column, kind))
+            column += len(piece)
+            if piece.endswith("\n"):
+                line_index, column = line_index + 1, 0
+    return of_lines
+
+
+def pieces(text: str, line_parts: Sequence[Part]) -> list[tuple[str, str]]:
+    """A text of one line, or as much of it as fits, divided into its parts."""
+    starts = [*line_parts, (len(text), "")] if line_parts else [(0, ""), (len(text), "")]
+    return [(text[start:end], kind) for (start, kind), (end, _) in pairwise(starts) if text[start:end]]

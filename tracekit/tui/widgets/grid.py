@@ -24,12 +24,13 @@ from textual.strip import Strip
 
 from tracekit.faces.shared.cells import DELTA, role
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.widgets.columns import GAP, column_widths, cut_columns, heading, needed, on
+from tracekit.tui.widgets.columns import CODE, GAP, Part, column_widths, cut_columns, heading, needed, on, parts, pieces
 from tracekit.tui.widgets.scroll_bar import WIDTH, Scrolled, thumb
-from tracekit.tui.widgets.syntax import CODE, Part, parts, pieces
 
 LEAST = 6  # lines that a table gets at least, if it has that many
 _STRIDE = 16
+_NOTHING = ("·", "–")
+_SIGN = 2  # cells before the first column, if rows have signs
 
 
 class Styles(Struct, frozen=True):
@@ -363,11 +364,6 @@ class Grid(Scrolled, can_focus=True):
     def _row_at(self, line: int) -> int:
         """The row that is drawn on a line below the heading."""
         return line
-
-
-_NOTHING = ("·", "–")
-
-_SIGN = 2  # cells before the first column, if rows have signs
 
 
 class FittedRows:

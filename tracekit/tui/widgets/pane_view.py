@@ -17,7 +17,7 @@ from textual.layouts.vertical import VerticalLayout
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tracekit.names import aligned
+from tracekit.base.names import aligned
 from tracekit.tui.model.bucket_table import Bar, BucketTable, bars
 from tracekit.tui.model.content import Code, Content, Prose
 from tracekit.tui.model.sheet import Sheet
@@ -27,9 +27,11 @@ from tracekit.tui.widgets.columns import on
 from tracekit.tui.widgets.grid import LEAST, Grid
 from tracekit.tui.widgets.steps import Steps
 
-_LOW = 30  # lines of a screen: with fewer, there are no bars above a table that says the same
+_LINES_OF_A_LOW_SCREEN = 30  # lines of a screen: with fewer, there are no bars above a table that says the same
 _FEW_ROWS = 8  # rows of tables that leave room for sentences on such a screen
 _STYLES = {"lead": "bold", "plain": "", "quiet": "dim"}
+_TALL = 40  # lines of a screen
+_DIM = Style(dim=True)
 
 
 class SharedHeight(VerticalLayout):
@@ -113,7 +115,7 @@ class PaneView(VerticalScroll, can_focus=False):
 
     def on_resize(self) -> None:
         """If there is little room, give it to the tables."""
-        is_low = self.app.size.height < _LOW and bool(self.content.sheets)
+        is_low = self.app.size.height < _LINES_OF_A_LOW_SCREEN and bool(self.content.sheets)
         is_long = sum(map(len, self.content.sheets)) > _FEW_ROWS
         for widget in self._pieces:
             if isinstance(widget, Bars):
@@ -209,10 +211,6 @@ def _text(piece: Prose) -> Text:
     if piece.title and lines:
         lines[0] = Text.assemble((f"{piece.title}: ", "bold"), lines[0])
     return Text("\n").join(lines)
-
-
-_TALL = 40  # lines of a screen
-_DIM = Style(dim=True)
 
 
 class Bars(Widget):

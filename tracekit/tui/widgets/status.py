@@ -6,12 +6,14 @@ from pathlib import Path
 from textual.timer import Timer
 from textual.widgets import Static
 
-from tracekit.names import short
+from tracekit.base.names import sanitize, short
 from tracekit.profile.names import stem
-from tracekit.sanitize import sanitize
 from tracekit.tui.model.opening import Reading
 
 _SOON_S = 0.25  # an answer that arrives sooner is not announced as being in preparation
+_SEPARATOR, _ELLIPSIS = " ▸ ", "…"
+_NAMES = (40, 24, 16, 10, 6)  # characters of a name: the largest that leaves room for the path is used
+_INTERVAL_S = 0.2
 
 
 class Status(Static):
@@ -38,10 +40,6 @@ class Status(Static):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(_SOON_S, self.show)
-
-
-_SEPARATOR, _ELLIPSIS = " ▸ ", "…"
-_NAMES = (40, 24, 16, 10, 6)  # characters of a name: the largest that leaves room for the path is used
 
 
 class Crumbs(Static):
@@ -76,9 +74,6 @@ def fitting(opened: list[str], path: list[str], width: int) -> str:
         if len(line) <= width:
             return line
     return sanitize(line, width)
-
-
-_INTERVAL_S = 0.2
 
 
 class Progress(Static):

@@ -10,8 +10,8 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
+from tracekit.base.names import aligned
 from tracekit.engine.buckets import BUCKETS
-from tracekit.names import aligned
 from tracekit.report.blocks import Line
 from tracekit.tui.model.strip import COMPILES, OUTLIER, UNKNOWN, StepStrip
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.intervals import Union
+from tracekit.base.intervals import Union
+from tracekit.base.units import count, duration
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
-from tracekit.trace.threads import host_span
-from tracekit.units import count, duration
+from tracekit.trace.steps import host_span
 
 _MIN_EARLY_SHARE = 0.01  # of the activities: fewer that start too early change no figure that matters
 _MIN_OVERRUN_SHARE = 0.3  # of the host's recording: the GPU hardly works for so long after it

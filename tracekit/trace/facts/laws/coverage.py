@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.intervals import Ints
+from tracekit.base.intervals import Ints
+from tracekit.base.units import count, many, percent
 from tracekit.trace.facts.coverage import Coverage, time_of_lost_work
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.facts.laws.sides import why_calls_unknown
 from tracekit.trace.model import Trace
-from tracekit.units import count, many, percent
 
 _MAX_LOST_SHARE = 0.02  # of the activities of a step, or of a recording: losing fewer changes no figure that matters
 _LISTED_STEPS = 6

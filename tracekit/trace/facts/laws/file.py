@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.intervals import NO_TIME, Union
+from tracekit.base.intervals import NO_TIME, Union
+from tracekit.base.units import many
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
-from tracekit.units import many
 
 _MAX_LOST_SHARE = 0.01  # of the events: with more unread ones, figures lack something that matters
 

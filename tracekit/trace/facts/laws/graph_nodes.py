@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.intervals import Ints, Union, distinct
+from tracekit.base.intervals import Ints, Union, distinct
+from tracekit.base.units import count, duration
 from tracekit.trace.facts.coverage import nodes_of_replays
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.rows import BEFORE
-from tracekit.units import count, duration
 
 _MIN_REPLAYS = 3  # of one graph
 _MIN_HOLE_NS = 40_000  # beyond what submitting a graph takes

@@ -6,14 +6,14 @@ from itertools import chain, islice
 
 import numpy as np
 
-from tracekit.intervals import Bools, Ints, distinct, place_among
-from tracekit.trace.columns import values
+from tracekit.base.intervals import Bools, Ints, distinct, place_among
+from tracekit.base.units import many, percent
 from tracekit.trace.facts.devices import of_category
 from tracekit.trace.facts.law import FIGURES, Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON, USER
 from tracekit.trace.rows import Events
-from tracekit.units import many, percent
+from tracekit.trace.schema import values
 
 _MAX_LOST_SHARE = 0.02  # of what refers to an operator, or to a frame: with more, some were lost
 _MIN_FOUND_SHARE = 0.5  # of what refers to operators: some writers number calls and operators independently

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.units import count, duration, many
 from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.reading.ascend import HARDWARE
 from tracekit.trace.roles import OPERATOR
-from tracekit.units import count, duration, many
 
 _COLLECTIVES = {"Communication", "HCCL"}  # processes in which Ascend's profiler draws collectives
 _LOST_WITH_THE_REST = "it may be in the part of the file that is missing"

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.units import count, duration, many, percent
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.roles import DATALOAD
 from tracekit.trace.steps import find_iterations, find_repetition
-from tracekit.units import count, duration, many, percent
 
 _MIN_TIME_TOLD = 0.01  # of a recording: what lasts less at either end is not mentioned
 _MIN_SHARE_WITH_BATCH = 0.8  # of the steps: what so many ask for is expected of the others

@@ -8,11 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tracekit.intervals import Bools, Ints, Rows
-from tracekit.trace.columns import valid, values
-from tracekit.trace.reading.event import Scalar
-from tracekit.trace.reading.event_details import is_of_backend
-from tracekit.trace.schema import category
+from tracekit.base.intervals import Bools, Ints, Rows
+from tracekit.trace.reading.event_details import Scalar, is_of_backend
+from tracekit.trace.schema import category, valid, values
 
 try:
     from tracekit.trace.reading.native import _scan

@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection
 
 from msgspec.structs import replace
 
+from tracekit.base.names import sanitize
 from tracekit.report.outline import Chapter
-from tracekit.sanitize import sanitize
-from tracekit.tui.model.content import Content, Piece, of_all_steps, pieces_of, prose
+from tracekit.tui.model.content import Content, Pane, Piece, of_all_steps, pieces_of, prose
 from tracekit.tui.model.on_timeline import leading_on
-from tracekit.tui.model.opened import Opened
-from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 
@@ -17,7 +16,7 @@ _HELP = "The answer to one question of the report, for each variant; – marks w
 _CLOSING, _NOTES = "about", "notes"
 
 
-def chapter_panes(opened: Opened, covered_chapters: Collection[str]) -> list[Pane]:
+def chapter_panes(opened: OpenReport, covered_chapters: Collection[str]) -> list[Pane]:
     """A pane for each chapter that no other pane shows, and one for remarks about all of them."""
     chapters = [chapter for chapter in opened.outline.chapters if chapter.id not in {*covered_chapters, _NOTES}]
     panes = [Pane(chapter.id, sanitize(chapter.title), _HELP, _query_of(chapter.id)) for chapter in chapters]
@@ -27,8 +26,8 @@ def chapter_panes(opened: Opened, covered_chapters: Collection[str]) -> list[Pan
     return [*panes, about]
 
 
-def _query_of(name: str) -> Callable[[Opened, Selection], Content]:
-    def query(opened: Opened, selection: Selection) -> Content:
+def _query_of(name: str) -> Callable[[OpenReport, Selection], Content]:
+    def query(opened: OpenReport, selection: Selection) -> Content:
         narrowed = opened.narrowed(selection)
         chapter = next((chapter for chapter in narrowed.outline.chapters if chapter.id == name), None)
         if chapter is None:
@@ -54,7 +53,7 @@ def _pieces(chapter: Chapter, selection: Selection, variants: tuple[str, ...]) -
     return pieces
 
 
-def _about(opened: Opened, selection: Selection) -> Content:
+def _about(opened: OpenReport, selection: Selection) -> Content:
     pieces: list[Piece] = []
     for chapter in opened.outline.chapters:
         for entry in chapter.entries:

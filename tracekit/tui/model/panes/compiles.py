@@ -5,14 +5,13 @@ from pathlib import PurePath
 
 import pyarrow as pa
 
+from tracekit.base.names import sanitize
 from tracekit.profile import Profile
 from tracekit.run import Break, Compile
-from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
-from tracekit.tui.model.content import Content, Piece, of_all_steps, prose
+from tracekit.tui.model.content import Content, Pane, Piece, of_all_steps, prose
 from tracekit.tui.model.on_timeline import leading_on
-from tracekit.tui.model.opened import Opened
-from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 
@@ -29,7 +28,7 @@ _TREE = pa.schema(
 )
 
 
-def compiles(opened: Opened, selection: Selection) -> Content:
+def compiles(opened: OpenReport, selection: Selection) -> Content:
     """The compilations of every variant, with reasons and guards, and a tree of regions with their graph breaks."""
     pieces: list[Piece] = [*of_all_steps(selection)]
     profiles = opened.profiles_of(selection)
@@ -93,7 +92,7 @@ def _region(region: Compile, broken: list[Break]) -> Iterator[dict[str, object]]
         }
 
 
-def _are_there(opened: Opened) -> bool:
+def _are_there(opened: OpenReport) -> bool:
     return any(
         answer.table.num_rows for _, answer in opened.report.answers if answer.analysis in ("compiles", "graph_breaks")
     )

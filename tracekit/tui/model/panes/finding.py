@@ -2,18 +2,17 @@
 
 import pyarrow as pa
 
+from tracekit.base.names import sanitize
 from tracekit.findings import Finding, Where, alike
-from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.report.sections.findings import cost
-from tracekit.sanitize import sanitize
 from tracekit.trace.schema import column
-from tracekit.tui.model.content import Content, Piece, prose
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.content import Content, Pane, Piece, prose
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes.instances import event_label
-from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
+from tracekit.vocabulary.kernel_names import short_kernel
 
 _EVIDENCE = pa.schema(
     [
@@ -36,7 +35,7 @@ _CULPRIT = pa.schema(
 )
 
 
-def finding(opened: Opened, selection: Selection) -> Content:
+def finding(opened: OpenReport, selection: Selection) -> Content:
     """What it costs each variant that has it, what to change, why, the culprit, and the longest of the events."""
     finding_key = selection.of("finding")
     if finding_key is None:

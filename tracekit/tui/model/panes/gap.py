@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.intervals import Ints
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration, percent
 from tracekit.engine.buckets import BUCKETS, KEYS
-from tracekit.intervals import Ints
 from tracekit.profile import Profile
-from tracekit.sanitize import sanitize
 from tracekit.timeline.categories import HOST, Kinds
 from tracekit.tui.model.panes.instances import About, place_of, track_names
-from tracekit.units import duration, percent
 
 _PARTS, _THREADS = 3, 3  # that are named
 _NAME = 60

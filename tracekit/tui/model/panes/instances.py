@@ -8,24 +8,23 @@ import pyarrow as pa
 from msgspec import Struct
 
 from tracekit.analyses.event_rows import numbered, text
+from tracekit.base.intervals import Ints
+from tracekit.base.names import sanitize
+from tracekit.base.units import duration
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.errors import TracekitError
-from tracekit.intervals import Ints
-from tracekit.kernel_names import short_kernel
 from tracekit.profile import Profile
 from tracekit.profile.where import line_table
-from tracekit.sanitize import sanitize
 from tracekit.trace import Trace
-from tracekit.trace.enclosing import nested
+from tracekit.trace.rows import nested
 from tracekit.trace.schema import LABEL, column
-from tracekit.tui.model.content import Content, Piece, Place, prose
-from tracekit.tui.model.opened import Opened, steps_of
+from tracekit.tui.model.content import Content, Pane, Piece, Place, prose
+from tracekit.tui.model.opened import OpenReport, steps_of
 from tracekit.tui.model.panes.names import name_code, work_chosen
-from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.work import Work
-from tracekit.units import duration
+from tracekit.vocabulary.kernel_names import short_kernel
 
 _COLUMNS = pa.schema(
     [
@@ -49,7 +48,7 @@ _STACK = pa.schema(
 )
 
 
-def instances(opened: Opened, selection: Selection) -> Content:
+def instances(opened: OpenReport, selection: Selection) -> Content:
     """Every event of the selected name in the selected steps, the longest first."""
     name = selection.of("kernel") or selection.of("operator")
     if name is None:
@@ -70,7 +69,7 @@ def instances(opened: Opened, selection: Selection) -> Content:
     return Content((Sheet("instances", visible_table, title, enter, ("dur_ns", True)),))
 
 
-def _events(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
+def _events(opened: OpenReport, profile: Profile, selection: Selection) -> pa.Table:
     work = _work(opened, profile, selection)
     steps = np.ones(len(profile.trace.steps), bool) if selection.of("steps") is None else steps_of(profile, selection)
     name = selection.of("kernel") or selection.of("operator")
@@ -91,7 +90,7 @@ def _events(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=_COLUMNS)
 
 
-def _work(opened: Opened, profile: Profile, selection: Selection) -> Work:
+def _work(opened: OpenReport, profile: Profile, selection: Selection) -> Work:
     bucket = selection.of("bucket")
     return opened.work(profile) if bucket is None or bucket in ON_THE_GPU else opened.behind(profile, selection)
 
@@ -111,7 +110,7 @@ def track_names(trace: Trace) -> pa.Array:
     return pa.array([sanitize(str(row["thread"] or f"{row['pid']} · {row['tid']}"), 40) for row in rows], pa.string())
 
 
-def event(opened: Opened, selection: Selection) -> Content:
+def event(opened: OpenReport, selection: Selection) -> Content:
     """One event in full, and the spans that enclose it, or the call that launched it."""
     event_key = selection.of("event")
     if event_key is None:

@@ -5,24 +5,22 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pyarrow as pa
 
+from tracekit.base.intervals import Bools, Ints, Rows
+from tracekit.base.names import sanitize, short
+from tracekit.base.units import duration
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU
 from tracekit.faces.shared.cells import DELTA
 from tracekit.findings.culprits import NOTHING
-from tracekit.intervals import Bools, Ints, Rows
-from tracekit.kernel_names import short_kernel
 from tracekit.lines.owners import PHASES, OwnerNumbers, Owners
-from tracekit.names import short
 from tracekit.profile import Profile
-from tracekit.sanitize import sanitize
 from tracekit.trace.steps import in_steps
-from tracekit.tui.model.content import Content, Prose, prose, words
-from tracekit.tui.model.joined import deltas, joined
-from tracekit.tui.model.opened import Opened, steps_of
-from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.bucket_table import deltas, joined
+from tracekit.tui.model.content import Content, Pane, Prose, prose, words
+from tracekit.tui.model.opened import OpenReport, steps_of
 from tracekit.tui.model.selection import NO_LINE, Kind, Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.work import Work
-from tracekit.units import duration
+from tracekit.vocabulary.kernel_names import short_kernel
 
 OWNING: tuple[Kind, ...] = ("line", "module", "phase", "library")
 _NARROWING: tuple[Kind, ...] = ("steps", "bucket", "operator", "window", *OWNING)
@@ -30,7 +28,7 @@ _CRUMB = 32
 _NAME_WIDTH = 12  # characters of a variant's name in a title
 
 
-def kernels(opened: Opened, selection: Selection) -> Content:
+def kernels(opened: OpenReport, selection: Selection) -> Content:
     """Kernels and copies by name."""
     profiles = [profile for profile in opened.profiles_of(selection) if profile.trace.device == "gpu"]
     if not profiles:
@@ -43,7 +41,7 @@ def kernels(opened: Opened, selection: Selection) -> Content:
     return Content((sheet, *words(opened, selection, "joined_kernels"), *words(opened, selection, "kernels")))
 
 
-def operators(opened: Opened, selection: Selection) -> Content:
+def operators(opened: OpenReport, selection: Selection) -> Content:
     """Operators by the GPU time that they launch, or by their own computing; for a host bucket, what is to blame."""
     profiles, bucket = opened.profiles_of(selection), selection.of("bucket")
     if bucket is not None and bucket not in ON_THE_GPU:
@@ -133,12 +131,12 @@ def owned_by(owners: Owners, selection: Selection) -> Bools:
     return np.array([fits(row) for row in owners.rows], bool)
 
 
-def _by_kernel(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
+def _by_kernel(opened: OpenReport, profile: Profile, selection: Selection) -> pa.Table:
     work, steps = opened.work(profile), steps_of(profile, selection)
     return work.by_name(work.name, work_chosen(profile, work, selection, steps), _spread(selection, steps), "kernel")
 
 
-def _by_operator(opened: Opened, profile: Profile, selection: Selection) -> pa.Table:
+def _by_operator(opened: OpenReport, profile: Profile, selection: Selection) -> pa.Table:
     work, steps = opened.work(profile), steps_of(profile, selection)
     is_selected = work_chosen(profile, work, selection.without("operator"), steps)
     return work.by_name(work.operator, is_selected, _spread(selection, steps))
@@ -151,7 +149,7 @@ def _by_event(profile: Profile, work: Work, selection: Selection) -> pa.Table:
 
 
 def _sheet(
-    name: str, subject: str, tables: Mapping[str, pa.Table], opened: Opened, to: Callable[[str], Selection]
+    name: str, subject: str, tables: Mapping[str, pa.Table], opened: OpenReport, to: Callable[[str], Selection]
 ) -> Sheet | Prose:
     if not tables:
         return prose("The selection contains none of it.")

@@ -1,14 +1,13 @@
 """How long a step takes, what bounds it, where its time goes, and which steps stand out."""
 
+from tracekit.base.names import sanitize
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.report.sections.doubts import doubt_lines
 from tracekit.report.sections.headline import at_a_glance, headline, step_lines
-from tracekit.sanitize import sanitize
 from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, bucket_table, of_steps
-from tracekit.tui.model.content import Content, Piece, prose
+from tracekit.tui.model.content import Content, Pane, Piece, prose
 from tracekit.tui.model.findings import findings_sheet
-from tracekit.tui.model.opened import Opened
-from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.strip import strip_of
 
@@ -16,7 +15,7 @@ VIEWS = ("wall", "host")
 _LONGEST = 2000  # characters of a sentence: a name in it may have millions
 
 
-def overview(opened: Opened, selection: Selection) -> Content:
+def overview(opened: OpenReport, selection: Selection) -> Content:
     """The verdict, the findings, the buckets side by side, and the steps one by one."""
     narrowed = opened.narrowed(selection)
     numbers = breakdown_of(narrowed, selection)
@@ -39,7 +38,7 @@ def overview(opened: Opened, selection: Selection) -> Content:
     return Content(tuple(pieces))
 
 
-def _verdicts(opened: Opened) -> list[Piece]:
+def _verdicts(opened: OpenReport) -> list[Piece]:
     """What bounds a step of the variants of which nothing is worth changing."""
     told = {
         name: sanitize(diagnosis.verdict.sentence, _LONGEST)
@@ -51,7 +50,7 @@ def _verdicts(opened: Opened) -> list[Piece]:
     return [prose(*said)] if told else []
 
 
-def breakdown_of(opened: Opened, selection: Selection) -> BucketTable:
+def breakdown_of(opened: OpenReport, selection: Selection) -> BucketTable:
     """Where the time of the selected steps goes, or that of all counted steps if none are selected."""
     steps = selection.of("steps")
     if steps is None:

@@ -3,27 +3,26 @@
 import pyarrow as pa
 from msgspec.structs import replace
 
+from tracekit.base.names import short
+from tracekit.base.units import duration
 from tracekit.engine.buckets import BUCKETS
 from tracekit.lines.means import OwnerMean, OwnerMeans
-from tracekit.names import short
 from tracekit.report.owner_costs import OwnerCosts, VariantOwners
 from tracekit.report.sections.lines import SideBySide
 from tracekit.report.sections.owners import NO_MODULE, in_tree, with_inner
 from tracekit.trace.schema import column
-from tracekit.tui.model.content import Content, Piece, prose, words
-from tracekit.tui.model.joined import deltas
-from tracekit.tui.model.opened import Opened
-from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.bucket_table import deltas
+from tracekit.tui.model.content import Content, Pane, Piece, prose, words
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.selection import NO_LINE, Selection
 from tracekit.tui.model.sheet import Sheet
-from tracekit.units import duration
 
 _MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
 _NAME_WIDTH = 12  # characters of a variant's name in a title
 _WINDOW_ASIDE = "A range of time does not narrow this: the owners of time are known only step by step."
 
 
-def modules(opened: Opened, selection: Selection) -> Content:
+def modules(opened: OpenReport, selection: Selection) -> Content:
     """A tree: below each module those that it calls, whose time its own includes."""
     variants = _selected_owners(opened, selection.without("module"))
     if not any(variant.share(lambda owner: bool(owner.module)) for variant in variants):
@@ -49,7 +48,7 @@ def modules(opened: Opened, selection: Selection) -> Content:
     return _content(sheet, selection, words(opened, selection, "modules"))
 
 
-def lines(opened: Opened, selection: Selection) -> Content:
+def lines(opened: OpenReport, selection: Selection) -> Content:
     """Lines, and groups of lines that were fused; they add up to the step."""
     variants = _selected_owners(opened, selection)
     if not any(variant.total_ns for variant in variants):
@@ -86,7 +85,7 @@ def _content(sheet: Sheet, selection: Selection, sentences: tuple[Piece, ...]) -
     return Content((*aside, sheet, *sentences))
 
 
-def _selected_owners(opened: Opened, selection: Selection) -> list[VariantOwners]:
+def _selected_owners(opened: OpenReport, selection: Selection) -> list[VariantOwners]:
     """The owners of the shown variants in the selected steps, restricted to the selected bucket, module, phase and
     library.
     """
@@ -131,12 +130,12 @@ def _names(variants: list[VariantOwners]) -> tuple[str, ...]:
     return tuple(variant.name for variant in variants)
 
 
-def _nothing_known(opened: Opened, owner_kind: str) -> str:
+def _nothing_known(opened: OpenReport, owner_kind: str) -> str:
     reasons = [variant.means.reason for variant in opened.owners if variant.means.reason]
     return f"No {owner_kind} is known for the selection{f': {reasons[0]}' if reasons else ''}."
 
 
-def are_known(opened: Opened) -> bool:
+def are_known(opened: OpenReport) -> bool:
     """Whether the time of any variant could be assigned to lines or modules."""
     return any(variant.total_ns for variant in opened.owners)
 

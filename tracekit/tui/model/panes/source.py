@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from tracekit.report.owner_costs import SourceCosts, source_costs, sources, steps_of
 from tracekit.trace.schema import column
-from tracekit.tui.model.content import Code, Content, Place, prose
-from tracekit.tui.model.opened import Opened
+from tracekit.tui.model.content import Code, Content, Pane, Place, prose
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes.names import kernels, operators
-from tracekit.tui.model.panes.pane import Pane
 from tracekit.tui.model.selection import NO_LINE, Selection
 from tracekit.tui.model.sheet import Sheet
 
@@ -22,7 +21,7 @@ _FUSED = ("+", "#8854d0")
 _NO_FILE = "{} is neither in the recording nor found on this machine. Start tracekit in the folder that it is in."
 
 
-def source(opened: Opened, selection: Selection) -> Content:
+def source(opened: OpenReport, selection: Selection) -> Content:
     """The file of the selected line, or else that of the costliest line; without the file, what the line runs."""
     line_key = selection.of("line")
     place = Place(*line_key) if line_key not in (None, NO_LINE) else _costliest(opened)
@@ -37,7 +36,7 @@ def source(opened: Opened, selection: Selection) -> Content:
     return Content((code,), (0, max(place.line - 1, 0)))
 
 
-def code_at(opened: Opened, place: Place, selection: Selection) -> Code | None:
+def code_at(opened: OpenReport, place: Place, selection: Selection) -> Code | None:
     """The file around a line, as captured or else as it is on this machine; None if it is in neither."""
     file = matching(sources(opened.owners), place.file)
     if file is not None:
@@ -67,7 +66,7 @@ def _ends_like(parts: tuple[str, ...], other_parts: tuple[str, ...]) -> bool:
     return shared > 0 and parts[-shared:] == other_parts[-shared:]
 
 
-def on_this_machine(opened: Opened, file: str) -> Path | None:
+def on_this_machine(opened: OpenReport, file: str) -> Path | None:
     """Where an editor finds the file: as named, beside what was run, or by its last folders below the current one."""
     beside = [Path(run.script).parent for run in opened.report.subject.runs.values()]
     parts = PurePath(file).parts
@@ -82,7 +81,7 @@ def _text_of(path: Path) -> str | None:
         return None
 
 
-def _sheet(costs: SourceCosts, opened: Opened, selection: Selection, remark: str = "") -> Sheet:
+def _sheet(costs: SourceCosts, opened: OpenReport, selection: Selection, remark: str = "") -> Sheet:
     """A row for each line of the file."""
     lines = [line.expandtabs(4) for line in costs.text.splitlines()]
     numbers = [*range(1, len(lines) + 1)]
@@ -149,7 +148,7 @@ def _fused_costs(costs: SourceCosts, variant: str) -> Mapping[int, float]:
     return total
 
 
-def _costliest(opened: Opened) -> Place | None:
+def _costliest(opened: OpenReport) -> Place | None:
     """The costliest of the lines whose file was captured."""
     files, total = sources(opened.owners), dict[tuple[str, int], float]()
     for variant in opened.owners:

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from tracekit.tui.model.content import Content, Lanes, prose
-from tracekit.tui.model.opened import Opened
-from tracekit.tui.model.panes.pane import Pane
+from tracekit.tui.model.content import Content, Lanes, Pane, prose
+from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.timeline import Event, Moment, Step, Stretch, Target
 
 
-def timeline(opened: Opened, selection: Selection) -> Content:
+def timeline(opened: OpenReport, selection: Selection) -> Content:
     """The lanes of the variants, and which part of them to show."""
     selected_profiles = opened.profiles_of(selection)
     facets = (facet for facet in selection.facets if facet.kind in ("event", "moment", "window"))
@@ -28,7 +27,7 @@ def timeline(opened: Opened, selection: Selection) -> Content:
     return Content((Lanes(profiles, _target(opened, selection)),))
 
 
-def _target(opened: Opened, selection: Selection) -> Target | None:
+def _target(opened: OpenReport, selection: Selection) -> Target | None:
     if (event := selection.of("event")) is not None:
         return Event(*event)
     if (moment := selection.of("moment")) is not None:

@@ -1,0 +1,53 @@
+"""Where files are kept that are no output, also where hardly anything can be written."""
+
+import os
+import tempfile
+
+import pytest
+
+from tracekit.base.state import state_folder
+from tracekit.base.workspace import temporary_home, workspace_anywhere
+from tracekit.cli import main
+from tracekit.errors import NoFolderError
+
+
+@pytest.fixture
+def no_temporary_folder(monkeypatch):
+    def fail():
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(tempfile, "gettempdir", fail)
+
+
+@pytest.fixture
+def no_home(tmp_path, monkeypatch):
+    """A home in which nothing can be made, not even by root."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    return tmp_path / "file"
+
+
+def test_who_has_a_home_needs_no_temporary_folder(tmp_path, monkeypatch, no_temporary_folder):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert state_folder("locks") == tmp_path / "tracekit" / "locks"
+    with workspace_anywhere(tmp_path / "home") as folder:
+        assert folder is not None
+
+
+def test_who_has_no_home_gets_a_temporary_folder(tmp_path, monkeypatch, no_home):
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    assert state_folder("locks") == tmp_path / f"tracekit-state-{os.getuid()}" / "locks"
+
+
+def test_who_has_neither_is_told_what_to_set(no_home, no_temporary_folder):
+    with pytest.raises(NoFolderError, match=f"in temporary folders and {no_home}.* Set XDG_STATE_HOME to"):
+        state_folder("locks")
+    with pytest.raises(NoFolderError, match="Set TMPDIR to a folder"):
+        temporary_home("tracekit")
+    with workspace_anywhere(no_home / "home") as folder:
+        assert folder is None
+
+
+def test_who_only_reads_needs_neither(no_home, no_temporary_folder, capsys):
+    assert main(["report", "sample_traces/run.json"]) == 0
+    assert "No file can be made" not in capsys.readouterr().err

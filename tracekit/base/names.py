@@ -1,0 +1,127 @@
+"""Names from a trace made fit to be shown: shortened so that they can still be told apart, and harmless, with control
+characters and invisible ones spelled out instead of taking effect.
+"""
+
+import re
+import unicodedata
+
+HEAD = 22  # letters of a variant above a column
+_LEFT = 4
+_WORDS = re.compile(r"([_\-.:/ ]+)")
+# Control and format characters (which reorder or hide their neighbours), surrogates, private use, line ends.
+_CONTROLS = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+# Letters, marks and unassigned code points that are invisible: fillers, joiners, variation selectors, tags.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
+
+
+def short(names: list[str], width: int) -> list[str]:
+    """The names in at most `width` cells each; if one is too long, what all have in common is dropped first.
+
+    Whole words are dropped without an ellipsis: `gcn_eager_v100` beside `gcn_compiled_v100` is `eager`.
+    """
+    shown = [sanitize(name) for name in names]
+    if len(shown) > 1 and max(map(len, shown)) > width:
+        shown = _without_common_words(shown)
+    excess = max(map(len, shown), default=0) - width
+    if len(shown) > 1 and excess > 0:
+        head = _spared(_common(shown), excess)
+        tail = _spared(_common([name[head:][::-1] for name in shown]), excess - head + 1)
+        shown = [f"{'…' * bool(head)}{name[head : len(name) - tail]}{'…' * bool(tail)}" for name in shown]
+    return cut_apart(shown, width)
+
+
+def cut_apart(names: list[str], width: int) -> list[str]:
+    """The names in at most `width` cells each, in the order given; if cutting would make some equal, what distinguishes
+    them stays.
+
+    Unlike `short`, it treats each set of colliding names separately; the others are cut in the middle.
+    """
+    shown = {name: sanitize(name, width) for name in names}
+    for _ in range(2):  # first where names begin to differ and, for those that are still equal, where they last differ
+        alike: dict[str, list[str]] = {}
+        for name, cut in shown.items():
+            alike.setdefault(cut, []).append(name)
+        for group in alike.values():
+            if len(group) > 1:
+                shown |= _around_difference(group, width)
+    return [shown[name] for name in names]
+
+
+def cut_off(text: str, width: int) -> str:
+    """A sentence in at most `width` cells: its beginning."""
+    shown = sanitize(text)
+    return shown if len(shown) <= width else f"{shown[: width - 1].rstrip()}…"
+
+
+def _around_difference(names: list[str], width: int) -> dict[str, str]:
+    """Each with its first letters, and half the room for where it begins to differ from the others."""
+    texts = [sanitize(name) for name in names]
+    differ = (k for k, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1)
+    start = max(next(differ, min(map(len, texts))) - 1, 0)
+    return {name: _with_gap(text, start, width) for name, text in zip(names, texts, strict=True)}
+
+
+def _with_gap(text: str, start: int, width: int) -> str:
+    """The beginning of a text, and from `start` on as much as half the width holds."""
+    tail = text[start:][: max(width // 2, 1)]
+    head = width - 1 - len(tail)
+    if len(text) <= width or start <= head:
+        return text if len(text) <= width else f"{text[: width - 1]}…"
+    return f"{text[: max(head, 0)]}…{tail}"[:width]
+
+
+def aligned(names: list[str], width: int) -> list[str]:
+    """The names in at most `width` cells, padded to the longest, so that what follows them is aligned."""
+    shown = short(names, width)
+    longest = max(map(len, shown), default=0)
+    return [name.ljust(longest) for name in shown]
+
+
+def _without_common_words(names: list[str]) -> list[str]:
+    """Each name without the words that all begin and end with; at least one word remains."""
+    words = [_WORDS.split(name) for name in names]
+    head = _shared(words)
+    words = [word[head:] for word in words]
+    tail = _shared([word[::-1] for word in words])
+    left = ["".join(word[: len(word) - tail]) for word in words]
+    return left if all(left) and len(set(left)) == len(set(names)) else names
+
+
+def _shared(words: list[list[str]]) -> int:
+    """How many words and separators all begin with: an even number that leaves at least one word of each."""
+    most = min(map(len, words)) - 1
+    differ = (index for index, each in enumerate(zip(*words, strict=False)) if len(set(each)) > 1)
+    return min(next(differ, most), most) // 2 * 2
+
+
+def _common(names: list[str]) -> int:
+    """How many letters all begin with, leaving at least one of each."""
+    differ = (index for index, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
+    return min(next(differ, len(names[0])), max(min(map(len, names)) - _LEFT, 0))
+
+
+def _spared(common: int, excess: int) -> int:
+    """How many of the common letters to drop; a single one is not worth the ellipsis that replaces it."""
+    dropped = min(common, excess + 1) if excess > 0 else 0
+    return dropped if dropped > 1 else 0
+
+
+def sanitize(text: str, width: int | None = None) -> str:
+    """`text` with control and invisible characters spelled out (`\\x1b`), cut in the middle to `width` characters."""
+    shown = text
+    if not text.isprintable() or _INVISIBLE.search(text):  # rare
+        shown = "".join(_spelled(ord(each)) if _is_harmful(each) else each for each in text)
+    if width is None or len(shown) <= width:
+        return shown
+    head = (width - 1) // 2
+    return f"{shown[:head]}…{shown[len(shown) - (width - 1 - head) :]}"
+
+
+def _is_harmful(character: str) -> bool:
+    return unicodedata.category(character) in _CONTROLS or _INVISIBLE.match(character) is not None
+
+
+def _spelled(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,344 @@
+"""How much memory do the recorded steps take beyond what was held before, in which phase, and what holds the peak?
+
+Everything is read from the recording with stacks, whose allocations, unlike its times, are those of the training. From
+allocations and releases, works out what is held at each moment, and how long each allocation lives. Levels are bytes
+above what was held before the first event: memory that was allocated earlier may be released, so a level may be
+negative.
+
+A summary is kept in the cache, and beside a run in a small file, so that a report of many runs opens none of their
+traces.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracekit.base.atomic import replacing
+from tracekit.base.intervals import Bools, Ints, StepFunction, distinct
+from tracekit.errors import TracekitError
+from tracekit.lines.cached import entry_of
+from tracekit.lines.owners import OTHER, PHASES
+from tracekit.lines.ownership import MOST_EVENTS, Ownership
+from tracekit.lines.spans import Spans, on_thread
+from tracekit.profile import Profile, open_subject
+from tracekit.profile.where import line_cells
+from tracekit.study.store import MEMORY
+from tracekit.trace import Trace
+from tracekit.trace.rereading import MemoryEvents, memory_events
+from tracekit.trace.roles import COMPILED_REGION, OPERATOR
+from tracekit.trace.storing.cache import file_state, recall, remember, result_name
+from tracekit.vocabulary.lines_file import lines_path
+
+# Operators that only allocate memory: their caller is of interest.
+_FETCHES = re.compile(r"aten::(?:empty|new_empty|resize)(?:_.*)?")
+SCHEMA = "tracekit.memory/1"
+
+
+class PhaseUse(msgspec.Struct, frozen=True):
+    """One phase of a step: the highest level, and what is allocated in a step, both in bytes."""
+
+    phase: str
+    peak_bytes: int
+    allocated_bytes: float
+    allocations: float
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Allocations of one operator on one line that are held at the peak, or made in a step."""
+
+    where: str | None
+    file: str | None
+    line: int | None
+    function: str | None
+    operator: str | None
+    phase: str
+    peak_bytes: int  # held at the peak
+    tensors: int  # number of these allocations
+    allocated_bytes: float  # in a step
+    allocations: float
+
+
+class Point(msgspec.Struct, frozen=True):
+    """The level after an event of the step that has the peak."""
+
+    at_ns: int  # since the step was issued
+    bytes: int  # above what was held before the recording
+    phase: str
+
+
+class DeviceUse(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory of one device."""
+
+    device: str
+    steps: int
+    step: int  # the N of ProfilerStep#N of the step with the peak
+    peak_bytes: int  # above what was held before the recording
+    before_bytes: int | None  # held when the recording began; None if that was not counted, as on a CPU
+    allocated_bytes: float  # in a step
+    allocations: float
+    reserved_bytes: int | None  # the most that the allocator reserves; None if it reserves nothing
+    idle_bytes: int | None  # reserved but not allocated, when most is reserved
+    phases: list[PhaseUse]
+    holders: list[Holder]
+    curve: list[Point]
+    addressed: bool  # False: an old trace without addresses, in which what is held is unknown
+
+
+class MemoryUse(msgspec.Struct, frozen=True):
+    """The memory of every device; `owned` is False if no stacks show lines and phases."""
+
+    devices: list[DeviceUse] = []
+    owned: bool = True
+
+
+def memory_use(trace: Trace, ownership: Ownership) -> MemoryUse:
+    """The memory use of each device; empty if the recording was made without `profile_memory`."""
+    owned = ownership.recording is not None
+    phase = _phase(ownership) if owned else StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), OTHER)
+    uses = (_of_device(trace, ownership, phase, events) for events in memory_events(trace))
+    return MemoryUse([use for use in uses if use is not None], owned)
+
+
+def _phase(ownership: Ownership) -> StepFunction:
+    """The phase of the main thread at each moment."""
+    main = ownership.main.owners
+    phases = np.array([row.phase for row in ownership.owners.rows], np.int64)
+    return StepFunction(main.edges, phases[main.values] if len(main.values) else main.values, OTHER)
+
+
+def _of_device(trace: Trace, ownership: Ownership, phase: StepFunction, events: MemoryEvents) -> DeviceUse | None:
+    low, high = trace.steps.window
+    events = events.chosen((events.ts_ns >= low) & (events.ts_ns < max(high, low + 1)))
+    if not len(events):
+        return None
+    walk, steps = Walk(events), len(trace.steps)
+    peak_step = max(int(trace.steps.of(events.ts_ns[walk.peak : walk.peak + 1])[0]), 0)
+    allocated = np.maximum(events.bytes, 0)
+    reserved, idle = _reserved(events)
+    before_bytes = int(events.allocated[0] - events.bytes[0]) if events.allocated[0] >= 0 else None
+    return DeviceUse(
+        device=events.device,
+        steps=steps,
+        step=trace.steps.number[peak_step],
+        peak_bytes=walk.peak_bytes,
+        before_bytes=before_bytes if not events.device.startswith("cpu") else None,
+        allocated_bytes=float(allocated.sum()) / steps,
+        allocations=float((events.bytes > 0).sum()) / steps,
+        reserved_bytes=reserved,
+        idle_bytes=idle,
+        phases=[*_phases(walk, phase, (low, high), steps)],
+        holders=[*_holders(trace, ownership, walk, steps)],
+        curve=[*_curve(trace, walk, phase, peak_step)],
+        addressed=events.addressed,
+    )
+
+
+def _reserved(events: MemoryEvents) -> tuple[int | None, int | None]:
+    reserved_bytes = int(events.reserved.max())
+    if reserved_bytes <= 0:
+        return None, None
+    at_peak = np.flatnonzero(events.reserved == reserved_bytes)
+    return reserved_bytes, int((events.reserved[at_peak] - events.allocated[at_peak]).min())
+
+
+class Walk(Struct, frozen=True, dict=True):
+    """The events of one device, and what follows from their order."""
+
+    events: MemoryEvents
+
+    @cached_property
+    def level(self) -> Ints:
+        """Bytes above the start, after each event."""
+        level: Ints = np.cumsum(self.events.bytes)
+        return level
+
+    @cached_property
+    def peak(self) -> int:
+        """The event after which the most is held; the first of several."""
+        return int(np.argmax(self.level))
+
+    @property
+    def peak_bytes(self) -> int:
+        """What is held at the peak, above the start; 0 if it never exceeds the start."""
+        return max(int(self.level[self.peak]), 0)
+
+    @cached_property
+    def released(self) -> Ints:
+        """For each allocation, the event that ends it: the next one at its address, or the number of events for
+        none."""
+        events = self.events
+        order = np.lexsort((np.arange(len(events)), events.address))
+        ends = np.full(len(events), len(events), np.int64)
+        if len(order) > 1:
+            same_address = events.address[order[1:]] == events.address[order[:-1]]
+            ends[order[:-1][same_address]] = order[1:][same_address]
+        return ends
+
+    @property
+    def live(self) -> Bools:
+        """Which events are allocations that are held at the peak."""
+        mask: Bools = (self.events.bytes > 0) & (np.arange(len(self.events)) <= self.peak) & (self.released > self.peak)
+        return mask
+
+    def entering(self, moments: Ints) -> Ints:
+        """The level at each moment, before what happens at it."""
+        after = np.searchsorted(self.events.ts_ns, moments, side="left")
+        level: Ints = np.concatenate(([0], self.level))[after]
+        return level
+
+    def peaks_by(self, kind: StepFunction, low: int, high: int) -> dict[int, int]:
+        """The highest level in `[low, high)` by the value that a step function has at the time.
+
+        A stretch begins at the level before it, and each event counts in the stretch in which it happens.
+        """
+        ts = self.events.ts_ns
+        in_window = (ts >= low) & (ts < high)
+        edges = kind.edges[(kind.edges > low) & (kind.edges < high)]
+        moments = distinct(np.concatenate((np.array([low], np.int64), edges)))
+        kinds = np.concatenate((kind.at(moments), kind.at(ts[in_window])))
+        levels = np.concatenate((self.entering(moments), self.level[in_window]))
+        return {int(number): int(levels[kinds == number].max()) for number in distinct(kinds).tolist()}
+
+
+def _phases(walk: Walk, phase: StepFunction, window: tuple[int, int], steps: int) -> Iterator[PhaseUse]:
+    """The phases that occur, in the order of their peaks."""
+    of_events, allocated = phase.at(walk.events.ts_ns), np.maximum(walk.events.bytes, 0)
+    peaks = walk.peaks_by(phase, *window)
+    for number in sorted(peaks, key=lambda number: -peaks[number]):
+        mask = of_events == number
+        allocations = int((walk.events.bytes[mask] > 0).sum())
+        yield PhaseUse(PHASES[number], peaks[number], float(allocated[mask].sum()) / steps, allocations / steps)
+
+
+def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iterator[Holder]:
+    """A row for each operator, line and phase that allocates, those that hold the most at the peak first."""
+    events, owners = walk.events, ownership.owners
+    allocations = np.flatnonzero(events.bytes > 0)
+    sizes, live = events.bytes[allocations], walk.live[allocations] & events.addressed
+    rows: dict[tuple[int, int, int], list[int]] = {}
+    operators = _filling(trace, events, _operators(trace, events))[allocations]
+    owned = zip(ownership.of_buffers(events.track[allocations], events.ts_ns[allocations]), operators, strict=True)
+    for index, (owner, operator) in enumerate(owned):
+        numbers = owners.rows[owner]
+        rows.setdefault((numbers.group, numbers.phase, int(operator)), []).append(index)
+    held_bytes = {key: int((sizes[indices] * live[indices]).sum()) for key, indices in rows.items()}
+    for key in sorted(rows, key=lambda key: (-held_bytes[key], -int(sizes[rows[key]].sum()))):
+        group, phase, operator = key
+        place, file, line, function = line_cells(owners.groups[group])
+        yield Holder(
+            where=place,
+            file=file,
+            line=line,
+            function=function,
+            operator=trace.names[operator] if operator >= 0 else None,
+            phase=PHASES[phase],
+            peak_bytes=held_bytes[key],
+            tensors=int(live[rows[key]].sum()),
+            allocated_bytes=float(sizes[rows[key]].sum()) / steps,
+            allocations=len(rows[key]) / steps,
+        )
+
+
+def _operators(trace: Trace, events: MemoryEvents) -> Ints:
+    """For each event, the innermost operator on its thread that does more than allocate memory, by name; −1 for
+    none."""
+    fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
+    operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
+    names = np.full(len(events), -1, np.int64)
+    for track in distinct(events.track[events.track >= 0]).tolist():
+        rows = on_thread(trace, track, operators)
+        for candidates in (rows, rows[~fetches[trace.name_codes[rows]]]):  # the second, if there is one
+            spans, mask = Spans.of(trace, candidates), events.track == track
+            inner = spans.innermost.at(events.ts_ns[mask]) if len(spans) else np.full(int(mask.sum()), -1)
+            codes = np.where(inner >= 0, trace.name_codes[spans.rows[inner]], -1) if len(spans) else inner
+            names[mask] = np.where(codes >= 0, codes, names[mask])
+    return names
+
+
+def _filling(trace: Trace, events: MemoryEvents, names: Ints) -> Ints:
+    """The operators by name, with that which fills the buffer in place of compiled code that allocates it: the next one
+    in the same region."""
+    filling = names.copy()
+    regions = np.array([COMPILED_REGION.fullmatch(name) is not None for name in trace.names], bool)
+    fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
+    operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
+    compiled = (names >= 0) & regions[names]
+    for track in distinct(events.track[compiled]).tolist():
+        rows = on_thread(trace, track, operators)
+        region_spans = Spans.of(trace, rows[regions[trace.name_codes[rows]]])
+        kernels = rows[~(regions | fetches)[trace.name_codes[rows]]]
+        buffers = np.flatnonzero(compiled & (events.track == track))
+        region = region_spans.innermost.at(events.ts_ns[buffers])
+        following = np.searchsorted(trace.ts_ns[kernels], events.ts_ns[buffers])
+        buffers, region, following = (
+            part[(region >= 0) & (following < len(kernels))] for part in (buffers, region, following)
+        )
+        in_region = trace.ts_ns[kernels[following]] < region_spans.ends[region]
+        filling[buffers[in_region]] = trace.name_codes[kernels[following[in_region]]]
+    return filling
+
+
+def _curve(trace: Trace, walk: Walk, phase: StepFunction, step: int) -> Iterator[Point]:
+    events, begin = walk.events, int(trace.steps.issued[step])
+    mask = (events.ts_ns >= begin) & (events.ts_ns < int(trace.steps.until[step]))
+    yield Point(0, int(walk.entering(np.array([begin]))[0]), PHASES[int(phase.at(np.array([begin]))[0])])
+    moments, levels = events.ts_ns[mask], walk.level[mask]
+    for moment, level, phase_number in zip(moments.tolist(), levels.tolist(), phase.at(moments).tolist(), strict=True):
+        yield Point(moment - begin, level, PHASES[phase_number])
+
+
+class _Summary(msgspec.Struct, frozen=True, kw_only=True):
+    schema: str = SCHEMA
+    use: MemoryUse
+
+
+def write_summary(run: Path) -> None:
+    """Write the memory use of the run's first variant, even if nothing is known. Raises TracekitError."""
+    profiles = open_subject([run]).profiles
+    use = (known_use(profiles[0]) if profiles else None) or MemoryUse()
+    use = replace(use, devices=[replace(device, curve=[]) for device in use.devices])
+    with replacing(run.parent / MEMORY) as part:
+        part.write_bytes(msgspec.json.encode(_Summary(use=use)))
+
+
+def read_summary(folder: Path) -> MemoryUse | None:
+    """The memory use in the file; None if there is no file, or another version wrote it."""
+    try:
+        summary = msgspec.json.decode((folder / MEMORY).read_bytes(), type=_Summary)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return summary.use if summary.schema == SCHEMA else None
+
+
+def known_use(profile: Profile) -> MemoryUse | None:
+    """The variant's memory use; None if no recording was made with `profile_memory`, or it cannot be read."""
+    path = profile.detail_path
+    if path is None and not (profile.trace.meta.get("profile_memory") and len(profile.trace.ts_ns) <= MOST_EVENTS):
+        return None
+    entry = entry_of(profile.ownership)
+    if entry is not None and (stored := recall(entry, _name(profile), MemoryUse)) is not None:
+        return stored
+    try:
+        recording = profile.recording
+    except TracekitError:
+        return None
+    if not recording.trace.meta.get("profile_memory"):
+        return None
+    use = memory_use(recording.trace, recording.ownership)
+    if entry := entry or entry_of(profile.ownership):  # reading the recording for the first time made an entry
+        remember(entry, _name(profile), use)
+    return use
+
+
+def _name(profile: Profile) -> str:
+    """It holds everything that the result depends on, wherever it is stored."""
+    recordings = [path for path in (profile.trace.path, profile.detail_path) if path is not None]
+    states = [file_state(file) for path in recordings for file in (path, lines_path(path))]
+    causes = states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps
+    return result_name("memory", __name__, causes=causes)

@@ -1,0 +1,96 @@
+"""How much slower was the machine for such steps in one capture than in another?
+
+Beside each turn of steps, two yardsticks are timed: pieces of work that are always the same. How much of what slows
+them slows the steps, too, shows from pass to pass within each capture (analysis of covariance: each capture has a mean
+of its own, and both have the slopes in common), together with what is expected of any program. The yardsticks of two
+captures, times these slopes, then say what the machine did to the second one.
+
+They differ by a little at the same pace as well, because a process has its place in memory, so less than that says
+nothing, and they are too coarse to correct a step time by: they only say which passes can be compared, and how far
+these can be trusted.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from tracekit.run import Measured, Pass
+
+# Expected of both slopes before any pass is measured: steps suffer about as much as the mean of both yardsticks.
+_SLOPE, _SLOPE_DEVIATION = 0.5, 0.5
+_DEVIATION = 0.03  # of a pass, as a logarithm, that the slopes do not explain
+_AT_ONE_PACE = 0.03  # by up to so much, as a logarithm, captures seem to differ that nothing disturbed
+# Beside a pass, the first yardstick takes this much longer at most, as a logarithm, than beside the fastest tenth: half
+# of what a busy sibling of a core makes of it, and far more than where a process lies in memory.
+_MAX_EXCESS_OF_FAST, _ONE_OF_FASTEST = 0.25, 10
+_LEAST_PASSES = 4  # that are fast, of each capture
+
+Pair = tuple[float, float]  # one figure for each of the two yardsticks
+
+
+def comparable(*captures: Measured) -> list[list[Pass]]:
+    """Of each capture the counted passes beside which the machine was about as fast as it ever was in any of them, by
+    the first yardstick; all of them where one has too few of these, or they cannot be told, as in captures without
+    turns."""
+    counted = [capture.counted_passes for capture in captures]
+    if not _all_have_yardsticks(counted):
+        return counted
+    paces = [sorted(_yard(each)[0] for each in side) for side in counted]
+    best = min(pace[len(pace) // _ONE_OF_FASTEST] for pace in paces)
+    fast = [[each for each in side if _yard(each)[0] < best + _MAX_EXCESS_OF_FAST] for side in counted]
+    return fast if min(map(len, fast)) >= _LEAST_PASSES else counted
+
+
+def slower(ours: Measured, theirs: Measured) -> float:
+    """How much slower the machine was for the steps of `ours`, as a logarithm; negative if it was faster, and 0 if that
+    cannot be told.
+
+    Of each capture, the faster half of the comparable passes counts, by which it is compared with others.
+    """
+    counted = [ours.counted_passes, theirs.counted_passes]
+    if not _all_have_yardsticks(counted):
+        return 0.0
+    sides = comparable(ours, theirs)
+    halves = [sorted(side, key=lambda each: each.step_ns)[: (len(side) + 1) // 2] for side in sides]
+    apart = _less(*map(_middle, halves))
+    shown = sum(slope * log for slope, log in zip(_slopes(counted), apart, strict=True))
+    return shown if abs(shown) > _AT_ONE_PACE else 0.0
+
+
+def _slopes(sides: Sequence[Sequence[Pass]]) -> Pair:
+    """How much of each yardstick's change is in the steps, by least squares and what is expected."""
+    apart = []
+    for side in sides:
+        middle, level = _middle(side), statistics.fmean(math.log(each.step_ns) for each in side)
+        apart += [(_less(_yard(each), middle), math.log(each.step_ns) - level) for each in side]
+    known = (_DEVIATION / _SLOPE_DEVIATION) ** 2
+    first, second = (known + sum(yard[kind] ** 2 for yard, _ in apart) for kind in (0, 1))
+    both = sum(yard[0] * yard[1] for yard, _ in apart)
+    on_first, on_second = (known * _SLOPE + sum(yard[kind] * log for yard, log in apart) for kind in (0, 1))
+    determinant = first * second - both**2
+    return (second * on_first - both * on_second) / determinant, (first * on_second - both * on_first) / determinant
+
+
+def _all_have_yardsticks(sides: Sequence[Sequence[Pass]]) -> bool:
+    return all(
+        side and all(each.turns and all(len(turn.yardsticks_ns) == 2 for turn in each.turns) for each in side)
+        for side in sides
+    )
+
+
+def _middle(passes: Sequence[Pass]) -> Pair:
+    return _mean([_yard(each) for each in passes])
+
+
+def _yard(one: Pass) -> Pair:
+    """What the yardsticks took beside the turns of a pass, as logarithms."""
+    both = (turn.yardsticks_ns for turn in one.turns)
+    return _mean([(math.log(max(first, 1)), math.log(max(second, 1))) for first, second in both])
+
+
+def _mean(pairs: Sequence[Pair]) -> Pair:
+    return statistics.fmean(first for first, _ in pairs), statistics.fmean(second for _, second in pairs)
+
+
+def _less(one: Pair, other: Pair) -> Pair:
+    return one[0] - other[0], one[1] - other[1]

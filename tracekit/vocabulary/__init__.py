@@ -1,0 +1,1 @@
+"""What capture and reader share about names: of events, of kernels, of files with code, of lines, of steps."""

@@ -1,0 +1,244 @@
+"""Short kernel names: `elementwise add<float>` instead of 400 characters of template.
+
+A short name drops what does not identify the kernel; if two would be equal, what distinguishes them is added.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+_TYPES = {
+    "BFloat16": "bf16",
+    "__nv_bfloat16": "bf16",
+    "bfloat16_t": "bf16",
+    "Half": "half",
+    "__half": "half",
+    "half_t": "half",
+    **{name: name for name in ("float", "double", "long", "int", "bool", "short", "half", "char")},
+}
+_LONGEST = 20_000  # letters: a longer text is not a name; templates have some thousands
+_PLAIN = re.compile(r"[\w:]+")
+_FLOATS = {"float", "double", "half", "bf16"}
+_TYPE = re.compile(r"(?<![\w:])(?<!unsigned )(?:c10::|at::|cutlass::)?(" + "|".join(_TYPES) + r")\b(?! \()")
+_LAMBDA = re.compile(r"\{lambda\(([^()]*)\)#\d+\}")
+# Names inside a template that say how a kernel runs, not what it computes.
+_FRAME = re.compile(
+    r"gpu_kernel_impl\w*|(?:A|B)UnaryFunctor|BinaryFunctor|binary_internal|\w*TensorIterator\w*|func_wrapper_t|native|at|c10"
+    r"|anonymous|namespace|std|array|detail|Array|operator|const|unsigned|signed|char|memory|\w*OffsetCalculator|\w*Cast"
+    r"|cuda|lambda|TensorListMetadata|TensorListScalarListMetadata|FusedOptimizerTensorListMetadata|UnaryOpFunctor"
+    r"|BinaryOp\w*Functor|PointwiseOp\w*Functor|OpaqueType|Scalar|ReduceOp|opmath_\w+|_cuda_\w+_internal_kernel|c10::\w+"
+)
+_ENDINGS = re.compile(
+    r"(CUDAKernelImpl)?(_?kernel)?(_?impl)?(_?cuda)?(_?(kernel|out|functor|Functor|Ops|Op|MathFunctor))?(_?(impl|cuda|out))?$"
+)
+_BETWEEN_SIGNS = re.compile(r"##+ (?:Call CompiledFxGraph (?P<graph>\w{1,8})\w*|(?P<mark>.+)) ##+", re.DOTALL)
+
+
+@lru_cache(maxsize=1 << 14)
+def short_kernel(name: str) -> str:
+    """What a kernel computes, in a few words; a name that no rule knows keeps its last part and its first type."""
+    if len(name) > _LONGEST:
+        return name
+    return next((short for rule in _RULES if (short := rule(name))), name)
+
+
+def distinct_short_names(names: Sequence[str]) -> list[str]:
+    """Short names of these kernels, all different: if two would be equal, what differs is appended."""
+    alike: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        alike.setdefault(short_kernel(name), []).append(name)
+    shown = {}
+    for short, group in alike.items():
+        shown.update(dict(zip(group, _marked(short, group), strict=True)))
+    return [shown[name] for name in names]
+
+
+def _marked(short: str, group: list[str]) -> list[str]:
+    if len(group) == 1:
+        return [short]
+    words = [re.findall(r"[A-Za-z]+|\d+", name) for name in group]
+    differing = [k for k in range(min(map(len, words))) if len({word[k] for word in words}) > 1]
+    for used in range(1, 4):
+        marks = [" ".join(word[k] for k in differing[:used]) for word in words]
+        if len(set(marks)) == len(group):
+            return [f"{short} · {mark}" for mark in marks]
+    return [f"{short} · {number}" for number in range(1, len(group) + 1)]
+
+
+def _copy(name: str) -> str | None:
+    return name if name.startswith(("Memcpy", "Memset")) else None
+
+
+def _triton(name: str) -> str | None:
+    match = re.fullmatch(r"triton_(?:[a-z]+_)?fused_+(.*?)(_\d+)?", name)
+    if match is None:
+        return None
+    operators = match[1].strip("_")
+    return f"triton {operators}" if len(operators) <= 40 else f"triton {operators[:26]}…{operators[-12:]}"
+
+
+def _cutlass(name: str) -> str | None:
+    """`void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>(…)`."""
+    match = re.search(
+        r"cutlass_(?:\w+?_)?(\w*?(gemm|fprop|dgrad|wgrad)\w*?)_((?:\d+x\d+_?)+)_?([nt]{2}|nhwc)?(?:_align(\d+))?", name
+    )
+    if match is None:
+        return None
+    kind = "bf16" if "bf16" in name else "half" if "f16" in name else ""
+    extra = "relu" if "relu" in match[1] else ""
+    work = "gemm" if match[2] == "gemm" else f"conv {match[2]}"
+    align = f"align{match[5]}" if match[5] else ""
+    parts = (work, kind, match[3].strip("_").replace("_", " "), match[4] or "", align, extra, "(cutlass)")
+    return " ".join(filter(None, parts))
+
+
+def _blas(name: str) -> str | None:
+    """`ampere_sgemm_128x128_tt`, `volta_scudnn_128x64_relu_medium_nn_v1`."""
+    match = re.fullmatch(
+        r"(?:cudnn_infer_)?(volta|turing|ampere|hopper|maxwell|sm\d+)_(\w*?(?:gemm|scudnn\w*?|hcudnn\w*?))_(.*)", name
+    )
+    if match is None:
+        return None
+    arch, kind, rest = match[1], match[2].replace("scudnn", "conv").replace("hcudnn", "conv half"), match[3]
+    return f"{kind} {rest.removesuffix('_v1').replace('_', ' ')} ({arch})".replace("  ", " ")
+
+
+def _xmma(name: str) -> str | None:
+    """`sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_…`."""
+    match = re.match(r"sm(\d+)_xmma_(fprop|dgrad|wgrad)?\w*?gemm\w*?_([a-z]+\d+)\w*?_tilesize(\d+x\d+x\d+)", name)
+    return f"{f'conv {match[2]}' if match[2] else 'gemm'} {match[4]} {match[3]} (xmma sm{match[1]})" if match else None
+
+
+def _miopen(name: str) -> str | None:
+    match = re.match(r"igemm_(\w+?)_gtc\w*?_(nhwc|nchw)_(\w+?)_.*?bt(\d+x\d+x\d+)", name)
+    return f"igemm {match[1]} {match[4]} {match[2]} {match[3]} (miopen)" if match else None
+
+
+def _tensile(name: str) -> str | None:
+    match = re.match(r"(?:Custom_)?Cijk_(A\w\w)k_(B\w\w)k_([A-Z0-9]+)_.*?MT(\d+x\d+x\d+)", name)
+    if match is None:
+        return None
+    layout = ("n" if match[1] == "Ail" else "t") + ("n" if match[2] == "Blj" else "t")
+    kind = {"B": " bf16", "H": " half"}.get(match[3][0], "")
+    return f"gemm {match[4]} {layout}{kind} (tensile)"
+
+
+def _mangled(name: str) -> str | None:
+    """The names in `_ZN2ck16tensor_operation…`; the longest says what the kernel computes."""
+    if not name.startswith("_ZN"):
+        return None
+    parts, at = [], 3
+    while match := re.compile(r"(\d+)").match(name, at):
+        start = match.end()
+        at = start + int(match[1])
+        parts.append(name[start:at])
+    parts = [part for part in parts if part and not part.startswith("_GLOBAL")]
+    return f"{_trimmed(parts[-1])} ({parts[0]})" if len(parts) > 1 else None
+
+
+def _elementwise(name: str) -> str | None:
+    head, arguments = _split(name)
+    if "elementwise" not in head:
+        return None
+    scalar = " scalar" if re.search(r"[AB]UnaryFunctor|FunctorOnSelf", arguments) else ""
+    prefix = head.rpartition("::")[2].removeprefix("_").partition("elementwise")[0].strip("_")
+    kind = f"{prefix} " if prefix and prefix not in ("vectorized", "unrolled", "legacy", "index") else ""
+    operation = _operation(arguments)
+    return f"elementwise {kind}{operation}{scalar}{_of(_type_of(arguments))}" if operation else None
+
+
+def _reduce(name: str) -> str | None:
+    head, arguments = _split(name)
+    if not head.endswith("reduce_kernel") or "ReduceOp" not in arguments:
+        return None
+    operation = _operation(arguments.partition("ReduceOp<")[2])
+    return f"reduce {operation}{_of(_type_of(arguments))}" if operation else None
+
+
+def _multi_tensor(name: str) -> str | None:
+    head, arguments = _split(name)
+    if not head.endswith("multi_tensor_apply_kernel"):
+        return None
+    operation = _operation(arguments)
+    return f"multi tensor {operation}{_of(_type_of(arguments))}" if operation else None
+
+
+def _templated(name: str) -> str | None:
+    """The last part of the name and its first type, with the library in brackets."""
+    head, arguments = _split(name)
+    if not _PLAIN.fullmatch(head):
+        return None
+    *spaces, last = head.split("::")
+    library = next((space for space in spaces if space in ("cudnn", "cub", "cublasLt", "fbgemm_gpu", "thrust")), "")
+    trimmed = _trimmed(last)
+    if trimmed.rstrip("0123456789") in ("", "Kernel", "kernel"):
+        return None
+    return f"{trimmed}{_of(_type_of(arguments))}{f' ({library})' if library else ''}"
+
+
+def between_signs(name: str) -> str | None:
+    """`compiled graph fubzrs5q` for `## Call CompiledFxGraph fubzrs5qb4w… ##`, by the first letters of its hash, and
+    `forward` for `## forward ##`, as programs mark their parts; None for other names."""
+    span = _BETWEEN_SIGNS.fullmatch(name)
+    return span and (f"compiled graph {span['graph']}" if span["graph"] else span["mark"])
+
+
+_RULES: tuple[Callable[[str], str | None], ...] = (
+    between_signs,
+    _copy,
+    _triton,
+    _cutlass,
+    _xmma,
+    _blas,
+    _miopen,
+    _tensile,
+    _mangled,
+    _elementwise,
+    _reduce,
+    _multi_tensor,
+    _templated,
+)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The name before the template's arguments, and these arguments, without `void` and the function's parameters."""
+    name = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    start = next((at for at, sign in enumerate(name) if sign in "<("), len(name))
+    if name[start : start + 1] != "<":
+        return name[:start], ""
+    depth = 0
+    for at in range(start, len(name)):
+        depth += {"<": 1, ">": -1}.get(name[at], 0)
+        if not depth:
+            return name[:start], name[start + 1 : at]
+    return name[:start], name[start + 1 :]
+
+
+def _operation(arguments: str) -> str:
+    """The first name in a template that says what is computed, without the usual suffixes."""
+    for match in re.finditer(r"[A-Za-z_]\w*", _LAMBDA.sub(" ", arguments)):
+        word = match[0]
+        if word in _TYPES or _FRAME.fullmatch(word):
+            continue
+        trimmed = _trimmed(word.removeprefix("launch_").removeprefix("CUDAFunctorOnSelf_").removeprefix("CUDAFunctor_"))
+        if trimmed:
+            return {"direct_copy": "copy"}.get(trimmed, trimmed[:1].lower() + trimmed[1:])
+    return ""
+
+
+def _trimmed(word: str) -> str:
+    return _ENDINGS.sub("", word).strip("_") or word
+
+
+def _type_of(arguments: str) -> str:
+    """The type of the values: from the last lambda whose parameters are not indices, else the first type named."""
+    lambdas = [each for each in _LAMBDA.findall(arguments) if each != "int" and _TYPE.search(each)]
+    if lambdas and (match := _TYPE.search(lambdas[-1])):
+        return _TYPES[match[1]]
+    named = _TYPE.findall(_LAMBDA.sub(" ", arguments)) or _TYPE.findall(arguments)
+    values = [each for each in named if _TYPES[each] in _FLOATS]  # other integers are often indices
+    return _TYPES[(values or named)[0]] if named else ""
+
+
+def _of(kind: str) -> str:
+    return f"<{kind}>" if kind else ""

@@ -1,0 +1,112 @@
+"""The lines file: which lines the profiler's event tree and samples saw, and which the compiler's kernels come
+from.
+
+It is beside a trace with stacks, `detail.lines.json.gz` beside `detail.json.gz`: columns in JSON, compressed. Times
+are unix ns on the trace's clock: `baseTimeNanoseconds + ts`.
+"""
+
+import gzip
+import re
+import zlib
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+SCHEMA = "tracekit.lines/1"
+MODULE_CALL = "nn.Module: "  # the profiler's prefix for the name of a module that is called
+GRAPH_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")  # the name of the span in which a compiled graph runs
+_ENDINGS = (".json.gz", ".json.zst", ".json", ".gz")
+_MOST_BYTES = 1 << 30  # unpacked: a larger one is not a lines file
+_Moment = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
+
+
+class Function(NamedTuple):
+    """A Python function: its name in the trace, and where it is defined."""
+
+    name: str  # of the trace's python_function events
+    file: str  # full path
+    line: _Number  # of its `def`
+    function: str
+    owner: str  # as decided by `tracekit.vocabulary.code_owner`
+
+
+class Code(NamedTuple):
+    """What a function computes, in the order of its bytecode; "call" stands for a call."""
+
+    file: str
+    line: _Number  # of its `def`, or of its first decorator
+    function: str
+    lines: Annotated[list[_Number], msgspec.Meta(min_length=1)]
+    kinds: list[str]
+
+
+class Graph(NamedTuple):
+    """A compiled graph: its kernels and calls in order, each with the stacks of the user's code it comes from."""
+
+    key: str  # as in GRAPH_CALL
+    compile: str  # compile id
+    kernels: list[tuple[str, list[str]]]  # "name:handle", stacks as Python prints them, innermost last
+    backward: bool = False
+    by_code: bool = False  # without stacks, the lines come from comments in the generated code, less precisely
+
+
+class Place(NamedTuple):
+    """Where a frame of the user's was when it was looked up: a line, or the lines of a loop with their shares."""
+
+    caller: _Number
+    lines: Annotated[list[_Number], msgspec.Meta(min_length=1)]
+    shares: list[Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]]
+
+
+class LinesFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of the user's functions, one row each in order of time, and what the columns refer to."""
+
+    schema: str
+    python: str = ""
+    functions: list[Function] = []
+    callers: list[tuple[str, str]] = []  # file and function of the user's code
+    call_start_ns: list[_Moment] = []
+    call_caller: list[_Number] = []  # the row of its caller
+    call_line: list[_Number] = []
+    places: list[Place] = []
+    sample_ns: list[_Moment] = []  # moments at which the main thread was looked up in a frame of the user's
+    sample_place: list[_Number] = []
+    code: list[Code] = []
+    sources: dict[str, str] = {}  # contents of the user's files at capture
+    graphs: list[Graph] = []
+    modules: dict[str, str] = {}  # "SAGEConv_3", as the trace counts them, and its path: "layers.1.conv"
+
+
+def lines_path(trace: Path) -> Path:
+    """The path of a trace's lines file."""
+    for ending in _ENDINGS:
+        if trace.name.endswith(ending):
+            return trace.with_name(f"{trace.name.removesuffix(ending)}.lines.json.gz")
+    return trace.with_name(f"{trace.name}.lines.json.gz")
+
+
+def read(trace: Path) -> LinesFile | None:
+    """The lines file beside a trace; None if there is none, or it is not valid."""
+    try:
+        with gzip.open(lines_path(trace)) as file:
+            content = file.read(_MOST_BYTES)
+        lines = msgspec.json.decode(content, type=LinesFile)
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return lines if lines.schema == SCHEMA and _fits(lines) else None
+
+
+def _fits(lines: LinesFile) -> bool:
+    """Whether the columns have equal lengths and their indices are within bounds."""
+    length = len(lines.call_start_ns)
+    if not length == len(lines.call_caller) == len(lines.call_line):
+        return False
+    if any(len(code.lines) != len(code.kinds) for code in lines.code):
+        return False
+    if any(len(place.lines) != len(place.shares) or place.caller >= len(lines.callers) for place in lines.places):
+        return False
+    if len(lines.sample_ns) != len(lines.sample_place) or max(lines.sample_place, default=-1) >= len(lines.places):
+        return False
+    return not length or 0 <= min(lines.call_caller) <= max(lines.call_caller) < len(lines.callers)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracekit.lines.carry import matched
+from tracekit.lines.shortest_edit import matched
 
 WORDS = st.lists(st.integers(0, 3), max_size=14)
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints, Rows, distinct
-from tracekit.engine.attribution import Pieces
+from tracekit.engine.pieces import Pieces
 from tracekit.findings.finding import Where
 from tracekit.lines.owners import Group
 from tracekit.profile import Profile

@@ -16,95 +16,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, below, distinct, occurring
+from tracekit.lines.shortest_edit import matched
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.trace import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON, STEP
 
-_NEVER = -(1 << 40)
-_MOST_EDITS = 6000  # whose frontiers take 150 MB; sequences further apart than that do not show the same work
 Floats = NDArray[np.float64]
 _STEPS = 12  # of Newton's method
 _LEAST_SHARE = 0.02  # of the time passed that always remains, whatever recording a call cost
 _MOST_SLOWED = 3.0  # times: Python 3.11 takes 1.3 to 1.7 times as long, and looking up lines adds to it
-
-
-def matched(one: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """The indices of the elements that stay, in both; only those of the common ends if too much differs."""
-    limit = min(len(one), len(other))
-    differs = np.flatnonzero(one[:limit] != other[:limit])
-    head = int(differs[0]) if len(differs) else limit
-    rest = limit - head
-    differs = np.flatnonzero(one[len(one) - rest :][::-1] != other[len(other) - rest :][::-1])
-    tail = int(differs[0]) if len(differs) else rest
-    inner, inner_other = _inner(one[head : len(one) - tail], other[head : len(other) - tail])
-    start, end = np.arange(head), np.arange(tail)
-    return (
-        np.concatenate((start, inner + head, end + len(one) - tail)),
-        np.concatenate((start, inner_other + head, end + len(other) - tail)),
-    )
-
-
-def _inner(one: Ints, other: Ints) -> tuple[Ints, Ints]:
-    nothing = np.zeros(0, np.int64)
-    if not len(one) or not len(other):
-        return nothing, nothing
-    frontiers = _frontiers(one, other)
-    return _walked_back(frontiers, len(one), len(other)) if frontiers else (nothing, nothing)
-
-
-def _frontiers(one: Ints, other: Ints) -> list[Ints]:
-    """For each distance d, how far along `one` each diagonal −d, −d + 2 … d gets; empty if d becomes too large."""
-    n, m = len(one), len(other)
-    frontiers: list[Ints] = []
-    reach = np.zeros(1, np.int64)
-    for distance in range(min(n + m, _MOST_EDITS) + 1):
-        diagonal = np.arange(-distance, distance + 1, 2)
-        if distance:
-            inserted, deleted = (
-                np.append(reach, _NEVER),
-                np.append(_NEVER, reach + 1),
-            )  # from diagonal k + 1, from k − 1
-            reach = np.maximum(inserted, deleted)
-        reach = _slid(one, other, reach, diagonal)
-        frontiers.append(reach)
-        if ((reach >= n) & (reach - diagonal >= m)).any():
-            return frontiers
-    return []
-
-
-def _slid(one: Ints, other: Ints, reach: Ints, diagonal: Ints) -> Ints:
-    """Advance along each diagonal as far as the elements are equal."""
-    n, m = len(one), len(other)
-    reach = reach.copy()
-    live = np.flatnonzero((reach >= 0) & (reach < n) & (reach - diagonal >= 0) & (reach - diagonal < m))
-    while len(live):
-        x = reach[live]
-        live = live[one[x] == other[x - diagonal[live]]]
-        reach[live] += 1
-        x = reach[live]
-        live = live[(x < n) & (x - diagonal[live] < m)]
-    return reach
-
-
-def _walked_back(frontiers: list[Ints], n: int, m: int) -> tuple[Ints, Ints]:
-    """The diagonal runs of the shortest script, from its end."""
-    x, y = n, m
-    runs: list[tuple[int, int, int]] = []  # x, y, length
-    for distance in range(len(frontiers) - 1, 0, -1):
-        before, k = frontiers[distance - 1], x - y
-        at = (k + distance) // 2  # of diagonal k among those of this distance
-        inserted = int(before[at]) if at < len(before) else _NEVER
-        deleted = int(before[at - 1]) + 1 if at > 0 else _NEVER
-        start = max(inserted, deleted)
-        runs.append((start, start - k, x - start))
-        x, y = (start, start - k - 1) if inserted >= deleted else (start - 1, start - k)
-    runs.append((0, 0, x))
-    spans = [(a, b, length) for a, b, length in reversed(runs) if length > 0]
-    empty = np.zeros(0, np.int64)
-    return (
-        np.concatenate([np.arange(a, a + length) for a, _, length in spans]) if spans else empty,
-        np.concatenate([np.arange(b, b + length) for _, b, length in spans]) if spans else empty,
-    )
 
 
 class Carried(Struct, frozen=True):

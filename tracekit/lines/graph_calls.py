@@ -14,8 +14,8 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints
-from tracekit.lines.carry import matched
 from tracekit.lines.owners import Group, Line
+from tracekit.lines.shortest_edit import matched
 from tracekit.vocabulary.code_owner import USER, may_be_the_users, plain_function, stacked
 from tracekit.vocabulary.lines_file import Graph, LinesFile
 

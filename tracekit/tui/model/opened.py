@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tracekit.base.intervals import Bools
 from tracekit.base.names import sanitize
-from tracekit.engine.attribution import Pieces, pieces
 from tracekit.engine.buckets import ON_THE_GPU
+from tracekit.engine.pieces import Pieces, pieces
 from tracekit.lines.means import OwnerMeans, owner_means
 from tracekit.profile import Profile
 from tracekit.report import Report

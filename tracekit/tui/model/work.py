@@ -7,8 +7,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints, Rows
-from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import CODES, of_activities
+from tracekit.engine.pieces import Pieces
 from tracekit.findings.culprits import NOTHING
 from tracekit.profile import Profile
 from tracekit.trace.schema import LABEL, Role, column

@@ -4,8 +4,8 @@ On which device a tensor pretends to be is a property of its storage, as with re
 saved tensors and parameters whose `data` was replaced are therefore where their storage is, and all tensors remain
 ordinary CPU tensors: autograd, optimizers and extensions see nothing unusual.
 
-Operators that wait for a GPU, or have a result whose size depends on the data, copy something back to the host: these
-are those of the CUDA kernels of torch 2.6 to 2.13.
+Which operators wait for a GPU, or have a result whose size depends on the data, is taken from the CUDA kernels of torch
+2.6 to 2.13: each of these copies something back to the host and waits for it.
 """
 
 from collections.abc import Callable, Iterable, Iterator

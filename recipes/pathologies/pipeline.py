@@ -119,6 +119,9 @@ def setup(ctx):
 
     def step(batch):
         nonlocal judged_on_host, rows
+        if ctx.device.type == "cuda":
+            # Otherwise, the graphs of the optimizer begin a step of their own, in which the gradients are not valid.
+            torch.compiler.cudagraph_mark_step_begin()
         x, edges, counts, asked = to_device(batch, ctx.device, non_blocking=not ctx.syncs)
         size = {} if ctx.syncs else {"output_size": len(x["transaction"])}
         whose = x["customer"].repeat_interleave(counts, 0, **size)

@@ -26,6 +26,8 @@ VALUES = {
 SMI = """#!{python}
 import sys, time
 known = {known!r}
+if any("compute-apps" in each for each in sys.argv):
+    sys.exit(print({pids!r}) if {pids!r} else "Query is not supported.")
 fields = next(each for each in sys.argv if each.startswith("--query-gpu=")).partition("=")[2].split(",")
 for field in fields:
     if field not in known:
@@ -39,10 +41,10 @@ print(", ".join(known[field] for field in fields))
 def driver(tmp_path, monkeypatch):
     """Put an nvidia-smi on the path that knows all fields except these."""
 
-    def install(*unknown, seconds=0.0):
+    def install(*unknown, seconds=0.0, pids=""):
         path = tmp_path / "nvidia-smi"
         known = {field: value for field, value in VALUES.items() if field not in unknown}
-        path.write_text(SMI.format(python=sys.executable, known=known, seconds=seconds))
+        path.write_text(SMI.format(python=sys.executable, known=known, seconds=seconds, pids=pids))
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
@@ -73,6 +75,18 @@ def test_the_gpu_works_on_while_it_is_asked(driver):
     assert state["throttled_by"] == ["power cap", "heat"]
     assert len(steps) > 1
     assert calls[-1] == "synchronize"
+
+
+@pytest.mark.parametrize(
+    ("pids", "processes"), [("101\n205\n9", 3), ("101", 1), ("", None), ("No running processes", None)]
+)
+def test_who_computes_on_the_gpu_is_counted(driver, pids, processes):
+    driver(pids=pids)
+    assert environment.processes_on("GPU-0000") == processes
+    each = SimpleNamespace(uuid="0000")
+    with gpu(get_device_properties=each):
+        state = timing.drive(measure.sample("cuda"), lambda: None)
+    assert state.get("processes") == processes
 
 
 def test_a_cpu_is_not_asked(driver):

@@ -61,6 +61,7 @@ def test_the_capture_says_so(pair):
     assert "norms of its gradients differ from eager's by 20.0 ×" in _sameness(pair[1], run)
     same = msgspec.structs.replace(pair[0], name="other", requested=Requested(compile=True))
     assert _sameness(same, run) == ["same losses and gradients as eager"]
+    assert _sameness(msgspec.structs.replace(pair[0]), run) == []  # a copy, with a step time in proportion, say
 
 
 def test_the_report_begins_with_it(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 from tests.gpu.claims import Claims
 from tests.gpu.running import ROOT, findings, tracekit, variants
 
-_AT_ONCE = 5
+_AT_ONCE = 3
 _SECONDS = 170
 
 

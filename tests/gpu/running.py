@@ -1,22 +1,28 @@
 """tracekit's own command line, as its user calls it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
 
-def tracekit(*arguments: object, seconds: float, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def tracekit(
+    *arguments: object, seconds: float, folder: Path = ROOT, cores: Collection[int] = ()
+) -> subprocess.CompletedProcess[str]:
     """Return its output and exit code. At the time limit it is interrupted as by Ctrl-C, and keeps what it has.
 
-    Only one capture at a time runs in a folder: those that run side by side have a folder each.
+    Only one capture at a time runs in a folder: those that run side by side have a folder each, and cores if given.
     """
     command = [sys.executable, "-m", "tracekit", *map(str, arguments)]
     child = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if cores:
+        os.sched_setaffinity(child.pid, cores)
     try:
         said = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:

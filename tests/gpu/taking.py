@@ -27,6 +27,11 @@ class Taken:
 
 
 def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, warmup: int = 2) -> Taken:
+    """Record a trace of a number of steps, and read its report."""
+    return read(record(claims.folder / "injected" / name, name, claims.device, step, steps, warmup))
+
+
+def record(folder: Path, label: str, device: str, step: Callable[[], Any], steps: int, warmup: int = 2) -> Path:
     """Record a trace of a number of steps."""
     from tracekit.capture.child import timing
     from tracekit.capture.child.graph_log import GraphLog
@@ -34,12 +39,11 @@ def take(claims: Claims, name: str, step: Callable[[], Any], steps: int = 6, war
     from tracekit.capture.compiler import CompileRecorder
     from tracekit.capture.job import Job
 
-    folder = claims.folder / "injected" / name
     folder.mkdir(parents=True, exist_ok=True)
-    job = Job(stage="profile", program="", label=name, device=claims.device, folder=str(folder))
+    job = Job(stage="profile", program="", label=label, device=device, folder=str(folder))
     taking = _Taking(job, CompileRecorder(), GraphLog())
     timing.drive(taking.trace(PlannedWindow("steady", steps, warmup, {})), step)
-    return read(folder / "steady.json.gz")
+    return folder / "steady.json.gz"
 
 
 def read(path: Path) -> Taken:

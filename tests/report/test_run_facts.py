@@ -87,6 +87,14 @@ def test_a_program_that_leaves_the_gpu_alone_is_told(tmp_path):
         assert len(told) == said
 
 
+@pytest.mark.parametrize("processes", [3, 2, 1, None, "3"])
+def test_a_gpu_that_others_used_is_told(tmp_path, processes):
+    (profile,) = opened(tmp_path, variant(tmp_path, "eager", gpu={"processes": processes})).profiles
+    told = [line for line in warnings(profile, profile) if "computed on its GPU" in line]
+    others = {3: "2 other processes", 2: "1 other process"}.get(processes)
+    assert [line.partition(" computed")[0] for line in told] == ([others] if others else [])
+
+
 def test_a_gpu_that_was_held_down_is_told(tmp_path):
     state = {"clocks.sm": "1200 MHz", "clocks.max.sm": "1980 MHz", "throttled_by": ["power cap"]}
     subject = opened(tmp_path, variant(tmp_path, "eager", gpu=state))

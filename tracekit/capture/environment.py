@@ -249,6 +249,17 @@ def under_load(uuid: str | None = None) -> list[Row]:
     return _query(_DOES, uuid)
 
 
+def processes_on(uuid: str) -> int | None:
+    """How many processes compute on that GPU, this one among them; None where nvidia-smi does not say."""
+    command = ["nvidia-smi", "-i", uuid, "--query-compute-apps=pid", "--format=csv,noheader"]
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    pids = [line.strip() for line in process.stdout.splitlines() if line.strip().isdecimal()]
+    return len(pids) or None if process.returncode == 0 else None
+
+
 def throttled_by(row: Row) -> list[str]:
     """Why the GPU ran slower than it could, in words."""
     mask = row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or "0"

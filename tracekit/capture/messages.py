@@ -289,7 +289,7 @@ def _sameness(variant: Variant, run: Run) -> list[str]:
         ),
         None,
     )
-    if eager is None or eager is variant or not variant.losses:
+    if eager is None or eager.name == variant.name or not variant.losses:
         return []
     apart = divergence(eager.losses, variant.losses)
     of_gradients = divergence(eager.gradients, variant.gradients)

@@ -287,6 +287,12 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
         if self.outcome == "failed":
             msgspec.structs.force_setattr(self, "outcome", "error")
 
+    @property
+    def gpu_neighbours(self) -> int:
+        """How many other processes computed on its GPU while it was measured, as far as that is known."""
+        processes = self.gpu.get("processes")
+        return processes - 1 if isinstance(processes, int) and processes > 1 else 0
+
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One capture: a recipe or script, its conditions, and a result for each variant."""

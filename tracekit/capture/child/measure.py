@@ -88,13 +88,19 @@ def sample(device: str) -> timing.Steps[dict[str, Any]]:
     if not device.startswith("cuda"):
         return {}
     with ThreadPoolExecutor(1) as pool:
-        query = pool.submit(environment.under_load, _uuid(device))
+        query = pool.submit(_state, _uuid(device))
         deadline_s = time.monotonic() + _LONGEST_S
         while agreed(not query.done() and time.monotonic() < deadline_s):
             yield
         timing.synchronize(device)
-        rows = query.result()
-    return _readable(rows[0]) if rows else {}
+        return query.result()
+
+
+def _state(uuid: str | None) -> dict[str, Any]:
+    """What nvidia-smi says of the GPU while it works, and of those that share it."""
+    rows = environment.under_load(uuid)
+    processes = environment.processes_on(uuid) if uuid is not None else None
+    return {**(_readable(rows[0]) if rows else {}), **({} if processes is None else {"processes": processes})}
 
 
 def _uuid(device: str) -> str | None:

@@ -70,6 +70,11 @@ def _ended_by(profile: Profile, waits: QueueWaits) -> tuple[Where, str]:
 def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
     """What the trace says for each possible cause: sentences about what it shows, and what it rules out."""
     clues, excluded = [], []
+    if profile.variant is not None and (others := profile.variant.gpu_neighbours):
+        clues.append(
+            f"{many(others, 'other process', 'other processes')} computed on this GPU while steps were timed, and "
+            "without MPS it works for one at a time: capture when it is free."
+        )
     if not profile.trace.coverage.is_incomplete.any():
         excluded.append("unrecorded work of this process (every launch has its kernel)")
     if (share := _of_the_profiler(profile, waits)) >= _MIN_SHARE_OF_WAITS:

@@ -5,7 +5,7 @@ from importlib import metadata
 
 import pytest
 
-from tracekit.errors import NeedsPackageError
+from tracekit.errors.asking import NeedsPackageError
 from tracekit.installed import install_command
 
 CASES = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from tracekit.errors import UnknownVariantError
+from tracekit.errors.asking import UnknownVariantError
 from tracekit.plots import plot
 from tracekit.profile import Profile, Subject, open_subject
 from tracekit.ranks.opening_many import open_ranks
@@ -143,9 +143,9 @@ class Tables(Mapping[str, pa.Table]):
         """
         from tracekit.hta import trace_analysis
 
-        named = [each for each in self.profiles if variant in (None, each.name)]
+        named = [profile for profile in self.profiles if variant in (None, profile.name)]
         if not named:
-            raise UnknownVariantError(str(variant), [each.name for each in self.profiles])
+            raise UnknownVariantError(str(variant), [profile.name for profile in self.profiles])
         return trace_analysis(named[0], rounded=rounded, include_last_profiler_step=include_last_profiler_step)
 
     def __repr__(self) -> str:

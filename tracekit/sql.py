@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracekit.errors import NeedsPackageError, QueryError
+from tracekit.errors.asking import NeedsPackageError, QueryError
 from tracekit.faces.parquet import write_table
 from tracekit.report import Report
 from tracekit.report.tables import every_table
@@ -24,10 +24,10 @@ def query(report: Report, text: str) -> pa.Table:
         raise NeedsPackageError("tracekit sql", "duckdb", "sql") from None
     tables = every_table(report)
     words = {word.lower() for word in _WORD.findall(text)}
-    asked = [name for name in tables if name.lower() in words] or [*tables]
+    asked_tables = [name for name in tables if name.lower() in words] or [*tables]
     with tempfile.TemporaryDirectory(prefix="tracekit-") as folder, duckdb.connect(":memory:") as database:
         database.execute("SET autoinstall_known_extensions = false")
-        for name in asked:
+        for name in asked_tables:
             path = Path(folder) / f"{name}.parquet"
             write_table(name, tables[name], path)
             database.execute(f"CREATE VIEW {_quoted(name)} AS SELECT * FROM read_parquet({_literal(str(path))})")
@@ -44,16 +44,16 @@ def _rows(answer: Any) -> pa.Table:
     """The rows as Arrow, with decimals as integers or, if they have a fraction, as floats."""
     # Older versions of DuckDB have another method.
     rows: pa.Table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
-    for at, field in enumerate(rows.schema):
+    for index, field in enumerate(rows.schema):
         if not pa.types.is_decimal(field.type):
             continue
         numbers = rows[field.name]
         if field.type.scale:  # not by Arrow's cast, which is not exact to the last digit
             floats = [None if number is None else float(number) for number in numbers.to_pylist()]
-            rows = rows.set_column(at, field.name, pa.array(floats, pa.float64()))
+            rows = rows.set_column(index, field.name, pa.array(floats, pa.float64()))
         else:
             with suppress(pa.ArrowInvalid):  # a sum beyond int64 stays a decimal
-                rows = rows.set_column(at, field.name, numbers.cast(pa.int64()))
+                rows = rows.set_column(index, field.name, numbers.cast(pa.int64()))
     return rows
 
 

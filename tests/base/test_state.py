@@ -8,7 +8,7 @@ import pytest
 from tracekit.base.state import state_folder
 from tracekit.base.workspace import temporary_home, workspace_anywhere
 from tracekit.cli import main
-from tracekit.errors import NoFolderError
+from tracekit.errors.asking import NoFolderError
 
 
 @pytest.fixture

@@ -10,9 +10,7 @@ from tests.capture.capturing import FAILING, Lines, read_trace, write_earlier
 from tracekit import run as runs
 from tracekit.capture import preparation
 from tracekit.capture.harness import Options, capture, exit_code
-from tracekit.errors import (
-    NothingCapturedError,
-)
+from tracekit.errors.capturing import NothingCapturedError
 from tracekit.run.unprofiled import contrast
 from tracekit.statistics.uncertainty import undisturbed
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tracekit.capture import preparation
-from tracekit.errors import NoInterpreterError
+from tracekit.errors.capturing import NoInterpreterError
 
 
 def written(path, text):

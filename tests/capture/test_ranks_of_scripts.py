@@ -9,7 +9,7 @@ from tests.capture.arrivals import fits, lateness_ns
 from tracekit.capture import process
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.job import Job, PassResult, combined
-from tracekit.errors import OnlyScriptsHaveRanksError
+from tracekit.errors.capturing import OnlyScriptsHaveRanksError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives

@@ -11,7 +11,8 @@ from tests.capture.capturing import write_earlier
 from tracekit import run as runs
 from tracekit.capture import environment, preparation
 from tracekit.capture.harness import Options, capture, run_path
-from tracekit.errors import (
+from tracekit.errors.asking import OutputError, UnknownVariantError
+from tracekit.errors.capturing import (
     BadParameterError,
     BrokenSyntaxError,
     NoCompilerError,
@@ -20,10 +21,8 @@ from tracekit.errors import (
     NotARecipeError,
     NoTorchError,
     NotPythonError,
-    OutputError,
     RecipeFailedError,
     UnknownParameterError,
-    UnknownVariantError,
 )
 
 ROOT = Path(runs.__file__).parents[2]

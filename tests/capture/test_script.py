@@ -13,7 +13,7 @@ from tracekit.capture.preparation import prepare
 from tracekit.cli import main
 from tracekit.engine import attribute
 from tracekit.engine.buckets import HOST
-from tracekit.errors import OnlyRecipesTakeThisError
+from tracekit.errors.capturing import OnlyRecipesTakeThisError
 from tracekit.report.notes import warnings
 from tracekit.run import divergence
 from tracekit.trace import Trace

@@ -17,7 +17,7 @@ from tracekit.capture.child.step_ends import Boundary
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
 from tracekit.cli import main
-from tracekit.errors import BadParameterError, NoSuchLineError
+from tracekit.errors.capturing import BadParameterError, NoSuchLineError
 from tracekit.report.sections.headline import _gave_up, _never_compiled
 
 OPTIMIZER = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"

@@ -10,7 +10,7 @@ from tests.capture.capturing import RECIPE, Lines
 from tracekit.capture.harness import results, trainings
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import prepare
-from tracekit.errors import OnlyRecipesHaveEpochsError
+from tracekit.errors.capturing import OnlyRecipesHaveEpochsError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import Subject, Untraced
 from tracekit.report import report

@@ -126,6 +126,21 @@ def test_one_at_a_time_takes_steps_in_an_order_that_changes(taken):
     }
 
 
+def test_whose_process_is_made_ready_first_changes_from_round_to_round(tmp_path, monkeypatch):
+    started, start = [], turns.Turns._started
+
+    def noting(self, number, planned, *others):
+        started.append((number, planned.name))
+        return start(self, number, planned, *others)
+
+    monkeypatch.setattr(turns.Turns, "_started", noting)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipe.py").write_text(NOTING)
+    captured(tmp_path / "recipe.py", tmp_path / "run.json", "first", "second", passes=5)
+    first = [next(name for number, name in started if number == each) for each in (1, 2, 3, 4)]
+    assert first in (["first", "second"] * 2, ["second", "first"] * 2)
+
+
 def test_each_process_ends_with_a_short_trace(taken):
     """Of as many steps as were requested, four at most, one process after the other."""
     folder, run, _ = taken

@@ -6,7 +6,8 @@ import pytest
 
 from tracekit.capture.passes import slug
 from tracekit.capture.variants import parse_all, plan_variants, split_names
-from tracekit.errors import BadParameterError, UnknownParameterError, UnknownVariantError
+from tracekit.errors.asking import UnknownVariantError
+from tracekit.errors.capturing import BadParameterError, UnknownParameterError
 from tracekit.run import Requested
 
 PARAMS = {"hidden": 64, "lr": 0.01, "norm": False, "root": "data", "fanout": [10, 5], "clip": None}

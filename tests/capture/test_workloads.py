@@ -6,7 +6,7 @@ import pytest
 
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.recipe import RecipeStep
-from tracekit.errors import NoInferenceError
+from tracekit.errors.capturing import NoInferenceError
 
 
 def recipe(made):

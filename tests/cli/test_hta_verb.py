@@ -3,7 +3,7 @@
 import pytest
 
 from tracekit.cli.program import main
-from tracekit.errors import NeedsPackageError
+from tracekit.errors.asking import NeedsPackageError
 from tracekit.hta import needed
 from tracekit.installed import install_command
 

@@ -10,7 +10,7 @@ from small import kernel, launch, op, step, training, write
 
 from tracekit.capture import doctor
 from tracekit.cli import main
-from tracekit.errors import NeedsPackageError
+from tracekit.errors.asking import NeedsPackageError
 from tracekit.hta import needed
 
 

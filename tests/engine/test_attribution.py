@@ -95,7 +95,7 @@ def test_twin_on_any_trace(events: list[Event], rng: random.Random) -> None:
 @given(traces(), st.booleans(), st.randoms(use_true_random=False), st.sampled_from([1, 1, 2, 3, 5, 8, 1 << 16]))
 def test_engine_on_any_trace(events: list[Event], bare: bool, rng: random.Random, size: int) -> None:
     """The engine agrees with the twin, adds up, and depends neither on the order of events nor on the block size."""
-    from tracekit.errors import EmptyTraceError
+    from tracekit.errors.reading import EmptyTraceError
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
@@ -116,7 +116,7 @@ def test_engine_on_any_trace(events: list[Event], bare: bool, rng: random.Random
 @given(traces(), st.integers(1, 12))
 def test_moments_of_any_trace(events: list[Event], size: int) -> None:
     """Segments, pieces and the cost of syncs do not depend on where time is cut, and make up the totals."""
-    from tracekit.errors import EmptyTraceError
+    from tracekit.errors.reading import EmptyTraceError
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"

@@ -20,7 +20,7 @@ from tracekit.base.intervals import Union
 from tracekit.engine import dependencies
 from tracekit.engine.dependencies import DRAINED, FULL, RETURN
 from tracekit.engine.replay import Edit, Replay, replay
-from tracekit.errors import EmptyTraceError
+from tracekit.errors.reading import EmptyTraceError
 from tracekit.trace import Trace
 
 

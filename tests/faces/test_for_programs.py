@@ -9,7 +9,7 @@ from real import trace_path
 from small import training
 
 from tracekit.cli import main
-from tracekit.errors import FewTokensError
+from tracekit.errors.asking import FewTokensError
 from tracekit.faces.shared.document import as_document
 from tracekit.faces.shared.explain import BYTES_A_TOKEN, explain, facts_of, tokens
 from tracekit.profile import open_subject

@@ -14,7 +14,7 @@ from small import training, write
 
 from tracekit import run as runs
 from tracekit.cli import main
-from tracekit.errors import BudgetError
+from tracekit.errors.asking import BudgetError
 from tracekit.gate import Budget, Demand, against, failed, read_budget, within
 from tracekit.profile import Subject, open_subject
 from tracekit.run import Measured, Pass

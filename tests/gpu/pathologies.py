@@ -40,9 +40,9 @@ def check(claims: Claims) -> None:
     folder = claims.folder / "pathologies"
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        runs = list(pool.map(lambda each: _captured(claims, folder, each), _PATHOLOGIES))
-    for pathology, run in zip(_PATHOLOGIES, runs, strict=True):
-        _check_one(claims, pathology, run)
+        runs = pool.map(lambda pathology: _captured(claims, folder, pathology), _PATHOLOGIES)
+        for pathology, run in zip(_PATHOLOGIES, runs, strict=True):  # as soon as it is there: time may run out
+            _check_one(claims, pathology, run)
 
 
 def _captured(claims: Claims, folder: Path, pathology: Pathology) -> Path:

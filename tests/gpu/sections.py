@@ -32,9 +32,9 @@ ALONE = (
 LANES = (
     Lane(
         0.35,
-        (Section("modes", 230, "gcn_cora, captured in every mode"),),
+        (Section("modes", 300, "gcn_cora, captured in every mode"),),
     ),
-    Lane(0.45, (Section("pathologies", 330, "every pathology and its cure", on_a_cpu=False),)),
+    Lane(0.45, (Section("pathologies", 400, "every pathology and its cure", on_a_cpu=False),)),
     Lane(
         0.20,
         (

@@ -15,6 +15,7 @@ from tests.gpu.taking import record
 from tracekit.capture.child import timing
 from tracekit.capture.child.recipe import RecipeStep, load, make_context, seed_all
 from tracekit.capture.compiler import CompileRecorder
+from tracekit.capture.device import synchronize
 from tracekit.capture.job import Job
 from tracekit.capture.variants import parse_all, plan_variants
 
@@ -35,7 +36,7 @@ def main(recipe: str, name: str, device: str, *given: str) -> None:
     seed_all(job.seed)
     with CompileRecorder() as recorder:
         timing.drive(timing.settle(recorder, _WARMUP), step)
-    timing.synchronize(device)
+    synchronize(device)
     answer("ready")
     for line in sys.stdin:
         what, _, argument = line.strip().partition(" ")
@@ -54,13 +55,13 @@ def answer(text: str) -> None:
 def _ms(step: Callable[[], Any], device: str, seconds: float) -> float:
     for _ in range(_AFTER_A_PAUSE):
         step()
-    timing.synchronize(device)
+    synchronize(device)
     began = time.perf_counter()
     steps = 0
     while not steps or time.perf_counter() - began < seconds:
         step()
         steps += 1
-    timing.synchronize(device)
+    synchronize(device)
     return (time.perf_counter() - began) / steps * 1e3
 
 

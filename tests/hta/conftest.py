@@ -1,7 +1,7 @@
 """`make test-hta` runs these tests in a separate environment, which has HTA; elsewhere those that call it are
 skipped."""
 
-from tracekit.errors import NeedsPackageError
+from tracekit.errors.asking import NeedsPackageError
 from tracekit.hta import needed
 
 try:

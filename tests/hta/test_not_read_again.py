@@ -14,7 +14,7 @@ from tests.hta.both_ways import ANALYSES, ours
 from tests.hta.test_same_as_hta import RANKS
 from tracekit.cli.hta import _NAMES
 from tracekit.cli.program import main
-from tracekit.errors import OutputError
+from tracekit.errors.asking import OutputError
 from tracekit.hta.results import ANALYSES as NAMED
 from tracekit.hta.results import Question, frames_of
 

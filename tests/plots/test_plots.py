@@ -9,7 +9,8 @@ import tracekit
 from tests.study.planting import sweep_file, write_run
 from tracekit.base.units import thousandths
 from tracekit.cli import main
-from tracekit.errors import NothingCapturedError, NothingToDrawError
+from tracekit.errors.asking import NothingToDrawError
+from tracekit.errors.capturing import NothingCapturedError
 from tracekit.plots import kinds, plot
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report

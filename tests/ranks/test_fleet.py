@@ -8,7 +8,7 @@ import pytest
 import tracekit
 from tests.ranks.many_ranks import plant, read_or_die
 from tracekit.cli.program import main
-from tracekit.errors import ClusterError, RanksLostError
+from tracekit.errors.reading import ClusterError, RanksLostError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.ranks import RankColumns

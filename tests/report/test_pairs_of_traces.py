@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from small import training
 
 from tracekit import run as runs
-from tracekit.errors import BadRunError
+from tracekit.errors.reading import BadRunError
 from tracekit.faces import Options
 from tracekit.faces.latex import render as latex
 from tracekit.faces.markdown import render as markdown

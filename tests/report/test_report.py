@@ -10,7 +10,8 @@ from small import kernel, launch, op, step, training, write
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import thousandths
-from tracekit.errors import NotATraceError, UnknownVariantError
+from tracekit.errors.asking import UnknownVariantError
+from tracekit.errors.reading import NotATraceError
 from tracekit.faces import Options, markdown, text
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject

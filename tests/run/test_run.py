@@ -5,7 +5,9 @@ import json
 import pytest
 
 from tracekit import run as runs
-from tracekit.errors import BadRunError, DirectoryGivenError, NoSuchFileError, OutputError, TracekitError
+from tracekit.errors import TracekitError
+from tracekit.errors.asking import OutputError
+from tracekit.errors.reading import BadRunError, DirectoryGivenError, NoSuchFileError
 from tracekit.run import Effective, Measured, Requested, Run, Traces, Variant
 
 

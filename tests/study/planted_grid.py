@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tests.study.planting import sweep_file, write_run
-from tracekit.errors import NothingCapturedError
+from tracekit.errors.capturing import NothingCapturedError
 from tracekit.run import Memory
 from tracekit.sweep import SweepOptions, runner, sweep
 

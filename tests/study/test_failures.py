@@ -5,7 +5,7 @@ import pytest
 from tests.faces.formats import READ
 from tests.study.planting import sweep_file, write_run
 from tracekit.cli import main
-from tracekit.errors import NothingCapturedError
+from tracekit.errors.capturing import NothingCapturedError
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.study import read_study

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from tests.study.planting import sweep_file, write_run
-from tracekit.errors import NothingCapturedError, StudyAmongOthersError
+from tracekit.errors.capturing import NothingCapturedError, StudyAmongOthersError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report

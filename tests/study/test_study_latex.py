@@ -8,7 +8,7 @@ import pytest
 from tests.faces.typesetting import faults, typeset, with_pdflatex
 from tests.study.planting import sweep_file, write_run
 from tracekit.cli import main
-from tracekit.errors import NothingCapturedError
+from tracekit.errors.capturing import NothingCapturedError
 from tracekit.run import Memory
 from tracekit.sweep import SweepOptions, runner, sweep
 

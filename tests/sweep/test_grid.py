@@ -3,7 +3,8 @@
 import pytest
 
 from tests.study.planting import sweep_file
-from tracekit.errors import NoSuchFileError, SweepFileError
+from tracekit.errors.capturing import SweepFileError
+from tracekit.errors.reading import NoSuchFileError
 from tracekit.sweep import cells, read_sweep
 
 

@@ -15,12 +15,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.study.planting import sweep_file, write_run
-from tracekit.errors import (
+from tracekit.errors.asking import OutputError
+from tracekit.errors.capturing import (
     NoCellError,
     NoInterpreterError,
     NothingCapturedError,
     OtherOptionsError,
-    OutputError,
     RecipeFailedError,
     StudyInUseError,
 )

@@ -9,7 +9,7 @@ import pytest
 from real import case_path
 
 from tracekit.engine import attribute
-from tracekit.errors import BombError, EmptyTraceError, NotATraceError
+from tracekit.errors.reading import BombError, EmptyTraceError, NotATraceError
 from tracekit.faces.shared.document import attribution
 from tracekit.trace import Trace
 from tracekit.trace.reading import chunks, source

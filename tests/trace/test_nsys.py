@@ -12,7 +12,7 @@ from small import kernel, launch, step
 
 from tests.trace.nsys_export import in_both, insert, write
 from tracekit.cli import main
-from tracekit.errors import EmptyTraceError, NotATraceError
+from tracekit.errors.reading import EmptyTraceError, NotATraceError
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.trace import Trace

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tracekit.errors import DirectoryGivenError, NoSuchFileError, SourceUnavailableError, UnreadableFileError
+from tracekit.errors.reading import DirectoryGivenError, NoSuchFileError, SourceUnavailableError, UnreadableFileError
 from tracekit.profile import open_subject
 from tracekit.trace import Trace
 

@@ -4,7 +4,7 @@ import pytest
 from textual.widgets import Input, Static
 
 from tests.study.planting import sweep_file, write_run
-from tracekit.errors import NothingCapturedError
+from tracekit.errors.capturing import NothingCapturedError
 from tracekit.sweep import SweepOptions, runner, sweep
 from tracekit.tui.study import StudyApp, study_pages
 from tracekit.tui.widgets.chips import Chips

@@ -162,7 +162,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     )
     names = many(len(summary), "distinct name")
     # Where it is unknown how long activities last, so is from when to when the GPU worked.
-    lengths_unknown = any(each.is_grave and {"gpu work", "steps"} <= {*each.touches} for each in profile.health)
+    lengths_unknown = any(breach.is_grave and {"gpu work", "steps"} <= {*breach.touches} for breach in profile.health)
     idle = "" if lengths_unknown else f"; {_idle_sentence(_idle(trace), _unknown_idle_ns(trace))}"
     return f"{number}, with {names}{idle}. The costliest is {short_kernel(first['name'])}: {_cost_clause(first)}."
 

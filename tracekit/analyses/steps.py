@@ -123,7 +123,7 @@ def _issued(profile: Profile, it: str) -> str:
 
 
 def _idles(profile: Profile) -> str:
-    """What keeps the GPU idle for most of the time in which it is."""
+    """A clause about what most of the GPU's idle time in a step is spent on."""
     mean = profile.means["wall"]
     times = by_bound(mean.parts if mean is not None else {})
     return IDLES[max(IDLES, key=lambda bound: times[bound])]

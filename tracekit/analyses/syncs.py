@@ -155,12 +155,12 @@ def _counters(trace: Trace, rows: Ints) -> Bools:
     """Which of these reads are of an optimizer's counters: inside of its step, but not in the closure that this may
     call first, whose backward is the last that runs before them."""
     steps = enclosing(trace, rows, lambda part: part.roles.annotation & part.roles.named(_COUNTS_ON_CPU))
-    inside = steps >= 0
-    if inside.any():
+    in_a_step = steps >= 0
+    if in_a_step.any():
         nodes = trace.where(lambda part: part.roles.named(BACKWARD_NODE))
-        begins, ends = trace.ts_ns[rows[inside]], trace.events_at(steps[inside]).end_ns
-        inside[inside] = np.searchsorted(trace.ts_ns[nodes], begins) == np.searchsorted(trace.ts_ns[nodes], ends)
-    return inside
+        begins, ends = trace.ts_ns[rows[in_a_step]], trace.events_at(steps[in_a_step]).end_ns
+        in_a_step[in_a_step] = np.searchsorted(trace.ts_ns[nodes], begins) == np.searchsorted(trace.ts_ns[nodes], ends)
+    return in_a_step
 
 
 def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:

@@ -103,13 +103,13 @@ def answer(profile: Profile) -> Answer:
     if profile.all_compile:
         return _no_answer("Cannot be told: every step compiles.")
     spoiled = {"gpu work", "gpu idle", "host time", "steps"}
-    breach = next((each for each in trace.health if each.is_grave and spoiled & {*each.touches}), None)
+    breach = next((breach for breach in trace.health if breach.is_grave and spoiled & {*breach.touches}), None)
     if breach is not None:
         return _no_answer(f"Cannot be told. {breach.message}")
-    whole = whole_steps(profile)
-    if not whole.any():
+    is_whole = whole_steps(profile)
+    if not is_whole.any():
         return _no_answer("Cannot be told: each step lacks work that was launched.")
-    replayed = windows(trace, whole)
+    replayed = windows(trace, is_whole)
     if not replayed:
         why = "no step has work on a GPU whose launches are known" if trace.device == "gpu" else "there is no GPU"
         return _no_answer(f"Nothing to replay: {why}.", "absent")
@@ -144,10 +144,10 @@ def whole_steps(profile: Profile) -> Bools:
     launched = np.zeros(len(steps), bool)
     launching = steps.of(trace.ts_ns[trace.links.launches])
     launched[launching[launching >= 0]] = True
-    whole: Bools = profile.counted & (launched | ~launched.any())
+    is_whole: Bools = profile.counted & (launched | ~launched.any())
     lacking = trace.coverage.step[trace.coverage.is_incomplete]
-    whole[lacking[lacking >= 0]] = False
-    return whole
+    is_whole[lacking[lacking >= 0]] = False
+    return is_whole
 
 
 def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
@@ -335,16 +335,16 @@ def _row(change: Change, replayed: list[Window], profile: Profile) -> dict[str, 
     ]
     slack = max(_MIN_GAIN, *(window.unexplained for window in replayed)) * step_ns
     takes_host_time = not change.of_calls and any(len(best.host.starts) for best, _ in removals)
-    least = min(max(change.host_ns[0], _least_ns(profile, change, takes_host_time)), step_ns)
-    best = max(step_ns * min(left.best for left in ranges), least)
-    worst = max(step_ns * max(left.worst for left in ranges), change.host_ns[1], best)
+    fastest_ns = min(max(change.host_ns[0], _least_ns(profile, change, takes_host_time)), step_ns)
+    best = max(step_ns * min(range.best for range in ranges), fastest_ns)
+    worst = max(step_ns * max(range.worst for range in ranges), change.host_ns[1], best)
     gain = 1 - best / step_ns
     return {
         "if": change.name,
-        "best_ns": max(best - slack, least),
+        "best_ns": max(best - slack, fastest_ns),
         "worst_ns": min(worst + slack, step_ns),
         "gain": gain if gain >= _MIN_GAIN else 0.0,
-        "then": _THEN[min(ranges, key=lambda left: left.best).bound],
+        "then": _THEN[min(ranges, key=lambda range: range.best).bound],
         "less_if": change.less_if,
         "step": replayed[0].trace.steps.number[replayed[0].first],
     }

@@ -42,19 +42,19 @@ def filling(folder: Path) -> Iterator[Path]:
 
     `folder` and its parents are created. On failure nothing changes, and folders that were created are removed.
     """
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=_PREFIX) as name:
             yield Path(name)
-            for file in sorted(each for each in Path(name).rglob("*") if each.is_file()):
+            for file in sorted(entry for entry in Path(name).rglob("*") if entry.is_file()):
                 target = folder / file.relative_to(name)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(file, target)
     except BaseException:
-        for each in missing:
+        for parent in missing:
             with suppress(OSError):
-                each.rmdir()
+                parent.rmdir()
         raise
 
 

@@ -13,7 +13,7 @@ _ASKING = ("SIGINT", "SIGTERM", "SIGHUP")  # by name, because Windows has no SIG
 @contextmanager
 def by_any_signal() -> Iterator[None]:
     """In this context SIGTERM and SIGHUP raise KeyboardInterrupt, unless they are ignored (nohup) or handled."""
-    ours = [each for each in _settable() if signal.getsignal(each) is signal.SIG_DFL]
+    ours = [number for number in _settable() if signal.getsignal(number) is signal.SIG_DFL]
 
     def interrupt(number: int, _: FrameType | None) -> None:
         for each in ours:  # a session that ends sends several, and a second one would interrupt the clean-up
@@ -33,7 +33,7 @@ def by_any_signal() -> Iterator[None]:
 def deferred() -> Iterator[None]:
     """In this context interrupting signals are deferred: a child process must be known before it can be stopped."""
     received: list[int] = []
-    handlers = {each: handler for each in _settable() if callable(handler := signal.getsignal(each))}
+    handlers = {number: handler for number in _settable() if callable(handler := signal.getsignal(number))}
     for each in handlers:
         signal.signal(each, lambda number, _: received.append(number))
     try:

@@ -59,9 +59,9 @@ class Union(Struct, frozen=True):
 
     def gaps(self, low: int, high: int) -> "Union":
         """The part of `[low, high)` that the union does not cover."""
-        inside = self.clip(low, high)
-        starts = np.concatenate((np.array([low], np.int64), inside.ends))
-        ends = np.concatenate((inside.starts, np.array([high], np.int64)))
+        clipped = self.clip(low, high)
+        starts = np.concatenate((np.array([low], np.int64), clipped.ends))
+        ends = np.concatenate((clipped.starts, np.array([high], np.int64)))
         keep = ends > starts
         return Union(starts[keep], ends[keep])
 
@@ -74,9 +74,9 @@ class Union(Struct, frozen=True):
 
     def common(self, other: "Union") -> "Union":
         """The part of the union that the other covers, too."""
-        few, many = (self, other) if len(self.starts) <= len(other.starts) else (other, self)
-        blocks = [slice(first, first + _AT_A_TIME) for first in range(0, max(len(few.starts), 1), _AT_A_TIME)]
-        parts = [_common(Union(few.starts[block], few.ends[block]), many) for block in blocks]
+        fewer, many = (self, other) if len(self.starts) <= len(other.starts) else (other, self)
+        blocks = [slice(first, first + _AT_A_TIME) for first in range(0, max(len(fewer.starts), 1), _AT_A_TIME)]
+        parts = [_common(Union(fewer.starts[block], fewer.ends[block]), many) for block in blocks]
         if len(parts) == 1:
             return parts[0]
         return Union(np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts]))
@@ -118,8 +118,8 @@ class Union(Struct, frozen=True):
         def covered_before(at: Ints) -> Ints:
             index = below(self.starts, at)
             last = np.maximum(index - 1, 0)
-            over = np.maximum(self.ends[last] - at, 0) if len(self.ends) else np.zeros(len(at), np.int64)
-            return lengths[index] - np.where(index > 0, over, 0)
+            overshoot = np.maximum(self.ends[last] - at, 0) if len(self.ends) else np.zeros(len(at), np.int64)
+            return lengths[index] - np.where(index > 0, overshoot, 0)
 
         return covered_before(np.maximum(highs, lows)) - covered_before(lows)
 
@@ -138,15 +138,15 @@ def _joined(starts: Ints, ends: Ints) -> Union:
     return Union(starts[opens], ends[np.concatenate((opens[1:] - 1, [len(ends) - 1]))])
 
 
-def _common(few: Union, many: Union) -> Union:
+def _common(fewer: Union, many: Union) -> Union:
     """What both cover; each of the few is looked up among the many."""
-    first = place_among(many.ends, few.starts, after=True)
-    counts = place_among(many.starts, few.ends) - first
+    first = place_among(many.ends, fewer.starts, after=True)
+    counts = place_among(many.starts, fewer.ends) - first
     before = np.cumsum(counts)
     if not len(counts) or not before[-1]:
         return NO_TIME
     of_many = np.arange(before[-1]) + np.repeat(first - before + counts, counts)
-    starts, ends = np.repeat(few.starts, counts), np.repeat(few.ends, counts)
+    starts, ends = np.repeat(fewer.starts, counts), np.repeat(fewer.ends, counts)
     return Union(np.maximum(starts, many.starts[of_many]), np.minimum(ends, many.ends[of_many]))
 
 
@@ -319,9 +319,9 @@ def _in_python(lows: Ints, highs: Ints, length: int) -> NDArray[np.int32]:
     power = np.frexp((highs - lows).astype(np.float64))[1] - 1
     runs = np.full(length, -1, np.int32)
     for level in range(int(power.max()), -1, -1):
-        chosen = power == level
-        np.maximum.at(runs, lows[chosen], index[chosen])
-        np.maximum.at(runs, highs[chosen] - (1 << level), index[chosen])
+        at_level = power == level
+        np.maximum.at(runs, lows[at_level], index[at_level])
+        np.maximum.at(runs, highs[at_level] - (1 << level), index[at_level])
         if level:
             half = 1 << (level - 1)
             shifted = runs[:-half].copy()

@@ -21,15 +21,15 @@ def short(names: list[str], width: int) -> list[str]:
 
     Whole words are dropped without an ellipsis: `gcn_eager_v100` beside `gcn_compiled_v100` is `eager`.
     """
-    shown = [sanitize(name) for name in names]
-    if len(shown) > 1 and max(map(len, shown)) > width:
-        shown = _without_common_words(shown)
-    excess = max(map(len, shown), default=0) - width
-    if len(shown) > 1 and excess > 0:
-        head = _spared(_common(shown), excess)
-        tail = _spared(_common([name[head:][::-1] for name in shown]), excess - head + 1)
-        shown = [f"{'…' * bool(head)}{name[head : len(name) - tail]}{'…' * bool(tail)}" for name in shown]
-    return cut_apart(shown, width)
+    short_names = [sanitize(name) for name in names]
+    if len(short_names) > 1 and max(map(len, short_names)) > width:
+        short_names = _without_common_words(short_names)
+    excess = max(map(len, short_names), default=0) - width
+    if len(short_names) > 1 and excess > 0:
+        head = _spared(_common(short_names), excess)
+        tail = _spared(_common([name[head:][::-1] for name in short_names]), excess - head + 1)
+        short_names = [f"{'…' * bool(head)}{name[head : len(name) - tail]}{'…' * bool(tail)}" for name in short_names]
+    return cut_apart(short_names, width)
 
 
 def cut_apart(names: list[str], width: int) -> list[str]:
@@ -38,21 +38,21 @@ def cut_apart(names: list[str], width: int) -> list[str]:
 
     Unlike `short`, it treats each set of colliding names separately; the others are cut in the middle.
     """
-    shown = {name: sanitize(name, width) for name in names}
+    cut_names = {name: sanitize(name, width) for name in names}
     for _ in range(2):  # first where names begin to differ and, for those that are still equal, where they last differ
         alike: dict[str, list[str]] = {}
-        for name, cut in shown.items():
+        for name, cut in cut_names.items():
             alike.setdefault(cut, []).append(name)
         for group in alike.values():
             if len(group) > 1:
-                shown |= _around_difference(group, width)
-    return [shown[name] for name in names]
+                cut_names |= _around_difference(group, width)
+    return [cut_names[name] for name in names]
 
 
 def cut_off(text: str, width: int) -> str:
     """A sentence in at most `width` cells: its beginning."""
-    shown = sanitize(text)
-    return shown if len(shown) <= width else f"{shown[: width - 1].rstrip()}…"
+    clean_text = sanitize(text)
+    return clean_text if len(clean_text) <= width else f"{clean_text[: width - 1].rstrip()}…"
 
 
 def _around_difference(names: list[str], width: int) -> dict[str, str]:
@@ -74,9 +74,9 @@ def _with_gap(text: str, start: int, width: int) -> str:
 
 def aligned(names: list[str], width: int) -> list[str]:
     """The names in at most `width` cells, padded to the longest, so that what follows them is aligned."""
-    shown = short(names, width)
-    longest = max(map(len, shown), default=0)
-    return [name.ljust(longest) for name in shown]
+    short_names = short(names, width)
+    longest = max(map(len, short_names), default=0)
+    return [name.ljust(longest) for name in short_names]
 
 
 def _without_common_words(names: list[str]) -> list[str]:
@@ -85,15 +85,15 @@ def _without_common_words(names: list[str]) -> list[str]:
     head = _shared(words)
     words = [word[head:] for word in words]
     tail = _shared([word[::-1] for word in words])
-    left = ["".join(word[: len(word) - tail]) for word in words]
-    return left if all(left) and len(set(left)) == len(set(names)) else names
+    shortened = ["".join(word[: len(word) - tail]) for word in words]
+    return shortened if all(shortened) and len(set(shortened)) == len(set(names)) else names
 
 
 def _shared(words: list[list[str]]) -> int:
     """How many words and separators all begin with: an even number that leaves at least one word of each."""
-    most = min(map(len, words)) - 1
-    differ = (index for index, each in enumerate(zip(*words, strict=False)) if len(set(each)) > 1)
-    return min(next(differ, most), most) // 2 * 2
+    max_shared = min(map(len, words)) - 1
+    differ = (index for index, words_at in enumerate(zip(*words, strict=False)) if len(set(words_at)) > 1)
+    return min(next(differ, max_shared), max_shared) // 2 * 2
 
 
 def _common(names: list[str]) -> int:
@@ -110,13 +110,13 @@ def _spared(common: int, excess: int) -> int:
 
 def sanitize(text: str, width: int | None = None) -> str:
     """`text` with control and invisible characters spelled out (`\\x1b`), cut in the middle to `width` characters."""
-    shown = text
+    clean = text
     if not text.isprintable() or _INVISIBLE.search(text):  # rare
-        shown = "".join(_spelled(ord(each)) if _is_harmful(each) else each for each in text)
-    if width is None or len(shown) <= width:
-        return shown
+        clean = "".join(_spelled(ord(character)) if _is_harmful(character) else character for character in text)
+    if width is None or len(clean) <= width:
+        return clean
     head = (width - 1) // 2
-    return f"{shown[:head]}…{shown[len(shown) - (width - 1 - head) :]}"
+    return f"{clean[:head]}…{clean[len(clean) - (width - 1 - head) :]}"
 
 
 def _is_harmful(character: str) -> bool:

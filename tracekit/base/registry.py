@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from tracekit.errors import PlugInError
+from tracekit.errors.asking import PlugInError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

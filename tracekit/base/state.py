@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tracekit.errors import NoFolderError
+from tracekit.errors.asking import NoFolderError
 
 
 def state_folder(name: str) -> Path:

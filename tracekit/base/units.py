@@ -35,7 +35,7 @@ def thousandths(number: int, signed: bool = False) -> str:
 
 def tick(ns: int, step: int) -> str:
     """The label of a mark on a scale with marks every `step`: `1.25 ms` for marks every 50 µs, `+` and `−` around 0."""
-    scale, unit = next((each for each in _STEPS if each[0] <= max(abs(ns), step)), (1, "ns"))
+    scale, unit = next((factor for factor in _STEPS if factor[0] <= max(abs(ns), step)), (1, "ns"))
     decimals = next((digits for digits in range(9) if step * 10**digits % scale == 0), 9)
     return f"{_sign(ns, True)}{abs(ns) / scale:,.{decimals}f} {unit}"
 

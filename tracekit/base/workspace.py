@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from tracekit.errors import NoFolderError
+from tracekit.errors.asking import NoFolderError
 
 _YOUNG = 60.0  # seconds: a younger folder without a lock is just being made
 

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 
 from tracekit.base.units import times
+from tracekit.capture.device import is_gpu
 from tracekit.capture.job import Job
 from tracekit.compile_log.log import CompileLog
 from tracekit.run import Effective, Ledger
@@ -113,7 +114,7 @@ def _why(happened: Ledger) -> str:
 
 
 def _no_graphs(device: str, happened: Ledger) -> str:
-    if not device.startswith("cuda"):
+    if not is_gpu(device):
         return "CUDA graphs need a GPU: none were recorded"
     if happened.skips:
         return f"no CUDA graph was recorded ({_why(happened)})"
@@ -130,7 +131,7 @@ def _no_graphs(device: str, happened: Ledger) -> str:
 
 
 def _too_small_for_gemms(device: str) -> bool:
-    if not device.startswith("cuda"):
+    if not is_gpu(device):
         return False
     import torch
 

@@ -34,14 +34,14 @@ class Course:
         gone = time.monotonic() - self._began
         if self._plain_s is None:
             return f" ({duration(round(gone * 1e9))} so far)" if gone >= 1 else ""
-        left, unknown = self._budget, False
+        seconds_left, unknown = self._budget, False
         for variant, coming in self._coming:
             plain, compiling = _SHARES[coming]
             compiling_s = self._compiling_s.get(variant.name)
-            left += plain * self._plain_s + compiling * (compiling_s or 0.0)
+            seconds_left += plain * self._plain_s + compiling * (compiling_s or 0.0)
             unknown = unknown or (variant.requested.compile and compiling_s is None)
-        more = ", and compiling" if unknown else ""
-        return f" ({duration(round(gone * 1e9))} so far, about {duration(round(left * 1e9))} left{more})"
+        clause = ", and compiling" if unknown else ""
+        return f" ({duration(round(gone * 1e9))} so far, about {duration(round(seconds_left * 1e9))} left{clause})"
 
     def measured(self, name: str, seconds: float, compiling_s: float) -> None:
         """Note how long the measured pass of that variant took, and how much of it was compiling."""

@@ -189,10 +189,10 @@ CHECKS = (
 
 def examine(checks: Sequence[Check] | None = None) -> list[Result]:
     """Do every check whose needs are met; side by side, because most of them are processes that import torch."""
-    chosen = CHECKS if checks is None else checks
+    wanted_checks = CHECKS if checks is None else checks
     results: dict[str, Future[Result]] = {}
-    with ThreadPoolExecutor(len(chosen)) as pool:
-        for check in chosen:
+    with ThreadPoolExecutor(len(wanted_checks)) as pool:
+        for check in wanted_checks:
             results[check.name] = pool.submit(_result, check, results[check.needs] if check.needs else None)
     return [result.result() for result in results.values()]
 
@@ -304,23 +304,22 @@ def compile_cpu() -> str:
 
 def name_gpu() -> str:
     """The GPUs that PyTorch sees, and how fast the first one gathers rows, as in message passing."""
-    import torch
+    from tracekit.capture.device import GPU, has_gpu, properties
 
-    if not torch.cuda.is_available():
+    if not has_gpu():
         raise ProbeError(f"none ({_build()})")
-    names = ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))
-    speed = gather_bytes_per_s("cuda")
+    names = ", ".join(gpu.name for gpu in properties())
+    speed = gather_bytes_per_s(GPU)
     return names if speed is None else f"{names}; gathers {speed / 1e9:,.0f} GB of rows a second"
 
 
 def profile_gpu() -> str:
     """Check that kernels appear in the trace, in later sessions, too: the driver has to allow profiling."""
-    import torch
+    from tracekit.capture.device import GPU, activities, has_gpu
 
-    if not torch.cuda.is_available():
+    if not has_gpu():
         raise ProbeError("no GPU")
-    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    sessions = [_trace(activities, "cuda") for _ in range(_SESSIONS)]
+    sessions = [_trace(activities(with_gpu=True), GPU) for _ in range(_SESSIONS)]
     return _verdict([(_rows(events, "cuda_runtime"), _rows(events, "kernel")) for events in sessions])
 
 
@@ -328,10 +327,12 @@ def compile_gpu() -> str:
     """Check that Inductor generates working kernels."""
     import torch
 
-    if not torch.cuda.is_available():
+    from tracekit.capture.device import GPU, has_gpu
+
+    if not has_gpu():
         raise ProbeError("no GPU")
     compiled = torch.compile(lambda x: (x.sin() + 1).sum(), backend="inductor")
-    x = torch.ones(64, device="cuda")
+    x = torch.ones(64, device=GPU)
     difference = (compiled(x) - (x.sin() + 1).sum()).abs().item()
     if difference > _MAX_DIVERGENCE:
         raise ProbeError(f"inductor's kernel is off by {difference:.1e}")
@@ -426,14 +427,9 @@ def _rows(events: list[dict[str, object]], category: str) -> int:
 def _build() -> str:
     import torch
 
-    kind = (
-        f"CUDA {torch.version.cuda}"
-        if torch.version.cuda
-        else f"ROCm {torch.version.hip}"
-        if torch.version.hip
-        else "CPU"
-    )
-    return f"PyTorch {torch.__version__}, built for {kind}"
+    from tracekit.capture.device import build
+
+    return f"PyTorch {torch.__version__}, built for {build()}"
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tracekit.capture.device import has_gpu, is_gpu, properties, uuid
+
 _PACKAGES = ("torch", "torch-geometric", "dgl", "triton", "pyg-lib", "torch-sparse", "numpy", "msgspec")
 _VARIABLES = re.compile(
     r"^(TORCH_LOGS|TORCHINDUCTOR_(?!CACHE_DIR)|TORCHDYNAMO_|PYTORCH_|OMP_|MKL_|KMP_|CUDA_|CUBLAS_|NVIDIA_TF32)"
@@ -91,66 +93,8 @@ def versions() -> dict[str, str]:
 def packages() -> dict[str, str]:
     """The versions of all installed packages, by name."""
     read = (distribution.metadata for distribution in importlib.metadata.distributions())  # parsed at each access
-    versions = ((each["Name"], each["Version"]) for each in read)
+    versions = ((metadata["Name"], metadata["Version"]) for metadata in read)
     return dict(sorted(((name, version) for name, version in versions if name), key=lambda item: item[0].lower()))
-
-
-def devices() -> list[str]:
-    """The devices that PyTorch can train on here."""
-    import torch
-
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return [*(["cuda"] if gpus else []), *(f"cuda:{index}" for index in range(gpus)), "cpu"]
-
-
-def accelerator() -> str | None:
-    """The kind of accelerator PyTorch would train on here: cuda (AMD's GPUs, too), mps, xpu, …; None without one."""
-    import torch
-
-    if not torch.accelerator.is_available():
-        return None
-    return str(torch.accelerator.current_accelerator().type)
-
-
-def other_accelerator() -> str | None:
-    """The accelerator that PyTorch would train on here if it cannot be measured, else None."""
-    kind = accelerator()
-    return None if kind == "cuda" else kind
-
-
-def holds_tensors(kind: str) -> bool:
-    """Whether any tensor of this process is on that kind of accelerator; True if that is unknown."""
-    import torch
-
-    module = getattr(torch, kind, None)
-    allocated = getattr(module, "memory_allocated", None) or getattr(module, "current_allocated_memory", None)
-    return allocated is None or allocated() > 0
-
-
-def why_no_gpu() -> str | None:
-    """Why there is no GPU to measure, in words; None if there is one."""
-    import torch
-
-    if torch.cuda.is_available():
-        return None
-    if accelerator := other_accelerator():
-        return f"PyTorch finds {accelerator} here, which cannot be measured"
-    if not (torch.version.cuda or torch.version.hip):
-        return f"PyTorch {torch.__version__} is built without CUDA and ROCm"
-    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
-        if os.environ.get(name) in ("", "-1", "NoDevFiles"):
-            return f"{name}={os.environ[name]} hides every GPU"
-    return _why_cuda_fails()
-
-
-def _why_cuda_fails() -> str:
-    import torch
-
-    try:
-        torch.cuda.init()
-    except (RuntimeError, AssertionError) as error:
-        return (str(error).splitlines() or [type(error).__name__])[0]
-    return "PyTorch finds no GPU"
 
 
 def backends() -> list[str]:
@@ -173,7 +117,7 @@ def cpp_compiler() -> str:
 
 def missing_compiler(device: str) -> str | None:
     """What Inductor needs on that device but does not find, in words; None if nothing is missing."""
-    if not device.startswith("cuda"):
+    if not is_gpu(device):
         cxx = cpp_compiler()
         return None if shutil.which(cxx) else f"a C++ compiler ({cxx})"
     if importlib.util.find_spec("triton") is None:
@@ -199,7 +143,7 @@ def _torch_facts() -> dict[str, Any]:
 def _cudnn() -> int | None:
     import torch
 
-    if torch.cuda.is_available():
+    if has_gpu():
         with suppress(RuntimeError):  # one that does not fit this PyTorch; the training may do without it
             version: int | None = torch.backends.cudnn.version()
             return version
@@ -207,23 +151,18 @@ def _cudnn() -> int | None:
 
 
 def _gpus() -> list[dict[str, Any]]:
-    import torch
-
-    if not torch.cuda.is_available():
-        return []
-    properties = (torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count()))
     identities = {row.get("uuid"): row for row in identity()}
     return [
         {
             "name": gpu.name,
-            "uuid": uuid,
+            "uuid": name,
             "memory_bytes": gpu.total_memory,
             "capability": f"{gpu.major}.{gpu.minor}",
             "multiprocessors": gpu.multi_processor_count,
-            **{field: value for field, value in identities.get(uuid, {}).items() if field not in ("name", "uuid")},
+            **{field: value for field, value in identities.get(name, {}).items() if field not in ("name", "uuid")},
         }
-        for gpu in properties
-        for uuid in [f"GPU-{getattr(gpu, 'uuid', None)}"]
+        for gpu in properties()
+        for name in [uuid(gpu)]
     ]
 
 

@@ -33,7 +33,7 @@ def explained_time(run: Run) -> Iterator[str]:
     yield f"Where the time of this capture went: {sum(seconds for _, seconds, _ in rows):.1f} s in passes"
     width = max((len(label) for label, _, _ in rows), default=0)
     for label, seconds, activities in rows:
-        parts = ", ".join(f"{what} {took:.1f}" for what, took in activities.items() if took >= _TOLD_S)
+        parts = ", ".join(f"{activity} {took:.1f}" for activity, took in activities.items() if took >= _TOLD_S)
         yield f"  {label.ljust(width)}  {seconds:6.1f} s{f'  {parts}' if parts else ''}"
 
 

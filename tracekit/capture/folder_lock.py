@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tracekit.base.state import state_folder
-from tracekit.errors import FolderInUseError, NoFolderError
+from tracekit.errors.asking import NoFolderError
+from tracekit.errors.capturing import FolderInUseError
 
 _locks: dict[str, tuple[int, int | None]] = {}  # how often by this process, as the cells of a sweep do, and the file
 _guard = threading.Lock()

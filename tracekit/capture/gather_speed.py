@@ -5,7 +5,7 @@ A capture measures it once, before anything else runs on the GPU: it takes a ten
 
 import time
 
-from tracekit.capture.child.timing import synchronize
+from tracekit.capture.device import gpu, is_gpu, synchronize
 
 _ROWS, _COLUMNS, _PICKED = 1 << 20, 64, 1 << 19  # 256 MiB: no cache holds the table
 _TIMES = 10
@@ -30,6 +30,6 @@ def gather_bytes_per_s(device: str, rows: int = _ROWS) -> float | None:
         return None
     moved = _TIMES * len(picked) * (2 * _COLUMNS * table.element_size() + picked.element_size())
     del table, picked
-    if device.startswith("cuda"):
-        torch.cuda.empty_cache()
+    if is_gpu(device):
+        gpu().empty_cache()
     return moved / elapsed_s if elapsed_s else None

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from tracekit.capture import journal
 from tracekit.capture.undo import undo
-from tracekit.errors import NoFolderError, NoLocksError
+from tracekit.errors.asking import NoFolderError
+from tracekit.errors.capturing import NoLocksError
 
 _NOTED_EVERY_S = 0.2
 _MOST_S = 30.0  # for the processes of the passes to be gone

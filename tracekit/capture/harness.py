@@ -24,7 +24,9 @@ from tracekit.capture.other_work import cores_of, why_one_fewer
 from tracekit.capture.passes import capture_variant, has_losses, load_average, train, usable_cores
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable, visible
-from tracekit.errors import NothingCapturedError, OutputError, TracekitError
+from tracekit.errors import TracekitError
+from tracekit.errors.asking import OutputError
+from tracekit.errors.capturing import NothingCapturedError
 from tracekit.run import Run, StageTime, Training, Variant, with_common_period
 from tracekit.run.accuracy import accuracy_contrast, in_words, reached
 from tracekit.run.model import TrainingOutcome
@@ -53,8 +55,8 @@ def _capture(options: Options) -> Run:
         options.tell(warning)
     if cores is not None and disturbed and prepared.run.device == "cpu":
         options = replace(options, threads=cores - 1)
-        chosen = {"threads": cores - 1, "threads_chosen": f"one fewer than cores: {disturbed}"}
-        prepared = replace(prepared, run=replace(prepared.run, environment={**prepared.run.environment, **chosen}))
+        threads = {"threads": cores - 1, "threads_chosen": f"one fewer than cores: {disturbed}"}
+        prepared = replace(prepared, run=replace(prepared.run, environment={**prepared.run.environment, **threads}))
         options.tell(messages.fewer_threads(cores - 1, disturbed))
     spent = StageTime(stage="inspect", seconds=round(time.monotonic() - began, 3))
     prepared = replace(prepared, run=replace(prepared.run, spent=[spent]))
@@ -125,8 +127,8 @@ def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
     if options.passes > 1:
         try:
             seconds = budget(run, options)
-            seen = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
-            options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, seen))
+            visible_share = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
+            options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, visible_share))
             for run in rounds.each(run):  # noqa: B020, PLR1704
                 runs.write(run, run_file)
         except KeyboardInterrupt:

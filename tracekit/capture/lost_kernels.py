@@ -69,7 +69,7 @@ class GpuSide(Struct, frozen=True):
 
 
 def gpu_side(path: Path) -> GpuSide | None:
-    """What the trace at that path holds; None if it cannot be read."""
+    """The launches and GPU activities of a trace file; None if it cannot be read."""
     try:
         with gzip.open(path) as file:
             events = msgspec.json.decode(file.read(), type=_Trace).traceEvents

@@ -124,10 +124,10 @@ def fewer_threads(threads: int, why: str) -> str:
 
 def repeating(seconds: float, passes: int, reserved: int, visible: float | None) -> str:
     """`Measuring again, in turns, for about 60 s at most (--budget): differences above about 3 % should be seen …`."""
-    seen = "" if visible is None else f": differences above about {percent(visible)} should be seen"
+    clause = "" if visible is None else f": differences above about {percent(visible)} should be seen"
     if passes <= reserved:
-        return f"Measuring again, in turns: {passes} passes each (--passes){seen} …"
-    return f"Measuring again, in turns, for about {seconds:.0f} s at most (--budget){seen} …"
+        return f"Measuring again, in turns: {passes} passes each (--passes){clause} …"
+    return f"Measuring again, in turns, for about {seconds:.0f} s at most (--budget){clause} …"
 
 
 def no_turns(why: str) -> str:

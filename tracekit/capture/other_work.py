@@ -55,8 +55,8 @@ def cores_of(usable: int | None) -> int | None:
     """How many of the processors that this process may use are cores: two threads of one core share what it has."""
     with suppress(OSError, AttributeError):
         siblings = {
-            (_PROCESSORS / f"cpu{each}/topology/thread_siblings_list").read_text().strip()
-            for each in os.sched_getaffinity(0)
+            (_PROCESSORS / f"cpu{processor}/topology/thread_siblings_list").read_text().strip()
+            for processor in os.sched_getaffinity(0)
         }
         return min(len(siblings), usable) if usable else None
     return usable
@@ -64,18 +64,18 @@ def cores_of(usable: int | None) -> int | None:
 
 def _slowest_s(threads: int) -> float:
     """How long the slowest of so many threads takes, each by its own clock, s."""
-    taken: list[float] = []
+    durations_s: list[float] = []
     gate = threading.Barrier(threads)
 
     def hash_it() -> None:
         gate.wait()
         began = time.perf_counter()
         hashlib.sha256(_DATA)
-        taken.append(time.perf_counter() - began)
+        durations_s.append(time.perf_counter() - began)
 
     started = [threading.Thread(target=hash_it) for _ in range(threads)]
-    for each in started:
-        each.start()
-    for each in started:
-        each.join()
-    return max(taken)
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    return max(durations_s)

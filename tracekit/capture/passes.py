@@ -22,7 +22,7 @@ from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.undo import with_files
 from tracekit.capture.variants import PlannedVariant
-from tracekit.errors import ArgumentsRefusedError, NoStepsError
+from tracekit.errors.capturing import ArgumentsRefusedError, NoStepsError
 from tracekit.run import Effective, Measured, Outcome, Pass, StageTime, Traces, Variant, Window, divergence
 from tracekit.run.settings import Settings, values_of
 from tracekit.statistics.typical_step import typical_step

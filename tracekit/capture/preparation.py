@@ -18,10 +18,11 @@ from tracekit import installed
 from tracekit import run as runs
 from tracekit.capture import environment, messages, process
 from tracekit.capture.child.program import marked
+from tracekit.capture.device import GPU
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.variants import PlannedVariant, parse_all, plan_variants
-from tracekit.errors import (
+from tracekit.errors.capturing import (
     BadParameterError,
     BrokenSyntaxError,
     NoCompilerError,
@@ -191,7 +192,7 @@ def _choose_device(options: Options, result: PassResult) -> str:
             options.tell(messages.on_the_cpu(result.why_no_gpu))
         return available[0]
     if requested not in available:
-        is_unsupported = result.accelerator not in (None, "cuda") and requested.partition(":")[0] == result.accelerator
+        is_unsupported = result.accelerator not in (None, GPU) and requested.partition(":")[0] == result.accelerator
         raise UnsupportedDeviceError(requested) if is_unsupported else NoSuchDeviceError(requested, available)
     return requested
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tracekit import run as runs
 from tracekit.base.names import sanitize
 from tracekit.base.units import count, many
-from tracekit.capture import environment, lost_kernels, messages
+from tracekit.capture import device, environment, lost_kernels, messages
 from tracekit.capture.child import timing
 from tracekit.capture.child.idle_profilers import are_idle, idle_profilers
 from tracekit.capture.child.script import is_captured
@@ -21,7 +21,8 @@ from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.harness import make_folder, run_path
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.passes import relative, slug
-from tracekit.errors import NoTorchError, ProfilerBusyError, TracekitError
+from tracekit.errors import TracekitError
+from tracekit.errors.capturing import NoTorchError, ProfilerBusyError
 from tracekit.installed import version
 from tracekit.run import Effective, Outcome, Requested, Run, Variant
 from tracekit.vocabulary import step_marks
@@ -168,7 +169,7 @@ def _run_to_add_to(run_file: Path, variant: str) -> Run:
         tracekit=version() or "0",
         recipe="recorded",
         script="tracekit.record",
-        device=_device(),
+        device=device.preferred(),
         environment=environment.gather(),
         variants=[],
     )
@@ -193,15 +194,7 @@ def _variant(
 
 def _warnings(result: PassResult, traces_folder: Path) -> Iterator[str]:
     """Warnings about what happened but is not in the trace."""
-    import torch
-
-    if torch.cuda.is_available() and result.traces.steady:
+    if device.has_gpu() and result.traces.steady:
         yield from lost_kernels.notes_of(traces_folder / result.traces.steady)
-    elif (device := environment.other_accelerator()) and environment.holds_tensors(device):
-        yield f"its work on {device} is not in its trace, and was not waited for, because {device} cannot be measured"
-
-
-def _device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    elif (other := device.other_accelerator()) and device.holds_tensors(other):
+        yield f"its work on {other} is not in its trace, and was not waited for, because {other} cannot be measured"

@@ -149,9 +149,10 @@ class Rounds(Struct):
         if self.options.min_detectable is None:
             precision, most_passes = self.options.precision, self.options.passes
             first, *rest = _all_measured(run)
-            wanted = [_wanted(math.log(contrast(measured, first).ratio), precision) for measured in rest]
+            half_widths = [_wanted(math.log(contrast(measured, first).ratio), precision) for measured in rest]
             counted = [
-                passes_needed(*each, most_passes) for each in zip(rest, [first] * len(rest), wanted, strict=True)
+                passes_needed(*arguments, most_passes)
+                for arguments in zip(rest, [first] * len(rest), half_widths, strict=True)
             ]
             enough = max(counted or [passes_needed(first, None, precision or NARROW, most_passes)])
             rounds = min(rounds, max(enough, ENOUGH_ROUNDS) + 1 - number)  # the first round is not counted
@@ -233,7 +234,9 @@ def is_settled(run: Run, precision: float | None = None) -> bool:
     first, *rest = _all_measured(run)
     if rest:
         contrasts = [contrast(measured, first) for measured in rest]
-        return all(_half_width(each.interval) <= _wanted(math.log(each.ratio), precision) for each in contrasts)
+        return all(
+            _half_width(compared.interval) <= _wanted(math.log(compared.ratio), precision) for compared in contrasts
+        )
     if _half_width(step_interval(first)) > (precision or NARROW):
         return False
     return precision is not None or detectable(run) <= SEEN

@@ -88,8 +88,8 @@ class Turns:
     def close(self) -> None:
         """End all processes."""
         for started in self._ahead.values():
-            for each in started:
-                each.stack.close()
+            for process in started:
+                process.stack.close()
         self._ahead.clear()
         for parent in self._parents.values():
             parent.stack.close()
@@ -130,15 +130,20 @@ class Turns:
         """
         load = load_average()
         names = {planned.name for planned in variants}
-        if {each.name for each in self._ahead.get(number, [])} != names:
+        if {process.name for process in self._ahead.get(number, [])} != names:
             self._close([*self._ahead])
             self._make_ready(number, variants, most_ahead, known)
         began_ns, started = time.time_ns(), self._ahead.pop(number)
         with ExitStack() as stack:
-            for each in started:
-                stack.push(each.stack)
+            for process in started:
+                stack.push(process.stack)
             try:
-                self._take_turns(number, [each.live for each in started], ends)
+                by_name = {process.name: process.live for process in started}
+                self._take_turns(
+                    number,
+                    [by_name[planned.name] for planned in self._prepared.variants if planned.name in by_name],
+                    ends,
+                )
             except KeyboardInterrupt as interrupt:
                 so_far = self._results(number, started, began_ns, load)
                 if all(result.turns for result in so_far.values()):
@@ -157,8 +162,8 @@ class Turns:
 
     def _close(self, rounds: Iterable[int]) -> None:
         for number in rounds:
-            for each in self._ahead.pop(number, []):
-                each.stack.close()
+            for process in self._ahead.pop(number, []):
+                process.stack.close()
 
     def _make_ready(self, number: int, variants: Sequence[PlannedVariant], most_ahead: int, known: Run | None) -> None:
         """Start the processes of that round or, where they can be forked, of that and some later ones, and wait until
@@ -171,8 +176,13 @@ class Turns:
         if forked:
             fresh = min(parent.left for parent in forked.values())
             rounds = max(1, min(AHEAD, fresh, most_ahead, _rounds_in_memory(known)))
-        coming = [(each, planned) for each in range(number, number + rounds) for planned in variants]
-        coming.sort(key=lambda each: not each[1].requested.compile)
+        coming = [
+            (coming_round, planned)
+            for coming_round in range(number, number + rounds)
+            for planned in variants[:: 1 if (coming_round - number) % 2 == 0 else -1]
+        ]  # whose process comes first changes, because it gets other pages of memory than those after it
+        if self.compiles:
+            coming.sort(key=lambda pair: not pair[1].requested.compile)
         in_flight: list[LivePass] = []
         while coming or in_flight:
             while coming and len(in_flight) < (self._at_once(coming[0][1]) if forked else len(variants)):
@@ -207,7 +217,7 @@ class Turns:
                     job = replace(with_headers(job, caches), forks=True, warms=self._warms)
                     parent = stack.enter_context(parent_of(job, caches, log, self._options.timeout))
                     self._parents[planned.name] = _Forked(parent, number, FORKS, stack.pop_all())
-        unable = next((each.name for each in variants if not self._parents[each.name].parent.wait()), None)
+        unable = next((planned.name for planned in variants if not self._parents[planned.name].parent.wait()), None)
         if unable is None:
             return {planned.name: self._parents[planned.name] for planned in variants}
         why = self._parents[unable].parent.why_not()
@@ -243,15 +253,15 @@ class Turns:
         self, number: int, started: "Iterable[_Started]", began_ns: int, load: float | None
     ) -> dict[str, PassResult]:
         return {
-            each.name: finished(
-                replace(each.live.job, round=number),
-                each.live.result(),
+            process.name: finished(
+                replace(process.live.job, round=number),
+                process.live.result(),
                 began=began_ns,
                 load=load,
                 options=self._options,
-                parent=each.parent,
+                parent=process.parent,
             )
-            for each in started
+            for process in started
         }
 
     def _take_turns(self, number: int, live: list[LivePass], ends: float) -> None:

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracekit.errors import BadParameterError, UnknownParameterError, UnknownVariantError
+from tracekit.errors.asking import UnknownVariantError
+from tracekit.errors.capturing import BadParameterError, UnknownParameterError
 from tracekit.run import Requested
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")

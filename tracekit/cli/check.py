@@ -123,7 +123,7 @@ class CheckVerb(Verb):
 
 def _checked(options: argparse.Namespace) -> "Check":
     from tracekit.cli.progress import Progress
-    from tracekit.errors import ToleratedRegressionError, UnknownMetricError
+    from tracekit.errors.asking import ToleratedRegressionError, UnknownMetricError
     from tracekit.gate import Check, Demand, against, differences, read_budget, within
     from tracekit.gate.metrics import METRICS
     from tracekit.profile import open_subject

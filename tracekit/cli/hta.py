@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracekit.cli.arguments import Verb, add_inputs, add_knowledge, rows
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_json, overwriting, printed, tell_written, write_out
-from tracekit.errors import UnknownVariantError
+from tracekit.errors.asking import UnknownVariantError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracekit.cli.arguments import Verb, add_knowledge, rows, source
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_json, printed, write_out
-from tracekit.errors import NoSuchSourceError, NothingOfYoursError
+from tracekit.errors.reading import NoSuchSourceError, NothingOfYoursError
 
 if TYPE_CHECKING:
     from tracekit.report.blocks import Block

@@ -43,7 +43,7 @@ def open_given(inputs: list[Path], options: argparse.Namespace, progress: "Progr
 
 def _narrowed(subject: "Subject", axes: dict[str, list[str]], path: Path) -> "Subject":
     """The selected cells of a study."""
-    from tracekit.errors import NotAStudyError
+    from tracekit.errors.capturing import NotAStudyError
     from tracekit.profile.assembled import study_subject
     from tracekit.study.narrowed import narrowed
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracekit.base.names import sanitize
-from tracekit.errors import BytesToTerminalError, NeedsFolderError, OtherFormatError, StandardOutputError
+from tracekit.errors.asking import BytesToTerminalError, NeedsFolderError, OtherFormatError, StandardOutputError
 
 if TYPE_CHECKING:
     from tracekit.faces import Face, Options

@@ -34,7 +34,7 @@ class PlotVerb(Verb):
     def run(options: argparse.Namespace) -> int:
         """Draw it."""
         from tracekit.cli.progress import Progress
-        from tracekit.errors import OutputError
+        from tracekit.errors.asking import OutputError
         from tracekit.faces.shared.output_files import write_content
         from tracekit.plots import plot
         from tracekit.report import report

@@ -35,7 +35,9 @@ from tracekit.cli.start_up import admit_pandas, import_numpy, refuse_pandas
 from tracekit.cli.sweep import SweepVerb
 from tracekit.cli.tui import TuiVerb, is_on_a_terminal
 from tracekit.cli.what_if import WhatIfVerb
-from tracekit.errors import NoFolderError, StandardOutputError, TracekitError, UnreadableFileError
+from tracekit.errors import TracekitError
+from tracekit.errors.asking import NoFolderError, StandardOutputError
+from tracekit.errors.reading import UnreadableFileError
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tracekit.cli.arguments import Verb, add_baseline, add_inputs
 from tracekit.cli.start_up import import_numpy
-from tracekit.errors import NoTerminalError
+from tracekit.errors.asking import NoTerminalError
 
 _KEYS, _SCREEN = 0, 2  # the file descriptors from which Textual reads keys, and to which it draws
 

@@ -160,11 +160,14 @@ def _measured_span(kind: str, compile_id: str, thread: int, metrics: Mapping[str
     start = ns(("start_time_us", 1e3), ("start_time", 1e9))
     end = ns(("end_time_us", 1e3)) or start + ns(("duration_us", 1e3), ("entire_frame_compile_time_s", 1e9))
     span = Span(name, compile_id, thread, start, max(end, start))
-    inside = ns(("backend_compile_time_s", 1e9), ("aot_autograd_cumulative_compile_time_us", 1e3))
+    inner_ns = ns(("backend_compile_time_s", 1e9), ("aot_autograd_cumulative_compile_time_us", 1e3))
     innermost = ns(("inductor_compile_time_s", 1e9), ("inductor_cumulative_compile_time_us", 1e3))
-    inside = min(max(inside, innermost), span.end_ns - start)
-    span.phases |= {"backend_compile": inside - min(innermost, inside), "inductor_compile": min(innermost, inside)}
-    span.phases[name] = span.end_ns - start - inside
+    inner_ns = min(max(inner_ns, innermost), span.end_ns - start)
+    span.phases |= {
+        "backend_compile": inner_ns - min(innermost, inner_ns),
+        "inductor_compile": min(innermost, inner_ns),
+    }
+    span.phases[name] = span.end_ns - start - inner_ns
     return span
 
 

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from tracekit.compile_log.ledger import ledger
 from tracekit.compile_log.log import CompileLog
-from tracekit.errors import BadCompileLogError
+from tracekit.errors.reading import BadCompileLogError
 from tracekit.run import Ledger
 from tracekit.vocabulary.lines_file import Graph
 
@@ -35,8 +35,8 @@ def read(path: Path, processes: Collection[int] = ()) -> tuple[Ledger, list[Grap
         files = (sorted(path.glob(_FILES)) or sorted(filter(_is_log, path.iterdir()))) if path.is_dir() else [path]
         if not files:
             raise BadCompileLogError(path, f"neither {_FILES} nor another such log is in it")
-        wanted = (file for file in files if len(files) > 1 and _process(file) in processes)
-        with _opened(next(wanted, files[0])) as file:
+        wanted_files = (file for file in files if len(files) > 1 and _process(file) in processes)
+        with _opened(next(wanted_files, files[0])) as file:
             log, records = _listened(file)
     except (OSError, EOFError, zlib.error) as error:  # the last two of a damaged archive
         raise BadCompileLogError(path, getattr(error, "strerror", None) or "it cannot be read") from None

@@ -160,9 +160,11 @@ def attribute(trace: Trace, size: int = SIZE, *, with_pieces: bool = False) -> A
 
     blocks = summed() if not no_host else iter(())
     view = attribution.answered_view  # of the steps that are known; nothing is summed up yet
-    made = pieces(view, segments(view.name, _views(view.name, blocks))) if with_pieces else None
+    made_pieces = pieces(view, segments(view.name, _views(view.name, blocks))) if with_pieces else None
     deque(blocks, maxlen=0)
-    return replace(attribution, host=host.totals(), wall=wall.totals(), summed_stalls=stalls.table(), made_pieces=made)
+    return replace(
+        attribution, host=host.totals(), wall=wall.totals(), summed_stalls=stalls.table(), made_pieces=made_pieces
+    )
 
 
 def _views(name: str, blocks: Iterable[BlockViews]) -> Iterator[HostView | WallView]:

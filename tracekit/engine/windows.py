@@ -134,7 +134,7 @@ def windows(trace: Trace, chosen: Bools) -> list[Window]:
 
 
 def _window(trace: Trace, numbers: Ints, nodes: Ints) -> Iterator[Window]:
-    """As many steps that follow each other as fit."""
+    """Windows of consecutive steps, each with as many as fit."""
     steps, first = trace.steps, int(numbers[0])
     last, total = first, int(nodes[first])
     for number in numbers[1:].tolist():

@@ -121,9 +121,9 @@ class NoSuchSourceError(TracekitError):
     """A name that does not identify exactly one file or function of the user's."""
 
     def __init__(self, name: object, known: list[str]) -> None:
-        shown = ", ".join(known[:8]) or "none"
+        listed = ", ".join(known[:8]) or "none"
         super().__init__(
-            f"{named(name)} does not name exactly one file or function of yours in this recording. Available: {shown}"
+            f"{named(name)} does not name exactly one file or function of yours in this recording. Available: {listed}"
         )
 
 

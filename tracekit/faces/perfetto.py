@@ -22,7 +22,7 @@ from tracekit.base.intervals import Ints, Union
 from tracekit.base.names import sanitize
 from tracekit.base.units import duration
 from tracekit.engine.buckets import BUCKETS, KEYS
-from tracekit.errors import OutputError
+from tracekit.errors.asking import OutputError
 from tracekit.faces import variant_face
 from tracekit.profile import Profile
 from tracekit.report import Report

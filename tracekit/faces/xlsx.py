@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.base.names import sanitize
-from tracekit.errors import NeedsPackageError
+from tracekit.errors.asking import NeedsPackageError
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import heading, is_number, meaning, role, unit
 from tracekit.faces.shared.flat_tables import FlatTable, bucket_row, flat_tables

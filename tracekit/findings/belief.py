@@ -34,10 +34,10 @@ class Withheld(Struct, frozen=True):
 
 def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], list[Withheld]]:
     """The findings that rest on what is known, each with what it rests on; and those that do not."""
-    kept, withheld, times = [], [], _Times(profile)
+    believed_findings, withheld, times = [], [], _Times(profile)
     for finding in findings:
         if finding.claim is None and finding.cost_ns is None:  # a doubt of its own
-            kept.append(finding)
+            believed_findings.append(finding)
             continue
         rests_on = finding.rests_on or times.rests_on(finding.claim)
         breach = _spoiling(profile, rests_on)
@@ -48,8 +48,8 @@ def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], 
         if breach is not None:
             withheld.append(Withheld(finding.id, breach.id, breach.message))
         else:
-            kept.append(replace(finding, claim=claim, rests_on=rests_on))
-    return kept, withheld
+            believed_findings.append(replace(finding, claim=claim, rests_on=rests_on))
+    return believed_findings, withheld
 
 
 def why_unknown(profile: Profile) -> Breach | None:
@@ -87,8 +87,8 @@ class _Times:
             return ("host time", "steps", "causes")
         if claim is None:
             return (*_MADE_OF, "steps", "causes")
-        least = _MIN_SHARE_OF_CLAIM * max(claim.total(), 1)
-        made_of = (figure for figure, time in self._made_of.items() if claim.common(time).total() >= least)
+        min_ns = _MIN_SHARE_OF_CLAIM * max(claim.total(), 1)
+        made_of = (figure for figure, time in self._made_of.items() if claim.common(time).total() >= min_ns)
         return (*made_of, "steps", "causes")
 
     def known(self, name: str, claim: Union) -> Union:

@@ -86,8 +86,8 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
 
 
 def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
-    told, withheld = believed(profile, findings)
-    listed = ranked(profile, told)
+    believed_findings, withheld = believed(profile, findings)
+    listed = ranked(profile, believed_findings)
     if sliver(profile):
         listed = [finding for finding in listed if finding.cost_ns is None]
     elif mostly_unknown(profile):  # what claims most of the step knows more of it than the GPU's side does

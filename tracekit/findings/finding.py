@@ -155,7 +155,7 @@ class Finding(Struct, frozen=True, eq=False):
 
     @property
     def advice(self) -> str:
-        """What to change, for this finding and those that are part of it."""
+        """The finding's own advice, followed by that of the findings that are part of it."""
         return " ".join(filter(None, (self.do, *self.also)))
 
     @property
@@ -171,7 +171,7 @@ class Finding(Struct, frozen=True, eq=False):
         return of_the_recording(clause) if self.of_recording else clause
 
     def document(self) -> dict[str, Any]:
-        """As the machine-readable report has it."""
+        """The finding as an entry of the JSON report."""
         content = {name: getattr(self, name) for name in _PLAIN}
         evidence = [asdict(event) for event in self.evidence]
         listed = {name: list(getattr(self, name)) for name in ("also", "overlaps", "rests_on")}

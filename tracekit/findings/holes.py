@@ -229,8 +229,8 @@ class Holes:
             near = siblings[np.argsort(np.abs(siblings - row))[:_SIZES_LOOKED_AT]]
             recorded = arguments(trace, np.append(near, row))
             if row in recorded and (inputs := recorded[row].inputs) is not None:
-                known = [sibling for sibling in near.tolist() if sibling in recorded]
-                alike = [trace.dur_ns[sibling] for sibling in known if recorded[sibling].inputs == inputs]
+                recorded_siblings = [sibling for sibling in near.tolist() if sibling in recorded]
+                alike = [trace.dur_ns[sibling] for sibling in recorded_siblings if recorded[sibling].inputs == inputs]
                 return float(np.median(alike)) if alike else 0.0
         return usual
 

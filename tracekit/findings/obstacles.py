@@ -17,10 +17,10 @@ _TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.ht
 
 def obstacles(ledger: Ledger) -> list[Finding]:
     """One of each kind that there is; breaks on purpose are none."""
-    found = [_limit_reached(ledger.limits)] if ledger.limits else []
-    found += [_graphs_skipped(ledger.skips)] if ledger.skips else []
+    findings = [_limit_reached(ledger.limits)] if ledger.limits else []
+    findings += [_graphs_skipped(ledger.skips)] if ledger.skips else []
     avoidable = [entry for entry in ledger.breaks if not is_on_purpose(entry)]
-    return [*found, _breaks(avoidable)] if avoidable else found
+    return [*findings, _breaks(avoidable)] if avoidable else findings
 
 
 def _limit_reached(limits: list[Limit]) -> Finding:

@@ -122,7 +122,7 @@ def _weight(finding: Finding, alone: Saving) -> float:
 
 
 def _alone(of_steps: Savings, finding: Finding) -> Saving:
-    """What a step would save if only this cause were gone."""
+    """The time of a step that would be saved if this finding's cause alone were removed."""
     if finding.claim is None:
         return Saving(finding.cost_ns or 0.0)
     saving = of_steps.of(finding.claim, finding.work, finding.host, finding.undone)
@@ -173,7 +173,7 @@ def _steps(profile: Profile, findings: list[Finding]) -> Steps:
 
 
 def worth_telling(finding: Finding) -> bool:
-    """Whether it costs enough of a step, or makes the recording doubtful."""
+    """Whether a finding costs enough of a step to be listed, or its cost is unknown."""
     return finding.share is None or finding.share >= LEAST_SHARE
 
 

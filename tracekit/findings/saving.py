@@ -99,23 +99,23 @@ class Savings:
     def _least_ns(self, claim: Union, work: Ints | None, host: Union | None, undone: Ints | None) -> float:
         """What a step takes at least without the claimed time, whatever the replay says: the work that is left of the
         GPU and, where nothing of the host goes, the host without what may wait for the GPU."""
-        done, busy = self._activities, self._busy
+        finished, busy = self._activities, self._busy
         if undone is not None:
-            done = done[~self._are_among(done, undone)]
-            busy = self._running(done)
+            finished = finished[~self._are_among(finished, undone)]
+            busy = self._running(finished)
         if work is None:
             kept = busy.minus(claim)
         else:
-            shorter = self._are_among(done, work)
-            kept = self._running(done[~shorter]).plus(self._running(done[shorter]).minus(claim))
-        left = self._steps.mean(kept)
+            shorter = self._are_among(finished, work)
+            kept = self._running(finished[~shorter]).plus(self._running(finished[shorter]).minus(claim))
+        kept_ns = self._steps.mean(kept)
         takes_host_time = host is not None or claim.minus(self._busy).total() > 0
         if takes_host_time or self._steps.unrecorded is not None:
-            return left
+            return kept_ns
         view = self._profile.views["host"]
         waiting = view.totals[:, [view.keys.index(key) for key in MAY_WAIT]].sum(axis=1)
         own_ns = np.where(view.known, view.step_ns - waiting, 0)[self._steps.number]
-        return max(left, float(own_ns.mean()) / self._steps.stretch)
+        return max(kept_ns, float(own_ns.mean()) / self._steps.stretch)
 
     @cached_property
     def _activities(self) -> Ints:
@@ -158,11 +158,11 @@ class Savings:
 
 def savings(profile: Profile, steps: Steps) -> Savings:
     """The savings of these steps: replays of one stretch are made once for all who ask."""
-    made: dict[tuple[bytes, bool, float], Savings] = profile.__dict__.setdefault("savings", {})
+    savings_by_claim: dict[tuple[bytes, bool, float], Savings] = profile.__dict__.setdefault("savings", {})
     key = steps.number.tobytes(), steps.unrecorded is None, steps.stretch
-    if key not in made:
-        made[key] = Savings(profile, steps)
-    return made[key]
+    if key not in savings_by_claim:
+        savings_by_claim[key] = Savings(profile, steps)
+    return savings_by_claim[key]
 
 
 def _stretches(profile: Profile, steps: Steps) -> list[tuple[int, int]]:

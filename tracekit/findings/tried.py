@@ -183,12 +183,12 @@ def _best(
             results.append((_other_changes(remedy, other, profile), *result, other))
     if not results:
         return None
-    changes, _, outcome, said, best = min(results, key=lambda result: (len(result[0]), result[1]))
+    changes, _, outcome, sentence, best = min(results, key=lambda result: (len(result[0]), result[1]))
     *_, quickest = sorted(results, key=lambda result: -result[1])
     if outcome != "faster" and quickest[2] == "faster":
-        said += f"; with {' and '.join(map(sanitize, quickest[0]))}, {quickest[3]}"
+        sentence += f"; with {' and '.join(map(sanitize, quickest[0]))}, {quickest[3]}"
     cause = _cause(best.variant, outcome, findings_of.get(best.name, [])) if remedy is COMPILING else None
-    with_changes = f"{said} (also with {' and '.join(map(sanitize, changes))})" if changes else said
+    with_changes = f"{sentence} (also with {' and '.join(map(sanitize, changes))})" if changes else sentence
     return Attempt(remedy, best.name, outcome, with_changes, cause)
 
 
@@ -224,12 +224,12 @@ def _result(remedy: Remedy, other: Member, profile: Profile) -> tuple[float, Out
     if variant is not None and measured is None and variant.outcome in _FAILED:
         reason = sanitize(variant.error or variant.outcome, _REASON).rstrip(".")
         return float("inf"), "failed", f"{name} failed ({reason})"
-    own = profile.variant.measured if profile.variant is not None else None
+    own_measured = profile.variant.measured if profile.variant is not None else None
     per, share = "", 1.0
     if remedy.per and variant is not None:
         per, share = f" per {remedy.per}", remedy.degree(_whole(profile)) / remedy.degree(_whole(other))
-    if measured is not None and own is not None:
-        of_both = _times(contrast(measured, own), share)
+    if measured is not None and own_measured is not None:
+        of_both = _times(contrast(measured, own_measured), share)
         if of_both.interval is not None:
             outcome: Outcome = "alike" if of_both.noise else "slower" if of_both.ratio > 1 else "faster"
         else:
@@ -248,9 +248,9 @@ def _result(remedy: Remedy, other: Member, profile: Profile) -> tuple[float, Out
     )
 
 
-def _times(both: Contrast, share: float) -> Contrast:
-    interval = (both.interval[0] * share, both.interval[1] * share) if both.interval is not None else None
-    return replace(both, ratio=both.ratio * share, interval=interval)
+def _times(product: Contrast, share: float) -> Contrast:
+    interval = (product.interval[0] * share, product.interval[1] * share) if product.interval is not None else None
+    return replace(product, ratio=product.ratio * share, interval=interval)
 
 
 def _outcome(step_ratio: float) -> Outcome:
@@ -264,8 +264,8 @@ def _cause(variant: Variant | None, outcome: Outcome, findings: list[Finding]) -
         return Finding("compile_failed", "Compiling fails", do=advice) if advice is not None else None
     of_trace = [finding for finding in findings if finding.id in _OF_COMPILING and finding.do]
     of_ledger = obstacles(variant.ledger) if variant is not None else []
-    others = [finding for finding in findings if finding.do and not of_the_gpu(finding.id)]
-    return next(iter([*of_trace, *of_ledger, *others]), None)
+    candidates = [finding for finding in findings if finding.do and not of_the_gpu(finding.id)]
+    return next(iter([*of_trace, *of_ledger, *candidates]), None)
 
 
 def considering(text: str, tried: Iterable[Attempt]) -> tuple[str, tuple[Attempt, ...]]:
@@ -277,8 +277,8 @@ def considering(text: str, tried: Iterable[Attempt]) -> tuple[str, tuple[Attempt
             continue
         told.append(attempt)
         if remedy.cut is not None:
-            left = remedy.cut.sub("", text)
-            kept = [sentence for sentence in _SENTENCES.split(left) if not remedy.advised.search(sentence)]
+            remaining_text = remedy.cut.sub("", text)
+            kept = [sentence for sentence in _SENTENCES.split(remaining_text) if not remedy.advised.search(sentence)]
             if kept and kept[0].startswith("This saves"):  # what it was about is gone
                 del kept[0]
             text = " ".join(kept or ([_BATCHES] if _ALSO_BATCHES in text else []))
@@ -287,8 +287,8 @@ def considering(text: str, tried: Iterable[Attempt]) -> tuple[str, tuple[Attempt
 
 def with_results(text: str, tried: Iterable[Attempt]) -> str:
     """The text of anything but a finding, knowing what was tried."""
-    left, told = considering(text, tried)
-    return " ".join(filter(None, (left, *(attempt.sentence for attempt in told))))
+    remaining_text, told = considering(text, tried)
+    return " ".join(filter(None, (remaining_text, *(attempt.sentence for attempt in told))))
 
 
 def _together(do: str, sentences: list[str]) -> str:

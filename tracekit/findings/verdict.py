@@ -103,12 +103,12 @@ class Verdict(Struct, frozen=True):
         return f"{figures[:1].upper()}{figures[1:]}"
 
     def document(self) -> dict[str, Any]:
-        """As the machine-readable report has it."""
+        """The verdict as the JSON report has it."""
         return {"id": self.id, "sentence": self.sentence, "share": self.share}
 
 
 def verdict(profile: Profile) -> Verdict:
-    """What takes most of a step, whether or not that is a problem."""
+    """The verdict on a profile: the bucket or cause that most of a step goes to, whether or not that is a problem."""
     if (breach := why_unknown(profile)) is not None:
         return Verdict("unknown", f"{VERDICTS['unknown']}: {as_clause(breach.message)}", None)
     parts, left_out = _judged(profile)
@@ -160,8 +160,8 @@ def mostly_unknown(profile: Profile) -> str:
     known_ns = sum(parts.values()) - parts.get("unrecorded", 0.0)
     if known_ns >= MIN_KNOWN_SHARE * step_ns:
         return ""
-    what = "what happened" if parts.get("unrecorded") else "what the GPU did"
-    return f"{what} is known for {duration(known_ns)} of {duration(step_ns)} a step"
+    unknown_part = "what happened" if parts.get("unrecorded") else "what the GPU did"
+    return f"{unknown_part} is known for {duration(known_ns)} of {duration(step_ns)} a step"
 
 
 def _judged(profile: Profile) -> tuple[dict[str, float], str]:

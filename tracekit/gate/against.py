@@ -106,8 +106,8 @@ def _remarks(compared: Contrast, base_ms: float, step_ms: float | None) -> Itera
         slower = "slower" if compared.slower > 1 else "faster"
         yield f"judging by two yardsticks, its machine was {percent(abs(compared.slower - 1))} {slower} for such steps"
     if step_ms is not None and abs(math.log(step_ms / (compared.ratio * base_ms))) >= _MIN_DIFFERENCE_TO_REPORT:
-        whole = duration(step_ms * NS_PER_MS)
-        yield f"captures are compared by their fastest turns; over all turns, a step takes {whole}"
+        step_text = duration(step_ms * NS_PER_MS)
+        yield f"captures are compared by their fastest turns; over all turns, a step takes {step_text}"
 
 
 def _other_threads_chosen(after: Member, before: Member) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.errors import BudgetError, NoSuchFileError, UnreadableFileError
+from tracekit.errors.asking import BudgetError
+from tracekit.errors.reading import NoSuchFileError, UnreadableFileError
 from tracekit.gate.metrics import METRICS
 from tracekit.gate.rows import Demand, Row, judged, unanswered
 from tracekit.profile import Subject

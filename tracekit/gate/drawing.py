@@ -124,8 +124,8 @@ def sensitivity(check: Check) -> str:
         if (worst.detectable or 0.0) > TOO_UNSURE:
             sentences.append(f"{UNSEEN}{weakest}.")
         else:
-            seen = sentence.format(percent(worst.detectable))
-            sentences.append(f"{seen} would have been seen, 19 times in 20{weakest}.")
+            clause = sentence.format(percent(worst.detectable))
+            sentences.append(f"{clause} would have been seen, 19 times in 20{weakest}.")
     if unknown:
         rows = ", ".join(map(_name_of, unknown[:_MAX_NAMED_ROWS])) + (
             " and others" if len(unknown) > _MAX_NAMED_ROWS else ""

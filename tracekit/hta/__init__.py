@@ -9,7 +9,7 @@ HTA is Holistic Trace Analysis, by Meta: `traceinsight` today, `HolisticTraceAna
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from tracekit.errors import NeedsPackageError
+from tracekit.errors.asking import NeedsPackageError
 from tracekit.profile import Profile
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ def trace_analysis(
     from tracekit.hta.traces import ColumnAnalysis, ColumnTrace
 
     ranks = profile.per_rank or {_main_rank(profile): profile}
-    traces = {rank: each.trace for rank, each in ranks.items()}
+    traces = {rank: profile.trace for rank, profile in ranks.items()}
     return ColumnAnalysis(ColumnTrace(traces, rounded=rounded, include_last_profiler_step=include_last_profiler_step))
 
 
 def needed() -> None:
     """Raise NeedsPackageError if HTA is not installed."""
     try:
-        found = find_spec("hta.trace_analysis")  # just `hta` could be any folder of that name
+        specification = find_spec("hta.trace_analysis")  # just `hta` could be any folder of that name
     except ModuleNotFoundError:
-        found = None
-    if found is None:
+        specification = None
+    if specification is None:
         raise NeedsPackageError("HTA", "traceinsight", "hta")
 
 

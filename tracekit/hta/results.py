@@ -9,7 +9,7 @@ from hta.common.trace import Trace as ParsedTrace
 from msgspec import Struct
 
 from tracekit.base.registry import Registry
-from tracekit.errors import HtaError
+from tracekit.errors.asking import HtaError
 from tracekit.hta.quiet import quietly
 from tracekit.hta.tables import with_names
 from tracekit.hta.traces import ColumnAnalysis
@@ -155,7 +155,7 @@ def second_on_host(trace: ParsedTrace, rank: int, annotation: str) -> int:
     names = trace.symbol_table.sym_table
     rows = trace.get_trace(rank)
     rows = rows[rows["name"].isin([code for code, name in enumerate(names) if annotation in name])]
-    on_host = [at for at, cat in enumerate(rows["cat"]) if not names[cat].lower().startswith("gpu_")]
+    on_host = [index for index, cat in enumerate(rows["cat"]) if not names[cat].lower().startswith("gpu_")]
     return [*on_host, 0][min(1, max(len(on_host) - 1, 0))]
 
 
@@ -198,7 +198,7 @@ def _by_rank(frames: Mapping[int, pd.DataFrame]) -> pd.DataFrame | None:
 
 
 def _with_rank(frames: Mapping[int, pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    for rank, each in frames.items():
-        rest = each.drop(columns="rank", errors="ignore")
+    for rank, frame in frames.items():
+        rest = frame.drop(columns="rank", errors="ignore")
         rest.insert(0, "rank", rank)
         yield rest

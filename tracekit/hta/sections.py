@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Union
 from tracekit.base.units import duration, many
-from tracekit.errors import HtaError
+from tracekit.errors.asking import HtaError
 from tracekit.hta import trace_analysis
 from tracekit.hta.quiet import quietly
 from tracekit.hta.results import Question, frames_of
@@ -116,15 +116,15 @@ def _critical_path(asked: _Asked, profile: Profile) -> Contents | None:
         return frames
     parts: list[dict[Any, Any]] = frames["critical_path_summary"].to_dict("records")
     parts = sorted((part for part in parts if part["duration"] > 0), key=lambda each: -float(each["duration"]))
-    whole = sum(float(part["duration"]) for part in parts) * _US
+    total_ns = sum(float(part["duration"]) for part in parts) * _US
     bounds = ", ".join(f"{str(part['bound_by']).replace('_', ' ')} {float(part['share']):.0%}" for part in parts)
     by_name: dict[str, list[float]] = {}
     for edge in frames["critical_path"].to_dict("records"):
         if edge["duration"] > 0:
             by_name.setdefault(str(edge["s_name"]), []).append(float(edge["duration"]) * _US)
-    rows = [{"name": name, "path_ns": sum(each), "pieces": len(each)} for name, each in by_name.items()]
+    rows = [{"name": name, "path_ns": sum(table), "pieces": len(table)} for name, table in by_name.items()]
     rows.sort(key=lambda row: -float(str(row["path_ns"])))
-    sentence = f"The longest chain of work in the second step takes {duration(round(whole))}: {bounds}."
+    sentence = f"The longest chain of work in the second step takes {duration(round(total_ns))}: {bounds}."
     return Contents((Sentences((sentence,)), Table("hta_critical_path", pa.Table.from_pylist(rows, PATH))))
 
 
@@ -136,19 +136,19 @@ def _gpu_time(asked: _Asked, profile: Profile) -> Contents | None:
     exact = _of_ranks(frames["temporal_breakdown"])
     default = _by_default(profile)
     rows: list[dict[str, Any]] = []
-    for rank, each in asked.ranks(profile).items():
-        ours = gpu_time(each.trace)
-        here = {"idle": ours.idle_ns, "compute": ours.compute_ns}
+    for rank, rank_profile in asked.ranks(profile).items():
+        ours = gpu_time(rank_profile.trace)
+        our_times = {"idle": ours.idle_ns, "compute": ours.compute_ns}
         for what, name in _KINDS.items():
             theirs = float(exact[rank][name]) * _US
             rows.append(
                 {
                     "rank": rank,
                     "what": what,
-                    "here_ns": float(here[what]),
+                    "here_ns": float(our_times[what]),
                     "hta_ns": theirs,
                     "hta_alone_ns": float(default[rank][name]) * _US if rank in default else None,
-                    "because": _why(each, ours) if abs(theirs - here[what]) > 1 else None,
+                    "because": _why(rank_profile, ours) if abs(theirs - our_times[what]) > 1 else None,
                 }
             )
     first = rows[0]
@@ -172,19 +172,19 @@ def _by_default(profile: Profile) -> dict[int, dict[Any, Any]]:
 def _overlap(asked: _Asked, profile: Profile) -> Contents | None:
     """The share of communication that computation overlaps, by rank."""
     ranks = asked.ranks(profile)
-    ours = {rank: gpu_time(each.trace) for rank, each in ranks.items()}
-    if all(each.overlap is None for each in ours.values()):
+    ours = {rank: gpu_time(rank_profile.trace) for rank, rank_profile in ranks.items()}
+    if all(rank_profile.overlap is None for rank_profile in ours.values()):
         return None
     frames = asked.frames("comm-comp-overlap", profile)
     if isinstance(frames, Contents):
         return frames
     theirs = _of_ranks(frames["comm_comp_overlap"])
     rows = []
-    for rank, each in ours.items():
+    for rank, rank_profile in ours.items():
         hta = float(theirs[rank]["comp_comm_overlap_pctg"]) / 100
-        same = each.overlap is not None and abs(each.overlap - hta) < 1e-4
-        because = None if same else _why(ranks[rank], each)
-        rows.append({"rank": rank, "here": each.overlap, "hta": hta, "because": because})
+        same = rank_profile.overlap is not None and abs(rank_profile.overlap - hta) < 1e-4
+        because = None if same else _why(ranks[rank], rank_profile)
+        rows.append({"rank": rank, "here": rank_profile.overlap, "hta": hta, "because": because})
     return Contents((Table("hta_overlap", pa.Table.from_pylist(rows, OVERLAP)),))
 
 
@@ -265,5 +265,5 @@ def gpu_time(trace: Trace) -> GpuTime:
 
 def taken_for_kernels(trace: Trace) -> tuple[int, int]:
     """Events with a stream that are not GPU activities, which HTA counts as kernels: their number and duration, ns."""
-    others = (values(trace.events["stream"], null=-1) >= 0) & ~trace.roles.gpu & is_event_of_hta(trace)
-    return int(others.sum()), int(trace.dur_ns[others].sum())
+    is_no_kernel = (values(trace.events["stream"], null=-1) >= 0) & ~trace.roles.gpu & is_event_of_hta(trace)
+    return int(is_no_kernel.sum()), int(trace.dur_ns[is_no_kernel].sum())

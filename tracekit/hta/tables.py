@@ -16,11 +16,11 @@ def with_names(frame: pd.DataFrame, symbols: Sequence[str]) -> pd.DataFrame:
         for name, kind in frame.dtypes.items()
         if isinstance(name, str) and _CODED.fullmatch(name) and pd.api.types.is_integer_dtype(kind)
     ]
-    named = frame.copy()
+    named_frame = frame.copy()
     for column in coded:
         texts = [symbols[code] if 0 <= code < len(symbols) else None for code in frame[column].tolist()]
-        named[column] = pd.Series(texts, frame.index, "object")
-    return named
+        named_frame[column] = pd.Series(texts, frame.index, "object")
+    return named_frame
 
 
 def as_table(frame: pd.DataFrame) -> pa.Table:
@@ -28,7 +28,7 @@ def as_table(frame: pd.DataFrame) -> pa.Table:
     counts = frame.index.nlevels == 1 and frame.index.name is None and frame.index.dtype.kind == "i"
     plain = frame.reset_index(drop=counts)
     plain = plain.set_axis([_flat(name) for name in plain.columns], axis=1)
-    columns = {name: _column(plain.iloc[:, at]) for at, name in enumerate(plain.columns)}
+    columns = {name: _column(plain.iloc[:, index]) for index, name in enumerate(plain.columns)}
     return pa.table(columns)
 
 

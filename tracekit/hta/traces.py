@@ -15,7 +15,7 @@ from hta.trace_diff import TraceDiff
 from numpy.typing import NDArray
 
 from tracekit.base.intervals import Bools, Ints, Rows
-from tracekit.errors import OutputError
+from tracekit.errors.asking import OutputError
 from tracekit.trace import Trace
 from tracekit.trace.collectives import rows_of
 from tracekit.trace.roles import STEP
@@ -104,11 +104,11 @@ def frame(trace: Trace, origin_ns: int, table: TraceSymbolTable, *, rounded: boo
     `origin_ns` is what to subtract from `ts_ns`. With `rounded`, times are whole µs as HTA rounds them.
     """
     events = trace.events
-    kept = is_event_of_hta(trace)
+    is_kept = is_event_of_hta(trace)
     names = _numbers(table, trace.names)[trace.name_codes]
     categories = labels(events["cat"])
     ts, dur = (_rounded if rounded else _exact)(trace.ts_ns, trace.dur_ns, origin_ns)
-    made = pd.DataFrame(
+    made_frame = pd.DataFrame(
         {
             **_counters(trace),
             "cat": _numbers(table, categories)[codes(events["cat"])],
@@ -127,10 +127,10 @@ def frame(trace: Trace, origin_ns: int, table: TraceSymbolTable, *, rounded: boo
             "python_id": values(events["python_id"], null=-1),
             "python_parent_id": values(events["python_parent_id"], null=-1),
         }
-    )[kept]
-    made.index = pd.RangeIndex(1, len(made) + 1)
-    made.insert(0, "index", made.index)
-    linked: pd.DataFrame = transform_correlation_to_index(made, table)
+    )[is_kept]
+    made_frame.index = pd.RangeIndex(1, len(made_frame) + 1)
+    made_frame.insert(0, "index", made_frame.index)
+    linked: pd.DataFrame = transform_correlation_to_index(made_frame, table)
     return linked.assign(iteration=_iterations(linked, table))
 
 
@@ -141,7 +141,7 @@ def _numbers(table: TraceSymbolTable, texts: Sequence[str]) -> Rows:
 def _ids(texts: list[str]) -> NDArray[np.object_]:
     """Processes and threads, as numbers if they are numbers, else as text."""
     ids = [int(text) if text.removeprefix("-").isdecimal() else text for text in texts]
-    return np.array(ids, np.int64 if all(isinstance(each, int) for each in ids) else object)
+    return np.array(ids, np.int64 if all(isinstance(number, int) for number in ids) else object)
 
 
 def _exact(ts_ns: Ints, dur_ns: Ints, origin_ns: int) -> tuple[NDArray[np.number], NDArray[np.number]]:
@@ -152,7 +152,7 @@ def _exact(ts_ns: Ints, dur_ns: Ints, origin_ns: int) -> tuple[NDArray[np.number
     start = ts_ns - origin_ns
     if not (ts_ns % 1000).any() and not (dur_ns % 1000).any():
         return start // 1000, dur_ns // 1000
-    first, last = (np.round(each * (_GRID / 1000)) / _GRID for each in (start, start + dur_ns))
+    first, last = (np.round(moment * (_GRID / 1000)) / _GRID for moment in (start, start + dur_ns))
     return first, last - first
 
 
@@ -195,16 +195,18 @@ def _bandwidth(trace: Trace) -> NDArray[np.float64]:
 def _iterations(made: pd.DataFrame, table: TraceSymbolTable) -> Ints:
     """For each event, the N of the host's ProfilerStep#N in which it, or its launch, starts; −1 for none."""
     numbers = {code: int(match[1]) for code, text in enumerate(table.sym_table) if (match := STEP.fullmatch(text))}
-    on_gpu = made["cat"].isin([table.sym_index[each] for each in _ON_GPU if each in table.sym_index]).to_numpy()
+    on_gpu = (
+        made["cat"].isin([table.sym_index[category] for category in _ON_GPU if category in table.sym_index]).to_numpy()
+    )
     steps = made[made["name"].isin(numbers) & ~on_gpu].sort_values("ts", kind="stable")
     if not len(steps):
         return np.full(len(made), -1)
     linked = on_gpu & (made["stream"] >= 0).to_numpy()
     source = np.where(linked, made["index_correlation"], made["index"]).astype(np.int64)
     moment = made["ts"].to_numpy()[np.maximum(source, 1) - 1]
-    at = np.searchsorted(steps["ts"].to_numpy(), moment, side="right") - 1
-    inside = (source > 0) & (at >= 0) & (moment < (steps["ts"] + steps["dur"]).to_numpy()[at])
-    return np.where(inside, steps["name"].map(numbers).to_numpy()[at], -1)
+    iteration = np.searchsorted(steps["ts"].to_numpy(), moment, side="right") - 1
+    inside = (source > 0) & (iteration >= 0) & (moment < (steps["ts"] + steps["dur"]).to_numpy()[iteration])
+    return np.where(inside, steps["name"].map(numbers).to_numpy()[iteration], -1)
 
 
 class ColumnAnalysis(TraceAnalysis):  # type: ignore[misc]  # HTA has no types

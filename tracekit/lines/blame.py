@@ -83,12 +83,12 @@ class _SegmentColumns(Struct, frozen=True):
     def of(attribution: Attribution, view: str) -> "_SegmentColumns":
         table = attribution.segments
         names = labels(table["view"])
-        chosen = codes(table["view"]) == (names.index(view) if view in names else -1)
+        is_of_view = codes(table["view"]) == (names.index(view) if view in names else -1)
         buckets = np.array([CODES[key] for key in labels(table["bucket"])], np.int64)
-        starts = values(table["start_ns"])[chosen]
-        bucket = buckets[codes(table["bucket"])[chosen]] if len(buckets) else np.zeros(0, np.int64)
+        starts = values(table["start_ns"])[is_of_view]
+        bucket = buckets[codes(table["bucket"])[is_of_view]] if len(buckets) else np.zeros(0, np.int64)
         return _SegmentColumns(
-            starts, starts + values(table["dur_ns"])[chosen], bucket, values(table["event"], -1)[chosen]
+            starts, starts + values(table["dur_ns"])[is_of_view], bucket, values(table["event"], -1)[is_of_view]
         )
 
 
@@ -108,8 +108,8 @@ class _Moments(Struct, frozen=True):
         low, high = int(segments.starts[0]), int(segments.ends[-1])
         together = np.concatenate(cuts)
         edges = distinct(together[(together >= low) & (together <= high)])
-        at = np.searchsorted(segments.starts, edges[:-1], side="right") - 1
-        return _Moments(edges, segments.bucket[at], segments.event[at], edges[:-1] < segments.ends[at])
+        segment = np.searchsorted(segments.starts, edges[:-1], side="right") - 1
+        return _Moments(edges, segments.bucket[segment], segments.event[segment], edges[:-1] < segments.ends[segment])
 
     def owners(self, trace: Trace, threads: dict[int, Thread], linked: Linked) -> tuple[Ints, Bools]:
         """The owner of each moment, and whether that is an estimate."""
@@ -125,28 +125,28 @@ class _Moments(Struct, frozen=True):
         has_call, by_gpu = call >= 0, ended | (busy >= 0)
         track = np.where(has_call, trace.track[call], track)
         moment = np.where(has_call, trace.ts_ns[call], moment)
-        asked = ~by_gpu | has_call
+        is_asked = ~by_gpu | has_call
         owner, divided = np.zeros(len(points), np.int64), np.zeros(len(points), bool)
-        owner[asked], divided[asked] = owners_at(threads, track[asked], moment[asked])
+        owner[is_asked], divided[is_asked] = owners_at(threads, track[is_asked], moment[is_asked])
         fused = (busy >= 0) & (linked.compiled[busy] >= 0)
         owner[fused], divided[fused] = linked.compiled[busy[fused]], False
         return owner, divided
 
     def _activities(self, trace: Trace) -> Ints:
         """The GPU activity that gives each moment its bucket: the one that started first; −1 where none does."""
-        chosen = np.full(len(self.edges) - 1, -1, np.int64)
+        activity = np.full(len(self.edges) - 1, -1, np.int64)
         activities = np.flatnonzero(trace.roles.gpu)
         buckets = of_activities(trace.events_at(activities).roles)
         for code in (CODES[key] for key in ON_THE_GPU):
-            at = self.bucket == code
+            in_bucket = self.bucket == code
             rows = activities[buckets == code]
-            if not at.any() or not len(rows):
+            if not in_bucket.any() or not len(rows):
                 continue
             rows = rows[np.lexsort((-trace.correlation[rows], trace.end_ns[rows], -trace.ts_ns[rows]))]
             low, high = (np.searchsorted(self.edges, times[rows]) for times in (trace.ts_ns, trace.end_ns))
-            top = paint(np.minimum(low, len(chosen)), np.minimum(high, len(chosen)), len(chosen))
-            chosen[at] = np.where(top[at] >= 0, rows[top[at]], -1)
-        return chosen
+            top = paint(np.minimum(low, len(activity)), np.minimum(high, len(activity)), len(activity))
+            activity[in_bucket] = np.where(top[in_bucket] >= 0, rows[top[in_bucket]], -1)
+        return activity
 
 
 def _ends(trace: Trace, launch: Ints, points: Ints) -> Ints:
@@ -161,28 +161,28 @@ def _ends(trace: Trace, launch: Ints, points: Ints) -> Ints:
     linked, calls = linked[order], calls[order]
     gap = np.searchsorted(busy.starts, points, side="right")
     ends = np.append(busy.starts, np.iinfo(np.int64).max)[gap]
-    at = np.minimum(np.searchsorted(trace.ts_ns[linked], ends), max(len(linked) - 1, 0))
+    position = np.minimum(np.searchsorted(trace.ts_ns[linked], ends), max(len(linked) - 1, 0))
     if not len(linked):
         return np.full(len(points), -1, np.int64)
-    return np.where(trace.ts_ns[linked[at]] == ends, calls[at], -1)
+    return np.where(trace.ts_ns[linked[position]] == ends, calls[position], -1)
 
 
 def _summed(blamed: Blame, lows: Ints, highs: Ints) -> Costs:
     """The sums by step, bucket and owner."""
     length = np.where(blamed.known, np.diff(blamed.edges), 0)
-    known, inverse = occurring(blamed.owner * len(KEYS) + blamed.bucket)
+    keys, inverse = occurring(blamed.owner * len(KEYS) + blamed.bucket)
     columns: list[tuple[Ints, ...]] = []
     for step, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
-        inside = slice(*np.searchsorted(blamed.edges, (low, high)).tolist())
-        which, ns, divided = inverse[inside], length[inside], blamed.divided[inside]
-        total, shared = _added(which, ns, len(known)), _added(which, ns * divided, len(known))
+        window = slice(*np.searchsorted(blamed.edges, (low, high)).tolist())
+        index, ns, divided = inverse[window], length[window], blamed.divided[window]
+        total, shared = _added(index, ns, len(keys)), _added(index, ns * divided, len(keys))
         present = np.flatnonzero(total)
-        columns.append((np.full(len(present), step), known[present], total[present], shared[present]))
+        columns.append((np.full(len(present), step), keys[present], total[present], shared[present]))
     step_of, key, ns, shared = (np.concatenate(column) for column in zip(*columns, strict=True))
     return Costs(step_of, key % len(KEYS), key // len(KEYS), ns, shared)
 
 
-def _added(which: Ints, ns: Ints, size: int) -> Ints:
+def _added(index: Ints, ns: Ints, size: int) -> Ints:
     total = np.zeros(size, np.int64)
-    np.add.at(total, which, ns)
+    np.add.at(total, index, ns)
     return total

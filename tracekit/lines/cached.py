@@ -32,6 +32,6 @@ def _name(ownership: Ownership, counted: dict[str, Bools]) -> str:
     trace = ownership.attribution.trace
     path = ownership.detail or trace.path
     states = [file_state(file) for file in (trace.path, path, lines_path(path))]
-    steps = [each.tobytes() for each in (trace.steps.issued, trace.steps.returned, *counted.values())]
+    steps = [column.tobytes() for column in (trace.steps.issued, trace.steps.returned, *counted.values())]
     causes = states, sorted(ownership.mine), ownership.graphs, [*counted], steps
     return result_name("lines", __name__, causes=causes)

@@ -91,7 +91,7 @@ def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
 def _by_anchors(pairs: list[_Pair], moments: Ints, sampled: Ints) -> "dict[bytes, CutStep]":
     """Each detailed step that is read, cut once, however many steady steps are read from it."""
     anchors = {pair.detailed.tobytes(): pair.detailed for pair in pairs}
-    return {key: CutStep.of(moments, each, sampled) for key, each in anchors.items()}
+    return {key: CutStep.of(moments, anchor, sampled) for key, anchor in anchors.items()}
 
 
 def _calls_and_returns(trace: Trace) -> Ints:
@@ -115,8 +115,13 @@ def _steps(trace: Trace, names: dict[tuple[str, int], int], track: int | None) -
 
 def _of_step(spans: Spans, tokens: Ints, start: int, end: int, until: int) -> _Step:
     first, last = np.searchsorted(spans.starts, (start, max(until, end)))
-    chosen = slice(int(first), int(last))
-    return _Step(start, end, Spans(spans.rows[chosen], spans.starts[chosen], spans.ends[chosen]), tokens[chosen])
+    rows_of_step = slice(int(first), int(last))
+    return _Step(
+        start,
+        end,
+        Spans(spans.rows[rows_of_step], spans.starts[rows_of_step], spans.ends[rows_of_step]),
+        tokens[rows_of_step],
+    )
 
 
 def _pairs(steady: list[_Step], detailed: list[_Step]) -> list[_Pair]:
@@ -134,23 +139,30 @@ def _pairs(steady: list[_Step], detailed: list[_Step]) -> list[_Pair]:
         if key in equal:
             same = equal[key][turns.get(key, 0) % len(equal[key])]
             turns[key] = turns.get(key, 0) + 1
-            every = np.arange(len(step.tokens))
-            pairs.append(_pair(step, same, every, every))
+            all_tokens = np.arange(len(step.tokens))
+            pairs.append(_pair(step, same, all_tokens, all_tokens))
             continue
         if key not in best:
-            tried = ((each, *matched(step.tokens, each.tokens)) for each in detailed)
-            best[key] = max(tried, key=lambda each: len(each[1]))
+            candidates = ((candidate, *matched(step.tokens, candidate.tokens)) for candidate in detailed)
+            best[key] = max(candidates, key=lambda each: len(each[1]))
         pairs.append(_pair(step, *best[key]))
     return pairs
 
 
-def _pair(step: _Step, other: _Step, one: Ints, two: Ints) -> _Pair:
+def _pair(step: _Step, detailed_step: _Step, steady_rows: Ints, detailed_rows: Ints) -> _Pair:
     """Bounds of matched events and of the steps, in order on both sides."""
-    steady = np.concatenate(([step.start], step.spans.starts[one], step.spans.ends[one], [step.end]))
-    detailed = np.concatenate(([other.start], other.spans.starts[two], other.spans.ends[two], [other.end]))
+    steady = np.concatenate(([step.start], step.spans.starts[steady_rows], step.spans.ends[steady_rows], [step.end]))
+    detailed = np.concatenate(
+        (
+            [detailed_step.start],
+            detailed_step.spans.starts[detailed_rows],
+            detailed_step.spans.ends[detailed_rows],
+            [detailed_step.end],
+        )
+    )
     order = np.lexsort((detailed, steady))
     in_order = np.maximum.accumulate(detailed[order])
-    return _Pair((step.spans.rows[one], other.spans.rows[two]), steady[order], in_order)
+    return _Pair((step.spans.rows[steady_rows], detailed_step.spans.rows[detailed_rows]), steady[order], in_order)
 
 
 class CutStep(Struct, frozen=True):
@@ -195,8 +207,8 @@ class Clock(Struct, frozen=True):
         between = np.diff(steady).astype(np.float64)
         step = _without_slower_python(step, between)
         cost = _cost_of_recording(step, between)
-        left = _left(step.passed, step.calls, cost[step.gap])
-        return Clock(step.points, np.concatenate(([0.0], np.cumsum(left))))
+        net = _left(step.passed, step.calls, cost[step.gap])
+        return Clock(step.points, np.concatenate(([0.0], np.cumsum(net))))
 
     def read(self, at: Ints) -> Floats:
         """The clock at these moments."""
@@ -214,8 +226,8 @@ def _read(pair: _Pair, owners: StepFunction, clock: Clock) -> tuple[Ints, Ints, 
     changes = owners.edges[low:high]
     changes = changes[changes < detailed[-1]]
     gap = np.searchsorted(detailed, changes, side="right") - 1
-    inside = (steady[gap + 1] > steady[gap]) & (changes > detailed[gap])
-    changes, gap = changes[inside], gap[inside]
+    is_inside = (steady[gap + 1] > steady[gap]) & (changes > detailed[gap])
+    changes, gap = changes[is_inside], gap[is_inside]
     at_anchors, at = clock.read(detailed), clock.read(changes)
     first, last = at_anchors[gap], at_anchors[gap + 1]
     share = np.clip((at - first) / np.where(last > first, last - first, 1.0), 0.0, 1.0)
@@ -266,8 +278,8 @@ def _without_slower_python(step: CutStep, steady: Floats) -> CutStep:
 
 def _left(passed: Floats, calls: Ints, cost: Floats) -> Floats:
     """What remains between each point and the next without the cost of the calls and returns recorded at the first."""
-    left: Floats = np.maximum(passed - calls * cost, _LEAST_SHARE * passed)
-    return left
+    net: Floats = np.maximum(passed - calls * cost, _LEAST_SHARE * passed)
+    return net
 
 
 def _cost_of_recording(step: CutStep, steady: Floats) -> Floats:
@@ -277,11 +289,11 @@ def _cost_of_recording(step: CutStep, steady: Floats) -> Floats:
     0 never pass the cost that is looked for.
     """
     passed, calls, gap = step.passed, step.calls, step.gap
-    cost, least = np.zeros(len(steady)), _LEAST_SHARE * passed
+    cost, least_ns = np.zeros(len(steady)), _LEAST_SHARE * passed
     for _ in range(_STEPS):
-        left = _left(passed, calls, cost[gap])
-        too_long = np.bincount(gap, left, len(steady)) - steady
-        slope = np.bincount(gap, np.where(left > least, calls, 0), len(steady))
+        net = _left(passed, calls, cost[gap])
+        too_long = np.bincount(gap, net, len(steady)) - steady
+        slope = np.bincount(gap, np.where(net > least_ns, calls, 0), len(steady))
         if not (too_long[slope > 0] > 1).any():
             break
         cost += np.where(slope > 0, np.maximum(too_long, 0.0) / np.maximum(slope, 1.0), 0.0)

@@ -36,11 +36,11 @@ class Fills(Struct, frozen=True):
         """The owners of allocations: in a graph, outside of its operators, that of the next work in the same graph."""
         region = self.regions.innermost.at(moments)
         following = np.searchsorted(self.starts, moments)
-        known = (region >= 0) & (following < len(self.starts)) & (owners == self.around.at(moments))
-        at = np.minimum(following, max(len(self.starts) - 1, 0))
+        is_known = (region >= 0) & (following < len(self.starts)) & (owners == self.around.at(moments))
+        position = np.minimum(following, max(len(self.starts) - 1, 0))
         result = owners.copy()
-        known[known] = self.starts[at[known]] < self.regions.ends[region[known]]
-        result[known] = self.owners[at[known]]
+        is_known[is_known] = self.starts[position[is_known]] < self.regions.ends[region[is_known]]
+        result[is_known] = self.owners[position[is_known]]
         return result
 
 
@@ -63,15 +63,15 @@ def compiled(
     with_kernels: dict[int, Thread] = {}
     called: list[GraphCalls] = []
     fills: dict[int, Fills] = {}
-    for track, where in regions(trace, graphs).items():
-        here = [graphs.get(name, _NOTHING) for name in where.names]
-        inside = _Regions(trace, track, threads[track], where.spans, here)
+    for track, regions_of_track in regions(trace, graphs).items():
+        graphs_here = [graphs.get(name, _NOTHING) for name in regions_of_track.names]
+        regions_here = _Regions(trace, track, threads[track], regions_of_track.spans, graphs_here)
         with_kernels[track] = threads[track]
-        if any(graph.calls for graph in here):
-            with_kernels[track] = inside.on_host(owners)
-            inside.on_gpu(launch, gpu, owners)
-            fills[track] = inside.fills(with_kernels[track], launch, gpu)
-        called += here
+        if any(graph.calls for graph in graphs_here):
+            with_kernels[track] = regions_here.on_host(owners)
+            regions_here.on_gpu(launch, gpu, owners)
+            fills[track] = regions_here.fills(with_kernels[track], launch, gpu)
+        called += graphs_here
     without_lines, by_code = sum(not graph.calls for graph in called), sum(graph.by_code for graph in called)
     return Compiled(with_kernels, gpu, len(called), without_lines, by_code, fills)
 
@@ -89,26 +89,26 @@ class _Regions(Struct, frozen=True):
         """The thread, with the operators that each region calls itself assigned to their lines."""
         operators, region = self._operators()
         owner = np.full(len(region), -1, np.int64)
-        seen = np.zeros(len(self.spans), bool)  # the regions whose generated kernels have events, or should have
-        for number, at in _by_region(region):
-            names, calls = _names(self.trace, operators.rows[at]), self.graphs[number].calls
-            seen[number] = generates_any(names, calls)
-            owner[at] = self._owners(number, lines_of_operators(names, calls), owners)
-        known = owner >= 0
-        return self._without_kernels(seen, owners).overlaid(operators.chosen(known), owner[known])
+        is_seen = np.zeros(len(self.spans), bool)  # the regions whose generated kernels have events, or should have
+        for number, rows_of_region in _by_region(region):
+            names, calls = _names(self.trace, operators.rows[rows_of_region]), self.graphs[number].calls
+            is_seen[number] = generates_any(names, calls)
+            owner[rows_of_region] = self._owners(number, lines_of_operators(names, calls), owners)
+        has_owner = owner >= 0
+        return self._without_kernels(is_seen, owners).overlaid(operators.chosen(has_owner), owner[has_owner])
 
     def fills(self, with_kernels: Thread, launch: Ints, gpu: Ints) -> Fills:
         """Where the operators that have lines begin, and the launches of the kernels that do."""
         trace, around, assigned = self.trace, self.thread.owners, with_kernels.owners
-        here = assigned.at(assigned.edges)
-        new = here != around.at(assigned.edges)
+        owners_here = assigned.at(assigned.edges)
+        new = owners_here != around.at(assigned.edges)
         rows = np.flatnonzero((gpu >= 0) & (launch >= 0))
         rows = rows[trace.track[launch[rows]] == self.track]
         starts = np.concatenate((assigned.edges[new], trace.ts_ns[launch[rows]]))
         order = np.argsort(starts, kind="stable")
-        return Fills(self.spans, around, starts[order], np.concatenate((here[new], gpu[rows]))[order])
+        return Fills(self.spans, around, starts[order], np.concatenate((owners_here[new], gpu[rows]))[order])
 
-    def _without_kernels(self, seen: Bools, owners: Owners) -> Thread:
+    def _without_kernels(self, is_seen: Bools, owners: Owners) -> Thread:
         """The thread with regions in which kernels run on the host that left no events: an estimate.
 
         What such a region does besides its operators belongs to the lines of all of those kernels.
@@ -116,9 +116,9 @@ class _Regions(Struct, frozen=True):
         if self.trace.roles.gpu.any():
             return self.thread
         lines = [lines_of(call for call in graph.calls if not call.operator) for graph in self.graphs]
-        owner = np.array([self._owners(number, [each], owners)[0] for number, each in enumerate(lines)], np.int64)
-        chosen = ~seen & (owner >= 0)
-        return self.thread.overlaid(self.spans.chosen(chosen), owner[chosen], estimated=True)
+        owner = np.array([self._owners(number, [group], owners)[0] for number, group in enumerate(lines)], np.int64)
+        is_unseen = ~is_seen & (owner >= 0)
+        return self.thread.overlaid(self.spans.chosen(is_unseen), owner[is_unseen], estimated=True)
 
     def on_gpu(self, launch: Ints, gpu: Ints, owners: Owners) -> None:
         """The GPU activities that were submitted inside a region, in order of their launches.
@@ -132,8 +132,10 @@ class _Regions(Struct, frozen=True):
         region = self.spans.innermost.at(trace.ts_ns[launch[rows]])
         rows, region = rows[region >= 0], region[region >= 0]
         replayed = trace.roles.graph_launch[launch[rows]]
-        for number, at in _by_region(region):
-            gpu[rows[at]] = self._owners(number, self._submitted(rows[at], replayed[at], number), owners)
+        for number, rows_of_region in _by_region(region):
+            gpu[rows[rows_of_region]] = self._owners(
+                number, self._submitted(rows[rows_of_region], replayed[rows_of_region], number), owners
+            )
 
     def _submitted(self, rows: Ints, replayed: Bools, number: int) -> list[Group]:
         names, calls = _names(self.trace, rows), self.graphs[number].calls
@@ -161,8 +163,10 @@ class _Regions(Struct, frozen=True):
         """The owner of each event of a region, given its lines; −1 for an event without lines, which keeps the
         region's owner."""
         around = self.thread.owners.at(self.spans.starts[number : number + 1])
-        known = {group: int(owners.of_group(around, owners.group(group))[0]) for group in dict.fromkeys(lines) if group}
-        return np.array([known.get(group, -1) for group in lines], np.int64)
+        owner_of_group = {
+            group: int(owners.of_group(around, owners.group(group))[0]) for group in dict.fromkeys(lines) if group
+        }
+        return np.array([owner_of_group.get(group, -1) for group in lines], np.int64)
 
 
 def _by_region(region: Ints) -> list[tuple[int, Ints]]:

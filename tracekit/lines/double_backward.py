@@ -43,21 +43,21 @@ def double_passes(trace: Trace, called: StepFunction, numbering: Numbering) -> P
     nodes = _sorted(trace, np.flatnonzero(trace.roles.backward_node & np.isin(trace.track, trace.threads.driving)))
     if not len(nodes):
         return _none(trace)
-    inside = _inside_nodes(trace, nodes, numbering.forward)
-    if not len(inside.rows):
+    inside_nodes = _inside_nodes(trace, nodes, numbering.forward)
+    if not len(inside_nodes.rows):
         return _none(trace)
     of_main = np.flatnonzero(numbering.forward & (trace.track == trace.threads.main))
-    outside = np.setdiff1d(of_main, inside.rows)
+    outside = np.setdiff1d(of_main, inside_nodes.rows)
     in_pass = _pass_of(trace, nodes, called, outside)
-    again, first = _differentiated(trace, nodes, numbering, inside, outside)
+    again, first = _differentiated(trace, nodes, numbering, inside_nodes, outside)
     phase = np.zeros(int(in_pass.max()) + 1, np.int64)
     phase[in_pass[np.searchsorted(trace.ts_ns[nodes], trace.ts_ns[first], side="right") - 1]] = INNER_BACKWARD
     phase[in_pass[again]] = DOUBLE_BACKWARD
-    wanted = np.flatnonzero(phase)
-    starts = np.array([trace.ts_ns[nodes[in_pass == each]].min() for each in wanted], np.int64)
-    ends = np.array([trace.end_ns[nodes[in_pass == each]].max() for each in wanted], np.int64)
-    firsts = np.array([nodes[in_pass == each][0] for each in wanted], np.int64)
-    return Passes(Spans(firsts, starts, ends), phase[wanted])
+    rows_in_phase = np.flatnonzero(phase)
+    starts = np.array([trace.ts_ns[nodes[in_pass == row]].min() for row in rows_in_phase], np.int64)
+    ends = np.array([trace.end_ns[nodes[in_pass == row]].max() for row in rows_in_phase], np.int64)
+    firsts = np.array([nodes[in_pass == row][0] for row in rows_in_phase], np.int64)
+    return Passes(Spans(firsts, starts, ends), phase[rows_in_phase])
 
 
 def _none(trace: Trace) -> Passes:
@@ -71,7 +71,7 @@ def _sorted(trace: Trace, rows: Ints) -> Ints:
 
 
 def _inside_nodes(trace: Trace, nodes: Ints, is_forward: Bools) -> _Inside:
-    found, ends = [], []
+    found_rows, ends = [], []
     for track in trace.threads.driving:
         rows = _sorted(trace, on_thread(trace, track, is_forward))
         spans = Spans.of(trace, nodes[trace.track[nodes] == track])
@@ -79,10 +79,10 @@ def _inside_nodes(trace: Trace, nodes: Ints, is_forward: Bools) -> _Inside:
         if not len(rows) or not len(outermost):
             continue
         around = outermost.innermost.at(trace.ts_ns[rows])
-        found.append(rows[around >= 0])
+        found_rows.append(rows[around >= 0])
         ends.append(outermost.ends[around[around >= 0]])
     nothing = np.zeros(0, np.int64)
-    return _Inside(np.concatenate([nothing, *found]), np.concatenate([nothing, *ends]))
+    return _Inside(np.concatenate([nothing, *found_rows]), np.concatenate([nothing, *ends]))
 
 
 def _pass_of(trace: Trace, nodes: Ints, called: StepFunction, outside: Ints) -> Ints:
@@ -96,13 +96,13 @@ def _pass_of(trace: Trace, nodes: Ints, called: StepFunction, outside: Ints) -> 
 
 
 def _differentiated(
-    trace: Trace, nodes: Ints, numbering: Numbering, inside: _Inside, outside: Ints
+    trace: Trace, nodes: Ints, numbering: Numbering, inside_nodes: _Inside, outside: Ints
 ) -> tuple[Ints, Ints]:
     """The positions of the nodes that differentiate an operator of a node before them, and these operators."""
     numbers, home = numbering.numbers, numbering.home
     main_home = _main_home(nodes, numbering, outside)
     last: dict[tuple[int, bool], list[tuple[int, int, int]]] = {}
-    for row, end in zip(inside.rows.tolist(), inside.outer_ends.tolist(), strict=True):
+    for row, end in zip(inside_nodes.rows.tolist(), inside_nodes.outer_ends.tolist(), strict=True):
         key = int(numbers[row]), int(trace.track[row]) == trace.threads.main
         last.setdefault(key, []).append((int(trace.ts_ns[row]), end, row))
     for row in outside.tolist():
@@ -111,7 +111,7 @@ def _differentiated(
     again, first = [], []
     for position, row in enumerate(nodes.tolist()):
         start, key = int(trace.ts_ns[row]), (int(numbers[row]), int(home[row]) == main_home)
-        before = [each for each in last.get(key, ()) if each[0] < start]
+        before = [row for row in last.get(key, ()) if row[0] < start]
         _, end, operator = max(before, default=(0, -1, -1))
         if 0 <= end <= start:  # not what a node recomputes for itself, as checkpoints do
             again.append(position)

@@ -57,11 +57,11 @@ def name_of(compilation: str, *, backward: bool) -> str:
 
 
 def _by_name(graphs: Collection[Graph], is_mine: Callable[[str], bool]) -> dict[str, GraphCalls]:
-    named: dict[str, GraphCalls] = {}
+    calls_by_name: dict[str, GraphCalls] = {}
     for graph in graphs:
-        made = GraphCalls(_calls(graph, is_mine), graph.by_code)
-        named[graph.key] = named[name_of(graph.compile, backward=graph.backward)] = made
-    return named
+        made_calls = GraphCalls(_calls(graph, is_mine), graph.by_code)
+        calls_by_name[graph.key] = calls_by_name[name_of(graph.compile, backward=graph.backward)] = made_calls
+    return calls_by_name
 
 
 def _calls(graph: Graph, is_mine: Callable[[str], bool]) -> tuple[GraphCall, ...]:
@@ -101,18 +101,18 @@ def lines_of_operators(names: Sequence[str], calls: Sequence[GraphCall]) -> list
     An event that matches no call of the graph, such as an allocation, gets the lines of the event before it.
     """
     call_of = _generated(names, calls)
-    others = np.flatnonzero(call_of < 0)
+    without_call = np.flatnonzero(call_of < 0)
     externs = np.flatnonzero(np.array([bool(call.operator) for call in calls], bool))
     numbers: dict[str, int] = {}
     happened, wanted = (
         np.array([numbers.setdefault(operator, len(numbers)) for operator in operators], np.int64)
         for operators in (
-            [_plain(names[at].partition("::")[2]) for at in others.tolist()],
-            [calls[at].operator for at in externs.tolist()],
+            [_plain(names[index].partition("::")[2]) for index in without_call.tolist()],
+            [calls[index].operator for index in externs.tolist()],
         )
     )
     stands_for, call = matched(happened, wanted)
-    call_of[others[stands_for]] = externs[call]
+    call_of[without_call[stands_for]] = externs[call]
     return _lines_before(call_of, calls)
 
 
@@ -125,17 +125,17 @@ def lines_of_replayed(names: Sequence[str], is_kernel: Bools, calls: Sequence[Gr
     call_of = _generated(names, calls)
     lines = _lines_before(call_of, calls)
     anchors = np.flatnonzero(call_of >= 0).tolist()
-    bounds = [(-1, -1), *((at, int(call_of[at])) for at in anchors), (len(names), len(calls))]
+    bounds = [(-1, -1), *((index, int(call_of[index])) for index in anchors), (len(names), len(calls))]
     for (low, before), (high, after) in pairwise(bounds):
         shared = calls[before + 1 : after]
-        kernels = [at for at in range(low + 1, high) if is_kernel[at]]
+        kernels = [index for index in range(low + 1, high) if is_kernel[index]]
         union = lines_of(shared)
-        for at in range(low + 1, high):
+        for index in range(low + 1, high):
             if shared:
-                lines[at] = union
+                lines[index] = union
         if len(kernels) == len(shared):
-            for at, call in zip(kernels, shared, strict=True):
-                lines[at] = call.lines
+            for index, call in zip(kernels, shared, strict=True):
+                lines[index] = call.lines
     return lines
 
 
@@ -157,19 +157,19 @@ def generates_any(names: Sequence[str], calls: Sequence[GraphCall]) -> bool:
 def _generated(names: Sequence[str], calls: Sequence[GraphCall]) -> Ints:
     """Which call each event of a generated kernel is: if several have one name, in turn; −1 for other events."""
     of_name: dict[str, list[int]] = defaultdict(list)
-    for at, call in enumerate(calls):
+    for index, call in enumerate(calls):
         if not call.operator:
-            of_name[call.name].append(at)
-    seen: dict[str, int] = defaultdict(int)
+            of_name[call.name].append(index)
+    count_by_name: dict[str, int] = defaultdict(int)
     call_of = np.full(len(names), -1, np.int64)
-    for at, name in enumerate(_PREFIX.sub("", name) for name in names):
+    for index, name in enumerate(_PREFIX.sub("", name) for name in names):
         if name in of_name:
-            call_of[at] = of_name[name][seen[name] % len(of_name[name])]
-            seen[name] += 1
+            call_of[index] = of_name[name][count_by_name[name] % len(of_name[name])]
+            count_by_name[name] += 1
     return call_of
 
 
 def _lines_before(call_of: Ints, calls: Sequence[GraphCall]) -> list[Group]:
     """The lines of each event's call or, where it has none, of the one before it."""
     last = np.maximum.accumulate(np.where(call_of >= 0, np.arange(len(call_of)), -1))
-    return [calls[call_of[at]].lines if at >= 0 else () for at in last.tolist()]
+    return [calls[call_of[index]].lines if index >= 0 else () for index in last.tolist()]

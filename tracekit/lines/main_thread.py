@@ -94,7 +94,7 @@ class _Kinds:
         frames = [recording.frames.of(name) for name in names]
         self.lines = [frame.line for frame in frames]
         self.labels = [module_of(name) for name in names]
-        self.line = self._spread([at if frame.line else -1 for at, frame in enumerate(frames)])
+        self.line = self._spread([index if frame.line else -1 for index, frame in enumerate(frames)])
         self.library = self._spread([owners.library(frame.library) if frame.library else -1 for frame in frames])
         self.stages = [stage_of(name) for name in names]
         self.is_stage = self._spread([stage is not None for stage in self.stages]).astype(bool)
@@ -110,15 +110,15 @@ class _Kinds:
 
 def _groups(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans, owners: Owners) -> StepFunction:
     """The line of the innermost frame of the user's."""
-    which = kinds.line[kinds.line >= 0]
+    own_lines = kinds.line[kinds.line >= 0]
     calls = _calls(recording, spans, kinds, users)
-    edges, frame, line = running_lines(recording, spans, users, lambda frame: kinds.lines[int(which[frame])], calls)
-    defined = np.array([each.line if each else 0 for each in kinds.lines], np.int64)
-    line = np.where(line > 0, line, defined[which[frame]] if len(which) else 0)
+    edges, frame, line = running_lines(recording, spans, users, lambda frame: kinds.lines[int(own_lines[frame])], calls)
+    defined = np.array([line.line if line else 0 for line in kinds.lines], np.int64)
+    line = np.where(line > 0, line, defined[own_lines[frame]] if len(own_lines) else 0)
     width = int(line.max(initial=0)) + 1
-    keys, index = occurring((which[frame] * width + line) if len(which) else line)
-    named = [divmod(key, width) for key in keys.tolist()] if len(which) else []
-    numbers = np.array([owners.group((_at(kinds.lines[name], number),)) for name, number in named], np.int64)
+    keys, index = occurring((own_lines[frame] * width + line) if len(own_lines) else line)
+    named_lines = [divmod(key, width) for key in keys.tolist()] if len(own_lines) else []
+    numbers = np.array([owners.group((_at(kinds.lines[name], number),)) for name, number in named_lines], np.int64)
     value = np.where(frame >= 0, numbers[index], 0) if len(numbers) else np.zeros(len(frame), np.int64)
     return StepFunction(edges, value, 0)
 
@@ -144,14 +144,14 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
     base = recording.trace.base_ns
     start, line = np.array(lines.call_start_ns, np.int64) - base, np.array(lines.call_line, np.int64)
     nearest = np.minimum(np.searchsorted(spans.starts, start), max(len(spans) - 1, 0))
-    known = spans.starts[nearest] == start if len(spans) else np.zeros(len(start), bool)  # on the main thread
-    start, line = start[known], line[known]
+    is_on_main = spans.starts[nearest] == start if len(spans) else np.zeros(len(start), bool)  # on the main thread
+    start, line = start[is_on_main], line[is_on_main]
     frame = users.innermost.at(start)
     called = np.minimum(np.searchsorted(users.starts, start), max(len(users) - 1, 0))
     begins = (users.starts[called] == start) if len(users) else np.zeros(len(start), bool)
     frame = np.where(begins, users.parent[called] if len(users) else -1, frame)
-    inside = frame >= 0
-    return Calls(start[inside], frame[inside], line[inside])
+    in_frame = frame >= 0
+    return Calls(start[in_frame], frame[in_frame], line[in_frame])
 
 
 def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:
@@ -163,14 +163,14 @@ def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:
     if not len(of_libraries):
         return StepFunction(edges, np.zeros(max(len(edges) - 1, 0), np.int64), 0)
     begun = users.starts[frame] if len(users) else np.zeros(len(frame), np.int64)
-    inside = (library >= 0) & ((frame < 0) | (of_libraries.starts[library] >= begun))
-    return StepFunction(edges, np.where(inside, names[library], 0), 0)
+    in_library = (library >= 0) & ((frame < 0) | (of_libraries.starts[library] >= begun))
+    return StepFunction(edges, np.where(in_library, names[library], 0), 0)
 
 
 def _modules(spans: Spans, kinds: _Kinds, owners: Owners) -> StepFunction:
     """The chain of modules around each moment, and in it the stages of message passing."""
     layers = spans.chosen(kinds.is_module | kinds.is_stage)
-    names = [kinds.labels[at] or kinds.stages[at] for at in kinds.name[kinds.is_module | kinds.is_stage].tolist()]
+    names = [kinds.labels[code] or kinds.stages[code] for code in kinds.name[kinds.is_module | kinds.is_stage].tolist()]
     chains: list[tuple[str, ...]] = []
     for name, parent in zip(names, layers.parent.tolist(), strict=True):
         chains.append(extended(chains[parent] if parent >= 0 else (), str(name)))
@@ -230,10 +230,12 @@ def running_lines(
     low, width = int(edges[0]), int(edges[-1] - edges[0]) + 1
     order = np.argsort(frame * width + (start - low), kind="stable")
     keys = (frame * width + (start - low))[order]
-    at = np.searchsorted(keys, running * width + (points - low), side="right") - 1
-    last = order[np.maximum(at, 0)] if len(order) else np.zeros(len(at), np.int64)
-    known = (at >= 0) & (running >= 0) & (frame[last] == running) if len(order) else np.zeros(len(at), bool)
-    return edges, running, np.where(known, line[last] if len(order) else 0, 0)
+    position = np.searchsorted(keys, running * width + (points - low), side="right") - 1
+    last = order[np.maximum(position, 0)] if len(order) else np.zeros(len(position), np.int64)
+    is_running = (
+        (position >= 0) & (running >= 0) & (frame[last] == running) if len(order) else np.zeros(len(position), bool)
+    )
+    return edges, running, np.where(is_running, line[last] if len(order) else 0, 0)
 
 
 def _computed(
@@ -252,20 +254,20 @@ def _computed(
     direct = (inner >= 0) & (frame >= 0) & (spans.rows[inner] == users.rows[frame])
     operators, frame = operators.chosen(direct), frame[direct]
     of_frame: dict[int, list[tuple[int, int, str]]] = defaultdict(list)  # start, line of a call or 0, operator
-    wanted = np.isin(calls.frame, frame)
-    for start, each, line in zip(
-        *(column[wanted].tolist() for column in (calls.start, calls.frame, calls.line)), strict=True
+    is_wanted = np.isin(calls.frame, frame)
+    for start, frame_number, line in zip(
+        *(column[is_wanted].tolist() for column in (calls.start, calls.frame, calls.line)), strict=True
     ):
-        of_frame[each].append((start, line, ""))
+        of_frame[frame_number].append((start, line, ""))
     names = (trace.names[code] for code in trace.name_codes[operators.rows].tolist())
-    for start, each, name in zip(operators.starts.tolist(), frame.tolist(), names, strict=True):
-        of_frame[each].append((start, 0, name))
+    for start, frame_number, name in zip(operators.starts.tolist(), frame.tolist(), names, strict=True):
+        of_frame[frame_number].append((start, 0, name))
     marks: list[tuple[int, int, int]] = []
-    for each, happened in of_frame.items():
-        function = function_of(each)
+    for frame_number, happened in of_frame.items():
+        function = function_of(frame_number)
         code = codes.get((function.file, function.line, function.function)) if function else None
         if code is not None:
-            marks += [(start, each, line) for start, line in _walk(code, sorted(happened))]
+            marks += [(start, frame_number, line) for start, line in _walk(code, sorted(happened))]
     if not marks:
         return nothing, nothing, nothing
     start, frame, line = np.array(marks, np.int64).T
@@ -274,13 +276,13 @@ def _computed(
 
 def _walk(code: Code, happened: list[tuple[int, int, str]]) -> list[tuple[int, int]]:
     """Follow one frame through its bytecode: the line of each operator that is in it."""
-    at, marks = 0, []
+    position_reached, marks = 0, []
     following = _next_calls(happened)
     for (start, line, name), call in zip(happened, following, strict=True):
         if line:
-            at = _position_of_call(code, at, line)
-        elif (position := _position_of_operator(code, at, call, kinds_of(name))) is not None:
-            at = position + 1
+            position_reached = _position_of_call(code, position_reached, line)
+        elif (position := _position_of_operator(code, position_reached, call, kinds_of(name))) is not None:
+            position_reached = position + 1
             marks.append((start, code.lines[position]))
     return marks
 
@@ -294,24 +296,24 @@ def _next_calls(happened: list[tuple[int, int, str]]) -> list[int]:
     return following[::-1]
 
 
-def _position_of_call(code: Code, at: int, line: int) -> int:
+def _position_of_call(code: Code, begin: int, line: int) -> int:
     """The position after the next call on that line, from here or, in a loop, from the start."""
     count = len(code.lines)
-    for position in chain(range(at, count), range(at)):
+    for position in chain(range(begin, count), range(begin)):
         if code.lines[position] == line and code.kinds[position] == "call":
             return position + 1
     on_line = [position for position in range(count) if code.lines[position] == line]
-    return on_line[0] if on_line else at
+    return on_line[0] if on_line else begin
 
 
-def _position_of_operator(code: Code, at: int, call: int, kinds: frozenset[str]) -> int | None:
+def _position_of_operator(code: Code, begin: int, call: int, kinds: frozenset[str]) -> int | None:
     """The next instruction of such a kind, no further than the last on the line of the next call."""
     count = len(code.lines)
     end = count
     if call:
         on_line = [position for position in range(count) if code.lines[position] == call]
-        end = next((position + 1 for position in reversed(on_line) if position >= at), 0)
-    ahead = range(at, end) if end else chain(range(at, count), range(max(on_line, default=-1) + 1))
+        end = next((position + 1 for position in reversed(on_line) if position >= begin), 0)
+    ahead = range(begin, end) if end else chain(range(begin, count), range(max(on_line, default=-1) + 1))
     return next((position for position in ahead if code.kinds[position] in kinds), None)
 
 
@@ -341,18 +343,22 @@ def samples(trace: Trace, lines: LinesFile | None) -> Samples:
     spans = Spans.of(
         trace, on_thread(trace, main, (roles.kind == PYTHON) | ((roles.kind == OPERATOR) & ~roles.annotation))
     )
-    at, place = np.array(lines.sample_ns, np.int64) - trace.base_ns, np.array(lines.sample_place, np.int64)
-    order = np.argsort(at, kind="stable")
-    at, place = at[order], place[order]
-    inner = spans.innermost.at(at)
+    moments, place = np.array(lines.sample_ns, np.int64) - trace.base_ns, np.array(lines.sample_place, np.int64)
+    order = np.argsort(moments, kind="stable")
+    moments, place = moments[order], place[order]
+    inner = spans.innermost.at(moments)
     is_python = np.array([profiled(name) is not None for name in trace.names], bool)
-    chosen: Bools = (
-        (inner >= 0) & is_python[trace.name_codes[spans.rows[inner]]] if len(spans) else np.zeros(len(at), bool)
+    is_in_user_code: Bools = (
+        (inner >= 0) & is_python[trace.name_codes[spans.rows[inner]]] if len(spans) else np.zeros(len(moments), bool)
     )
-    at, place = at[chosen], place[chosen]
+    moments, place = moments[is_in_user_code], place[is_in_user_code]
     changes = distinct(np.concatenate((spans.starts, spans.ends)))
-    after = np.searchsorted(changes, at, side="right")
-    return Samples(at, place, changes[after - 1], changes[after]) if len(at) else Samples(at, place, at, at)
+    after = np.searchsorted(changes, moments, side="right")
+    return (
+        Samples(moments, place, changes[after - 1], changes[after])
+        if len(moments)
+        else Samples(moments, place, moments, moments)
+    )
 
 
 def sampled_lines(

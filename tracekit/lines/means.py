@@ -100,15 +100,15 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
 def _means(ownership: Ownership, counted: dict[str, Bools]) -> list[OwnerMean]:
     rows = []
     for view, costs in ownership.costs.items():
-        chosen = counted[view]
-        if not chosen.any():
+        is_counted_step = counted[view]
+        if not is_counted_step.any():
             continue
-        inside = chosen[costs.step]
-        keys, inverse = np.unique(costs.owner[inside] * len(KEYS) + costs.bucket[inside], return_inverse=True)
+        in_counted = is_counted_step[costs.step]
+        keys, inverse = np.unique(costs.owner[in_counted] * len(KEYS) + costs.bucket[in_counted], return_inverse=True)
         ns, shared = (np.zeros(len(keys), np.int64) for _ in range(2))
-        np.add.at(ns, inverse.reshape(-1), costs.ns[inside])
-        np.add.at(shared, inverse.reshape(-1), costs.divided_ns[inside])
-        steps = int(chosen.sum())
+        np.add.at(ns, inverse.reshape(-1), costs.ns[in_counted])
+        np.add.at(shared, inverse.reshape(-1), costs.divided_ns[in_counted])
+        steps = int(is_counted_step.sum())
         for key, total, estimated in zip(keys.tolist(), ns.tolist(), shared.tolist(), strict=True):
             owner, bucket = divmod(key, len(KEYS))
             rows.append(OwnerMean(owner, view, KEYS[bucket], total / steps, estimated / steps))

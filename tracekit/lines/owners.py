@@ -97,20 +97,20 @@ class Owners(Struct):
         first[index] = np.arange(len(packed))  # any of them
         parts = zip(*(column[first].tolist() for column in (group, library, module, phase)), strict=True)
         numbers = np.array([self.owner(*row) for row in parts], np.int64)
-        chosen: Ints = numbers[index]
-        return chosen
+        owners_of_rows: Ints = numbers[index]
+        return owners_of_rows
 
     def in_phase(self, owners: Ints, phase: int) -> Ints:
-        """The same owners in another phase."""
+        """Numbers of owners that are like these but for their phase."""
         return self._changed(owners, lambda numbers: numbers._replace(phase=phase))
 
     def of_group(self, owners: Ints, group: int) -> Ints:
-        """The same owners with other lines."""
+        """Numbers of owners that are like these but for their group of lines."""
         return self._changed(owners, lambda numbers: numbers._replace(group=group))
 
     def _changed(self, owners: Ints, change: Callable[[OwnerNumbers], OwnerNumbers]) -> Ints:
         distinct, index = occurring(owners)
-        numbers = np.array([self.owner(*change(self.rows[each])) for each in distinct.tolist()], np.int64)
+        numbers = np.array([self.owner(*change(self.rows[owner])) for owner in distinct.tolist()], np.int64)
         changed: Ints = numbers[index]
         return changed
 

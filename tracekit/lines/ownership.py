@@ -186,9 +186,9 @@ class Ownership(Struct, frozen=True, dict=True):
 
         fused = np.where(rows >= 0, self.compiled.gpu[rows], -1)
         calls = np.where(trace.events_at(rows).roles.gpu, self.launch[rows], rows)
-        asked = (calls >= 0) & (rows >= 0) & np.isin(trace.track[calls], trace.threads.driving)
+        is_asked = (calls >= 0) & (rows >= 0) & np.isin(trace.track[calls], trace.threads.driving)
         owner = np.zeros(len(rows), np.int64)
-        owner[asked], _ = owners_at(self.threads, trace.track[calls[asked]], trace.ts_ns[calls[asked]])
+        owner[is_asked], _ = owners_at(self.threads, trace.track[calls[is_asked]], trace.ts_ns[calls[is_asked]])
         return np.where(fused >= 0, fused, owner)
 
     def at(self, track: Ints, moments: Ints) -> Ints:

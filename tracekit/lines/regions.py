@@ -34,9 +34,9 @@ def regions(trace: Trace, graphs: Collection[str]) -> dict[int, Regions]:
     if any(call.names for call in calls.values()):
         return calls
     compiled = {track: _named(trace, track, _REGION) for track in trace.threads.driving}
-    if not any(each.names for each in compiled.values()):
+    if not any(regions.names for regions in compiled.values()):
         return calls
-    return {track: _known(each, graphs) for track, each in _of_compilations(trace, compiled).items()}
+    return {track: _known(regions, graphs) for track, regions in _of_compilations(trace, compiled).items()}
 
 
 def nameless_regions(trace: Trace) -> Spans:
@@ -47,8 +47,8 @@ def nameless_regions(trace: Trace) -> Spans:
 
 
 def _known(calls: Regions, graphs: Collection[str]) -> Regions:
-    known = np.array([name in graphs for name in calls.names], bool)
-    return Regions(calls.spans.chosen(known), [name for name in calls.names if name in graphs])
+    is_known = np.array([name in graphs for name in calls.names], bool)
+    return Regions(calls.spans.chosen(is_known), [name for name in calls.names if name in graphs])
 
 
 def _of_compilations(trace: Trace, compiled: dict[int, Regions]) -> dict[int, Regions]:
@@ -62,17 +62,17 @@ def _of_compilations(trace: Trace, compiled: dict[int, Regions]) -> dict[int, Re
         functions = Spans.of(trace, on_thread(trace, track, _operators(trace, _FORWARD)))
         within = around.spans.innermost.at(functions.starts)
         functions, within = functions.chosen(within >= 0), within[within >= 0].tolist()
-        of_number |= {int(number[row]): around.names[at] for row, at in zip(functions.rows, within, strict=True)}
+        of_number |= {int(number[row]): around.names[index] for row, index in zip(functions.rows, within, strict=True)}
         alone = np.ones(len(around.spans), bool)
         alone[within] = False
-        names = [around.names[at] for at in (*np.flatnonzero(alone).tolist(), *within)]
+        names = [around.names[index] for index in (*np.flatnonzero(alone).tolist(), *within)]
         rows = np.concatenate((around.spans.rows[alone], functions.rows))
         forward[track] = _in_order(trace, rows, [name_of(name, backward=False) for name in names])
     backward = _operators(trace, _BACKWARD) & np.isin(number, [*of_number])
     both = {}
     for track, around in forward.items():
         rows = on_thread(trace, track, backward)
-        names = [name_of(of_number[each], backward=True) for each in number[rows].tolist()]
+        names = [name_of(of_number[row_number], backward=True) for row_number in number[rows].tolist()]
         both[track] = _in_order(trace, np.concatenate((around.spans.rows, rows)), [*around.names, *names])
     return both
 

@@ -11,33 +11,33 @@ _NEVER = -(1 << 40)
 _MOST_EDITS = 6000  # whose frontiers take 150 MB; sequences further apart than that do not show the same work
 
 
-def matched(one: Ints, other: Ints) -> tuple[Ints, Ints]:
+def matched(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     """The indices of the elements that stay, in both; only those of the common ends if too much differs."""
-    limit = min(len(one), len(other))
-    differs = np.flatnonzero(one[:limit] != other[:limit])
+    limit = min(len(first), len(second))
+    differs = np.flatnonzero(first[:limit] != second[:limit])
     head = int(differs[0]) if len(differs) else limit
     rest = limit - head
-    differs = np.flatnonzero(one[len(one) - rest :][::-1] != other[len(other) - rest :][::-1])
+    differs = np.flatnonzero(first[len(first) - rest :][::-1] != second[len(second) - rest :][::-1])
     tail = int(differs[0]) if len(differs) else rest
-    inner, inner_other = _inner(one[head : len(one) - tail], other[head : len(other) - tail])
+    inner, inner_other = _inner(first[head : len(first) - tail], second[head : len(second) - tail])
     start, end = np.arange(head), np.arange(tail)
     return (
-        np.concatenate((start, inner + head, end + len(one) - tail)),
-        np.concatenate((start, inner_other + head, end + len(other) - tail)),
+        np.concatenate((start, inner + head, end + len(first) - tail)),
+        np.concatenate((start, inner_other + head, end + len(second) - tail)),
     )
 
 
-def _inner(one: Ints, other: Ints) -> tuple[Ints, Ints]:
+def _inner(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     nothing = np.zeros(0, np.int64)
-    if not len(one) or not len(other):
+    if not len(first) or not len(second):
         return nothing, nothing
-    frontiers = _frontiers(one, other)
-    return _walked_back(frontiers, len(one), len(other)) if frontiers else (nothing, nothing)
+    frontiers = _frontiers(first, second)
+    return _walked_back(frontiers, len(first), len(second)) if frontiers else (nothing, nothing)
 
 
-def _frontiers(one: Ints, other: Ints) -> list[Ints]:
+def _frontiers(first: Ints, second: Ints) -> list[Ints]:
     """For each distance d, how far along `one` each diagonal −d, −d + 2 … d gets; empty if d becomes too large."""
-    n, m = len(one), len(other)
+    n, m = len(first), len(second)
     frontiers: list[Ints] = []
     reach = np.zeros(1, np.int64)
     for distance in range(min(n + m, _MOST_EDITS) + 1):
@@ -48,21 +48,21 @@ def _frontiers(one: Ints, other: Ints) -> list[Ints]:
                 np.append(_NEVER, reach + 1),
             )  # from diagonal k + 1, from k − 1
             reach = np.maximum(inserted, deleted)
-        reach = _slid(one, other, reach, diagonal)
+        reach = _slid(first, second, reach, diagonal)
         frontiers.append(reach)
         if ((reach >= n) & (reach - diagonal >= m)).any():
             return frontiers
     return []
 
 
-def _slid(one: Ints, other: Ints, reach: Ints, diagonal: Ints) -> Ints:
+def _slid(first: Ints, second: Ints, reach: Ints, diagonal: Ints) -> Ints:
     """Advance along each diagonal as far as the elements are equal."""
-    n, m = len(one), len(other)
+    n, m = len(first), len(second)
     reach = reach.copy()
     live = np.flatnonzero((reach >= 0) & (reach < n) & (reach - diagonal >= 0) & (reach - diagonal < m))
     while len(live):
         x = reach[live]
-        live = live[one[x] == other[x - diagonal[live]]]
+        live = live[first[x] == second[x - diagonal[live]]]
         reach[live] += 1
         x = reach[live]
         live = live[(x < n) & (x - diagonal[live] < m)]
@@ -75,9 +75,9 @@ def _walked_back(frontiers: list[Ints], n: int, m: int) -> tuple[Ints, Ints]:
     runs: list[tuple[int, int, int]] = []  # x, y, length
     for distance in range(len(frontiers) - 1, 0, -1):
         before, k = frontiers[distance - 1], x - y
-        at = (k + distance) // 2  # of diagonal k among those of this distance
-        inserted = int(before[at]) if at < len(before) else _NEVER
-        deleted = int(before[at - 1]) + 1 if at > 0 else _NEVER
+        position = (k + distance) // 2  # of diagonal k among those of this distance
+        inserted = int(before[position]) if position < len(before) else _NEVER
+        deleted = int(before[position - 1]) + 1 if position > 0 else _NEVER
         start = max(inserted, deleted)
         runs.append((start, start - k, x - start))
         x, y = (start, start - k - 1) if inserted >= deleted else (start - 1, start - k)

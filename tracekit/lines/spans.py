@@ -19,7 +19,7 @@ class Spans(Struct, frozen=True, dict=True):
 
     @staticmethod
     def of(trace: Trace, rows: Ints) -> "Spans":
-        """Those of these rows that have a duration, in order."""
+        """The spans of those events among `rows` that last longer than nothing, in order of their starts."""
         rows = rows[trace.end_ns[rows] > trace.ts_ns[rows]]
         rows = nested(trace, rows[np.argsort(trace.ts_ns[rows], kind="stable")])
         return Spans(rows, trace.ts_ns[rows], trace.end_ns[rows])
@@ -57,10 +57,10 @@ class Spans(Struct, frozen=True, dict=True):
             return np.zeros(0, np.int64)
         key = self.depth * count + np.arange(count)
         order = np.sort(key)
-        at = np.searchsorted(order, (self.depth - 1) * count + np.arange(count)) - 1
-        parent = order[np.maximum(at, 0)] % count
-        known = (self.depth > 0) & (at >= 0)
-        return np.where(known & (self.ends[parent] > self.starts), parent, -1)
+        position = np.searchsorted(order, (self.depth - 1) * count + np.arange(count)) - 1
+        parent = order[np.maximum(position, 0)] % count
+        has_parent = (self.depth > 0) & (position >= 0)
+        return np.where(has_parent & (self.ends[parent] > self.starts), parent, -1)
 
 
 def on_thread(trace: Trace, track: int | None, mask: Bools) -> Ints:

@@ -49,8 +49,8 @@ class DetailedTrace(Struct, frozen=True):
         nearest = rows[np.maximum(np.searchsorted(there[rows], numbers, side="right") - 1, 0)]
         wanted = numbers - there[nearest] + here[self.matched[nearest]]
         last = np.maximum(np.searchsorted(here[forward], wanted, side="right") - 1, 0)
-        known = (numbers >= 0) & (here[forward[last]] == wanted)
-        return np.where(known, self.owners.at(self.trace.ts_ns[forward[last]]), -1)
+        is_known = (numbers >= 0) & (here[forward[last]] == wanted)
+        return np.where(is_known, self.owners.at(self.trace.ts_ns[forward[last]]), -1)
 
 
 def threads(trace: Trace, main: Thread, owners: Owners, detailed: DetailedTrace | None = None) -> dict[int, Thread]:
@@ -90,8 +90,8 @@ def _nodes(trace: Trace, track: int, main: Thread, forward: "_Forward", owners: 
     owner = np.where(operator >= 0, main.owners.at(trace.ts_ns[np.maximum(operator, 0)]), -1)
     if forward.detailed is not None and (lost := np.flatnonzero(operator < 0)).size:
         owner[lost] = forward.detailed.owners_of(trace, _numbers(trace)[0][nodes.rows[lost]])
-    at = np.arange(len(nodes))
-    before = np.maximum.accumulate(np.where(owner >= 0, at, -1)) if len(nodes) else at
+    index = np.arange(len(nodes))
+    before = np.maximum.accumulate(np.where(owner >= 0, index, -1)) if len(nodes) else index
     called = main.owners.at(nodes.starts)  # without any: the line that called backward
     return nodes, owners.in_phase(np.where(before >= 0, owner[np.maximum(before, 0)], called), BACKWARD)
 
@@ -133,12 +133,12 @@ def _last_before(trace: Trace, rows: Ints, nodes: Spans) -> Ints:
     asked, starts = numbers[nodes.rows], trace.ts_ns[rows]
     low = min(int(starts.min()), int(nodes.starts.min()))
     width = max(int(starts.max()), int(nodes.starts.max())) - low + 1
-    known, rank = np.unique(numbers[rows], return_inverse=True)
+    distinct_numbers, rank = np.unique(numbers[rows], return_inverse=True)
     keys = rank.reshape(-1) * width + (starts - low)
-    number = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-    at = np.searchsorted(keys, number * width + (nodes.starts - low), side="left") - 1
-    operator = rows[np.maximum(at, 0)]
-    fits = (at >= 0) & (asked >= 0) & (numbers[operator] == asked)
+    number = np.minimum(np.searchsorted(distinct_numbers, asked), len(distinct_numbers) - 1)
+    position = np.searchsorted(keys, number * width + (nodes.starts - low), side="left") - 1
+    operator = rows[np.maximum(position, 0)]
+    fits = (position >= 0) & (asked >= 0) & (numbers[operator] == asked)
     return np.where(fits, operator, -1)
 
 

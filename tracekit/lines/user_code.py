@@ -34,7 +34,7 @@ class Frames:
         self.unproven: set[str] = set()  # packages that may be the user's: nothing in the trace says
 
     def of(self, name: str) -> Frame:
-        """What a python_function of that name is."""
+        """The frame that a `python_function` event of that name stands for."""
         if self._functions is not None:
             function = self._functions.get(name)
             return _of_record(function) if function is not None else _NEITHER

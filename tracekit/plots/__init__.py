@@ -9,7 +9,7 @@ import pkgutil
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tracekit.errors import NeedsPackageError, NothingToDrawError
+from tracekit.errors.asking import NeedsPackageError, NothingToDrawError
 from tracekit.report import Report
 
 if TYPE_CHECKING:

@@ -15,18 +15,18 @@ def draw(report: Report, chart: Chart) -> None:
     if table is None:
         return
     rows = table.slice(0, _MAX_LINES)
-    line, *others = rows.schema
-    costs = [field for field in others if metadata(field, "unit") == "ns" and not metadata(field, "role")]
+    line, *other_fields = rows.schema
+    costs = [field for field in other_fields if metadata(field, "unit") == "ns" and not metadata(field, "role")]
     costs = [field for field in costs if not field.name.startswith("Δ")]
     if not costs or not len(rows):
         return
     (axes,) = chart.panels(1, 1.0 + (0.12 + 0.16 * len(costs)) * len(rows))
     height = 0.8 / len(costs)
     for k, field in enumerate(costs):
-        at = [row + k * height for row in range(len(rows))]
+        positions = [row + k * height for row in range(len(rows))]
         values = [(value or 0.0) / 1e6 for value in rows[field.name].to_pylist()]
         look = outline(COLOURS[k % len(COLOURS)]) | {"hatch": HATCHES[k % len(HATCHES)]}
-        axes.barh(at, values, height=height, label=named(field.name.removesuffix("_ns")), **look)
+        axes.barh(positions, values, height=height, label=named(field.name.removesuffix("_ns")), **look)
     middle = 0.4 - height / 2
     labels = [named(text) for text in texts(rows[line.name].to_pylist(), line)]
     axes.set_yticks([row + middle for row in range(len(rows))], labels)

@@ -131,10 +131,12 @@ def _draw(axes: Axes, groups: list[str], panel: _Panel) -> None:
     highs = [ends[1] for bars in panel.bars for ends in bars.ends if ends is not None]
     highest = min(max([longest, *highs]), _TALLEST * longest) / scale
     for number, bars in enumerate(panel.bars):
-        at = [group + (number - (count - 1) / 2) * width for group in range(len(groups))]
+        positions = [group + (number - (count - 1) / 2) * width for group in range(len(groups))]
         look = panel.measure.look if count == 1 else _look(number)
-        axes.bar(at, [(value or 0.0) / scale for value in bars.values], width=width, label=named(bars.name), **look)
-        for x, value, ends, absent in zip(at, bars.values, bars.ends, bars.absent, strict=True):
+        axes.bar(
+            positions, [(value or 0.0) / scale for value in bars.values], width=width, label=named(bars.name), **look
+        )
+        for x, value, ends, absent in zip(positions, bars.values, bars.ends, bars.absent, strict=True):
             top = (value or 0.0) / scale
             if value and ends is not None:
                 top = max(top, min(ends[1] / scale, highest))

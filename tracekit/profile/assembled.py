@@ -7,7 +7,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit.compile_log.torch_trace import read
-from tracekit.errors import BadCompileLogError, EmptyStudyError
+from tracekit.errors.capturing import EmptyStudyError
+from tracekit.errors.reading import BadCompileLogError
 from tracekit.profile.foreign_log import foreign_log, processes
 from tracekit.profile.subject import Member, Subject, Untraced
 from tracekit.run import Requested, Variant

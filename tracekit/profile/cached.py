@@ -8,7 +8,7 @@ from tracekit.base.intervals import Union
 from tracekit.profile.profile import Profile
 from tracekit.profile.start_up import ColdStep, cold_steps, may_be_cold
 from tracekit.profile.unrecorded import unseen
-from tracekit.trace.storing.cache import file_state, recall, remember, result_name
+from tracekit.trace.storing.cache import file_state, kept, result_name
 from tracekit.vocabulary.lines_file import lines_path
 
 
@@ -35,15 +35,17 @@ def known_parts(profile: Profile) -> dict[str, float]:
     """
     if profile.mean is None:
         return {}
-    entry = profile.trace.entry
-    name = name_of(profile, "parts", __name__, "tracekit.profile.collective_waits") if entry is not None else ""
-    if (parts := recall(entry, name, dict[str, float])) is None:
-        parts = _parts(profile, dict(profile.mean.parts))
-        remember(entry, name, parts)
-    return parts
+    parts = dict(profile.mean.parts)
+    modules = __name__, "tracekit.profile.collective_waits"
+    return kept(
+        profile.trace.entry,
+        lambda: name_of(profile, "parts", *modules),
+        dict[str, float],
+        lambda: _with_waits_as_communication(profile, parts),
+    )
 
 
-def _parts(profile: Profile, parts: dict[str, float]) -> dict[str, float]:
+def _with_waits_as_communication(profile: Profile, parts: dict[str, float]) -> dict[str, float]:
     waits, pieces = profile.waits_in_collectives, profile.attribution.pieces
     for key in ("python", "cpu_compute") if len(waits.starts) else ():
         in_bucket = pieces.of(key) & profile.counted[pieces.step]
@@ -58,25 +60,22 @@ def known_cold_steps(profile: Profile) -> list[ColdStep]:
     step is longer than those after it."""
     if not may_be_cold(profile.attribution):
         return []
-    entry = profile.trace.entry
-    name = result_name("cold-steps", __name__, "tracekit.profile.start_up") if entry is not None else ""
-    if (steps := recall(entry, name, list[ColdStep])) is None:
-        steps = cold_steps(profile.attribution)
-        remember(entry, name, steps)
-    return steps
+    return kept(
+        profile.trace.entry,
+        lambda: result_name("cold-steps", __name__, "tracekit.profile.start_up"),
+        list[ColdStep],
+        lambda: cold_steps(profile.attribution),
+    )
 
 
 def known_unseen(profile: Profile) -> Union:
     """The time in steps of which it is unknown what the GPU did."""
-    entry = profile.trace.entry
-    name = (
-        result_name("unseen", __name__, "tracekit.profile.unrecorded", "tracekit.trace.facts")
-        if entry is not None
-        else ""
-    )
-    if (spans := recall(entry, name, list[tuple[int, int]])) is None:
+
+    def spans() -> list[tuple[int, int]]:
         union = unseen(profile)
-        spans = [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)]
-        remember(entry, name, spans)
-    bounds = np.array(spans, np.int64).reshape(-1, 2)
+        return [*zip(union.starts.tolist(), union.ends.tolist(), strict=True)]
+
+    modules = __name__, "tracekit.profile.unrecorded", "tracekit.trace.facts"
+    bounds_of_spans = kept(profile.trace.entry, lambda: result_name("unseen", *modules), list[tuple[int, int]], spans)
+    bounds = np.array(bounds_of_spans, np.int64).reshape(-1, 2)
     return Union.of(bounds[:, 0], bounds[:, 1])

@@ -80,7 +80,7 @@ def compare(member: Member, baseline: Member) -> Comparison:
     wall = _difference(WALL, ours.wall[member.answered["wall"]], theirs.wall[baseline.answered["wall"]])
     host = _difference(HOST, ours.host[member.answered["host"]], theirs.host[baseline.answered["host"]])
     views = {"wall": wall, "host": host}
-    paired = {name: each and by_pairs(each, name, member, baseline) for name, each in views.items()}
+    paired = {name: view and by_pairs(view, name, member, baseline) for name, view in views.items()}
     return Comparison(member.name, baseline.name, **paired)
 
 
@@ -94,14 +94,18 @@ def by_pairs(difference: Difference, view: str, member: Profile, baseline: Profi
     rounds = [(ours[number][view], theirs[number][view]) for number in sorted({*ours} & {*theirs})]
     if len(rounds) < _ENOUGH_PAIRS:
         rounds.append((member.means[view], baseline.means[view]))
-    pairs = [(one, other) for one, other in rounds if one is not None and other is not None]
+    pairs = [
+        (our_trace, their_trace)
+        for our_trace, their_trace in rounds
+        if our_trace is not None and their_trace is not None
+    ]
     if len(pairs) < _LEAST_PAIRS:
         return difference
-    sides = [each.variant.measured for each in (member, baseline) if each.variant and each.variant.measured]
+    sides = [side.variant.measured for side in (member, baseline) if side.variant and side.variant.measured]
     prior = prior_of_pairs(*sides)
 
     def interval(ours_ns: list[float], theirs_ns: list[float]) -> Interval:
-        changes = [one - other for one, other in zip(ours_ns, theirs_ns, strict=True)]
+        changes = [our_trace - their_trace for our_trace, their_trace in zip(ours_ns, theirs_ns, strict=True)]
         expected = prior.deviation * statistics.fmean([*ours_ns, *theirs_ns])
         middle = statistics.fmean(changes)
         half = half_width_of_mean(changes, CONFIDENCE_WHERE_STOPPED, Prior(expected, prior.freedom))
@@ -109,9 +113,9 @@ def by_pairs(difference: Difference, view: str, member: Profile, baseline: Profi
 
     return replace(
         difference,
-        delta_interval=interval(*([side.step_ns for side in each] for each in zip(*pairs, strict=True))),
+        delta_interval=interval(*([side.step_ns for side in values] for values in zip(*pairs, strict=True))),
         intervals={
-            key: interval(*([side.parts[key] for side in each] for each in zip(*pairs, strict=True)))
+            key: interval(*([side.parts[key] for side in values] for values in zip(*pairs, strict=True)))
             for key in difference.parts
         },
         pairs=len(pairs),

@@ -39,7 +39,7 @@ def _another_day(ledger: Ledger, trace: Trace) -> str | None:
     compiles = [compiled for compiled in ledger.compiles if _is_date(compiled.start_ns) and _is_date(compiled.end_ns)]
     if not compiles or not _is_date(begun):
         return None
-    first, last = min(each.start_ns for each in compiles), max(each.end_ns for each in compiles)
+    first, last = min(compiled.start_ns for compiled in compiles), max(compiled.end_ns for compiled in compiles)
     if first - ended <= _MOST_APART_NS and begun - last <= _MOST_APART_NS:
         return None
     return f"The compile log is of {_day(first)}, the recording of {_day(begun)}: the log is of another run"

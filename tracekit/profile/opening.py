@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from tracekit.engine import Attribution
 from tracekit.engine.cached import known_attribution
-from tracekit.errors import NoTraceInRunError, StudyAmongOthersError, TracekitError
+from tracekit.errors import TracekitError
+from tracekit.errors.capturing import StudyAmongOthersError
+from tracekit.errors.reading import NoTraceInRunError
 from tracekit.profile.names import distinct, run_names, stem, together
 from tracekit.profile.profile import Capture, Profile
 from tracekit.profile.shared_kinds import over_shared_kinds

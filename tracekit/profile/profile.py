@@ -207,11 +207,11 @@ class Profile(Struct, frozen=True, dict=True):
 
     def _doubts_of_other_ranks(self) -> Iterator[Breach]:
         """The grave breaches of other ranks, each law once: of this one, they spoil no figure."""
-        known = {breach.id for breach in self.trace.health if breach.is_grave}
+        grave_here = {breach.id for breach in self.trace.health if breach.is_grave}
         broken: dict[str, list[tuple[int, Breach]]] = {}
-        for rank, other in self.per_rank.items():
-            for breach in other.trace.health:
-                if breach.is_grave and breach.id not in known:
+        for rank, rank_profile in self.per_rank.items():
+            for breach in rank_profile.trace.health:
+                if breach.is_grave and breach.id not in grave_here:
                     broken.setdefault(breach.id, []).append((rank, breach))
         for (rank, breach), *more in broken.values():
             ranks = f"Rank {rank}" if not more else f"Rank {rank} and {many(len(more), 'more rank')}"

@@ -75,7 +75,7 @@ def loss_difference(member: Member, baseline: Member) -> float | None:
 
 def tolerance_of(member: Member, baseline: Member) -> float:
     """How far losses may differ without significance: further if rounding by itself moves them further."""
-    return loss_tolerance(*(each.variant.loss_drift for each in (member, baseline) if each.variant))
+    return loss_tolerance(*(side.variant.loss_drift for side in (member, baseline) if side.variant))
 
 
 def gradients_differ(member: Member, baseline: Member) -> str:

@@ -101,7 +101,7 @@ class ColdStep(Struct, frozen=True):
 
     @property
     def largest_part(self) -> str:
-        """What takes most of it."""
+        """The cause that takes most of the step."""
         return max(self.parts, key=lambda cause: self.parts[cause])
 
     def in_words(self, number: int) -> str:
@@ -113,7 +113,7 @@ class ColdStep(Struct, frozen=True):
 
 
 def cold_steps_sentence(profile: "Profile") -> str:
-    """All of them in words; empty where there are none."""
+    """The cold steps of a profile as one clause; empty where there are none."""
     return "; ".join(step.in_words(profile.trace.steps.number[step.index]) for step in profile.cold_steps)
 
 

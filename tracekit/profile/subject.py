@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from tracekit.errors import NoTraceInRunError
+from tracekit.errors.reading import NoTraceInRunError
 from tracekit.profile.profile import Mean, Profile
 from tracekit.run import Run, Variant
 from tracekit.study import Cell, Study
@@ -34,7 +34,7 @@ class Untraced(Struct, frozen=True):
 
     @property
     def is_measured(self) -> bool:
-        """Whether it is known how long a step takes."""
+        """Whether an unprofiled pass or a trace says how long a step takes."""
         return self.variant is not None and self.variant.measured is not None
 
 

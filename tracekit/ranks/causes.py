@@ -85,9 +85,9 @@ class _Search:
             for nth, (row, of) in enumerate(zip(rows.tolist(), self._matched.rank[rows].tolist(), strict=True))
         ]
         spent[:, _COMMUNICATION] = 0  # never to blame: the lateness of others causes it
-        spent[:, _PYTHON] -= [int(each.python_ns.sum()) for each in waited]
+        spent[:, _PYTHON] -= [int(wait.python_ns.sum()) for wait in waited]
         beyond = _beyond(spent, is_late)
-        waiting = _beyond(np.array([[each.waited_ns.sum()] for each in waited]), is_late)
+        waiting = _beyond(np.array([[wait.waited_ns.sum()] for wait in waited]), is_late)
         bucket = int(beyond.argmax())
         if base is None:
             begun = self._start[rows] - self._spent[0][rows].sum(axis=1)
@@ -108,9 +108,9 @@ class _Search:
                 key = cause.rank, cause.bucket, cause.how == UNSEEN
                 blamed[key] = blamed.get(key, 0) + waited
                 inferred[key] = inferred.get(key, False) or not is_certain or cause.how == INFERRED
-        most = max(blamed, key=lambda key: blamed[key])
-        rank, bucket, unseen = most
-        return Cause(rank, bucket, UNSEEN if unseen else INFERRED if inferred[most] else PASSED_ON)
+        largest = max(blamed, key=lambda key: blamed[key])
+        rank, bucket, unseen = largest
+        return Cause(rank, bucket, UNSEEN if unseen else INFERRED if inferred[largest] else PASSED_ON)
 
     def _latest_common_collective(self, rows: Ints, late_rank: int) -> Ints | None:
         """The rows of these ranks in the latest collective that all of them had left when they came to these."""
@@ -172,11 +172,11 @@ class Waits:
         low, high = np.searchsorted(self._end, (after, until), side="right").tolist()
         if low == high:  # as is the case between most collectives
             return _NOTHING
-        chosen = slice(low, high)
-        idle_since = self._idle_since[chosen]
+        span = slice(low, high)
+        idle_since = self._idle_since[span]
         if spent_after is not None:
             idle_since = np.maximum(idle_since, spent_after[_WAITING_BUCKETS])
-        idle = np.maximum(self._idle_until[chosen] - idle_since, 0)
-        waited = np.clip(idle.sum(axis=1) - self._transfer[chosen], 0, self._wait[chosen])
-        certain = idle[:, 0] == self._end[chosen] - np.maximum(self._since[chosen], after)
-        return Waited(self.rows[chosen], waited, idle[:, 1], certain)
+        idle = np.maximum(self._idle_until[span] - idle_since, 0)
+        waited = np.clip(idle.sum(axis=1) - self._transfer[span], 0, self._wait[span])
+        certain = idle[:, 0] == self._end[span] - np.maximum(self._since[span], after)
+        return Waited(self.rows[span], waited, idle[:, 1], certain)

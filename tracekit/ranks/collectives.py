@@ -205,23 +205,23 @@ class Collectives(Struct, frozen=True, dict=True):
         rows = np.flatnonzero(late & (rank != values(self.table["cause_rank"])))
         rows = rows[np.lexsort((rank[rows], step[rows]))]
         bounds = np.flatnonzero((np.diff(rank[rows], prepend=-1) != 0) | (np.diff(step[rows], prepend=-1) != 0))
-        most: dict[int, int] = {}
+        most_lost: dict[int, int] = {}
         for waiting in np.split(rows, bounds)[1:]:
             in_step = Union.of(self.start_ns[waiting], self.start_ns[waiting] + self._lost_ns[waiting]).total()
             number = int(step[waiting[0]])
-            most[number] = max(most.get(number, 0), in_step)
-        return sum(most.values())
+            most_lost[number] = max(most_lost.get(number, 0), in_step)
+        return sum(most_lost.values())
 
-    def _united_ns(self, rank: int, length: Ints, chosen: Bools) -> int:
+    def _united_ns(self, rank: int, length: Ints, is_chosen: Bools) -> int:
         """How long the rank spends in these rows, given how long each lasts from its start."""
-        rows = np.flatnonzero(chosen & (values(self.table["rank"]) == rank))
+        rows = np.flatnonzero(is_chosen & (values(self.table["rank"]) == rank))
         return Union.of(self.start_ns[rows], self.start_ns[rows] + length[rows]).total()
 
     def passed_on(self, rank: int) -> PassedOn:
         """The lateness of others that it is to blame for, because they had waited for it."""
-        others = [each for each in self._blamed(rank, self.steps) if each.late_rank != rank]
-        late = {each.late_rank for each in others}
-        return PassedOn(sorted(late), _lasting(others), any(each.how == INFERRED for each in others))
+        blames = [blame for blame in self._blamed(rank, self.steps) if blame.late_rank != rank]
+        late = {blame.late_rank for blame in blames}
+        return PassedOn(sorted(late), _lasting(blames), any(blame.how == INFERRED for blame in blames))
 
     @cached_property
     def late_for_ns(self) -> dict[int, dict[tuple[int, str], int]]:
@@ -249,7 +249,7 @@ def collectives(columns: Sequence[RankColumns]) -> Collectives:
 
     They are those of the steps that are steady on at least one rank; of all steps, if there are none.
     """
-    ranks = [each.rank for each in columns]
+    ranks = [rank_columns.rank for rank_columns in columns]
     matched = match(columns, _steps(columns))
     clocks = align(matched, len(ranks))
     offsets = np.array([clock.offset_ns for clock in clocks], np.int64)
@@ -260,14 +260,12 @@ def collectives(columns: Sequence[RankColumns]) -> Collectives:
 
 
 def _steps(columns: Sequence[RankColumns]) -> frozenset[int]:
-    numbers = [each.steps["step"].to_pylist() for each in columns]
-    steady = [each.steps["steady"].to_pylist() for each in columns]
-    every = frozenset(number for each in numbers for number in each)
-    chosen = frozenset(
-        number for each, kept in zip(numbers, steady, strict=True) for number, is_steady in zip(each, kept, strict=True)
-        if is_steady
-    )  # fmt: skip
-    return chosen or every
+    numbers = [rank_columns.steps["step"].to_pylist() for rank_columns in columns]
+    steady = [rank_columns.steps["steady"].to_pylist() for rank_columns in columns]
+    all_steps = frozenset(number for step_numbers in numbers for number in step_numbers)
+    pairs = (pair for of_rank in zip(numbers, steady, strict=True) for pair in zip(*of_rank, strict=True))
+    steady_steps = frozenset(number for number, is_steady in pairs if is_steady)
+    return steady_steps or all_steps
 
 
 def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table, Ints]:
@@ -283,15 +281,17 @@ def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table,
     why = causes(matched, start, start + length, last, len(ranks))
     transfer = np.repeat(length[last], count)
     number = np.array(ranks, np.int64)
-    kept = {name: matched.calls[name] for name in ("step", "group", "kind", "seq", "ranks", "bytes", "exposed_ns")}
-    columns = kept | {
+    kept_columns = {
+        name: matched.calls[name] for name in ("step", "group", "kind", "seq", "ranks", "bytes", "exposed_ns")
+    }
+    columns = kept_columns | {
         "rank": number[matched.rank],
         "transfer_ns": transfer,
         "wait_ns": np.maximum(length - transfer, 0),
         "late_rank": np.repeat(number[matched.rank[last]], count),
-        "cause_rank": np.repeat(number[[each.rank for each in why]], count) if why else [],
-        "late_bucket": _repeated([each.bucket for each in why], count),
-        "cause": _repeated([each.how for each in why], count),
+        "cause_rank": np.repeat(number[[cause.rank for cause in why]], count) if why else [],
+        "late_bucket": _repeated([cause.bucket for cause in why], count),
+        "cause": _repeated([cause.how for cause in why], count),
         "late_ns": np.repeat(start[last] - earliest, count),
     }
     return pa.table({field.name: columns[field.name] for field in COLLECTIVES}, schema=COLLECTIVES), first
@@ -321,8 +321,8 @@ def align(matched: Matched, ranks: int) -> list[Clock]:
     offsets -= round(float(np.median(offsets[tied])))
     errors = _errors(chosen - offsets)
     return [
-        Clock(int(offset), round(error) if known else None)
-        for offset, error, known in zip(offsets.tolist(), errors, tied.tolist(), strict=True)
+        Clock(int(offset), round(error) if is_tied else None)
+        for offset, error, is_tied in zip(offsets.tolist(), errors, tied.tolist(), strict=True)
     ]
 
 
@@ -343,23 +343,23 @@ def _tied(ends: Floats) -> tuple[Ints, Bools]:
 
     Ranks that nothing ties to it are aligned among themselves: ranks that share no collective are never compared.
     """
-    here = ~np.isnan(ends)
-    shared = here.T.astype(np.int64) @ here
+    has_end = ~np.isnan(ends)
+    shared = has_end.T.astype(np.int64) @ has_end
     offsets, part = np.zeros(ends.shape[1], np.int64), np.full(ends.shape[1], -1)
     while (new_ones := part < 0).any():
         links = np.where(~new_ones[:, None] & new_ones[None, :], shared, 0)
-        known, new = (int(each) for each in np.unravel_index(int(links.argmax()), links.shape))
+        known, new = (int(index) for index in np.unravel_index(int(links.argmax()), links.shape))
         if links[known, new]:
-            both = here[:, known] & here[:, new]
-            offsets[new] = offsets[known] + round(float(np.median(ends[both, new] - ends[both, known])))
+            is_common = has_end[:, known] & has_end[:, new]
+            offsets[new] = offsets[known] + round(float(np.median(ends[is_common, new] - ends[is_common, known])))
             part[new] = part[known]
         else:
-            part[np.where(new_ones, here.sum(axis=0), -1).argmax()] = part.max() + 1
+            part[np.where(new_ones, has_end.sum(axis=0), -1).argmax()] = part.max() + 1
     return offsets, part == 0
 
 
-def _errors(left: Floats) -> list[float]:
+def _errors(residuals: Floats) -> list[float]:
     """For each rank, the median distance of its ends from the median end; 0 if there are none."""
-    rows = left[(~np.isnan(left)).sum(axis=1) > 1]
+    rows = residuals[(~np.isnan(residuals)).sum(axis=1) > 1]
     away = np.abs(rows - np.nanmedian(rows, axis=1, keepdims=True)) if len(rows) else rows
     return [float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in away.T]

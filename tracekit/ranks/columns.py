@@ -106,13 +106,13 @@ def rank_columns(profile: Profile, rank: int) -> RankColumns:
 
 def _steps(profile: Profile) -> pa.Table:
     view = profile.attribution.answered_view
-    known = np.flatnonzero(view.known)
-    totals = {f"{key}_ns": view.totals[known, index] for index, key in enumerate(view.keys)}
-    none = np.zeros(len(known), np.int64)
+    known_steps = np.flatnonzero(view.known)
+    totals = {f"{key}_ns": view.totals[known_steps, index] for index, key in enumerate(view.keys)}
+    none = np.zeros(len(known_steps), np.int64)
     columns = {
-        "step": np.array(profile.trace.steps.number, np.int64)[known],
-        "steady": ~profile.attribution.compiles[known],
-        "step_ns": view.step_ns[known],
+        "step": np.array(profile.trace.steps.number, np.int64)[known_steps],
+        "steady": ~profile.attribution.compiles[known_steps],
+        "step_ns": view.step_ns[known_steps],
         **{f"{key}_ns": totals.get(f"{key}_ns", none) for key in KEYS},
     }
     return pa.table(columns, schema=STEPS)
@@ -130,15 +130,22 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
     step = np.array(trace.steps.number, np.int64)[index]
     entries = collective_arguments(trace, rows, rank, world_size)
     groups = [entry.group for entry in entries]
-    numbers = _nth([(at, each.kind, each.group) for at, each in zip(step.tolist(), entries, strict=True)])
+    numbers = _nth(
+        [(step_index, entry.kind, entry.group) for step_index, entry in zip(step.tolist(), entries, strict=True)]
+    )
     spent = Spent(profile.attribution.pieces)
     at_start, at_end = spent.until(start), spent.until(end)
     columns = {
         "step": step,
         "kind": [entry.kind for entry in entries],
-        "group": [each.label if each is not None else None for each in groups],
-        "seq": [nth if each.seq is None else each.seq for each, nth in zip(entries, numbers, strict=True)],
-        "nth": _nth([(at, each.kind, each.group, each.seq) for at, each in zip(step.tolist(), entries, strict=True)]),
+        "group": [group.label if group is not None else None for group in groups],
+        "seq": [nth if entry.seq is None else entry.seq for entry, nth in zip(entries, numbers, strict=True)],
+        "nth": _nth(
+            [
+                (step_index, entry.kind, entry.group, entry.seq)
+                for step_index, entry in zip(step.tolist(), entries, strict=True)
+            ]
+        ),
         "ranks": [entry.ranks for entry in entries],
         "bytes": [entry.size_bytes for entry in entries],
         "start_ns": start + trace.base_ns,
@@ -147,7 +154,7 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
         "spent_at_start_ns": pa.FixedSizeListArray.from_arrays(at_start.ravel(), type=_BY_BUCKET),
         "spent_at_end_ns": pa.FixedSizeListArray.from_arrays(at_end.ravel(), type=_BY_BUCKET),
     }
-    members = {each.label: each.members for each in groups if each is not None and each.members is not None}
+    members = {group.label: group.members for group in groups if group is not None and group.members is not None}
     return pa.table(columns, schema=CALLS), members
 
 
@@ -160,11 +167,11 @@ def _rows(profile: Profile) -> Ints:
     parts = [np.zeros(0, np.int64)]
     for part in trace.parts() if len(low) else ():
         roles = part.roles
-        wanted = roles.communication if trace.device == "gpu" else (roles.kind == USER) & on_cpu[part.name_codes]
-        rows = part.rows(wanted & part.lasting)
-        asked = trace.events_at(rows)
-        step = _begun(low, trace.device, asked.ts_ns, asked.end_ns)
-        parts.append(rows[(step >= 0) & (asked.ts_ns < high[np.maximum(step, 0)])])
+        is_wanted = roles.communication if trace.device == "gpu" else (roles.kind == USER) & on_cpu[part.name_codes]
+        rows = part.rows(is_wanted & part.lasting)
+        events = trace.events_at(rows)
+        step = _begun(low, trace.device, events.ts_ns, events.end_ns)
+        parts.append(rows[(step >= 0) & (events.ts_ns < high[np.maximum(step, 0)])])
     return np.concatenate(parts)
 
 
@@ -204,13 +211,13 @@ def known_calls(profile: Profile, rank: int, world_size: int | None) -> tuple[pa
     if entry is None:
         return calls_of(profile, rank, world_size)
     name = result_name("calls", __name__, causes=(rank, world_size))
-    known = recall_table(entry, name)
-    if known is not None:
-        calls, groups = known
+    stored = recall_table(entry, name)
+    if stored is not None:
+        calls, groups = stored
         return calls, {label: tuple(ranks) for label, ranks in groups.items()}
-    made, members = calls_of(profile, rank, world_size)
-    remember_table(entry, name, made, members)
-    return made, members
+    calls_made, members = calls_of(profile, rank, world_size)
+    remember_table(entry, name, calls_made, members)
+    return calls_made, members
 
 
 class Spent:
@@ -223,8 +230,8 @@ class Spent:
         """A row per moment, a column per bucket in the order of the buckets' codes; ns since the first step began."""
         totals = np.zeros((len(moments), len(KEYS)), np.int64)
         for code in distinct(self._pieces.bucket).tolist():
-            chosen = self._pieces.bucket == code
-            start, end = self._pieces.start[chosen], self._pieces.end[chosen]
+            in_bucket = self._pieces.bucket == code
+            start, end = self._pieces.start[in_bucket], self._pieces.end[in_bucket]
             before = np.concatenate(([0], np.cumsum(end - start)))
             begun = np.searchsorted(start, moments, side="right")
             last = np.maximum(begun - 1, 0)

@@ -85,22 +85,22 @@ def communication(columns: Sequence[RankColumns], matched: Collectives | None) -
     """
     calls = _of_many(matched) if matched is not None else _of_one(columns[0])
     steps = len(matched.steps) if matched is not None else _steady(columns[0])
-    over = max(steps * len(columns), 1)
+    rank_steps = max(steps * len(columns), 1)
     by_key: dict[Any, list[_Call]] = {}
     for call in calls:
         by_key.setdefault(call.key, []).append(call)
     kinds: dict[str | None, set[str]] = {}
     for kind, group, *_ in by_key:
         kinds.setdefault(group, set()).add(kind)
-    inferred = any(each.sizes_inferred for each in columns)
+    inferred = any(rank_columns.sizes_inferred for rank_columns in columns)
     rows = [
-        _row(key, each, kinds[key[1]], over) | {"bytes_inferred": inferred and key[-1] is not None}
-        for key, each in by_key.items()
+        _row(key, calls, kinds[key[1]], rank_steps) | {"bytes_inferred": inferred and key[-1] is not None}
+        for key, calls in by_key.items()
     ]
     return pa.Table.from_pylist(sorted(rows, key=lambda row: -row["exposed_ns"]), COMMUNICATION)
 
 
-def _row(key: Any, calls: list[_Call], kinds: set[str], over: int) -> dict[str, Any]:
+def _row(key: Any, calls: list[_Call], kinds: set[str], rank_steps: int) -> dict[str, Any]:
     kind, group, ranks, size = key
     waits = [call.wait_ns for call in calls if call.wait_ns is not None]
     transfer = float(median(call.transfer_ns for call in calls) if waits else min(call.transfer_ns for call in calls))
@@ -114,13 +114,13 @@ def _row(key: Any, calls: list[_Call], kinds: set[str], over: int) -> dict[str, 
         "parallelism": f"{role}, inferred" if inferred else role,
         "ranks": ranks,
         "bytes": size,
-        "calls": len(calls) / over,
+        "calls": len(calls) / rank_steps,
         "transfer_ns": transfer,
         "algbw": algbw,
         "busbw": algbw * factor if algbw is not None and factor is not None else None,
-        "exposed_ns": exposed / over,
-        "overlapped_ns": (sum(call.length_ns for call in calls) - exposed) / over,
-        "wait_ns": sum(waits) / over if waits else None,
+        "exposed_ns": exposed / rank_steps,
+        "overlapped_ns": (sum(call.length_ns for call in calls) - exposed) / rank_steps,
+        "wait_ns": sum(waits) / rank_steps if waits else None,
     }
 
 

@@ -53,16 +53,16 @@ def match(columns: Sequence[RankColumns], steps: frozenset[int]) -> Matched:
 
     A rank without a step in common with any other counts as unavailable: its file may have been cut earlier.
     """
-    calls = pa.concat_tables([each.calls for each in columns]).combine_chunks()
-    rank = np.repeat(np.arange(len(columns)), [len(each.calls) for each in columns])
-    asked = np.isin(values(calls["step"]), list(steps))
+    calls = pa.concat_tables([rank.calls for rank in columns]).combine_chunks()
+    rank = np.repeat(np.arange(len(columns)), [len(rank.calls) for rank in columns])
+    is_in_steps = np.isin(values(calls["step"]), list(steps))
     collective = _numbers(calls)
-    taking_part = {columns[index].rank for index in _sharing(rank[asked], values(calls["step"])[asked])}
+    taking_part = {columns[index].rank for index in _sharing(rank[is_in_steps], values(calls["step"])[is_in_steps])}
     expected = _expected(calls["group"].to_pylist(), rank, columns, taking_part)
-    present = np.bincount(collective[asked], minlength=int(collective.max(initial=-1)) + 1)
-    whole: Bools = asked & (present[collective] == expected) & (expected > 1)
-    unmatched = np.bincount(rank[asked & ~whole], minlength=len(columns))
-    rows = np.flatnonzero(whole)
+    present = np.bincount(collective[is_in_steps], minlength=int(collective.max(initial=-1)) + 1)
+    is_complete: Bools = is_in_steps & (present[collective] == expected) & (expected > 1)
+    unmatched = np.bincount(rank[is_in_steps & ~is_complete], minlength=len(columns))
+    rows = np.flatnonzero(is_complete)
     begin = np.full(len(present), np.iinfo(np.int64).max)
     np.minimum.at(begin, collective[rows], values(calls["start_ns"])[rows])
     rows = rows[np.lexsort((rank[rows], collective[rows], begin[collective[rows]]))]
@@ -79,12 +79,12 @@ def _sharing(rank: Ints, step: Ints) -> list[int]:
 
 
 def _numbers(calls: pa.Table) -> Ints:
-    """The same number for calls of different ranks that are one collective."""
+    """A number for each call; calls of different ranks have the same one if they may be one collective."""
     names = ("kind", "bytes", "step", "group", "seq", "nth")
     numbers: dict[tuple[Any, ...], int] = {}
     keys = (
-        (kind, size if kind in SAME_SIZE else None, *others)
-        for kind, size, *others in zip(*(calls[name].to_pylist() for name in names), strict=True)
+        (kind, size if kind in SAME_SIZE else None, *other_keys)
+        for kind, size, *other_keys in zip(*(calls[name].to_pylist() for name in names), strict=True)
     )
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
@@ -97,39 +97,39 @@ def _expected(groups: list[str | None], rank: Ints, columns: Sequence[RankColumn
     having: dict[str | None, set[int]] = {None: taking_part.copy()}
     for group, index in zip(groups, rank.tolist(), strict=True):
         having.setdefault(group, set()).add(columns[index].rank)
-    for each in columns:
-        having |= {group: set(members) for group, members in each.groups.items()}
+    for rank_columns in columns:
+        having |= {group: set(members) for group, members in rank_columns.groups.items()}
     expected = {group: len(members & taking_part) for group, members in having.items()}
     return np.array([expected[group] for group in groups], np.int64)
 
 
 def shortcomings(columns: Sequence[RankColumns]) -> dict[int, str]:
     """For each incomplete rank, what it lacks, as the rest of a sentence about the rank."""
-    every = {step for each in columns for step in each.steps["step"].to_pylist()}
-    said = {}
-    for each in columns:
-        steps = len(each.steps)
+    all_steps = {step for rank_columns in columns for step in rank_columns.steps["step"].to_pylist()}
+    sentences = {}
+    for rank_columns in columns:
+        steps = len(rank_columns.steps)
         parts = [
-            f"its file was cut ({each.cut_short})" if each.cut_short is not None else "",
-            f"it answers for {steps} of the {len(every)} steps" if steps < len(every) else "",
-            "none of its communication was recorded" if not len(each.calls) else "",
+            f"its file was cut ({rank_columns.cut_short})" if rank_columns.cut_short is not None else "",
+            f"it answers for {steps} of the {len(all_steps)} steps" if steps < len(all_steps) else "",
+            "none of its communication was recorded" if not len(rank_columns.calls) else "",
         ]
         if any(parts):
-            said[each.rank] = ", ".join(filter(None, parts))
-    return said
+            sentences[rank_columns.rank] = ", ".join(filter(None, parts))
+    return sentences
 
 
 def missing(columns: Sequence[RankColumns]) -> list[int]:
     """The ranks of the job without a trace, if the traces say how many ranks there are."""
-    world = max((each.world_size or 0 for each in columns), default=0)
-    present = {each.rank for each in columns}
+    world = max((rank.world_size or 0 for rank in columns), default=0)
+    present = {rank.rank for rank in columns}
     return [rank for rank in range(world) if rank not in present] if world <= _MAX_RANKS else []
 
 
 def doubles(profiles: Sequence[Profile], columns: Sequence[RankColumns]) -> Iterator[tuple[str, int]]:
     """Other traces that claim to be a rank of the job, too: the name of each, and the rank."""
-    job, ranks = job_of(Path(columns[0].trace), columns[0].world_size), {each.rank for each in columns}
-    traces = {each.trace for each in columns}
+    job, ranks = job_of(Path(columns[0].trace), columns[0].world_size), {rank.rank for rank in columns}
+    traces = {rank.trace for rank in columns}
     for profile in profiles:
         rank, world = rank_of(profile)
         path = profile.trace.path
@@ -143,27 +143,27 @@ def listed(ranks: Sequence[int]) -> str:
         return f"rank {ranks[0]}"
     if list(ranks) == [*range(ranks[0], ranks[-1] + 1)]:
         return f"ranks {ranks[0]} to {ranks[-1]}"
-    few = ", ".join(map(str, ranks[:_LISTED]))
-    return f"ranks {few}{f' and {len(ranks) - _LISTED:,} more' if len(ranks) > _LISTED else ''}"
+    first_ranks = ", ".join(map(str, ranks[:_LISTED]))
+    return f"ranks {first_ranks}{f' and {len(ranks) - _LISTED:,} more' if len(ranks) > _LISTED else ''}"
 
 
 def with_sizes(columns: Sequence[RankColumns], profile: Profile) -> list[RankColumns]:
     """The same calls, with missing sizes taken from the recording with shapes, if the variant has one."""
     path = profile.detail_path
-    if path is None or not any(_is_unknown(each) for each in columns):
+    if path is None or not any(_is_unknown(rank) for rank in columns):
         return [*columns]
     try:
         sizes = _sizes(read_rank(path, 0).calls)
     except TracekitError:
         return [*columns]
-    return [_filled(each, sizes) if _is_unknown(each) else each for each in columns]
+    return [_filled(rank, sizes) if _is_unknown(rank) else rank for rank in columns]
 
 
 def _is_unknown(columns: RankColumns) -> bool:
     """Whether the trace has no size for any collective whose size is the same on every rank."""
     kinds, sizes = (columns.calls[name].to_pylist() for name in ("kind", "bytes"))
-    known = [size is not None for kind, size in zip(kinds, sizes, strict=True) if kind in SAME_SIZE]
-    return bool(known) and not any(known)
+    is_size_known = [size is not None for kind, size in zip(kinds, sizes, strict=True) if kind in SAME_SIZE]
+    return bool(is_size_known) and not any(is_size_known)
 
 
 def _sizes(calls: pa.Table) -> _Sizes:
@@ -173,22 +173,22 @@ def _sizes(calls: pa.Table) -> _Sizes:
     for (_, key), positions in _positions(calls).items():
         by_key.setdefault(key, []).append([bytes_of[position] for position in positions])
     return {
-        key: each[0]
-        for key, each in by_key.items()
-        if len(each) == len(steps) and None not in each[0] and all(sizes == each[0] for sizes in each)
+        key: calls[0]
+        for key, calls in by_key.items()
+        if len(calls) == len(steps) and None not in calls[0] and all(sizes == calls[0] for sizes in calls)
     }
 
 
 def _filled(columns: RankColumns, sizes: _Sizes) -> RankColumns:
     calls = columns.calls
-    known: list[int | None] = [None] * len(calls)
+    numbers_known: list[int | None] = [None] * len(calls)
     for (_, key), positions in _positions(calls).items():
         if len(positions) == len(sizes.get(key, ())):
             for position, size in zip(positions, sizes[key], strict=True):
-                known[position] = size
+                numbers_known[position] = size
     index = calls.schema.get_field_index("bytes")
-    filled = calls.set_column(index, calls.schema.field(index), pa.array(known, pa.int64()))
-    return replace(columns, calls=filled, sizes_inferred=any(size is not None for size in known))
+    filled = calls.set_column(index, calls.schema.field(index), pa.array(numbers_known, pa.int64()))
+    return replace(columns, calls=filled, sizes_inferred=any(size is not None for size in numbers_known))
 
 
 def _positions(calls: pa.Table) -> dict[tuple[int, _Key], list[int]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tracekit.base.workspace import workspace_anywhere
-from tracekit.errors import RanksLostError, UnreadableFileError
+from tracekit.errors.reading import RanksLostError, UnreadableFileError
 from tracekit.profile import Capture, Member, Profile, Subject, Untraced
 from tracekit.profile.names import distinct, job_name, job_of, stem
 from tracekit.ranks import RankColumns
@@ -43,25 +43,25 @@ def open_ranks(
     can be read, and whatever `open_here` raises.
     """
     read = read_all(readers.traces(paths), readers, infer_steps=infer_steps, watch=watch)
-    lost = [each for each in read.values() if isinstance(each, Lost)]
-    jobs = _jobs([each for each in read.values() if isinstance(each, RankColumns)])
+    lost = [reading for reading in read.values() if isinstance(reading, Lost)]
+    jobs = _jobs([reading for reading in read.values() if isinstance(reading, RankColumns)])
     if not jobs:
         raise RanksLostError(len(lost), lost[0].why)
     opening = [_opening(job) for job in jobs]
-    first = [Path(each.trace) for each in opening]
+    first = [Path(rank.trace) for rank in opening]
     names = distinct([job_name(path) if len(job) > 1 else stem(path) for path, job in zip(first, jobs, strict=True)])
     members: list[Member] = [
-        _opened(path, readers, open_here, name, each.rank if len(job) > 1 else None)
-        for path, name, each, job in zip(first, names, opening, jobs, strict=True)
+        _opened(path, readers, open_here, name, rank.rank if len(job) > 1 else None)
+        for path, name, rank, job in zip(first, names, opening, jobs, strict=True)
     ]
-    members += [Untraced(stem(each.path), "error", each.why) for each in lost]
+    members += [Untraced(stem(failure.path), "error", failure.why) for failure in lost]
     columns = {name: job for name, job in zip(names, jobs, strict=True) if len(job) > 1}
     return Subject(members, ranks=columns)
 
 
 def _opening(job: list[RankColumns]) -> RankColumns:
     """The rank whose trace is opened: the lowest that can be answered."""
-    return next((each for each in job if len(each.steps)), job[0])
+    return next((rank for rank in job if len(rank.steps)), job[0])
 
 
 def _opened(path: Path, readers: Readers, open_here: Open, name: str, rank: int | None) -> Profile:
@@ -77,11 +77,11 @@ def _opened(path: Path, readers: Readers, open_here: Open, name: str, rank: int 
 def _jobs(columns: list[RankColumns]) -> list[list[RankColumns]]:
     """The ranks of each job, the lowest first; the second of two equal ranks is a separate job."""
     jobs: dict[object, dict[int, RankColumns]] = {}
-    for each in columns:
-        key: object = job_of(Path(each.trace), each.world_size)
-        if each.rank in jobs.get(key, {}):
-            key = each.trace
-        jobs.setdefault(key, {})[each.rank] = each
+    for profile in columns:
+        key: object = job_of(Path(profile.trace), profile.world_size)
+        if profile.rank in jobs.get(key, {}):
+            key = profile.trace
+        jobs.setdefault(key, {})[profile.rank] = profile
     return [[job[rank] for rank in sorted(job)] for job in jobs.values()]
 
 
@@ -125,16 +125,16 @@ def read_all(
 ) -> dict[Path, Read]:
     """For each path, its columns, or why there are none. If a reader dies, the traces it may have died of are read
     again, each alone."""
-    known: dict[Path, Read] = {}
+    reading_of: dict[Path, Read] = {}
 
     def keep(path: Path, read: Read) -> None:
-        known[path] = read
-        watch(len(known), len(paths))
+        reading_of[path] = read
+        watch(len(reading_of), len(paths))
 
     for path in _one_pass(paths, readers, readers.width, infer_steps, keep):
         for _ in _one_pass([path], readers, 1, infer_steps, keep):
             keep(path, Lost(path, _DIED))
-    return {path: known[path] for path in paths}
+    return {path: reading_of[path] for path in paths}
 
 
 def _one_pass(

@@ -12,8 +12,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from tracekit.errors import ClusterError, NeedsPackageError, NoSuchFileError, TracekitError
+from tracekit.errors import TracekitError
+from tracekit.errors.asking import NeedsPackageError
 from tracekit.errors.base import named
+from tracekit.errors.reading import ClusterError, NoSuchFileError
 from tracekit.installed import version
 from tracekit.ranks import RankColumns, read_rank
 from tracekit.trace.reading.source import is_address, traces_in
@@ -78,7 +80,7 @@ class Processes:
 
     def traces(self, paths: Sequence[Path]) -> list[Path]:
         """The given paths, with a folder replaced by its traces. Raises TracekitError."""
-        return [each for path in paths for each in (traces_in(path) if is_folder(path) else [path])]
+        return [trace_path for path in paths for trace_path in (traces_in(path) if is_folder(path) else [path])]
 
     def submit(self, path: Path, infer_steps: bool) -> "Future[Read]":
         """Read that trace. The future raises an exception if its process dies."""
@@ -112,7 +114,7 @@ def readers(workers: int, cluster: str | None) -> Readers:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder of traces."""
+    """Whether the path is a folder that holds traces."""
     return os.path.isdir(path) and not is_address(path)
 
 
@@ -142,18 +144,20 @@ class Cluster:
             answers: dict[str, tuple[str | None, list[list[Path]]]] = self._client.run(traces_there, [*paths])
         except Exception as error:  # a worker without tracekit may raise anything
             raise ClusterError(self._address, f"its workers cannot run tracekit: {error}") from None
-        others = {theirs for theirs, _ in answers.values()} - {version()}
-        if others:
-            raise ClusterError(self._address, f"its workers run tracekit {others.pop()}, and this is {version()}")
+        other_versions = {theirs for theirs, _ in answers.values()} - {version()}
+        if other_versions:
+            raise ClusterError(
+                self._address, f"its workers run tracekit {other_versions.pop()}, and this is {version()}"
+            )
         files_seen: list[Path] = []
-        for at, path in enumerate(paths):
-            here = {name: each[at] for name, (_, each) in answers.items() if each[at]}
-            if not here:
+        for index, path in enumerate(paths):
+            answers_here = {name: answer[index] for name, (_, answer) in answers.items() if answer[index]}
+            if not answers_here:
                 raise NoSuchFileError(path)
-            for name, files in here.items():
+            for name, files in answers_here.items():
                 for file in files:
                     self._having.setdefault(file, []).append(name)
-            files_seen += sorted({file for files in here.values() for file in files})
+            files_seen += sorted({file for files in answers_here.values() for file in files})
         return files_seen
 
     def submit(self, path: Path, infer_steps: bool) -> "Future[Read]":
@@ -164,14 +168,14 @@ class Cluster:
 
     def pieces(self, path: Path) -> Iterator[bytes]:
         """The content of that file, from a worker that has it. Raises ClusterError."""
-        at, piece = 0, b" "
+        offset, piece = 0, b" "
         while piece:
-            reading = self._client.submit(_piece, path, at, workers=self._having.get(path), pure=False)
+            reading = self._client.submit(_piece, path, offset, workers=self._having.get(path), pure=False)
             try:
                 piece = reading.result()
             except Exception as error:  # a cluster raises its own exceptions when workers die
                 raise ClusterError(self._address, f"{named(path)} cannot be fetched: {error}") from None
-            at += len(piece)
+            offset += len(piece)
             yield piece
 
     def restart(self) -> None:
@@ -198,10 +202,10 @@ def traces_there(paths: list[Path]) -> tuple[str | None, list[list[Path]]]:
     return version(), [_traces(path) for path in paths]
 
 
-def _piece(path: Path, at: int) -> bytes:
+def _piece(path: Path, offset: int) -> bytes:
     """Runs in a worker: reads a part of a file."""
     with path.open("rb") as file:
-        file.seek(at)
+        file.seek(offset)
         return file.read(_PIECE)
 
 

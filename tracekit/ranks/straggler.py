@@ -82,32 +82,35 @@ def _turns(matched: Collectives) -> str:
         return ""
     runs = [(rank, [*run]) for rank, run in groupby(matched.late_rank_of, key=matched.late_rank_of.__getitem__)]
     if len(runs) > _MAX_TURNS:
-        told = [f"rank {rank} in {many(number, 'step')}" for rank, number in steps.most_common(_MAX_TURNS)]
-        others = len(steps) - len(told)
-        return ", ".join([*told, *([f"{many(others, 'more rank')} in others"] if others else [])])
+        turns = [f"rank {rank} in {many(number, 'step')}" for rank, number in steps.most_common(_MAX_TURNS)]
+        other_steps = len(steps) - len(turns)
+        return ", ".join([*turns, *([f"{many(other_steps, 'more rank')} in others"] if other_steps else [])])
     return ", ".join(
         f"rank {rank} in step{f's {run[0]}–{run[-1]}' if len(run) > 1 else f' {run[0]}'}" for rank, run in runs
     )
 
 
-def with_waits(found: Diagnosis, profile: Profile, matched: Collectives | None) -> Diagnosis:
+def with_waits(diagnosis: Diagnosis, profile: Profile, matched: Collectives | None) -> Diagnosis:
     """The diagnosis of the rank that is shown, with the share of waiting that the traces of all ranks show."""
     rank = profile.captures[0].rank
     if matched is None or matched.unmatched.get(rank, 1):
-        return found
-    own = values(matched.table["rank"]) == rank
-    waited, transferred = (int(values(matched.table[name])[own].sum()) for name in ("wait_ns", "transfer_ns"))
+        return diagnosis
+    is_own = values(matched.table["rank"]) == rank
+    waited, transferred = (int(values(matched.table[name])[is_own].sum()) for name in ("wait_ns", "transfer_ns"))
     if not waited + transferred:
-        return found
+        return diagnosis
     share = waited / (waited + transferred)
-    known = [
-        as_all_ranks_show(finding, share) if finding.id == "exposed_comm" else finding for finding in found.all_findings
+    with_shares = [
+        as_all_ranks_show(finding, share) if finding.id == "exposed_comm" else finding
+        for finding in diagnosis.all_findings
     ]
-    sentence = next((each.title for each in known if each.id == found.verdict.id), found.verdict.sentence)
-    return replace(found, verdict=replace(found.verdict, sentence=sentence), all_findings=known)
+    sentence = next(
+        (finding.title for finding in with_shares if finding.id == diagnosis.verdict.id), diagnosis.verdict.sentence
+    )
+    return replace(diagnosis, verdict=replace(diagnosis.verdict, sentence=sentence), all_findings=with_shares)
 
 
-def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -> Diagnosis:
+def with_straggler(diagnosis: Diagnosis, profile: Profile, late: Straggler | None) -> Diagnosis:
     """The diagnosis of the rank that is shown, with the rank that delays it or, if it is late itself, the others.
 
     The finding takes its cost from the one that counts the same time: on a rank that waits, exposed communication; on
@@ -115,17 +118,17 @@ def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -
     """
     step = profile.mean.step_ns if profile.mean is not None else 0.0
     if late is None or not step or late.lost_ns < LEAST_SHARE * step:
-        return found
+        return diagnosis
     slower = stretch(profile, step)
     step, late = step / slower, replace(late, lost_ns=late.lost_ns / slower)
-    shown = profile.captures[0].rank == late.rank
-    theirs = None if late.turns else profile if shown else profile.per_rank.get(late.rank)
-    about = found if shown else diagnose(theirs) if theirs is not None else None
+    is_shown = profile.captures[0].rank == late.rank
+    theirs = None if late.turns else profile if is_shown else profile.per_rank.get(late.rank)
+    about = diagnosis if is_shown else diagnose(theirs) if theirs is not None else None
     why = _explaining(about, late) if about is not None and not late.turns else None
-    if why is not None and not _is_special(why, found if not shown else _of_another(profile, late.rank)):
+    if why is not None and not _is_special(why, diagnosis if not is_shown else _of_another(profile, late.rank)):
         why = None
-    where = why.where if why is not None else _line(theirs, late)
-    same = why.id if shown and why is not None else "exposed_comm"
+    place = why.where if why is not None else _line(theirs, late)
+    same = why.id if is_shown and why is not None else "exposed_comm"
     cost = min(late.lost_ns, step)
     advice = "Give the ranks equal work: the table of ranks shows in which bucket this one spends more than the others."
     if late.turns:
@@ -135,27 +138,27 @@ def with_straggler(found: Diagnosis, profile: Profile, late: Straggler | None) -
         )
     if why is not None:
         advice = f"On rank {late.rank}: {as_clause(why.title.rstrip('.'))}. {why.advice}"
-    taken = next((each for each in found.all_findings if each.id == same), None)
+    replaced = next((finding for finding in diagnosis.all_findings if finding.id == same), None)
     finding = Finding(
         "late_rank",
-        late.sentence(where.at),
+        late.sentence(place.at),
         cost,
         advice,
         share=cost / step,
         unprofiled=slower > 1,
-        where=where,
-        evidence=taken.evidence if taken is not None else (),
+        where=place,
+        evidence=replaced.evidence if replaced is not None else (),
         link=_UNEVEN,
-        overlaps=(same,) if taken is not None else (),
+        overlaps=(same,) if replaced is not None else (),
         confidence="inferred",
     )
-    others = [*_without(found.all_findings, taken, cost, step)]
-    listed = sorted([finding, *others], key=order)
-    first = next(each for each in listed if each.id in VERDICTS)
+    other_findings = [*_without(diagnosis.all_findings, replaced, cost, step)]
+    listed = sorted([finding, *other_findings], key=order)
+    first = next(finding for finding in listed if finding.id in VERDICTS)
     if first is not finding:
-        return replace(found, all_findings=listed)
+        return replace(diagnosis, all_findings=listed)
     verdict = Verdict(finding.id, finding.title, finding.share, finding.where)
-    return replace(found, verdict=verdict, all_findings=listed)
+    return replace(diagnosis, verdict=verdict, all_findings=listed)
 
 
 def _explaining(about: Diagnosis, late: Straggler) -> Finding | None:
@@ -178,8 +181,8 @@ def _is_special(why: Finding, other: Diagnosis | None) -> bool:
 
 
 def _of_another(profile: Profile, late_rank: int) -> Diagnosis | None:
-    other = next((each for rank, each in profile.per_rank.items() if rank != late_rank), None)
-    return diagnose(other) if other is not None else None
+    another_rank = next((rank_profile for rank, rank_profile in profile.per_rank.items() if rank != late_rank), None)
+    return diagnose(another_rank) if another_rank is not None else None
 
 
 def _line(theirs: Profile | None, late: Straggler) -> Where:
@@ -189,16 +192,18 @@ def _line(theirs: Profile | None, late: Straggler) -> Where:
     return line if share >= _OF_A_LINE else Where()
 
 
-def _without(findings: list[Finding], taken: Finding | None, cost: float, step: float) -> Iterator[Finding]:
+def _without(findings: list[Finding], replaced: Finding | None, cost: float, step: float) -> Iterator[Finding]:
     """The findings, without the cost in the one that counts the same time; all together never exceed the step."""
-    left = step - cost
+    step_left_ns = step - cost
     for finding in findings:
         if finding.cost_ns is None:
             yield finding
             continue
-        own = max(finding.cost_ns - cost, 0.0) if finding is taken else finding.cost_ns
-        own = min(own, left)
-        left -= own
-        overlaps = tuple(dict.fromkeys((*finding.overlaps, "late_rank"))) if own < finding.cost_ns else finding.overlaps
-        if own > 0:
-            yield replace(finding, cost_ns=own, share=own / step, overlaps=overlaps)
+        own_ns = max(finding.cost_ns - cost, 0.0) if finding is replaced else finding.cost_ns
+        own_ns = min(own_ns, step_left_ns)
+        step_left_ns -= own_ns
+        overlaps = (
+            tuple(dict.fromkeys((*finding.overlaps, "late_rank"))) if own_ns < finding.cost_ns else finding.overlaps
+        )
+        if own_ns > 0:
+            yield replace(finding, cost_ns=own_ns, share=own_ns / step, overlaps=overlaps)

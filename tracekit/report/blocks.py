@@ -55,7 +55,7 @@ class Headline(Sentences, frozen=True):
 
     @property
     def last(self) -> str:
-        """What to do next as a line of its own, below that."""
+        """The line below the sentences: what to do next, and in which variant."""
         return f"Next, in {self.next_of}: {self.next_do}" if self.next_do else ""
 
 

@@ -23,7 +23,7 @@ from tracekit.run import Run
 from tracekit.run.unprofiled import prior_of_pairs
 from tracekit.statistics.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
 from tracekit.trace.rereading import BYTES_OF_TYPE
-from tracekit.trace.storing.cache import recall, remember
+from tracekit.trace.storing.cache import kept
 from tracekit.vocabulary.kernel_class import kernel_class
 
 if TYPE_CHECKING:
@@ -86,13 +86,13 @@ def unlike(member: Member, base: Member) -> str:
 
 def known_work(profile: Profile) -> Work:
     """What a step of the variant does; from the cache where the same code worked it out."""
-    entry = profile.trace.entry
     modules = __name__, "tracekit.profile.grouping", "tracekit.profile.profile", "tracekit.analyses.operators"
-    name = name_of(profile, "work", *modules) if entry is not None else ""
-    if (work := recall(entry, name, Work)) is None:
-        work = Work(profile.trace.device, _shares(profile), *_operands(profile))
-        remember(entry, name, work)
-    return work
+    return kept(
+        profile.trace.entry,
+        lambda: name_of(profile, "work", *modules),
+        Work,
+        lambda: Work(profile.trace.device, _shares(profile), *_operands(profile)),
+    )
 
 
 def _differences(name: str, work: Work, base_name: str, base_work: Work) -> Iterator[str]:

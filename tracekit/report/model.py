@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracekit.analyses import Answer, summaries
-from tracekit.errors import UnknownVariantError
+from tracekit.errors.asking import UnknownVariantError
 from tracekit.findings import Diagnosis, diagnose
 from tracekit.findings.tried import Attempt, attempts
 from tracekit.profile import Member, Profile, Subject
@@ -43,7 +43,7 @@ class ByVariant(Struct, frozen=True):
         return _once(self._diagnoses, profile.name, lambda: diagnose(profile))
 
     def ranks(self, profile: Profile) -> list[RankColumns]:
-        """What is compared of each rank; nothing where there is a single one."""
+        """The columns by which ranks are compared, a set for each rank; empty where there is a single one."""
         ranks = sorted(profile.per_rank.items())
 
         def columns() -> list[RankColumns]:
@@ -136,7 +136,7 @@ class Report(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def calibrated(self) -> dict[str, Calibration]:
-        """Those of variants that have such an estimate."""
+        """The calibrations that succeeded, by variant."""
         return {name: calibration for name, calibration in self.calibrations.items() if not calibration.why_not}
 
     def calibrated_difference(self, entry: Comparison) -> Difference | None:
@@ -155,7 +155,12 @@ class Report(Struct, frozen=True, eq=False, dict=True):
     def _ranks_in_doubt(self, name: str) -> bool:
         """Whether the trace of one of a variant's ranks, if it was read here, breaks a law, so that nobody knows who
         waits for whom."""
-        ranks = (each for profile in self.profiles if profile.name == name for each in profile.per_rank.values())
+        ranks = (
+            rank_profile
+            for profile in self.profiles
+            if profile.name == name
+            for rank_profile in profile.per_rank.values()
+        )
         return any(breach.is_grave for rank in ranks for breach in rank.trace.health)
 
     @cached_property

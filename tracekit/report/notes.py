@@ -88,10 +88,10 @@ def _of_trace(profile: Profile) -> Iterator[Note]:
 def _left_out(profile: Profile) -> str:
     steps, lasting = [*profile.unshared], profile.attribution.answered_view.step_ns
     if len(steps) == 1:
-        which = f"step {profile.trace.steps.number[steps[0]]}, of {duration(int(lasting[steps[0]]))}: it does"
+        steps_clause = f"step {profile.trace.steps.number[steps[0]]}, of {duration(int(lasting[steps[0]]))}: it does"
     else:
-        which = f"{len(steps)} steps, of {duration(float(lasting[steps].mean()))} on average: they do"
-    return f"the means leave out {which} work that another variant's trace does not hold at all."
+        steps_clause = f"{len(steps)} steps, of {duration(float(lasting[steps].mean()))} on average: they do"
+    return f"the means leave out {steps_clause} work that another variant's trace does not hold at all."
 
 
 def _withheld(report: "Report", profile: Profile) -> Iterator[Note]:
@@ -100,13 +100,13 @@ def _withheld(report: "Report", profile: Profile) -> Iterator[Note]:
     for withheld in report.diagnoses[profile.name].withheld:
         kinds.setdefault(withheld.reason, []).append(withheld.id.replace("_", " "))
     for reason, names in kinds.items():
-        told = [*dict.fromkeys(names)]
+        distinct_names = [*dict.fromkeys(names)]
         those, they = (
             ("the finding", "is withheld, since it rests")
-            if len(told) == 1
+            if len(distinct_names) == 1
             else ("the findings", "are withheld, since they rest")
         )
-        text = f"{those} {', '.join(told)} {they} on figures in doubt. {reason}"
+        text = f"{those} {', '.join(distinct_names)} {they} on figures in doubt. {reason}"
         yield Note("cannot answer", (profile.name,), text)
 
 

@@ -50,7 +50,7 @@ class Chapter(Struct, frozen=True):
 
     @property
     def leads(self) -> bool:
-        """Whether it opens the report, which needs no title."""
+        """Whether the chapter is the report's lead, which has no title."""
         first = self.entries[0].blocks[0]
         return isinstance(first, Sentences) and first.tone == "lead"
 

@@ -48,7 +48,7 @@ class VariantOwners(Struct, frozen=True):
         return sum(self.by(lambda owner: None).values())
 
     def without(self, bucket: str) -> "VariantOwners":
-        """The same without that bucket's time."""
+        """The owners' costs without the time of one bucket."""
         means = [mean for mean in self.means.means if mean.bucket != bucket]
         return replace(self, means=OwnerMeans(owners=self.means.owners, means=means))
 

@@ -57,7 +57,7 @@ class Section(Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """What it is about, as a label; empty for the whole run."""
+        """The variant, trace or pair of variants that the section is about, as a label; empty for the whole run."""
         if self.scope == "trace":
             return f"{self.variant}, {self.trace}"
         if self.scope == "comparison":
@@ -66,7 +66,7 @@ class Section(Struct, frozen=True):
 
     @property
     def worth(self) -> float:
-        """Its worth; where that is unknown, just enough for a table."""
+        """The share of a step that the section explains; where that is unknown, just enough to have a table shown."""
         return LEAST_SHARE if self.contents.worth is None else self.contents.worth
 
     @property

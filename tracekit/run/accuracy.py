@@ -49,7 +49,7 @@ class AccuracyContrast(Struct, frozen=True):
 
     @property
     def verdict(self) -> Conclusion:
-        """What the interval allows one to conclude."""
+        """Whether the metric is better, no worse, worse or unknown, as far as its interval tells."""
         if self.interval is None:
             return "unknown"
         sign = -1 if lower_is_better(self.metric) else 1
@@ -69,17 +69,17 @@ def lower_is_better(metric: str) -> bool:
 def reached(trainings: Sequence[Training]) -> Reached | None:
     """The first metric of the trainings that finished; None if they have none."""
     ended = [training for training in trainings if training.outcome == "ok"]
-    name = next((name for each in ended for name in each.metrics), None)
+    name = next((name for training in ended for name in training.metrics), None)
     if name is None:
         return None
-    values = {each.seed: value for each in ended if (value := each.metrics.get(name)) is not None}
+    values = {training.seed: value for training in ended if (value := training.metrics.get(name)) is not None}
     return Reached(name, values) if values else None
 
 
 def accuracy_contrast(ours: Sequence[Training], theirs: Sequence[Training]) -> AccuracyContrast | None:
     """The comparison; None if the two have no seed trained for equally many epochs in common, or no common metric."""
-    epochs = {(each.seed, each.epochs) for each in theirs}
-    mine, base = reached([each for each in ours if (each.seed, each.epochs) in epochs]), reached(theirs)
+    epochs = {(training.seed, training.epochs) for training in theirs}
+    mine, base = reached([training for training in ours if (training.seed, training.epochs) in epochs]), reached(theirs)
     if mine is None or base is None or mine.metric != base.metric:
         return None
     seeds = [seed for seed in base.values if seed in mine.values]
@@ -103,11 +103,11 @@ def in_words(contrast: AccuracyContrast, variant: str, baseline: str) -> str:
             f"({contrast.metric}: {means}); --seeds 5 trains with five"
         )
     low, high = (f"{end:+.2g}".replace("-", "−") for end in contrast.interval)
-    over = f"{means}; difference {low} … {high}, {CONFIDENCE * 100:.0f} %, {contrast.seeds} seeds"
+    figures = f"{means}; difference {low} … {high}, {CONFIDENCE * 100:.0f} %, {contrast.seeds} seeds"
     if contrast.verdict == "unknown":
         return (
             f"whether {variant} trains as well as {baseline} cannot be concluded from {contrast.seeds} seeds: the "
-            f"interval leaves room for a loss of more than {MARGIN * 100:.0f} % ({contrast.metric}: {over})"
+            f"interval leaves room for a loss of more than {MARGIN * 100:.0f} % ({contrast.metric}: {figures})"
         )
-    what = {"better": "better", "no loss": "no loss of", "worse": "worse"}[contrast.verdict]
-    return f"{what} {contrast.metric}: {over}"
+    conclusion = {"better": "better", "no loss": "no loss of", "worse": "worse"}[contrast.verdict]
+    return f"{conclusion} {contrast.metric}: {figures}"

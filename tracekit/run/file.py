@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from tracekit.base.atomic import replacing
-from tracekit.errors import BadRunError, DirectoryGivenError, NoSuchFileError, OutputError, UnreadableFileError
+from tracekit.errors.asking import OutputError
+from tracekit.errors.reading import BadRunError, DirectoryGivenError, NoSuchFileError, UnreadableFileError
 from tracekit.run.model import SCHEMA, Run
 
 _SNIFFED_BYTES = 4096

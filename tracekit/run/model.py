@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 import msgspec
 from msgspec.structs import replace
 
-from tracekit.errors import BadRunError
+from tracekit.errors.reading import BadRunError
 from tracekit.run.ledger import Ledger
 
 SCHEMA = "tracekit.run/1"
@@ -71,7 +71,7 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
         return path
 
     def below(self, folder: str) -> "Traces":
-        """The same paths, from the folder above that one."""
+        """The paths as seen from the folder above: each with `folder` in front."""
         return replace(self, **{window: f"{folder}/{path}" for window in WINDOWS if (path := self.of(window))})
 
 
@@ -387,7 +387,7 @@ def divergence(losses: list[float | None], other_losses: list[float | None]) -> 
 def times_apart(norms: list[float | None], other_norms: list[float | None]) -> float:
     """How many times as large as the other the larger norm of a step is, where they differ most."""
     pairs = zip(norms, other_norms, strict=False)
-    finite = [(norm, other) for norm, other in pairs if norm is not None and other is not None]
+    finite = [(norm, base_norm) for norm, base_norm in pairs if norm is not None and base_norm is not None]
     return max((max(pair) / max(min(pair), 1e-12) for pair in finite), default=1.0)
 
 

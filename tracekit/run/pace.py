@@ -35,9 +35,11 @@ def comparable(*captures: Measured) -> list[list[Pass]]:
     counted = [capture.counted_passes for capture in captures]
     if not _all_have_yardsticks(counted):
         return counted
-    paces = [sorted(_yard(each)[0] for each in side) for side in counted]
+    paces = [sorted(_yard(timed_pass)[0] for timed_pass in side) for side in counted]
     best = min(pace[len(pace) // _ONE_OF_FASTEST] for pace in paces)
-    fast = [[each for each in side if _yard(each)[0] < best + _MAX_EXCESS_OF_FAST] for side in counted]
+    fast = [
+        [timed_pass for timed_pass in side if _yard(timed_pass)[0] < best + _MAX_EXCESS_OF_FAST] for side in counted
+    ]
     return fast if min(map(len, fast)) >= _LEAST_PASSES else counted
 
 
@@ -53,44 +55,49 @@ def slower(ours: Measured, theirs: Measured) -> float:
     sides = comparable(ours, theirs)
     halves = [sorted(side, key=lambda each: each.step_ns)[: (len(side) + 1) // 2] for side in sides]
     apart = _less(*map(_middle, halves))
-    shown = sum(slope * log for slope, log in zip(_slopes(counted), apart, strict=True))
-    return shown if abs(shown) > _AT_ONE_PACE else 0.0
+    explained = sum(slope * log for slope, log in zip(_slopes(counted), apart, strict=True))
+    return explained if abs(explained) > _AT_ONE_PACE else 0.0
 
 
 def _slopes(sides: Sequence[Sequence[Pass]]) -> Pair:
     """How much of each yardstick's change is in the steps, by least squares and what is expected."""
     apart = []
     for side in sides:
-        middle, level = _middle(side), statistics.fmean(math.log(each.step_ns) for each in side)
-        apart += [(_less(_yard(each), middle), math.log(each.step_ns) - level) for each in side]
-    known = (_DEVIATION / _SLOPE_DEVIATION) ** 2
-    first, second = (known + sum(yard[kind] ** 2 for yard, _ in apart) for kind in (0, 1))
-    both = sum(yard[0] * yard[1] for yard, _ in apart)
-    on_first, on_second = (known * _SLOPE + sum(yard[kind] * log for yard, log in apart) for kind in (0, 1))
-    determinant = first * second - both**2
-    return (second * on_first - both * on_second) / determinant, (first * on_second - both * on_first) / determinant
+        middle, level = _middle(side), statistics.fmean(math.log(timed_pass.step_ns) for timed_pass in side)
+        apart += [(_less(_yard(timed_pass), middle), math.log(timed_pass.step_ns) - level) for timed_pass in side]
+    prior_weight = (_DEVIATION / _SLOPE_DEVIATION) ** 2
+    first, second = (prior_weight + sum(yard[kind] ** 2 for yard, _ in apart) for kind in (0, 1))
+    product = sum(yard[0] * yard[1] for yard, _ in apart)
+    on_first, on_second = (prior_weight * _SLOPE + sum(yard[kind] * log for yard, log in apart) for kind in (0, 1))
+    determinant = first * second - product**2
+    return (second * on_first - product * on_second) / determinant, (
+        first * on_second - product * on_first
+    ) / determinant
 
 
 def _all_have_yardsticks(sides: Sequence[Sequence[Pass]]) -> bool:
     return all(
-        side and all(each.turns and all(len(turn.yardsticks_ns) == 2 for turn in each.turns) for each in side)
+        side
+        and all(
+            timed_pass.turns and all(len(turn.yardsticks_ns) == 2 for turn in timed_pass.turns) for timed_pass in side
+        )
         for side in sides
     )
 
 
 def _middle(passes: Sequence[Pass]) -> Pair:
-    return _mean([_yard(each) for each in passes])
+    return _mean([_yard(timed_pass) for timed_pass in passes])
 
 
-def _yard(one: Pass) -> Pair:
+def _yard(timed_pass: Pass) -> Pair:
     """What the yardsticks took beside the turns of a pass, as logarithms."""
-    both = (turn.yardsticks_ns for turn in one.turns)
-    return _mean([(math.log(max(first, 1)), math.log(max(second, 1))) for first, second in both])
+    pairs_of_turns = (turn.yardsticks_ns for turn in timed_pass.turns)
+    return _mean([(math.log(max(first, 1)), math.log(max(second, 1))) for first, second in pairs_of_turns])
 
 
 def _mean(pairs: Sequence[Pair]) -> Pair:
     return statistics.fmean(first for first, _ in pairs), statistics.fmean(second for _, second in pairs)
 
 
-def _less(one: Pair, other: Pair) -> Pair:
-    return one[0] - other[0], one[1] - other[1]
+def _less(first: Pair, second: Pair) -> Pair:
+    return first[0] - second[0], first[1] - second[1]

@@ -18,8 +18,10 @@ def with_common_period(run: Run) -> Run:
     timed = [variant for variant in run.variants if variant.measured is not None and variant.measured.passes]
     patterns: list[tuple[Variant, StepPattern]] = []
     for variant in timed:
-        known = (pattern for other, pattern in patterns if _runs_the_same(variant, other))
-        pattern = next(known, None) or _common([other for other in timed if _runs_the_same(variant, other)])
+        fitting_patterns = (pattern for candidate, pattern in patterns if _runs_the_same(variant, candidate))
+        pattern = next(fitting_patterns, None) or _common(
+            [candidate for candidate in timed if _runs_the_same(variant, candidate)]
+        )
         patterns.append((variant, pattern))
     by_name = {variant.name: pattern for variant, pattern in patterns}
     return replace(
@@ -33,14 +35,14 @@ def with_common_period(run: Run) -> Run:
     )
 
 
-def _runs_the_same(one: Variant, other: Variant) -> bool:
-    return (one.params, one.workload) == (other.params, other.workload)
+def _runs_the_same(first: Variant, second: Variant) -> bool:
+    return (first.params, first.workload) == (second.params, second.workload)
 
 
 def _common(variants: list[Variant]) -> StepPattern:
     """The pattern of all their passes or, where these show none together, that of the variant that shows one."""
-    times = [[each.step_all_ns for each in _measured(variant).passes] for variant in variants]
-    pattern = step_pattern([each for passes in times for each in passes])
+    times = [[timed_pass.step_all_ns for timed_pass in _measured(variant).passes] for variant in variants]
+    pattern = step_pattern([timed_pass for passes in times for timed_pass in passes])
     return max([pattern, *map(step_pattern, times)], key=_tells) if pattern.period == 1 else pattern
 
 
@@ -54,10 +56,10 @@ def _measured(variant: Variant) -> Measured:
 
 
 def _with_pattern(measured: Measured, pattern: StepPattern) -> Measured:
-    quoted = typical_steps([each.step_all_ns for each in measured.passes], pattern)
+    quoted = typical_steps([timed_pass.step_all_ns for timed_pass in measured.passes], pattern)
     passes = [
-        replace(each, step_ns=step_ns, alike=pattern.alike, period=pattern.period)
-        for each, step_ns in zip(measured.passes, quoted, strict=True)
+        replace(timed_pass, step_ns=step_ns, alike=pattern.alike, period=pattern.period)
+        for timed_pass, step_ns in zip(measured.passes, quoted, strict=True)
     ]
-    counted = [math.log(each.step_ns) for each in passes if each.counted]
+    counted = [math.log(timed_pass.step_ns) for timed_pass in passes if timed_pass.counted]
     return replace(measured, step_ns=max(1, round(math.exp(undisturbed(counted)))), passes=passes)

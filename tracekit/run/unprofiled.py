@@ -62,45 +62,47 @@ def prior_of_pairs(*sides: Measured) -> Prior:
     scatter of the steps: what disturbs these lasts longer than a step, and often as long as a pass. Where pairs differ
     less, as on many a GPU, it makes the intervals of few pairs wider than they need to be.
     """
-    passes = [each for side in sides for each in side.counted_passes]
+    passes = [timed_pass for side in sides for timed_pass in side.counted_passes]
     if not passes:
         return Prior(SPREAD_OF_PAIRS, 4)
-    in_turns = all(each.turns for each in passes)
-    crowded = statistics.median(1.0 if _without_waits(each) else crowding(each.load, each.cores) for each in passes)
+    in_turns = all(timed_pass.turns for timed_pass in passes)
+    crowded = statistics.median(
+        1.0 if _without_waits(timed_pass) else crowding(timed_pass.load, timed_pass.cores) for timed_pass in passes
+    )
     scatter = statistics.median(map(_scatter, passes))
     spread = SPREAD_IN_TURNS if in_turns else SPREAD_OF_PAIRS
     return Prior(math.hypot(spread * crowded, math.sqrt(2) * scatter), 4)
 
 
-def _without_waits(one: Pass) -> bool:
+def _without_waits(timed_pass: Pass) -> bool:
     """Whether its steps do not contain what its thread waited for a core."""
-    return bool(one.turns) and all(turn.queued_ns is not None for turn in one.turns)
+    return bool(timed_pass.turns) and all(turn.queued_ns is not None for turn in timed_pass.turns)
 
 
-def _scatter(one: Pass) -> float:
+def _scatter(timed_pass: Pass) -> float:
     """Half the range in which the middle half of the steps lies, as a logarithm; of steps that are not alike, that of
     whole periods. What a pass of many turns took is as much more certain than a turn as these are many."""
-    if len(one.turns) > 1:
-        return statistics.stdev(turn_logs(one)) / math.sqrt(len(one.turns))
-    times, period = one.step_all_ns, one.period
-    whole = [sum(times[first : first + period]) for first in range(0, len(times) - period + 1, period)]
-    if len(whole) < 2:
+    if len(timed_pass.turns) > 1:
+        return statistics.stdev(turn_logs(timed_pass)) / math.sqrt(len(timed_pass.turns))
+    times, period = timed_pass.step_all_ns, timed_pass.period
+    sums_of_periods = [sum(times[first : first + period]) for first in range(0, len(times) - period + 1, period)]
+    if len(sums_of_periods) < 2:
         return 0.0
-    low, _, high = statistics.quantiles(whole, n=4, method="inclusive")
+    low, _, high = statistics.quantiles(sums_of_periods, n=4, method="inclusive")
     return math.log(max(high, 1) / max(low, 1)) / 2
 
 
-def turn_logs(one: Pass) -> list[float]:
+def turn_logs(timed_pass: Pass) -> list[float]:
     """What a step took in each turn, as a logarithm: a low quantile, or the mean where steps are not alike."""
-    typical = _undisturbed if one.alike else statistics.fmean
-    return [math.log(max(typical(steps), 1)) for steps in _turns(one)]
+    typical = _undisturbed if timed_pass.alike else statistics.fmean
+    return [math.log(max(typical(steps), 1)) for steps in _turns(timed_pass)]
 
 
-def _turns(one: Pass) -> Iterator[list[int]]:
+def _turns(timed_pass: Pass) -> Iterator[list[int]]:
     """The steps of each turn, ns."""
     first = 0
-    for turn in one.turns:
-        if steps := one.step_all_ns[first : first + turn.steps]:
+    for turn in timed_pass.turns:
+        if steps := timed_pass.step_all_ns[first : first + turn.steps]:
             yield steps
         first += turn.steps
 
@@ -112,12 +114,12 @@ def _undisturbed(steps: list[int]) -> float:
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
-def log_ratio(one: Pass, other: Pass) -> float:
+def log_ratio(our_pass: Pass, their_pass: Pass) -> float:
     """The logarithm of the ratio of the two passes of a pair: the median over their turns, if they took any."""
-    if one.alike == other.alike and len(one.turns) == len(other.turns) > 1:
-        turns = zip(turn_logs(one), turn_logs(other), strict=True)
+    if our_pass.alike == their_pass.alike and len(our_pass.turns) == len(their_pass.turns) > 1:
+        turns = zip(turn_logs(our_pass), turn_logs(their_pass), strict=True)
         return statistics.median(ours - theirs for ours, theirs in turns)
-    return math.log(one.step_ns / other.step_ns)
+    return math.log(our_pass.step_ns / their_pass.step_ns)
 
 
 def prior_of_passes(*sides: Measured) -> Prior:
@@ -153,16 +155,25 @@ def processor_ns(measured: Measured) -> float | None:
 
     Other work on the machine hardly changes it, which tells drift from a difference; but it knows nothing of waiting.
     """
-    turns = [turn for each in measured.counted_passes for turn in each.turns]
+    turns = [turn for timed_pass in measured.counted_passes for turn in timed_pass.turns]
     return sum(turn.processor_ns for turn in turns) / sum(turn.steps for turn in turns) if turns else None
 
 
 def queued_share(variants: Iterable[Variant]) -> float:
     """The share of the time of their turns in which the thread that drives the steps waited for a core that other work
     had, 0 if none was seen: no step time contains it."""
-    passes = [each for variant in variants if variant.measured is not None for each in variant.measured.counted_passes]
-    queued_ns = sum(turn.queued_ns or 0 for each in passes for turn in each.turns)
-    return queued_ns / (queued_ns + sum(sum(each.step_all_ns) for each in passes if each.turns)) if queued_ns else 0.0
+    passes = [
+        timed_pass
+        for variant in variants
+        if variant.measured is not None
+        for timed_pass in variant.measured.counted_passes
+    ]
+    queued_ns = sum(turn.queued_ns or 0 for timed_pass in passes for turn in timed_pass.turns)
+    return (
+        queued_ns / (queued_ns + sum(sum(timed_pass.step_all_ns) for timed_pass in passes if timed_pass.turns))
+        if queued_ns
+        else 0.0
+    )
 
 
 def queued(variants: Iterable[Variant]) -> str:
@@ -236,31 +247,31 @@ class Contrast(Struct, frozen=True):
         return "within noise" if self.noise else ""
 
 
-def contrast(ours: Measured, theirs: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Contrast:
-    """The step time of `ours` compared with that of `theirs`, by the clock; `inside` is the confidence of the
+def contrast(ours: Measured, theirs: Measured, confidence: float = CONFIDENCE_WHERE_STOPPED) -> Contrast:
+    """The step time of `ours` compared with that of `theirs`, by the clock; `confidence` is the confidence of the
     interval."""
     pairs = _rounds(ours.counted_passes, theirs.counted_passes)
     if len(pairs) > 1:
-        logs = [log_ratio(one, other) for one, other in pairs]
-        half = half_width_of_location(logs, inside, prior_of_pairs(ours, theirs))
+        logs = [log_ratio(our_pass, their_pass) for our_pass, their_pass in pairs]
+        half = half_width_of_location(logs, confidence, prior_of_pairs(ours, theirs))
         return _contrast(location(logs), half, "rounds", len(logs), (ours, theirs))
     log = math.log(ours.step_ns / theirs.step_ns)
-    sides = [[math.log(each.step_ns) for each in side.counted_passes] for side in (ours, theirs)]
+    sides = [[math.log(timed_pass.step_ns) for timed_pass in side.counted_passes] for side in (ours, theirs)]
     if min(map(len, sides)) > 1:
-        half = half_width_of_difference(sides[0], sides[1], inside, prior_of_passes(ours, theirs))
+        half = half_width_of_difference(sides[0], sides[1], confidence, prior_of_passes(ours, theirs))
         return _contrast(log, half, "passes", min(map(len, sides)), (ours, theirs))
     return Contrast(math.exp(log), None, "one pass", 1)
 
 
-def contrast_of_captures(ours: Measured, theirs: Measured, inside: float) -> Contrast:
+def contrast_of_captures(ours: Measured, theirs: Measured, confidence: float) -> Contrast:
     """The step time of a capture compared with that of another, by the fastest turn of each of the comparable passes
     that were disturbed least. Where the machine was slower in one of them, the interval covers what that may have
     done."""
-    by_clock = contrast(ours, theirs, inside)
+    by_clock = contrast(ours, theirs, confidence)
     if by_clock.covers != "passes":
         return by_clock
     after, before = map(fastest_logs, comparable(ours, theirs))
-    half = half_width_of_captures(after, before, inside, prior_of_passes(ours, theirs))
+    half = half_width_of_captures(after, before, confidence, prior_of_passes(ours, theirs))
     log, by_machine = undisturbed(after) - undisturbed(before), slower(ours, theirs)
     interval = interval_from_logs(log - half - max(by_machine, 0.0), log + half - min(by_machine, 0.0))
     return replace(by_clock, ratio=math.exp(log), interval=interval, slower=math.exp(by_machine))
@@ -270,10 +281,10 @@ def fastest_logs(passes: Sequence[Pass]) -> list[float]:
     """What a step took in the fastest turn of each pass, as a logarithm: the median of its steps, or the mean where
     these are not alike; what the pass took if there were no turns."""
     logs = []
-    for each in passes:
-        typical = statistics.median if each.alike else statistics.fmean
-        turns = [math.log(max(typical(steps), 1)) for steps in _turns(each)]
-        logs.append(min(turns, default=math.log(each.step_ns)))
+    for timed_pass in passes:
+        typical = statistics.median if timed_pass.alike else statistics.fmean
+        turns = [math.log(max(typical(steps), 1)) for steps in _turns(timed_pass)]
+        logs.append(min(turns, default=math.log(timed_pass.step_ns)))
     return logs
 
 
@@ -281,8 +292,16 @@ def otherwise(ours: Measured, theirs: Measured) -> Contrast | None:
     """The same comparison by the processor time of the thread that drives the steps, if the two intervals have nothing
     in common. Other work hardly changes that time, and waiting for other threads, a GPU or a file is not in it."""
     by_time = contrast(ours, theirs)
-    pairs = [(one, other) for one, other in _rounds(ours.counted_passes, theirs.counted_passes) if one.turns]
-    logs = [math.log(mine / its) for one, other in pairs if (mine := _driven_ns(one)) and (its := _driven_ns(other))]
+    pairs = [
+        (our_pass, their_pass)
+        for our_pass, their_pass in _rounds(ours.counted_passes, theirs.counted_passes)
+        if our_pass.turns
+    ]
+    logs = [
+        math.log(mine / its)
+        for our_pass, their_pass in pairs
+        if (mine := _driven_ns(our_pass)) and (its := _driven_ns(their_pass))
+    ]
     if by_time.covers != "rounds" or by_time.interval is None or len(logs) < max(2, by_time.passes):
         return None
     half = half_width_of_location(logs, CONFIDENCE_WHERE_STOPPED, prior_of_pairs(ours, theirs))
@@ -292,9 +311,13 @@ def otherwise(ours: Measured, theirs: Measured) -> Contrast | None:
     return by_thread if low > high else None
 
 
-def _driven_ns(one: Pass) -> float:
+def _driven_ns(timed_pass: Pass) -> float:
     """The processor time of a step of that thread; 0 if it is not known."""
-    return sum(turn.thread_ns or 0 for turn in one.turns) / sum(turn.steps for turn in one.turns) if one.turns else 0.0
+    return (
+        sum(turn.thread_ns or 0 for turn in timed_pass.turns) / sum(turn.steps for turn in timed_pass.turns)
+        if timed_pass.turns
+        else 0.0
+    )
 
 
 def compared(ours: Contrast, other: str = "") -> str:
@@ -331,28 +354,31 @@ def passes_needed(ours: Measured, theirs: Measured | None, half_width: float, mo
     """How many passes that take turns make the interval of the ratio that narrow (as a logarithm), if they go on to
     scatter as they do; without `theirs`, the interval of the step time. At most `most`."""
     if theirs is None:
-        logs, prior = [math.log(each.step_ns) for each in ours.counted_passes], prior_of_passes(ours)
+        logs, prior = [math.log(timed_pass.step_ns) for timed_pass in ours.counted_passes], prior_of_passes(ours)
     else:
         pairs = _rounds(ours.counted_passes, theirs.counted_passes)
-        logs, prior = [log_ratio(one, other) for one, other in pairs], prior_of_pairs(ours, theirs)
+        logs, prior = [log_ratio(our_pass, their_pass) for our_pass, their_pass in pairs], prior_of_pairs(ours, theirs)
     if not logs:
         return most
-    more, half_width_of = [*islice(cycle(logs), most)], half_width_of_location if theirs else half_width_of_undisturbed
+    resampled, half_width_of = (
+        [*islice(cycle(logs), most)],
+        half_width_of_location if theirs else half_width_of_undisturbed,
+    )
     enough = (
         passes
         for passes in range(2, most)
-        if half_width_of(more[:passes], CONFIDENCE_WHERE_STOPPED, prior) <= half_width
+        if half_width_of(resampled[:passes], CONFIDENCE_WHERE_STOPPED, prior) <= half_width
     )
     return next(enough, most)
 
 
-def step_interval(measured: Measured, inside: float = CONFIDENCE_WHERE_STOPPED) -> Interval | None:
+def step_interval(measured: Measured, confidence: float = CONFIDENCE_WHERE_STOPPED) -> Interval | None:
     """The confidence interval of the step time, ns; None if there is only one pass, or if passes differ so much that it
     would say nothing."""
-    logs = [math.log(each.step_ns) for each in measured.counted_passes]
+    logs = [math.log(timed_pass.step_ns) for timed_pass in measured.counted_passes]
     if len(logs) < 2:
         return None
-    log, half = math.log(measured.step_ns), half_width_of_undisturbed(logs, inside, prior_of_passes(measured))
+    log, half = math.log(measured.step_ns), half_width_of_undisturbed(logs, confidence, prior_of_passes(measured))
     ends = interval_from_logs(log - half, log + half)
     return None if says_nothing(ends) else ends
 
@@ -365,23 +391,23 @@ def passes_document(measured: Measured) -> dict[str, Any]:
         "interval_covers": COVERED["rounds"] if interval is not None else None,
         "passes": [
             {
-                "round": each.round,
-                "started_ns": each.started_ns,
-                "seconds": each.seconds,
-                "step_ns": float(each.step_ns),
-                "steps": len(each.step_all_ns),
-                "load": each.load,
-                "counted": each.counted,
+                "round": timed_pass.round,
+                "started_ns": timed_pass.started_ns,
+                "seconds": timed_pass.seconds,
+                "step_ns": float(timed_pass.step_ns),
+                "steps": len(timed_pass.step_all_ns),
+                "load": timed_pass.load,
+                "counted": timed_pass.counted,
             }
-            for each in measured.passes
+            for timed_pass in measured.passes
         ],
     }
 
 
 def _rounds(ours: list[Pass], theirs: list[Pass]) -> list[tuple[Pass, Pass]]:
     """The passes paired by round; no pairs if the two sides did not take turns, as in two captures."""
-    by_round = {each.round: each for each in theirs}
-    pairs = [(each, by_round[each.round]) for each in ours if each.round in by_round]
+    by_round = {timed_pass.round: timed_pass for timed_pass in theirs}
+    pairs = [(timed_pass, by_round[timed_pass.round]) for timed_pass in ours if timed_pass.round in by_round]
     took_turns = all(
         max(one.started_ns for one in before) < min(one.started_ns for one in after)
         for before, after in pairwise(pairs)
@@ -393,7 +419,11 @@ def _contrast(
     log_ratio: float, half_width: float, covers: Covers, passes: int, sides: tuple[Measured, Measured]
 ) -> Contrast:
     interval = interval_from_logs(log_ratio - half_width, log_ratio + half_width)
-    counted = [each for side in sides for each in side.counted_passes if each.load is not None]
-    crowded = [each.load for each in counted if each.load is not None and crowding(each.load, each.cores) > 1]
+    counted = [timed_pass for side in sides for timed_pass in side.counted_passes if timed_pass.load is not None]
+    crowded = [
+        timed_pass.load
+        for timed_pass in counted
+        if timed_pass.load is not None and crowding(timed_pass.load, timed_pass.cores) > 1
+    ]
     busy = statistics.median(crowded) if 2 * len(crowded) > len(counted) else None
     return Contrast(math.exp(log_ratio), interval, covers, passes, busy)

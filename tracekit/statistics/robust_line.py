@@ -55,11 +55,11 @@ def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> Line:
 def _first(x: Floats, y: Floats) -> tuple[float, float]:
     """The median slope of all pairs, and the level that is exceeded by half of the points."""
     if len(x) > _MOST_PAIRED:
-        chosen = np.linspace(0, len(x) - 1, _MOST_PAIRED).astype(np.int64)
-        x, y = x[chosen], y[chosen]
-    one, other = np.triu_indices(len(x), 1)
-    apart = x[one] != x[other]
-    slopes = (y[one] - y[other])[apart] / (x[one] - x[other])[apart]
+        sample = np.linspace(0, len(x) - 1, _MOST_PAIRED).astype(np.int64)
+        x, y = x[sample], y[sample]
+    left_index, right_index = np.triu_indices(len(x), 1)
+    apart = x[left_index] != x[right_index]
+    slopes = (y[left_index] - y[right_index])[apart] / (x[left_index] - x[right_index])[apart]
     slope = float(np.median(slopes))
     return float(np.median(y - slope * x)), slope
 
@@ -72,9 +72,9 @@ def _refined(columns: Floats, y: Floats, level: float, slope: float) -> tuple[fl
         if np.linalg.cond(normal) > 1e15:  # all remaining points have one size
             break
         better = np.linalg.solve(normal, columns.T @ (weights * y))
-        done = np.allclose(better, coefficients, rtol=1e-10, atol=0)
+        has_converged = np.allclose(better, coefficients, rtol=1e-10, atol=0)
         coefficients = better
-        if done:
+        if has_converged:
             break
     return float(coefficients[0]), float(coefficients[1]), y - columns @ coefficients
 
@@ -94,8 +94,10 @@ def _covariance(
     count = len(residuals)
     pulls = columns * (residuals * weights)[:, None]
     scale = _NORMAL * float(np.median(np.abs(residuals))) or 1.0
-    inside = np.minimum(np.abs(residuals) / (_TUNING * scale), 1)
-    curvature = np.where(inside < 1, (1 - inside**2) * (1 - 5 * inside**2), 0)  # derivative of the influence
+    within_scale = np.minimum(np.abs(residuals) / (_TUNING * scale), 1)
+    curvature = np.where(
+        within_scale < 1, (1 - within_scale**2) * (1 - 5 * within_scale**2), 0
+    )  # derivative of the influence
     bread = np.linalg.pinv(columns.T @ (columns * curvature[:, None]))
     by_points = bread @ (pulls.T @ pulls) @ bread.T * count / max(count - 2, 1)
     names = np.unique(groups) if groups is not None else np.zeros(0)
@@ -108,6 +110,6 @@ def _covariance(
 
 
 def _explained(y: Floats, residuals: Floats, weights: Floats) -> float:
-    used = weights > 0
-    spread = float(np.var(y[used]))
-    return max(1 - float(np.var(residuals[used])) / spread, 0.0) if spread else 0.0
+    is_used = weights > 0
+    spread = float(np.var(y[is_used]))
+    return max(1 - float(np.var(residuals[is_used])) / spread, 0.0) if spread else 0.0

@@ -146,36 +146,36 @@ def _kinds(times: Sequence[float], period: int) -> list[float]:
     periods = [times[first : first + period] for first in range(0, len(times) - period + 1, period)]
     # By the median step: rare ones that take longer by themselves do not make a period slow.
     slowness = [statistics.median(map(truediv, steps, usual)) for steps in periods]
-    most = _SLOWED * sorted(slowness)[(len(periods) - 1) // 4]
-    steady = [steps for steps, slow in zip(periods, slowness, strict=True) if slow <= most]
+    limit = _SLOWED * sorted(slowness)[(len(periods) - 1) // 4]
+    steady = [steps for steps, slow in zip(periods, slowness, strict=True) if slow <= limit]
     return [_undisturbed_mean(times) for times in zip(*steady, strict=True)]
 
 
 def _undisturbed_mean(times: Sequence[float]) -> float:
     """The mean of steps of one kind, of which none counts as more than they may take by themselves."""
     middle = statistics.median(times)
-    most = middle + _MAX_OWN_DEVIATIONS * _MAD * statistics.median(abs(time - middle) for time in times)
-    return statistics.fmean(min(time, most) for time in times)
+    limit = middle + _MAX_OWN_DEVIATIONS * _MAD * statistics.median(abs(time - middle) for time in times)
+    return statistics.fmean(min(time, limit) for time in times)
 
 
 def _common_kinds(longest: Sequence[int], others: Sequence[Sequence[int]], period: int) -> list[float]:
     """How long a step takes at each place in the period in all of these passes together, at the pace of the longest."""
     kinds = _kinds(longest, period)
-    seen: list[list[float]] = [[*longest[place::period]] for place in range(period)]
+    times_by_place: list[list[float]] = [[*longest[place::period]] for place in range(period)]
     for times in others:
         first, slower = _fit(times, kinds)
         for step, time in enumerate(times):
-            seen[(first + step) % period].append(time / math.exp(slower))
-    return [*map(_undisturbed_mean, seen)]
+            times_by_place[(first + step) % period].append(time / math.exp(slower))
+    return [*map(_undisturbed_mean, times_by_place)]
 
 
 def _fit(times: Sequence[float], kinds: Sequence[float]) -> tuple[int, float]:
     """The place in the period at which steps begin, by how well they fit its kinds, and how much slower they are, as a
     logarithm."""
-    logs, known, period = _logs(times), _logs(kinds), len(kinds)
+    logs, kind_logs, period = _logs(times), _logs(kinds), len(kinds)
     fits = []
     for first in range(period):
-        apart = [log - known[(first + step) % period] for step, log in enumerate(logs)]
+        apart = [log - kind_logs[(first + step) % period] for step, log in enumerate(logs)]
         fits.append((_deviations(apart), first, statistics.median(apart)))
     _, first, slower = min(fits)
     return first, slower
@@ -190,8 +190,8 @@ def _period(passes: Sequence[Sequence[float]], longest: int, chance: float) -> i
     all_far = [_far_longer(logs) for logs in passes]
     farthest = [_farthest(far) for far in all_far]
     ranks = [_ranks(logs) for logs in passes]
-    least = _LEAST_PERIODS if len(passes) < _LEAST_PERIODS else _LEAST_ELSEWHERE
-    for period in range(2, min(max(map(len, passes), default=0) // least, longest) + 1):
+    fewest = _LEAST_PERIODS if len(passes) < _LEAST_PERIODS else _LEAST_ELSEWHERE
+    for period in range(2, min(max(map(len, passes), default=0) // fewest, longest) + 1):
         recurs = any(_recurs(passes, far, period, chance) for far in (all_far, farthest))
         if recurs or _repeats(passes, period) or _outranks(passes, ranks, period):
             return period * _longer_period(_aligned(passes, period), period, longest // period)
@@ -209,9 +209,9 @@ def _longer_period(passes: Sequence[Sequence[float]], period: int, longest: int)
     """Every how many periods something else happens at some place in them; 1 for nothing else."""
     if longest < 2:
         return 1
-    others = [_period([logs[place::period] for logs in passes], longest, _BEYOND_CHANCE) for place in range(period)]
-    together = math.lcm(*others)
-    return together if together <= longest else max(others)
+    periods = [_period([logs[place::period] for logs in passes], longest, _BEYOND_CHANCE) for place in range(period)]
+    together = math.lcm(*periods)
+    return together if together <= longest else max(periods)
 
 
 def _repeats(passes: Sequence[Sequence[float]], period: int) -> bool:
@@ -248,9 +248,9 @@ def _recurs(passes: Sequence[Sequence[float]], far: Sequence[dict[int, float]], 
         beyond_chance = by_chance < math.log(_BEYOND_CHANCE)
         votes.append(matters and (beyond_chance or weight >= _RARE_EXPLAINED * everything))
         log_chance += min(0.0, by_chance) if votes[-1] else 0.0
-    most = explained >= _RARE_EXPLAINED * total
-    least = math.log(chance if most else _BEYOND_CHANCE)
-    return periods >= _LEAST_PERIODS and 2 * sum(votes) > len(votes) and log_chance < least
+    explains_most = explained >= _RARE_EXPLAINED * total
+    min_log = math.log(chance if explains_most else _BEYOND_CHANCE)
+    return periods >= _LEAST_PERIODS and 2 * sum(votes) > len(votes) and log_chance < min_log
 
 
 def _outranks(passes: Sequence[Sequence[float]], ranks: Sequence[Sequence[int]], period: int) -> bool:
@@ -259,7 +259,7 @@ def _outranks(passes: Sequence[Sequence[float]], ranks: Sequence[Sequence[int]],
     It shows two kinds of long steps of which both are common and vary so much that they overlap, such as saving with
     and without an evaluation: neither takes far longer than most, and their places explain little.
     """
-    least = math.log(max(_LEAST_RATIO, 1 + _MATTERS * period))
+    min_log = math.log(max(_LEAST_RATIO, 1 + _MATTERS * period))
     scores, votes = [], []
     for logs, ranked in zip(passes, ranks, strict=True):
         if len(logs) < _LEAST_PERIODS * period:
@@ -267,13 +267,13 @@ def _outranks(passes: Sequence[Sequence[float]], ranks: Sequence[Sequence[int]],
         score, place = max((_rank_score(ranked, place, period), place) for place in range(period))
         scores.append(score)
         elsewhere = [log for step, log in enumerate(logs) if step % period != place]
-        votes.append(statistics.median(logs[place::period]) - statistics.median(elsewhere) > least)
+        votes.append(statistics.median(logs[place::period]) - statistics.median(elsewhere) > min_log)
     if 2 * sum(votes) <= len(votes):
         return False
     together = sum(scores) / math.sqrt(len(scores))
     by_chance = max(math.erfc(together / math.sqrt(2)) / 2, sys.float_info.min)
-    tried = len(scores) * math.log(period)  # the place was chosen in each pass
-    return tried + math.log(by_chance) < math.log(_BEYOND_CHANCE)
+    log_tries = len(scores) * math.log(period)  # the place was chosen in each pass
+    return log_tries + math.log(by_chance) < math.log(_BEYOND_CHANCE)
 
 
 def _rank_score(ranks: Sequence[int], place: int, period: int) -> float:
@@ -303,8 +303,8 @@ def _log_chance(longer: Collection[int], places: set[int], count: int, period: i
     on_places = sum(len(range(place, count, period)) for place in places)
     hits = sum(step % period in places for step in longer)
     drawn = _log_choose(on_places, hits) + _log_choose(count - on_places, len(longer) - hits)
-    tried = _log_choose(period, len(places)) + math.log(count / _LEAST_PERIODS)
-    return tried + drawn - _log_choose(count, len(longer))
+    log_tries = _log_choose(period, len(places)) + math.log(count / _LEAST_PERIODS)
+    return log_tries + drawn - _log_choose(count, len(longer))
 
 
 def _far_longer(logs: Sequence[float]) -> dict[int, float]:
@@ -315,14 +315,14 @@ def _far_longer(logs: Sequence[float]) -> dict[int, float]:
     if len(logs) < 2:
         return {}
     low, middle, _ = statistics.quantiles(logs, n=4, method="inclusive")
-    least = max(math.log(_LEAST_RATIO), _FAR * (middle - low) / 0.6745)
-    return {step: log - middle for step, log in enumerate(logs) if log - middle > least}
+    min_log = max(math.log(_LEAST_RATIO), _FAR * (middle - low) / 0.6745)
+    return {step: log - middle for step, log in enumerate(logs) if log - middle > min_log}
 
 
 def _farthest(far: Mapping[int, float]) -> dict[int, float]:
     """Those of them that are beside the longest few: what the machine does to steps may be many times as common."""
-    *_, least = sorted(far.values(), reverse=True)[:_LEAST_PERIODS] or [0.0]
-    return {step: apart for step, apart in far.items() if apart > least / 2}
+    *_, last_log = sorted(far.values(), reverse=True)[:_LEAST_PERIODS] or [0.0]
+    return {step: apart for step, apart in far.items() if apart > last_log / 2}
 
 
 def _log_choose(count: int, chosen: int) -> float:

@@ -68,15 +68,15 @@ class Prior(Struct, frozen=True):
         much more, or there are many that vary much less. Of the values, `free` are, one fewer than there are unless
         told otherwise.
         """
-        mean, more = statistics.fmean(values), len(values) - 1 if free is None else free
+        mean, freedom_left = statistics.fmean(values), len(values) - 1 if free is None else free
         seen = sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
-        squares = more * seen
+        squares = freedom_left * seen
         expected = self.deviation**2
-        if more:
+        if freedom_left:
             enough = len(values) > self.freedom
             if seen > _FAR_MORE * expected or (enough and seen < _FAR_LESS * expected):
-                return seen, more
-        freedom = self.freedom + more
+                return seen, freedom_left
+        freedom = self.freedom + freedom_left
         return (self.freedom * expected + squares) / freedom if freedom else math.inf, freedom
 
 
@@ -99,32 +99,32 @@ def interval_from_logs(low: float, high: float) -> Interval:
 
 
 @cache
-def student_t(freedom: int, inside: float) -> float:
-    """The t such that ±t contains the share `inside` of Student's distribution."""
+def student_t(freedom: int, confidence: float) -> float:
+    """The t such that ±t contains the share `confidence` of Student's distribution."""
     low, high = 0.0, 1.0
-    while _share_within(high, freedom) < inside:
+    while _share_within(high, freedom) < confidence:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _share_within(middle, freedom) < inside else (low, middle)
+        low, high = (middle, high) if _share_within(middle, freedom) < confidence else (low, middle)
     return high
 
 
-def half_width_of_mean(values: Sequence[float], inside: float, prior: Prior = NOTHING_KNOWN) -> float:
+def half_width_of_mean(values: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN) -> float:
     """Half the width of the confidence interval of the mean; infinite if nothing is known about the spread."""
     if not values:
         return math.inf
     variance, freedom = prior.variance(values)
-    return student_t(freedom, inside) * math.sqrt(variance / len(values)) if freedom else math.inf
+    return student_t(freedom, confidence) * math.sqrt(variance / len(values)) if freedom else math.inf
 
 
 def location(values: Sequence[float]) -> float:
     """The middle of the values, of which a few may be disturbed: the median of the means of all pairs of them, each
     with itself as well (Hodges and Lehmann 1963)."""
-    return statistics.median((one + other) / 2 for at, one in enumerate(values) for other in values[at:])
+    return statistics.median((first + second) / 2 for index, first in enumerate(values) for second in values[index:])
 
 
-def half_width_of_location(values: Sequence[float], inside: float, prior: Prior = NOTHING_KNOWN) -> float:
+def half_width_of_location(values: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN) -> float:
     """Half the width of the confidence interval of `location`; infinite if nothing is known about the spread.
 
     Disturbed values widen it no more than those that are just not taken for disturbed.
@@ -137,7 +137,7 @@ def half_width_of_location(values: Sequence[float], inside: float, prior: Prior 
     counted = [min(max(value, middle - reach), middle + reach) for value in values] if reach else [*values]
     variance, freedom = prior.variance(counted)
     error = math.sqrt(_VARIANCE_OF_LOCATION * variance / len(values))
-    return student_t(freedom, inside) * error if freedom else math.inf
+    return student_t(freedom, confidence) * error if freedom else math.inf
 
 
 def undisturbed(values: Sequence[float]) -> float:
@@ -145,31 +145,35 @@ def undisturbed(values: Sequence[float]) -> float:
     return statistics.fmean(sorted(values)[: _half(len(values))])
 
 
-def half_width_of_undisturbed(values: Sequence[float], inside: float, prior: Prior = NOTHING_KNOWN) -> float:
+def half_width_of_undisturbed(values: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN) -> float:
     """Half the width of the confidence interval of `undisturbed`; infinite if nothing is known about the spread."""
     if not values:
         return math.inf
     square, freedom = _square_of_error(values, prior)
-    return student_t(freedom, inside) * math.sqrt(square) if freedom else math.inf
+    return student_t(freedom, confidence) * math.sqrt(square) if freedom else math.inf
 
 
 def half_width_of_difference(
-    ours: Sequence[float], theirs: Sequence[float], inside: float, prior: Prior = NOTHING_KNOWN
+    ours: Sequence[float], theirs: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN
 ) -> float:
     """Half the width of the confidence interval of a difference of what unpaired values are undisturbed (Yuen 1974),
     each side in order of time: values that follow each other and are alike count for less than as many independent
     ones."""
     if not ours or not theirs:
         return math.inf
-    known = [_square_of_error(side, prior) for side in (ours, theirs)]
-    if not all(freedom for _, freedom in known):
+    squares_of_errors = [_square_of_error(side, prior) for side in (ours, theirs)]
+    if not all(freedom for _, freedom in squares_of_errors):
         return math.inf
-    if not any(square for square, _ in known):
+    if not any(square for square, _ in squares_of_errors):
         return 0.0
-    freedom = sum(square for square, _ in known) ** 2 / sum(square**2 / free for square, free in known)
-    left = persistence([_shortened(ours), _shortened(theirs)])
-    fewer = (1 + left) / (1 - left)  # as many times fewer are the independent values
-    return student_t(max(1, int(freedom / fewer)), inside) * math.sqrt(sum(square for square, _ in known) * fewer)
+    freedom = sum(square for square, _ in squares_of_errors) ** 2 / sum(
+        square**2 / free for square, free in squares_of_errors
+    )
+    lasting = persistence([_shortened(ours), _shortened(theirs)])
+    fewer = (1 + lasting) / (1 - lasting)  # as many times fewer are the independent values
+    return student_t(max(1, int(freedom / fewer)), confidence) * math.sqrt(
+        sum(square for square, _ in squares_of_errors) * fewer
+    )
 
 
 def _half(count: int) -> int:
@@ -179,16 +183,18 @@ def _half(count: int) -> int:
 
 def _shortened(values: Sequence[float]) -> list[float]:
     """The values, in place of those that may be disturbed the largest of the others."""
-    most = sorted(values)[_half(len(values)) - 1]
-    return [min(value, most) for value in values]
+    limit = sorted(values)[_half(len(values)) - 1]
+    return [min(value, limit) for value in values]
 
 
 def _square_of_error(values: Sequence[float], prior: Prior) -> tuple[float, int]:
     """The square of the standard error of `undisturbed` and its degrees of freedom (Tukey, McLaughlin 1963: a trimmed
     mean), where the prior is about single values, which are taken to be normally distributed."""
-    count, kept = len(values), _half(len(values))
-    variance, freedom = prior.variance([value / _shrinks(kept / count) for value in _shortened(values)], kept - 1)
-    return (_shrinks(kept / count) * count / kept) ** 2 * variance / count, freedom
+    count, half_count = len(values), _half(len(values))
+    variance, freedom = prior.variance(
+        [value / _shrinks(half_count / count) for value in _shortened(values)], half_count - 1
+    )
+    return (_shrinks(half_count / count) * count / half_count) ** 2 * variance / count, freedom
 
 
 @cache
@@ -197,9 +203,9 @@ def _shrinks(share: float) -> float:
     if share >= 1:
         return 1.0
     normal = statistics.NormalDist()
-    at = normal.inv_cdf(share)
-    mean = at * (1 - share) - normal.pdf(at)
-    return math.sqrt(share - at * normal.pdf(at) + at**2 * (1 - share) - mean**2)
+    quantile = normal.inv_cdf(share)
+    mean = quantile * (1 - share) - normal.pdf(quantile)
+    return math.sqrt(share - quantile * normal.pdf(quantile) + quantile**2 * (1 - share) - mean**2)
 
 
 def persistence(sides: Sequence[Sequence[float]]) -> float:
@@ -214,8 +220,8 @@ def persistence(sides: Sequence[Sequence[float]]) -> float:
     free = count - 3 * len(sides)
     if not squares or free <= 0:
         return 0.0
-    seen = sum(one * other for side in apart for one, other in pairwise(side)) / squares
-    unbiased, by_chance = (count * seen + len(sides)) / free, math.sqrt(count) / free
+    product = sum(first * second for side in apart for first, second in pairwise(side)) / squares
+    unbiased, by_chance = (count * product + len(sides)) / free, math.sqrt(count) / free
     return min(max(unbiased - by_chance / 2, 0.0), _MOST_PERSISTENT)
 
 
@@ -249,18 +255,18 @@ def margin(half_width: Callable[[float], float]) -> float:
     return half_width(SURE) + half_width(2 * POWER - 1)
 
 
-def half_width_of_captures(ours: Sequence[float], theirs: Sequence[float], inside: float, prior: Prior) -> float:
+def half_width_of_captures(ours: Sequence[float], theirs: Sequence[float], confidence: float, prior: Prior) -> float:
     """Half the width of the interval of the ratio of step times of two captures, as a logarithm, from those of their
     passes, which did not take turns."""
-    apart = statistics.NormalDist(0, math.sqrt(2) * _BETWEEN_CAPTURES).inv_cdf((1 + inside) / 2)
-    return math.hypot(half_width_of_difference(ours, theirs, inside, prior), apart)
+    apart = statistics.NormalDist(0, math.sqrt(2) * _BETWEEN_CAPTURES).inv_cdf((1 + confidence) / 2)
+    return math.hypot(half_width_of_difference(ours, theirs, confidence, prior), apart)
 
 
 def margin_of_passes(ours: Sequence[float], theirs: Sequence[float], prior: Prior) -> float:
     """The margin of such a ratio, as a logarithm; infinite if either has fewer than two passes."""
     if min(len(ours), len(theirs)) < 2:
         return math.inf
-    return margin(lambda inside: half_width_of_captures(ours, theirs, inside, prior))
+    return margin(lambda confidence: half_width_of_captures(ours, theirs, confidence, prior))
 
 
 def smallest_regression(log_margin: float, tolerance: float = TOLERANCE) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tracekit.errors import NoCellError
+from tracekit.errors.capturing import NoCellError
 from tracekit.study.settings import settings
 from tracekit.study.store import Study, values_of
 

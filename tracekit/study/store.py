@@ -20,7 +20,8 @@ from msgspec import Struct
 
 from tracekit import run as runs
 from tracekit.base.atomic import replacing
-from tracekit.errors import BadStudyError, TracekitError
+from tracekit.errors import TracekitError
+from tracekit.errors.capturing import BadStudyError
 from tracekit.run import Measured, Outcome, Run, Variant, Workload
 from tracekit.run.settings import BACKEND, TIMEOUT_S, Count, Seconds, StepSettings
 
@@ -179,7 +180,7 @@ class CellResult(Struct, frozen=True, dict=True):
 
     @property
     def outcome(self) -> str:
-        """How it ended; `planned` if it has not run yet."""
+        """How the cell's capture ended; `planned` if it has not run yet."""
         return self.record.outcome if self.record is not None else "planned"
 
 

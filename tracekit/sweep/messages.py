@@ -52,12 +52,12 @@ def _expected_seconds(records: Sequence[Record], due: Sequence[Cell]) -> float |
         for kind in _kinds(record.cell):
             took.setdefault(kind, []).append(record.seconds)
     means = {kind: statistics.fmean(times) for kind, times in took.items()}
-    every = means["", ""]
+    overall_mean = means["", ""]
 
     def expected(cell: Cell) -> float:
         both, recipe, variant, _ = _kinds(cell)
-        factor = means.get(variant, every) / every if every else 1.0
-        return means[both] if both in means else means.get(recipe, every) * factor
+        factor = means.get(variant, overall_mean) / overall_mean if overall_mean else 1.0
+        return means[both] if both in means else means.get(recipe, overall_mean) * factor
 
     return sum(map(expected, due))
 

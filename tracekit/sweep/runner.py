@@ -21,14 +21,9 @@ from tracekit.capture import messages as capture_messages
 from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import check_options
-from tracekit.errors import (
-    NoInterpreterError,
-    NothingCapturedError,
-    OutputError,
-    RecipeFailedError,
-    StudyInUseError,
-    TracekitError,
-)
+from tracekit.errors import TracekitError
+from tracekit.errors.asking import OutputError
+from tracekit.errors.capturing import NoInterpreterError, NothingCapturedError, RecipeFailedError, StudyInUseError
 from tracekit.run import Outcome
 from tracekit.run.settings import values_of
 from tracekit.study import Cell, CellResult, Record, Study, read_study

@@ -36,7 +36,8 @@ import msgspec
 
 from tracekit import installed
 from tracekit import run as runs
-from tracekit.errors import NoCellError, NoSuchFileError, OtherOptionsError, SweepFileError, UnreadableFileError
+from tracekit.errors.capturing import NoCellError, OtherOptionsError, SweepFileError
+from tracekit.errors.reading import NoSuchFileError, UnreadableFileError
 from tracekit.run import Workload
 from tracekit.study import Cell, Manifest, Study, Thoroughness, is_study, read_study
 from tracekit.study.store import text_of, values_of

@@ -77,8 +77,8 @@ class Trace(Struct, frozen=True, dict=True):
     def as_told(self, infer_steps: bool = True) -> "Trace":
         """The same trace with the steps that people are told of: without the recording's own end and, where none are
         annotated, inferred from what repeats."""
-        told = replace(self, infers_steps=infer_steps, cuts_own_end=True, summary=None)
-        return told if infer_steps else told._apart(_NOT_INFERRED)
+        told_trace = replace(self, infers_steps=infer_steps, cuts_own_end=True, summary=None)
+        return told_trace if infer_steps else told_trace._apart(_NOT_INFERRED)
 
     def as_annotated(self) -> "Trace":
         """The same trace with annotated steps only, as a whole; without any, all of it is one."""

@@ -260,7 +260,7 @@ def find_frames(trace: "Trace") -> AroundCalls:
 
 
 def _enclosing_calls(trace: "Trace", predicate: RowFilter) -> AroundCalls:
-    """What encloses each call, found in one pass over the trace."""
+    """For each call that fits the predicate, the events around it, found in one pass over the trace."""
     call_count = trace.census.count(lambda roles: roles.runtime)
     calls, enclosing_rows = scratch_array(call_count, np.int32), scratch_array(call_count, np.int32)
     filled = 0

@@ -200,14 +200,14 @@ def find_repetition(trace: "Trace") -> Iterations | None:
     operators = _outermost_work(trace, main)
     if not len(operators):
         return None
-    found: list[Iterations] = []
+    repetitions: list[Iterations] = []
     for by_marks in (_by_optimizer, _by_loader, _by_operators):
         iterations = by_marks(trace, main, operators)
         if iterations is not None:
-            found.append(replace(iterations, coverage=_coverage(trace, operators, iterations)))
-            if found[-1].coverage >= _MIN_COVERAGE:
-                return found[-1]
-    return max(found, key=lambda iterations: iterations.coverage, default=None)
+            repetitions.append(replace(iterations, coverage=_coverage(trace, operators, iterations)))
+            if repetitions[-1].coverage >= _MIN_COVERAGE:
+                return repetitions[-1]
+    return max(repetitions, key=lambda iterations: iterations.coverage, default=None)
 
 
 def _outermost_work(trace: "Trace", main: int) -> Ints:
@@ -250,12 +250,12 @@ def _complete_iterations(trace: "Trace", operators: Ints, bounds: Ints, basis: s
         return None
     is_complete = operator_counts >= _MIN_OPERATORS_OF_A_WHOLE_STEP * np.median(operator_counts[working])
     first, last = int(is_complete.argmax()), len(is_complete) - int(is_complete[::-1].argmax())
-    chosen = working[(working >= first) & (working < last)]
-    if len(chosen) < _MIN_MARKED_ITERATIONS:
+    rows_in_loop = working[(working >= first) & (working < last)]
+    if len(rows_in_loop) < _MIN_MARKED_ITERATIONS:
         return None
-    starts, ends = bounds[chosen], bounds[chosen + 1]
-    is_open = chosen[unmarked] in (0, len(bounds) - 2)  # the one of which nothing marks the outer end
-    is_whole = _whole(trace, starts, ends, unmarked) if is_open else np.ones(len(chosen), bool)
+    starts, ends = bounds[rows_in_loop], bounds[rows_in_loop + 1]
+    is_open = rows_in_loop[unmarked] in (0, len(bounds) - 2)  # the one of which nothing marks the outer end
+    is_whole = _whole(trace, starts, ends, unmarked) if is_open else np.ones(len(rows_in_loop), bool)
     return Iterations(starts, ends, basis, is_whole)
 
 
@@ -302,8 +302,8 @@ def _by_operators(trace: "Trace", main: int, operators: Ints) -> Iterations | No
         return None
     is_call = trace.events_at(covered[:period]).roles.launch
     of = "launch calls" if is_call.all() else "operators and launch calls" if is_call.any() else "operators"
-    one = "a launch call" if is_call[0] else "an operator"
-    sequence = one if period == 1 else f"a sequence of {count(period)} {of}"
+    example = "a launch call" if is_call[0] else "an operator"
+    sequence = example if period == 1 else f"a sequence of {count(period)} {of}"
     starts, ends = edges[:-1], edges[1:]
     return Iterations(starts, ends, f"{sequence} that occurs {number} times", _whole(trace, starts, ends, -1))
 

@@ -48,10 +48,10 @@ class Guess(NamedTuple):
 def owner_by_path(file: str, mine: tuple[str, ...] = ()) -> Guess:
     """The owner of a file on another machine. `mine` are packages, folders and files that are the user's."""
     parts = _SEPARATOR.split(file)
-    if _CELL.match(file) or any(each in parts or file.startswith(each) for each in mine):
+    if _CELL.match(file) or any(folder in parts or file.startswith(folder) for folder in mine):
         return Guess(USER)
-    if (known := _by_shape(file)) is not None:
-        return Guess(known)
+    if (owner := _by_shape(file)) is not None:
+        return Guess(owner)
     if _STANDARD.match(file) or _is_runner(parts):
         return Guess(PYTHON)
     top = parts[0].removesuffix(".py")
@@ -103,7 +103,7 @@ class CodeOwners:
     def relative(self, file: str) -> str:
         """`torch_geometric/utils/loop.py`: the path below the folder that it was imported from."""
         folders = [os.path.dirname(self._torch)] if self._torch else []
-        folder = next((each for each in [*folders, *self._prefixes, self._temporary] if _inside(file, each)), "")
+        folder = next((folder for folder in [*folders, *self._prefixes, self._temporary] if _inside(file, folder)), "")
         return file[len(folder) :].lstrip(os.sep) if folder else file
 
     def _full(self, file: str) -> str:
@@ -121,8 +121,8 @@ class CodeOwners:
             return USER
         full = self._full(file)
         real = os.path.realpath(full)
-        if (known := _by_shape(full) or _by_shape(real)) is not None:
-            return known
+        if (owner := _by_shape(full) or _by_shape(real)) is not None:
+            return owner
         if self._torch and _inside(real, os.path.realpath(self._torch)):
             return TORCH
         if _inside(real, os.path.realpath(_OURS)):
@@ -161,7 +161,7 @@ def _loaded(prefixes: list[str]) -> dict[str, str]:
     files: dict[str, str] = {}
     for module in [*sys.modules.values()]:
         file = getattr(module, "__file__", None)
-        prefix = next((each for each in prefixes if _inside(file, each)), None) if isinstance(file, str) else None
+        prefix = next((prefix for prefix in prefixes if _inside(file, prefix)), None) if isinstance(file, str) else None
         if isinstance(file, str) and prefix is not None:
             files.setdefault(file[len(prefix) :].lstrip(os.sep), file)
     return files

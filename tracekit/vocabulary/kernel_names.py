@@ -47,10 +47,10 @@ def distinct_short_names(names: Sequence[str]) -> list[str]:
     alike: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         alike.setdefault(short_kernel(name), []).append(name)
-    shown = {}
+    name_shown = {}
     for short, group in alike.items():
-        shown.update(dict(zip(group, _marked(short, group), strict=True)))
-    return [shown[name] for name in names]
+        name_shown.update(dict(zip(group, _marked(short, group), strict=True)))
+    return [name_shown[name] for name in names]
 
 
 def _marked(short: str, group: list[str]) -> list[str]:
@@ -58,8 +58,8 @@ def _marked(short: str, group: list[str]) -> list[str]:
         return [short]
     words = [re.findall(r"[A-Za-z]+|\d+", name) for name in group]
     differing = [k for k in range(min(map(len, words))) if len({word[k] for word in words}) > 1]
-    for used in range(1, 4):
-        marks = [" ".join(word[k] for k in differing[:used]) for word in words]
+    for depth in range(1, 4):
+        marks = [" ".join(word[k] for k in differing[:depth]) for word in words]
         if len(set(marks)) == len(group):
             return [f"{short} · {mark}" for mark in marks]
     return [f"{short} · {number}" for number in range(1, len(group) + 1)]
@@ -127,11 +127,11 @@ def _mangled(name: str) -> str | None:
     """The names in `_ZN2ck16tensor_operation…`; the longest says what the kernel computes."""
     if not name.startswith("_ZN"):
         return None
-    parts, at = [], 3
-    while match := re.compile(r"(\d+)").match(name, at):
+    parts, offset = [], 3
+    while match := re.compile(r"(\d+)").match(name, offset):
         start = match.end()
-        at = start + int(match[1])
-        parts.append(name[start:at])
+        offset = start + int(match[1])
+        parts.append(name[start:offset])
     parts = [part for part in parts if part and not part.startswith("_GLOBAL")]
     return f"{_trimmed(parts[-1])} ({parts[0]})" if len(parts) > 1 else None
 
@@ -203,14 +203,14 @@ _RULES: tuple[Callable[[str], str | None], ...] = (
 def _split(name: str) -> tuple[str, str]:
     """The name before the template's arguments, and these arguments, without `void` and the function's parameters."""
     name = name.removeprefix("void ").replace("(anonymous namespace)::", "")
-    start = next((at for at, sign in enumerate(name) if sign in "<("), len(name))
+    start = next((index for index, sign in enumerate(name) if sign in "<("), len(name))
     if name[start : start + 1] != "<":
         return name[:start], ""
     depth = 0
-    for at in range(start, len(name)):
-        depth += {"<": 1, ">": -1}.get(name[at], 0)
+    for index in range(start, len(name)):
+        depth += {"<": 1, ">": -1}.get(name[index], 0)
         if not depth:
-            return name[:start], name[start + 1 : at]
+            return name[:start], name[start + 1 : index]
     return name[:start], name[start + 1 :]
 
 
@@ -232,12 +232,16 @@ def _trimmed(word: str) -> str:
 
 def _type_of(arguments: str) -> str:
     """The type of the values: from the last lambda whose parameters are not indices, else the first type named."""
-    lambdas = [each for each in _LAMBDA.findall(arguments) if each != "int" and _TYPE.search(each)]
+    lambdas = [
+        parameters for parameters in _LAMBDA.findall(arguments) if parameters != "int" and _TYPE.search(parameters)
+    ]
     if lambdas and (match := _TYPE.search(lambdas[-1])):
         return _TYPES[match[1]]
-    named = _TYPE.findall(_LAMBDA.sub(" ", arguments)) or _TYPE.findall(arguments)
-    values = [each for each in named if _TYPES[each] in _FLOATS]  # other integers are often indices
-    return _TYPES[(values or named)[0]] if named else ""
+    types_named = _TYPE.findall(_LAMBDA.sub(" ", arguments)) or _TYPE.findall(arguments)
+    values = [
+        type_name for type_name in types_named if _TYPES[type_name] in _FLOATS
+    ]  # other integers are often indices
+    return _TYPES[(values or types_named)[0]] if types_named else ""
 
 
 def _of(kind: str) -> str:

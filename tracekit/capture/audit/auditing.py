@@ -18,7 +18,7 @@ from tracekit.capture.job import Audit, Job, Kind, PassResult, Row
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import check_kind, check_options, trains_by_itself
 from tracekit.capture.undo import with_files
-from tracekit.errors import AuditFailedError, NoStepsError
+from tracekit.errors.capturing import AuditFailedError, NoStepsError
 from tracekit.run import Effective
 from tracekit.run.settings import Settings, values_of
 

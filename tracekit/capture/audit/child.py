@@ -28,7 +28,7 @@ from tracekit.capture.child.replaced import Replacements
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Audit, Job, PassResult
 from tracekit.capture.variants import parse_all, plan_variants
-from tracekit.errors import NotARecipeError
+from tracekit.errors.capturing import NotARecipeError
 from tracekit.run import Requested
 
 _BEFORE_THE_CPUS = 5  # lower than the CPU's priority, 10, which is the first among torch's own ways to save a storage

@@ -8,7 +8,8 @@ from pathlib import Path
 from tracekit.base.names import sanitize
 from tracekit.capture.child.memory import out_of_memory
 from tracekit.capture.job import PassResult
-from tracekit.errors import NoInferenceError, TracekitError
+from tracekit.errors import TracekitError
+from tracekit.errors.capturing import NoInferenceError
 from tracekit.run import Outcome
 
 _OURS = str(Path(__file__).parents[1])

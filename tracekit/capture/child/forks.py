@@ -18,13 +18,13 @@ from pathlib import Path
 
 from tracekit.capture.child import view
 from tracekit.capture.child.turns import own_processes
+from tracekit.capture.device import was_touched
 from tracekit.capture.job import FORK, LOG, MESSAGE_BYTES, TURNS, WAITING, Job, message
 from tracekit.capture.view import VIEW
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and starts it again afterwards
 _SCATTERED_BLOCKS, _MOST_BYTES = 400, 1 << 16
-_DEVICE_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/render")  # open once a process has touched a GPU
 
 
 def set_up_may_start_threads() -> bool:
@@ -55,11 +55,15 @@ def preload_imports(job: Job) -> None:
     module of the user's own: nothing of the script's could have run before them."""
     if job.module:
         return
-    own = {os.path.dirname(os.path.realpath(job.program)), os.getcwd()}
+    own_folders = {os.path.dirname(os.path.realpath(job.program)), os.getcwd()}
     with suppress(Exception):  # the script itself will say what is wrong
         for name in _first_imports(ast.parse(Path(job.program).read_bytes()).body):
-            found = importlib.util.find_spec(name.partition(".")[0])
-            if found is None or found.origin is None or any(_is_below(found.origin, folder) for folder in own):
+            specification = importlib.util.find_spec(name.partition(".")[0])
+            if (
+                specification is None
+                or specification.origin is None
+                or any(_is_below(specification.origin, folder) for folder in own_folders)
+            ):
                 return
             importlib.import_module(name)
 
@@ -138,26 +142,10 @@ def why_not() -> str:
     Threads do not survive a fork: a pool of them, such as that of OpenMP once it has computed, would be waited for
     forever. OpenBLAS ends its pool before every fork, so the first fork is a test.
     """
-    import torch
-
-    if torch.cuda.is_initialized() or _has_opened_a_device():
-        return "it has touched the GPU"
-    child = os.fork()
-    if not child:
-        os._exit(int(getattr(torch.cuda, "_is_in_bad_fork", bool)()))  # torch knows only in a fork
-    if os.waitpid(child, 0)[1]:
+    if was_touched():
         return "it has touched the GPU"
     names = [comm_file.read_text().strip() for comm_file in Path("/proc/self/task").glob("*/comm")]
     threads = sum(name not in _SAFE_THREADS for name in names)
     if threads != 1:
         return f"it has {threads} threads"
     return f"it has {processes} of its own" if (processes := own_processes()) else ""
-
-
-def _has_opened_a_device() -> bool:
-    """Whether a file of a GPU is open: CUDA and ROCm keep some from the moment at which they count the devices."""
-    for file in Path("/proc/self/fd").glob("*"):
-        with suppress(OSError):
-            if str(file.readlink()).startswith(_DEVICE_FILES):
-                return True
-    return False

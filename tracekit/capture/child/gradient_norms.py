@@ -9,6 +9,8 @@ They are read at once, which waits for the GPU, so this belongs to the pass in w
 import math
 from typing import Any
 
+from tracekit.capture.device import records_a_graph
+
 
 class GradientNorms:
     """While it is active, notes the norm of all gradients together, before each step of any optimizer."""
@@ -29,7 +31,7 @@ class GradientNorms:
     def _note(self, optimizer: Any, *_: object) -> None:
         import torch
 
-        if torch.compiler.is_compiling() or (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
+        if torch.compiler.is_compiling() or records_a_graph():
             return  # nothing can be read there
         gradients = [
             parameter.grad.detach()

@@ -17,6 +17,7 @@ from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.compiler import CompileRecorder
+from tracekit.capture.device import gpu, is_gpu, synchronize, uuid
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import total_ns
 from tracekit.run import Measured
@@ -80,35 +81,27 @@ def infer_ns(feed: RecipeStep, job: Job, recorder: CompileRecorder) -> int | Non
 
 def ramp_ns(job: Job) -> int:
     """How long to let an idle GPU raise its clocks; less in a script, whose steps are limited."""
-    return _RAMP_NS if job.device.startswith("cuda") and not job.is_script else 0
+    return _RAMP_NS if is_gpu(job.device) and not job.is_script else 0
 
 
 def sample(device: str) -> timing.Steps[dict[str, Any]]:
     """Take steps until nvidia-smi has answered; empty without a GPU, or if it does not answer."""
-    if not device.startswith("cuda"):
+    if not is_gpu(device):
         return {}
     with ThreadPoolExecutor(1) as pool:
-        query = pool.submit(_state, _uuid(device))
+        query = pool.submit(_state, uuid(gpu().get_device_properties(device)))
         deadline_s = time.monotonic() + _LONGEST_S
         while agreed(not query.done() and time.monotonic() < deadline_s):
             yield
-        timing.synchronize(device)
+        synchronize(device)
         return query.result()
 
 
-def _state(uuid: str | None) -> dict[str, Any]:
+def _state(name: str | None) -> dict[str, Any]:
     """What nvidia-smi says of the GPU while it works, and of those that share it."""
-    rows = environment.under_load(uuid)
-    processes = environment.processes_on(uuid) if uuid is not None else None
+    rows = environment.under_load(name)
+    processes = environment.processes_on(name) if name is not None else None
     return {**(_readable(rows[0]) if rows else {}), **({} if processes is None else {"processes": processes})}
-
-
-def _uuid(device: str) -> str | None:
-    """The uuid of torch's device: CUDA_VISIBLE_DEVICES may hide others from torch, but not from nvidia-smi."""
-    import torch
-
-    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
-    return f"GPU-{uuid}" if uuid is not None else None
 
 
 def _readable(row: environment.Row) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tracekit.base.units import size
 from tracekit.capture.child import timing
+from tracekit.capture.device import free_bytes, gpu, is_gpu
 from tracekit.run import Memory
 
 _REFILL_STEPS = 2
@@ -28,29 +29,25 @@ class MemoryMeter:
 
     def __init__(self, device: str) -> None:
         self._device = device
-        self._on_gpu = device.startswith("cuda")
+        self._on_gpu = is_gpu(device)
         self._before_timed: Mapping[str, Any] = {}
         self._lifetime_peak = self._reserved_before = 0
         self._start = Memory(start_rss_bytes=_status("VmRSS"))
         if self._on_gpu:
-            import torch
-
-            self._start = replace(self._start, start_allocated_bytes=torch.cuda.memory_allocated(device))
+            self._start = replace(self._start, start_allocated_bytes=gpu().memory_allocated(device))
 
     def forget_peaks(self) -> timing.Steps[int]:
         """Discard the peaks of autotuning and compiling; returns how many steps that took."""
         steps = _REFILL_STEPS if self._on_gpu else 0
         if self._on_gpu:
-            import torch
-
-            torch.cuda.synchronize(self._device)
-            torch.cuda.empty_cache()
+            gpu().synchronize(self._device)
+            gpu().empty_cache()
             for _ in range(steps):  # the allocator reserves again what the training needs
                 yield
-            torch.cuda.synchronize(self._device)
-            self._reserved_before = torch.cuda.max_memory_reserved(self._device)
-            torch.cuda.reset_peak_memory_stats(self._device)
-            self._before_timed = torch.cuda.memory_stats(self._device)
+            gpu().synchronize(self._device)
+            self._reserved_before = gpu().max_memory_reserved(self._device)
+            gpu().reset_peak_memory_stats(self._device)
+            self._before_timed = gpu().memory_stats(self._device)
         self._lifetime_peak = _host_peak() or 0
         with suppress(OSError):
             _CLEAR.write_text("5")  # proc(5): resets the peak of the resident memory to its current size
@@ -68,20 +65,18 @@ class MemoryMeter:
         return self._with_gpu(memory, steps) if self._on_gpu else memory
 
     def _with_gpu(self, memory: Memory, steps: int) -> Memory:
-        import torch
-
-        stats: Mapping[str, Any] = torch.cuda.memory_stats(self._device)
+        stats: Mapping[str, Any] = gpu().memory_stats(self._device)
 
         def in_a_step(name: str) -> int | None:
             is_known = steps and name in stats and name in self._before_timed
             return round((stats[name] - self._before_timed[name]) / steps) if is_known else None
 
-        reserved = torch.cuda.max_memory_reserved(self._device)
-        free, total = torch.cuda.mem_get_info(self._device)
-        outside = total - free - torch.cuda.memory_reserved(self._device)
+        reserved = gpu().max_memory_reserved(self._device)
+        free, total = gpu().mem_get_info(self._device)
+        outside = total - free - gpu().memory_reserved(self._device)
         return replace(
             memory,
-            peak_allocated_bytes=torch.cuda.max_memory_allocated(self._device),
+            peak_allocated_bytes=gpu().max_memory_allocated(self._device),
             peak_reserved_bytes=reserved,
             device_peak_bytes=outside + max(reserved, self._reserved_before),
             device_total_bytes=total,
@@ -118,7 +113,7 @@ def out_of_memory(text: str) -> str:
     """
     on_gpu = _OF_A_GPU.search(text) is not None
     requested, free = _ASKED.search(text), _FREE.search(text)
-    free_size = _as_size(free[1]) if free else _now(_free_on_gpu() if on_gpu else free_on_host())
+    free_size = _as_size(free[1]) if free else _now(free_bytes() if on_gpu else free_on_host())
     facts = [f"{_as_size(requested[1])} asked for"] if requested else []
     facts += [f"{free_size} free on the {'GPU' if on_gpu else 'host'}"] if free_size else []
     return f"out of memory: {', '.join(facts)}" if facts else text
@@ -131,14 +126,6 @@ def _as_size(amount: str) -> str:
 
 def _now(free_bytes: int | None) -> str | None:
     return size(free_bytes) if free_bytes is not None else None
-
-
-def _free_on_gpu() -> int | None:
-    import torch
-
-    with suppress(RuntimeError, AssertionError):
-        return int(torch.cuda.mem_get_info()[0])
-    return None
 
 
 def free_on_host() -> int | None:

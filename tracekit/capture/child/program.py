@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from tracekit.errors import NoSuchLineError
+from tracekit.errors.capturing import NoSuchLineError
 
 _GET_CODE: Callable[..., Any] = SourceFileLoader.get_code
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tracekit.capture.child.graph_log import GraphLog, as_declared
 from tracekit.capture.job import Job
-from tracekit.errors import NoInferenceError, NotARecipeError
+from tracekit.errors.capturing import NoInferenceError, NotARecipeError
 from tracekit.run import Requested, Workload
 
 

@@ -13,6 +13,7 @@ from tracekit.capture.child import timing
 from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.loss_check import STEPS
 from tracekit.capture.child.stopwatch import stopwatch
+from tracekit.capture.device import records_a_graph
 from tracekit.capture.job import PassResult
 
 _LEAST_STEPS = 5  # unless these take longer than `_PATIENCE_NS`
@@ -61,6 +62,6 @@ def _number(loss: Any) -> float | None:
 
     if not isinstance(loss, torch.Tensor):
         return loss if isinstance(loss, float) else None
-    if loss.numel() != 1 or loss.is_complex() or (loss.is_cuda and torch.cuda.is_current_stream_capturing()):
+    if loss.numel() != 1 or loss.is_complex() or (loss.is_cuda and records_a_graph()):
         return None  # nothing can be read while a CUDA graph is recorded: trying would end the recording
     return float(loss.detach())

@@ -21,14 +21,15 @@ from tracekit.capture.child.measure import FIRST_STEPS, length
 from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
 from tracekit.capture.child.script_losses import Losses
-from tracekit.capture.child.script_variant import ScriptVariant, used_all_the_same
+from tracekit.capture.child.script_variant import ScriptVariant
 from tracekit.capture.child.step_ends import Boundary, StepEnds, allowed, of_a_call
 from tracekit.capture.child.traces import DETAIL, STEADY_WARMUP
 from tracekit.capture.compiler import CompileRecorder
+from tracekit.capture.device import used_though_hidden
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.messages import Writer
 from tracekit.compile_log.ledger import total_ns
-from tracekit.errors import ForeignDeviceError
+from tracekit.errors.capturing import ForeignDeviceError
 from tracekit.run import Measured
 from tracekit.statistics.typical_step import typical_step
 from tracekit.vocabulary import step_marks
@@ -182,7 +183,7 @@ class ScriptSteps:
 
     def _begin(self, boundary: Boundary, caller: Any) -> None:
         """Begin the pass, or begin it again if what seemed to be steps was not."""
-        if accelerator := used_all_the_same():
+        if accelerator := used_though_hidden():
             raise EnoughError(failure(ForeignDeviceError(self.job.program, accelerator)))
         if self._steps is not None:
             self._steps.close()

@@ -175,7 +175,7 @@ class Boundary(IntEnum):
 
     @property
     def is_call(self) -> bool:
-        """Whether it is a call of the outermost module."""
+        """Whether steps end at calls of the outermost module."""
         return self <= Boundary.TRAINING_CALL
 
 

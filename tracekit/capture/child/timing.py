@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from tracekit.capture.child.agreement import agreed
 from tracekit.capture.compiler import CompileRecorder
+from tracekit.capture.device import gpu, is_gpu, synchronize
 from tracekit.statistics.typical_step import has_unexplained_work
 
 T = TypeVar("T")
@@ -61,14 +62,6 @@ def drive(steps: Steps[T], call: Callable[[], Any]) -> T:
         call()
 
 
-def synchronize(device: str) -> None:
-    """Wait until the device has finished all its work."""
-    if device.startswith("cuda"):
-        import torch
-
-        torch.cuda.synchronize(device)
-
-
 def settle(
     recorder: CompileRecorder,
     at_least: int,
@@ -99,14 +92,12 @@ class StepClock:
 
     def step_ended(self) -> None:
         """Note that a step has ended and the next begins; the first call begins the first step."""
-        if not self._device.startswith("cuda"):
+        if not is_gpu(self._device):
             self._ends.append(self._now_ns())
             return
-        import torch
-
-        event = self._events.pop() if self._events else torch.cuda.Event(enable_timing=True)
+        event = self._events.pop() if self._events else gpu().Event(enable_timing=True)
         # The stream is passed explicitly, not made current, because the steps in between are not ours.
-        event.record(torch.cuda.current_stream(self._device))
+        event.record(gpu().current_stream(self._device))
         self._ends.append(event)
 
     def clear(self) -> None:
@@ -115,7 +106,7 @@ class StepClock:
 
     def steps_ns(self) -> list[int]:
         """The duration of each step, ns."""
-        if not self._device.startswith("cuda"):
+        if not is_gpu(self._device):
             return [max(1, end - start) for start, end in pairwise(self._ends)]
         synchronize(self._device)
         # If a script trains elsewhere, the GPU does no work, and its clock may not have advanced.
@@ -123,13 +114,11 @@ class StepClock:
 
     def _prepared(self, count: int) -> list[Any]:
         """Events for that many calls: the first record creates an event, which must not happen while timing."""
-        if not self._device.startswith("cuda") or not count:
+        if not is_gpu(self._device) or not count:
             return []
-        import torch
-
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(count)]
+        events = [gpu().Event(enable_timing=True) for _ in range(count)]
         for event in events:
-            event.record(torch.cuda.current_stream(self._device))
+            event.record(gpu().current_stream(self._device))
         synchronize(self._device)
         return events
 
@@ -169,7 +158,7 @@ def _timed(device: str, count: int) -> Steps[list[int]]:
 
 def clock(device: str) -> Clock:
     """The clock that `time_many` uses on that device."""
-    return "cuda events" if device.startswith("cuda") else "perf_counter"
+    return "cuda events" if is_gpu(device) else "perf_counter"
 
 
 def median_ns(times: list[int]) -> int:

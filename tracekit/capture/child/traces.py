@@ -26,6 +26,7 @@ from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.idle_profilers import real_profilers
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.compiler import CompileRecorder, effective
+from tracekit.capture.device import activities, is_gpu, synchronize
 from tracekit.capture.environment import versions
 from tracekit.capture.job import Job, PassResult
 from tracekit.compile_log.ledger import StepStart, ledger
@@ -155,7 +156,7 @@ class _Taking:
         self.during = window.name
         facts = _facts(self.job, window)
         self.sampler = LineSampler()
-        timing.synchronize(self.job.device)
+        synchronize(self.job.device)
         with real_profilers():
             if self.warms_up_alone and _sees_gpu(window, self.job):
                 _start_warm(profiler, self.job.device)
@@ -194,7 +195,7 @@ class _Taking:
 
         on_gpu = self.job.device != "cpu"
         with torch.profiler.record_function(OWN_WAIT) if on_gpu else contextlib.nullcontext():
-            timing.synchronize(self.job.device)
+            synchronize(self.job.device)
 
     def _writing(self, window: PlannedWindow, path: Path, last: int) -> Callable[[Any], None]:
         """A function that writes a finished recording: the trace and, for one with stacks, the file of lines beside
@@ -214,7 +215,7 @@ class _Taking:
             return
         self.names[window.name] = name
         # If the script ended, nothing waited for its last step, so it is not known when a GPU finished it.
-        if window.name == "steady" and not (ended and self.job.device.startswith("cuda")):
+        if window.name == "steady" and not (ended and is_gpu(self.job.device)):
             self.steady_ns = [end - start for start, end in pairwise(stamps)]
             self.profiled = Profiled(step_ns=_step_ns(self.steady_ns, self.job), steps=steps)
 
@@ -222,11 +223,8 @@ class _Taking:
 def _profiler(window: PlannedWindow, first: int, last: int, job: Job, write: Callable[[Any], None]) -> Any:
     import torch
 
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    if _sees_gpu(window, job):
-        activities.append(torch.profiler.ProfilerActivity.CUDA)
     return torch.profiler.profile(
-        activities=activities,
+        activities=activities(with_gpu=_sees_gpu(window, job)),
         schedule=_schedule(first, last),
         on_trace_ready=write,
         **window.options,
@@ -243,14 +241,14 @@ def _start_warm(profiler: Any, device: str) -> None:
     nothing = torch.zeros(1, device=device)
     for _ in range(_ABSORBING):
         nothing.zero_()
-    timing.synchronize(device)
+    synchronize(device)
     profiler.step()
 
 
 def _sees_gpu(window: PlannedWindow, job: Job) -> bool:
     """Whether a window records the GPU: the cold one does not if hundreds of configurations are tried out in it."""
     autotunes = job.requested.compile and (job.requested.mode or "").startswith("max-autotune")
-    return job.device.startswith("cuda") and not (window is COLD and autotunes)
+    return is_gpu(job.device) and not (window is COLD and autotunes)
 
 
 def _schedule(first: int, last: int) -> Callable[[int], Any]:
@@ -274,10 +272,10 @@ def _facts(job: Job, window: PlannedWindow) -> dict[str, str]:
 
 
 def _step_ns(times: list[int], job: Job) -> int:
-    if job.device.startswith("cuda"):  # the host runs ahead: only the first and the last time include a wait
+    if is_gpu(job.device):  # the host runs ahead: only the first and the last time include a wait
         return round(statistics.fmean(times))
-    known = StepPattern(alike=False, period=job.period) if job.period > 1 else None
-    return typical_step(times, known).step_ns
+    pattern = StepPattern(alike=False, period=job.period) if job.period > 1 else None
+    return typical_step(times, pattern).step_ns
 
 
 class Windows(NamedTuple):
@@ -301,8 +299,8 @@ def planned_windows(steps: int, available: int | None, period: int = 1) -> Windo
     if available is None:
         return Windows(COLD, timing.MOST_WARMUP_STEPS, PlannedWindow("steady", steps, STEADY_WARMUP, {}), full_detail)
     cold = COLD if available >= _LEAST_FOR_COLD else None
-    least = _LEAST_FOR_DETAIL + full_detail.steps - DETAIL.steps
-    detail = full_detail if available >= least + max(period - DETAIL.steps, 0) else None
+    fewest_steps = _LEAST_FOR_DETAIL + full_detail.steps - DETAIL.steps
+    detail = full_detail if available >= fewest_steps + max(period - DETAIL.steps, 0) else None
     detail = detail or (DETAIL if available >= _LEAST_FOR_DETAIL else None)
     steps_left = available - sum(window.steps + window.warmup for window in (cold, detail) if window)
     warmup = STEADY_WARMUP if steps_left >= _LEAST_FOR_WARMUP else 0

@@ -59,10 +59,10 @@ class TurnPipes:
         answer = os.read(self._turns, MESSAGE_BYTES)
         self._waited_ns += time.perf_counter_ns() - began_ns
         self._worked_ns += time.process_time_ns() - worked_ns
-        told = int(answer or -1)
-        self.wants_trace = told == 0
+        turn_ns = int(answer or -1)
+        self.wants_trace = turn_ns == 0
         stopwatch.enter("steps")
-        return max(told, 0)
+        return max(turn_ns, 0)
 
     @property
     def why_not(self) -> str:
@@ -123,7 +123,9 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
                 processor_ns=worked_ns,
                 thread_ns=driven_ns,
                 queued_ns=queued_ns if queue.is_known and clock == "perf_counter" else None,
-                yardsticks_ns=[sum(both) // 2 for both in zip(yards_before, yardsticks.ns(), strict=True)],
+                yardsticks_ns=[
+                    sum(before_and_after) // 2 for before_and_after in zip(yards_before, yardsticks.ns(), strict=True)
+                ],
             )
         )
         measured = Measured(

@@ -30,7 +30,8 @@ from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.child.traces import profile
 from tracekit.capture.child.turns import TurnPipes, take_turns, warm_up
 from tracekit.capture.compiler import CompileRecorder
-from tracekit.capture.environment import accelerator, backends, devices, gather, why_no_gpu
+from tracekit.capture.device import GPU, accelerator, devices, synchronize, why_no_gpu
+from tracekit.capture.environment import backends, gather
 from tracekit.capture.gather_speed import gather_bytes_per_s
 from tracekit.capture.job import RESULT, Job, PassResult
 from tracekit.capture.variants import parse_all
@@ -117,7 +118,7 @@ def _machine() -> dict[str, Any]:
 
 def _speed() -> dict[str, float]:
     """How fast the GPU gathers rows, if there is one."""
-    speed = gather_bytes_per_s("cuda") if "cuda" in devices() else None
+    speed = gather_bytes_per_s(GPU) if GPU in devices() else None
     return {} if speed is None else {"gather_bytes_per_s": round(speed)}
 
 
@@ -261,11 +262,11 @@ def _feed(job: Job, notes: list[str], mark_loading: bool = False, module: Module
 def train(feed: RecipeStep, job: Job) -> PassResult:
     """Train that many epochs, with only a clock reading between them, then evaluate the recipe's own metric."""
     steps, loss, times = 0, None, []
-    timing.synchronize(job.device)
+    synchronize(job.device)
     for _ in range(job.epochs):
         started = time.perf_counter_ns()
         steps, loss = feed.epoch()
-        timing.synchronize(job.device)
+        synchronize(job.device)
         times.append(time.perf_counter_ns() - started)
     last = number(loss)  # before evaluating, because the next replay of a CUDA graph overwrites it
     reached = metrics(feed.evaluate() if feed.evaluate else {})

@@ -9,7 +9,7 @@ from functools import singledispatch
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import thousandths
-from tracekit.errors import FewTokensError
+from tracekit.errors.asking import FewTokensError
 from tracekit.faces.shared.cells import heading, lines, readable
 from tracekit.faces.shared.wording import certainty, label, legend, margins, note_text, rests_on
 from tracekit.report import Report
@@ -119,9 +119,9 @@ def _(block: Breakdown) -> Iterator[str]:
 
 @facts.register(Table)
 def _(block: Table) -> Iterator[str]:
-    shown = block.rows.slice(0, _ROWS)
-    fields = readable(shown, full=False)
-    for row in lines(shown, fields):
+    shown_rows = block.rows.slice(0, _ROWS)
+    fields = readable(shown_rows, full=False)
+    for row in lines(shown_rows, fields):
         pairs = [f"{heading(field)} {text}".strip() for field, text in zip(fields, row, strict=True) if text != "–"]
         yield f"{block.name}: {', '.join(pairs)}"
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from tracekit.base.names import sanitize
-from tracekit.errors import NeedsFolderError, OutputError
+from tracekit.errors.asking import NeedsFolderError, OutputError
 from tracekit.faces import Face, Options
 from tracekit.faces.shared.output_files import Overwriting, fill, write_atomically, write_content
 from tracekit.report import Report

@@ -128,7 +128,7 @@ class Column(Struct, frozen=True):
 
     @property
     def natural(self) -> float:
-        """Its width if no line of it breaks."""
+        """The column's width if none of its cells breaks into lines."""
         return max([0.0, *map(points, lines_of(self.head, _HEAD)), *(self.drawn + points(text) for text in self.cells)])
 
 

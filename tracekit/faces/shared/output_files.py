@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tracekit.base.atomic import filling, reason, replacing
-from tracekit.errors import OutputError
+from tracekit.errors.asking import OutputError
 from tracekit.run import is_run
 from tracekit.trace.reading.source import Source
 

@@ -82,7 +82,7 @@ def _data(steps: TypicalSteps) -> str:
 
 
 def _document(steps: TypicalSteps, threshold_ns: int, total: int) -> dict[str, Any]:
-    """What is drawn of the events that take longer than `threshold_ns`."""
+    """The drawing of a typical step, as JSON: the events that take longer than `threshold_ns`."""
     kinds: dict[tuple[str, str, int], int] = {}
     lanes = []
     shown_events = still_top = 0

@@ -82,11 +82,11 @@ def break_time(profile: Profile) -> BreakTime | None:
     backward = trace.where(lambda part: part.roles.named(_BACKWARD) & part.lasting)
     steps = trace.steps.of(trace.ts_ns[backward])
     backward = backward[:-1][steps[:-1] == steps[1:]]
-    more, until = trace.ts_ns[backward], trace.ts_ns[backward] + trace.dur_ns[backward]
+    begins, until = trace.ts_ns[backward], trace.ts_ns[backward] + trace.dur_ns[backward]
     return _clipped(
         profile,
         piece_mask | (calls & pieces.of("dispatch")),
-        np.concatenate((first, more)),
+        np.concatenate((first, begins)),
         np.concatenate((ends[resumed], until)),
         "what runs between the graphs of the functions that break, and calling each graph but one",
     )
@@ -152,17 +152,17 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
     if profile.variant is None or profile.means["wall"] is None:
         return
     ledger = profile.variant.ledger
-    for found in obstacles(ledger):
-        if found.id == "graph_breaks":
+    for finding in obstacles(ledger):
+        if finding.id == "graph_breaks":
             if (time := break_time(profile)) is not None:
-                yield _of_breaks(profile, found, time)
+                yield _of_breaks(profile, finding, time)
         else:
             yield replace(
-                found,
+                finding,
                 **_inferred(
                     profile,
                     _of_function(profile, ledger.limits)
-                    if found.id == "recompile_limit"
+                    if finding.id == "recompile_limit"
                     else profile.attribution.pieces.of(*_OF_THE_HOST),
                 ),
             )
@@ -177,10 +177,10 @@ def _of_function(profile: Profile, limits: list[Limit]) -> Bools:
     return of_function
 
 
-def _of_breaks(profile: Profile, found: Finding, time: BreakTime) -> Finding:
+def _of_breaks(profile: Profile, finding: Finding, time: BreakTime) -> Finding:
     return replace(
-        found,
-        why=f"{found.why} The cost is {time.description}.",
+        finding,
+        why=f"{finding.why} The cost is {time.description}.",
         claim=time.claim,
         evidence=evidence(profile, blamed_events(profile, time.pieces)),
     )

@@ -196,8 +196,8 @@ class _Waits(Struct, frozen=True, dict=True):
         """What it may take to send a batch from a worker to the loop, by the number of tensors that are collated."""
         trace = self.profile.trace
         collated = outermost(trace, trace.where(lambda part: part.roles.named(_MAKES_A_TENSOR)))
-        inside = enclosing(trace, collated, lambda part: part.roles.annotation & part.roles.named(DATALOAD))
-        tensors = round(float(np.isin(inside, self.spans).sum()) / max(len(self.spans), 1))
+        loading_around = enclosing(trace, collated, lambda part: part.roles.annotation & part.roles.named(DATALOAD))
+        tensors = round(float(np.isin(loading_around, self.spans).sum()) / max(len(self.spans), 1))
         return float(max(tensors, _TENSORS) * _SENDING_NS)
 
     @property
@@ -211,11 +211,11 @@ class _Waits(Struct, frozen=True, dict=True):
         trace = self.profile.recording.trace
         spans = trace.where(lambda part: part.roles.annotation & part.roles.named(DATALOAD))
         frames = trace.where(lambda part: part.roles.named(_RECEIVES_A_TENSOR))
-        inside = enclosing(trace, frames, lambda part: part.roles.annotation & part.roles.named(DATALOAD)) >= 0
+        is_loading = enclosing(trace, frames, lambda part: part.roles.annotation & part.roles.named(DATALOAD)) >= 0
         waited = int(trace.dur_ns[spans].sum())
-        if not waited or not inside.any():
+        if not waited or not is_loading.any():
             return 0.0
-        return float(trace.dur_ns[outermost(trace, frames[inside])].sum()) / waited
+        return float(trace.dur_ns[outermost(trace, frames[is_loading])].sum()) / waited
 
     @cached_property
     def culprits(self) -> list[Culprit]:

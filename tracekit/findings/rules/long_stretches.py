@@ -52,7 +52,7 @@ class StretchGroup(Struct, frozen=True):
 
     @property
     def culprit(self) -> str:
-        """What that hole is blamed on."""
+        """The name of the event that the longest stretch is blamed on."""
         return plain(self.longest.name)
 
     @property
@@ -62,12 +62,12 @@ class StretchGroup(Struct, frozen=True):
 
     @property
     def total(self) -> str:
-        """How long they last together."""
+        """How long the stretches last together."""
         return duration(sum(hole.lasts_ns for hole in self.holes))
 
     @property
     def per_step(self) -> str:
-        """The same per step."""
+        """How long the stretches last together in a counted step, on average."""
         return duration(sum(hole.lasts_ns for hole in self.holes) / self.profile.counted_steps)
 
     @property
@@ -156,8 +156,8 @@ def _stalls(cases: StretchGroup) -> str:
     if len(cases.holes) == 1:
         return f"Once, it takes {instead}."
     places = cases.places
-    where = f"at {count(len(places))} places ({_listed(places)})" if len(places) > 1 else "there"
-    return f"It does so {cases.times} {where}, for {cases.total} in all; the longest takes {instead}."
+    place_clause = f"at {count(len(places))} places ({_listed(places)})" if len(places) > 1 else "there"
+    return f"It does so {cases.times} {place_clause}, for {cases.total} in all; the longest takes {instead}."
 
 
 def _listed(places: dict[str, int]) -> str:

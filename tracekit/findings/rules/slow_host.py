@@ -119,8 +119,8 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
         location = Where(line.file, line.line, line.function, operator)
     else:
         location = Where(function=_function(profile, is_claimed, culprits), operator=operator)
-    named = location.function or operator
-    culprit = location.at or (f" in {named}" if named else "")
+    culprit_name = location.function or operator
+    culprit = location.at or (f" in {culprit_name}" if culprit_name else "")
     most_of_all = f", most of all{culprit}" if culprit else ""
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
     wrapped, replays = _in_wrappers(profile, is_claimed), profile.trace.census.any(lambda roles: roles.graph_launch)
@@ -234,8 +234,8 @@ def _function(profile: Profile, piece_mask: Bools, operators: list[Culprit]) -> 
     events = np.maximum(pieces.event, 0)
     is_function = (pieces.event >= 0) & (trace.kinds[events] == PYTHON)
     functions = by_name(profile, piece_mask & is_function)
-    most = max((culprit.step_ns for culprit in operators), default=0.0)
-    return plain(functions[0].name) if functions and functions[0].step_ns > most else None
+    most_ns = max((culprit.step_ns for culprit in operators), default=0.0)
+    return plain(functions[0].name) if functions and functions[0].step_ns > most_ns else None
 
 
 def _per_step(profile: Profile, piece_mask: Bools) -> float:

@@ -145,7 +145,7 @@ class Effects(Struct, frozen=True, dict=True):
 
     @property
     def backend(self) -> Backend | None:
-        """What is known of it; None for one that may change anything."""
+        """The facts known about that backend; None for one of which nothing is known."""
         return BACKENDS.get(self.backend_name)
 
     @property

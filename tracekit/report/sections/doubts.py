@@ -63,6 +63,8 @@ def _of_laws(profiles: list[Profile]) -> list[str]:
         of = names[severity, message]
         prefix = _PREFIX[severity] if len(of) == len(profiles) else f"{_PREFIX[severity]}, {', '.join(of)}"
         lines.append(f"{sanitize(prefix)}: {sanitize(message)}")
-    if (more := len(lines) - _MAX_LINES) > 0:
-        lines[_MAX_LINES - 1] += f" ({many(more, 'more law')} {'is' if more == 1 else 'are'} broken: see the notes.)"
+    if (more_lines := len(lines) - _MAX_LINES) > 0:
+        lines[_MAX_LINES - 1] += (
+            f" ({many(more_lines, 'more law')} {'is' if more_lines == 1 else 'are'} broken: see the notes.)"
+        )
     return lines[:_MAX_LINES]

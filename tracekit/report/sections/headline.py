@@ -261,8 +261,8 @@ def _left_out(member: Member) -> str:
     if cost := int(view.totals[compiling, view.keys.index("compile")].sum()):
         steps = f"{count(int(compiling.sum()))} of its {count(int(view.known.sum()))} steps"
         text = f" Compiling takes another {duration(cost)}, in {steps}."
-    whole = view.known & member.trace.unknown.whole(len(member.trace.steps))
-    starts, lasting = view.starts_ns[whole], view.step_ns[whole]
+    is_whole = view.known & member.trace.unknown.whole(len(member.trace.steps))
+    starts, lasting = view.starts_ns[is_whole], view.step_ns[is_whole]
     known_ns, unseen_ns = int(lasting.sum()), int(member.unseen.within(starts, starts + lasting).sum())
     if unseen_ns and unseen_ns >= _MIN_UNKNOWN_SHARE * known_ns:
         text += (

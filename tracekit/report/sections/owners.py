@@ -160,7 +160,7 @@ def edge_types(report: Report) -> Contents | None:
 
 
 def _by_type(variant: VariantOwners, profile: Profile) -> VariantOwners:
-    """The same, with the edge type in the place of the modules."""
+    """The owners' costs by edge type instead of by module."""
     paths = profile.module_paths
     types = [edge_type_of(owner.module, paths) for owner in variant.means.owners]
     owners = [

@@ -146,7 +146,7 @@ def _against(member: Member, baseline: Member) -> str | None:
 
 def _by_thread(member: Member, baseline: Member) -> str | None:
     """The same by the processor time of the thread that drives the steps, only where it disagrees."""
-    ours, theirs = (each.variant.measured if each.variant else None for each in (member, baseline))
+    ours, theirs = (side.variant.measured if side.variant else None for side in (member, baseline))
     if contrast_of(member, baseline) is None or ours is None or theirs is None:
         return None
     by_thread = otherwise(ours, theirs)

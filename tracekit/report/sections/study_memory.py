@@ -192,6 +192,6 @@ def _peak(known_use: _KnownUse) -> dict[str, Any]:
 
 
 def _holders(known_use: _KnownUse) -> Iterator[dict[str, Any]]:
-    """Those that hold anything at the peak, up to a few."""
+    """Rows of the operators that hold most memory at the peak, up to a few."""
     rows = [row for row in holder_facts(known_use.use, known_use.device) if row["peak_bytes"]]
     return ({**known_use.cell, **row} for row in rows[:_LISTED])

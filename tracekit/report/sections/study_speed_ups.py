@@ -139,7 +139,7 @@ def in_training(_: Report, study: Study) -> Contents | None:
 
 @of_study("by_mode_inference", "Speed-up in inference, by model, data and mode", rank=3, stage="lead")
 def in_inference(_: Report, study: Study) -> Contents | None:
-    """The same for inference."""
+    """Speed-ups of inference, cell by cell."""
     return _contents("inference", study)
 
 

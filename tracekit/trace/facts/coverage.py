@@ -93,9 +93,9 @@ def _missing_nodes(trace: "Trace", calls: Ints, step: Ints) -> Ints:
         return missing
     nodes = nodes_of_replays(trace, calls[replays])
     for group in _replays_of_one_graph(step[replays]):
-        whole = max((nodes[k] for k in group), key=lambda names: names.total())
-        if all(nodes[k] <= whole for k in group):
-            missing[replays[group]] = [whole.total() - nodes[k].total() for k in group]
+        fullest = max((nodes[k] for k in group), key=lambda names: names.total())
+        if all(nodes[k] <= fullest for k in group):
+            missing[replays[group]] = [fullest.total() - nodes[k].total() for k in group]
     return missing
 
 

@@ -68,8 +68,8 @@ def _outlasting(recorded: "Trace", before_call: Ints) -> tuple[Ints, Ints]:
     activities, of_row = activities[suspects[of_row]], of_row[suspects[of_row]]
     order = np.argsort(of_row, kind="stable")
     activities, bounds = activities[order], np.flatnonzero(np.diff(of_row[order], prepend=-1, append=-1))
-    found = [_on_one_row(recorded, activities[first:stop], before_call) for first, stop in pairwise(bounds)]
-    rows, ends = (np.concatenate(column) for column in zip(*found, strict=True))
+    rows_by_track = [_on_one_row(recorded, activities[first:stop], before_call) for first, stop in pairwise(bounds)]
+    rows, ends = (np.concatenate(column) for column in zip(*rows_by_track, strict=True))
     order = np.argsort(rows)
     return rows[order], ends[order]
 
@@ -134,7 +134,7 @@ def _first_within(ends: Ints, kin: Ints, after: Ints, limit: Ints, spared: Ints)
         within: Bools = np.where(of[node] != spared[entry], least[node], other[node]) <= limit[entry]
         return within
 
-    found = np.full(len(limit), -1, np.int64)
+    first_rows = np.full(len(limit), -1, np.int64)
     entry = np.flatnonzero(after < size)
     node = size + after[entry].astype(np.int64)
     while len(entry):  # from one node to the next as large as possible, until one holds such a position
@@ -145,8 +145,8 @@ def _first_within(ends: Ints, kin: Ints, after: Ints, limit: Ints, spared: Ints)
             child = 2 * leaf
             child += ~holds(np.minimum(child, 2 * size - 1), of_entry)
             leaf = np.where(leaf < size, child, leaf)
-        found[of_entry] = leaf - size
+        first_rows[of_entry] = leaf - size
         node, entry = node[~hit] + 1, entry[~hit]
         is_inside = (node & (node - 1)) != 0  # past the last node of a level comes a power of two
         node, entry = node[is_inside], entry[is_inside]
-    return found
+    return first_rows

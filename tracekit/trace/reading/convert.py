@@ -263,7 +263,7 @@ class _Workers:
             raise _AloneError
 
     def parts(self) -> list[Part]:
-        """What the other processes read, once they are done."""
+        """The parts that the worker processes have read, once all are done."""
         try:
             codes = [worker.wait() for worker in self._running]
             if any(codes):

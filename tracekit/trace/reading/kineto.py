@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.base.intervals import Bools, Ints, distinct
-from tracekit.errors import EmptyTraceError, NotATraceError
+from tracekit.errors.reading import EmptyTraceError, NotATraceError
 from tracekit.trace.reading import ascend, event_details, foreign
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
 from tracekit.trace.reading.tables import Reading, joined, stored

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.base.intervals import Ints
-from tracekit.errors import EmptyTraceError, NotATraceError
+from tracekit.errors.reading import EmptyTraceError, NotATraceError
 from tracekit.trace.reading.event_details import table_of_communications, table_of_notes
 from tracekit.trace.reading.tables import Reading, stored
 from tracekit.trace.schema import LABEL, STORED, TRACKS
@@ -187,7 +187,7 @@ class _Export:
         yield from _with_steps([*self._sane(self._ranges())])
 
     def _sane(self, rows: Iterable[_Row]) -> Iterator[_Row]:
-        """Those whose figures are numbers that fit their columns."""
+        """The rows whose figures are numbers that fit their columns; the others are counted as damaged."""
         for row in rows:
             figures = (row.ts_ns, row.end_ns, row.correlation or 0, row.stream or 0, row.size or 0)
             if all(isinstance(figure, int) and 0 <= figure < _LARGEST_NUMBER for figure in figures):

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from tracekit.base.workspace import workspace_anywhere
-from tracekit.errors import (
+from tracekit.errors.reading import (
     BombError,
     DirectoryGivenError,
     NoSuchFileError,
@@ -160,7 +160,7 @@ def _unpacker(file: FileIO) -> Unpack:
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The same pieces, unpacked by a thread that is ahead: unpacking needs no lock of the interpreter's."""
     room = Semaphore(_PIECES_AHEAD)
-    made: SimpleQueue[bytes | BaseException | None] = SimpleQueue()
+    chunks: SimpleQueue[bytes | BaseException | None] = SimpleQueue()
     is_wanted = True
 
     def make() -> None:
@@ -170,15 +170,15 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
                 room.acquire()
                 if not is_wanted:
                     return
-                made.put(piece)
+                chunks.put(piece)
         except BaseException as error:  # whoever reads gets it
             outcome = error
-        made.put(outcome)
+        chunks.put(outcome)
 
     maker = Thread(target=make, daemon=True)
     maker.start()
     try:
-        while (piece := made.get()) is not None:
+        while (piece := chunks.get()) is not None:
             if isinstance(piece, BaseException):
                 raise piece
             room.release()

@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,7 +86,7 @@ class Entry(Struct, frozen=True):
         return pa.ipc.open_file(pa.memory_map(str(self._checked(name)))).read_all()
 
     def columns(self, name: str, schema: pa.Schema) -> pa.Table:
-        """The same for a file of plain columns, which holds the events."""
+        """A table of plain columns, which is how events are stored, mapped into memory. Raises like `table`."""
         from tracekit.trace.storing.column_file import labels_of, mapped
 
         file = self._checked(name)
@@ -122,7 +123,7 @@ class Entry(Struct, frozen=True):
 
     @property
     def used(self) -> float:
-        """When it was last used, seconds since the epoch."""
+        """When the entry was last used, seconds since the epoch."""
         return (self.folder / _ENTRY).stat().st_mtime
 
 
@@ -263,8 +264,20 @@ def remember(entry: Entry | None, name: str, result: object) -> None:
         entry.remember(name, msgspec.json.encode(result))
 
 
+def kept(entry: Entry | None, name: Callable[[], str], kind: type[Result], make: Callable[[], Result]) -> Result:
+    """What `make` gives, or gave when it was stored under that name. The name is asked for only if there is an entry:
+    it takes the state of files."""
+    if entry is None:
+        return make()
+    stored_as = name()
+    if (result := recall(entry, stored_as, kind)) is None:
+        result = make()
+        remember(entry, stored_as, result)
+    return result
+
+
 def recall_table(entry: Entry | None, name: str) -> tuple[pa.Table, dict[str, Any]] | None:
-    """The same for a table and the facts that were kept with it."""
+    """A stored table and the facts that were kept with it; None if there is nothing, or it is damaged."""
     content = entry.recall(name) if entry is not None else None
     if content is None:
         return None

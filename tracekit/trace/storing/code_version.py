@@ -72,8 +72,8 @@ def _read(root: Path, name: str) -> _Module | None:
     text = content.decode("utf-8", "ignore")  # a module that was compiled imports none of ours
     imports = {name.rpartition(".")[0], *_imported(text)}
     if imported_whole := _IMPORTS_ALL.findall(text):
-        packages = [each for each in imports if each.rpartition(".")[2] in imported_whole]
-        imports |= {each for each in files if each.rpartition(".")[0] in packages}
+        packages = [module_name for module_name in imports if module_name.rpartition(".")[2] in imported_whole]
+        imports |= {module_name for module_name in files if module_name.rpartition(".")[0] in packages}
     return _Module(Path(files[name]), hashlib.sha256(content).digest(), tuple(imports & files.keys()))
 
 

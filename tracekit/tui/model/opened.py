@@ -129,7 +129,7 @@ class OpenReport(Struct, frozen=True, eq=False, dict=True):
         return [profile for profile in self.report.profiles if profile.name in names]
 
     def narrowed(self, selection: Selection) -> "OpenReport":
-        """The same with only the variants of a selection."""
+        """A report of only those variants that the selection names."""
         profiles = self.profiles_of(selection)
         if len(profiles) == len(self.report.profiles):
             return self
@@ -148,7 +148,7 @@ class OpenReport(Struct, frozen=True, eq=False, dict=True):
         return {p.name: answers[p.name] for p in profiles if p.name in answers and answers[p.name].num_rows}
 
     def against(self, baseline: str) -> "OpenReport":
-        """The same variants, compared with another of them."""
+        """The report with another of its variants as the baseline."""
         turned = replace(self, report=self.report.against(baseline))
         _ = turned.outline
         return turned

@@ -63,15 +63,15 @@ class Selection(Struct, frozen=True):
         return replace(self, facets=self.facets[:-1], pane=self.facets[-1].since)
 
     def at(self, pane: str) -> "Selection":
-        """The same selection in another pane."""
+        """The selection, shown in another pane."""
         return replace(self, pane=pane)
 
     def seen(self, view: str) -> "Selection":
-        """The same selection in the view of wall time or of host time."""
+        """The selection, seen in wall time or in host time."""
         return replace(self, view=view)
 
     def without(self, *kinds: Kind) -> "Selection":
-        """The same selection without facets of these kinds."""
+        """The selection without its facets of these kinds."""
         return replace(self, facets=tuple(facet for facet in self.facets if facet.kind not in kinds))
 
 

@@ -148,7 +148,7 @@ class Sheet(Struct, frozen=True, dict=True):
         return int(self.order[index])
 
     def destination(self, index: int) -> Destination:
-        """What the row shown at this position leads to."""
+        """Where Enter leads from the row shown at this position."""
         return self.enter(self.row_at(index)) if 0 <= index < len(self) else None
 
     def index_of(self, row: int) -> int | None:
@@ -186,7 +186,7 @@ class Sheet(Struct, frozen=True, dict=True):
         return [max(map(len, self._texts(field, sample_rows)), default=0) for field in self.fields]
 
     def sorted_by(self, column: str, descending: bool) -> "Sheet":
-        """The same rows in another order."""
+        """The sheet with its rows sorted by a column."""
         return self._changed(sort=(column, descending))
 
     def filtered(self, pattern: str) -> "Sheet":

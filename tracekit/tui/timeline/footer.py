@@ -22,7 +22,7 @@ def height(room: int) -> int:
 
 
 def draw(state: State, width: int, room: int, inkwell: Inkwell) -> list[list[Run]]:
-    """What is selected, and the legend if the widget is high enough for it."""
+    """The lines below the timeline: the selected event, and the legend if there is room."""
     return [_selected(state, width, inkwell), _legend(state, width, inkwell)][: height(room)]
 
 

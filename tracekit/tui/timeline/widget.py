@@ -278,7 +278,7 @@ class Drag(Struct, frozen=True):
     moved: bool = False
 
     def to(self, column: int, frame: Frame) -> "tuple[Drag, State]":
-        """What is on the screen once the pointer is in this column."""
+        """The drag and the timeline's state after the pointer has moved to this column."""
         pan_share = (self.column - column) / frame.drawing.columns
         return replace(self, moved=self.moved or column != self.column), self.state.pan(pan_share)
 

@@ -48,7 +48,7 @@ class Chips(Widget):
 
     @property
     def in_sight(self) -> list[tuple[str, str]]:
-        """As many chips as fit, including that of the current pane."""
+        """The chips that fit into the width, among them that of the current pane."""
         room = max(self.size.width - 2 * len(_ELLIPSIS), 1)
         position = next((k for k, (name, _) in enumerate(self._panes) if name == self._current), 0)
         start = 0

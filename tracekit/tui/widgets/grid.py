@@ -180,7 +180,7 @@ class Grid(Scrolled, can_focus=True):
         self.set_reactive(Grid.virtual_size, Size(0, len(sheet) + 1))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as it takes to show all rows."""
+        """The height, in lines, at which all rows are shown."""
         return len(self.sheet) + 1
 
     def least(self, width: int) -> int:

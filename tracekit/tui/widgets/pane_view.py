@@ -226,7 +226,7 @@ class Bars(Widget):
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as it takes at this width."""
+        """The height, in lines, that the pane takes at this width."""
         return len(self.lines(width))
 
     def render(self) -> Text:

@@ -54,10 +54,10 @@ def _where(trace: Trace, steps: Ints, expected: Ints, missing: Ints) -> str:
     if not trace.steps.annotated or not 0 < len(steps) < len(trace.steps):
         return ""
     numbers = [str(trace.steps.number[step]) for step in steps[:_LISTED_STEPS].tolist()]
-    more = f" and {count(len(steps) - _LISTED_STEPS)} more" if len(steps) > _LISTED_STEPS else ""
+    rest_clause = f" and {count(len(steps) - _LISTED_STEPS)} more" if len(steps) > _LISTED_STEPS else ""
     share = missing[steps].sum() / expected[steps].sum()
-    most = "" if share > _MIN_LISTED_SHARE else f" ({percent(share)} of theirs)"
-    return f", in step{'s' if len(steps) > 1 else ''} {', '.join(numbers)}{more}{most}"
+    share_clause = "" if share > _MIN_LISTED_SHARE else f" ({percent(share)} of theirs)"
+    return f", in step{'s' if len(steps) > 1 else ''} {', '.join(numbers)}{rest_clause}{share_clause}"
 
 
 @law("lost_launches", "doubt", touches=("gpu work", "gpu idle", "steps", "lines"))
@@ -86,8 +86,8 @@ def lost_launches(trace: Trace) -> Iterator[Broken]:
 
 def _is_of_this_process(trace: Trace, activities: Ints) -> bool:
     """Whether no other process of the file may have submitted them."""
-    others = trace.where(lambda part: part.roles.runtime & ~part.process)
-    return not bool(np.isin(trace.correlation[activities], trace.correlation[others]).any())
+    foreign_calls = trace.where(lambda part: part.roles.runtime & ~part.process)
+    return not bool(np.isin(trace.correlation[activities], trace.correlation[foreign_calls]).any())
 
 
 @law("graph_recording", "note")

@@ -55,11 +55,11 @@ def lost_events(trace: Trace) -> Iterator[Broken]:
     """Some events could not be read; a few do no harm, nor does the one at which a file was cut."""
     if trace.lost:
         be = "is" if trace.lost == 1 else "are"
-        few = trace.lost <= _MAX_LOST_SHARE * len(trace.ts_ns) or trace.cut_short is not None
+        are_few = trace.lost <= _MAX_LOST_SHARE * len(trace.ts_ns) or trace.cut_short is not None
         yield Broken(
             f"{many(trace.lost, 'event')} could not be read, and {be} excluded from all figures.",
             trace.lost,
-            severity="note" if few else None,
+            severity="note" if are_few else None,
         )
 
 

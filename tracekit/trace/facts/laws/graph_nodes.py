@@ -32,9 +32,9 @@ def lost_nodes(trace: Trace) -> Iterator[Broken]:
     for replay, nodes in enumerate(nodes_of_replays(trace, calls)):
         of_graph.setdefault(frozenset(nodes.items()), []).append(replay)
     for group in of_graph.values():
-        least = np.maximum(_MIN_HOLE_NS, _MIN_SHARE_OF_GRAPH * lengths[group])
+        min_hole_ns = np.maximum(_MIN_HOLE_NS, _MIN_SHARE_OF_GRAPH * lengths[group])
         # Other streams may work meanwhile: then the GPU does not idle, but the graph begins late nevertheless.
-        long, late = ((ends - starts)[group] >= least), delays[group] >= least
+        long, late = ((ends - starts)[group] >= min_hole_ns), delays[group] >= min_hole_ns
         is_usual = long.mean() >= _MIN_SHARE_OF_HOLES and late.mean() >= _MIN_SHARE_OF_REPLAYS
         missing[group] = long & is_usual & (long.sum() >= _MIN_REPLAYS)
     if missing.any():
@@ -68,9 +68,9 @@ def _holes(trace: Trace) -> tuple[Ints, Ints, Ints, Ints]:
     position, ready = np.flatnonzero(of_replay)[first], called.copy()
     for track in distinct(trace.track[rows[position]]).tolist():
         on_track = np.flatnonzero(trace.track[rows] == track)
-        done = np.append(BEFORE, np.maximum.accumulate(events.end_ns[on_track]))
+        ended_ns = np.append(BEFORE, np.maximum.accumulate(events.end_ns[on_track]))
         mine = trace.track[rows[position]] == track
-        ready[mine] = np.maximum(called[mine], done[np.searchsorted(on_track, position[mine])])
+        ready[mine] = np.maximum(called[mine], ended_ns[np.searchsorted(on_track, position[mine])])
     return calls, np.minimum(idle_from, begin), begin, begin - ready
 
 

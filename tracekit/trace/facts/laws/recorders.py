@@ -55,12 +55,12 @@ def _outside_operators(trace: Trace) -> Iterator[Broken]:
     coverage = trace.coverage
     calls = coverage.calls[~coverage.is_lost]
     calls = calls[~trace.events_at(calls).roles.graph_launch]
-    inside = trace.operators.of(calls) >= 0
+    in_operator = trace.operators.of(calls) >= 0
     kernels = trace.name_codes[trace.links.submitted(calls)[0]]
     is_operators = np.zeros(len(trace.names), bool)
-    is_operators[kernels[inside]] = True
+    is_operators[kernels[in_operator]] = True
     by_operators = is_operators[kernels]
-    outside = calls[~inside & by_operators]
+    outside = calls[~in_operator & by_operators]
     if len(outside) >= _MIN_LAUNCHES_OUTSIDE and len(outside) > _MAX_LOST_SHARE * len(calls):
         yield Broken(
             f"{percent(len(outside) / len(calls))} of the launches lie in no operator, although operators launch the "
@@ -79,8 +79,8 @@ def _of_unknown_operators(trace: Trace) -> Iterator[Broken]:
     for part in trace.parts():
         rows, ids = _external_ids(part, (part.roles.runtime & part.process) | part.roles.gpu)
         rows, ids = rows[ids > 0], ids[ids > 0]
-        at = np.minimum(place_among(operators, ids), max(len(operators) - 1, 0))
-        unknown = rows[operators[at] != ids] if len(operators) else rows
+        position = np.minimum(place_among(operators, ids), max(len(operators) - 1, 0))
+        unknown = rows[operators[position] != ids] if len(operators) else rows
         first = int(unknown[0]) if first < 0 and len(unknown) else first
         references, lost = references + len(rows), lost + len(unknown)
     if references >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * references:
@@ -110,14 +110,14 @@ def lost_frames(trace: Trace) -> Iterator[Broken]:
     frames = trace.where(lambda part: part.roles.kind == PYTHON)
     ids, callers = (values(trace.events[name], -1)[frames] for name in ("python_id", "python_parent_id"))
     refer = frames[callers >= 0]
-    found = np.isin(callers[callers >= 0], ids)
-    lost = len(refer) - int(found.sum())
+    is_found = np.isin(callers[callers >= 0], ids)
+    lost = len(refer) - int(is_found.sum())
     if len(refer) >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * len(refer):
         yield Broken(
             f"{percent(lost / len(refer))} of the Python frames were called by frames that are not in the trace: lines "
             "may be wrong.",
             lost,
-            int(refer[~found][0]),
+            int(refer[~is_found][0]),
         )
 
 

@@ -101,11 +101,13 @@ def unlinked_gpu(trace: Trace) -> Iterator[Broken]:
     gpu = trace.census.count(lambda roles: roles.gpu)
     unlinked = gpu - len(trace.links.activities) - len(trace.impossible.before_call)
     if unlinked > 0 and trace.threads.main is not None and not trace.impossible.two_clocks:
-        said = f"{count(unlinked)} of {count(gpu)} GPU activities {'has' if unlinked == 1 else 'have'} no launch call"
+        sentence = (
+            f"{count(unlinked)} of {count(gpu)} GPU activities {'has' if unlinked == 1 else 'have'} no launch call"
+        )
         if unlinked == gpu:
-            said = f"All {count(gpu)} GPU activities lack" if gpu > 1 else "The only GPU activity lacks"
-            said += " a launch call"
-        yield Broken(f"{said} {_submitted(trace)}.", unlinked)
+            sentence = f"All {count(gpu)} GPU activities lack" if gpu > 1 else "The only GPU activity lacks"
+            sentence += " a launch call"
+        yield Broken(f"{sentence} {_submitted(trace)}.", unlinked)
 
 
 @law("backlog", "note")

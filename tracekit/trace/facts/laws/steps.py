@@ -51,9 +51,9 @@ def lost_steps(trace: Trace) -> Iterator[Broken]:
     missing = np.flatnonzero(jumps != 1)
     if len(missing):
         before, after = int(numbers[missing[0]]), int(numbers[missing[0] + 1])
-        more = f", the first of {count(len(missing))} jumps" if len(missing) > 1 else ""
+        rest = f", the first of {count(len(missing))} jumps" if len(missing) > 1 else ""
         yield Broken(
-            f"Step {before} is followed by step {after}{more}: the time between them counts as part of a step that "
+            f"Step {before} is followed by step {after}{rest}: the time between them counts as part of a step that "
             "it does not belong to.",
             len(missing),
             steps=tuple(missing.tolist()),
@@ -67,10 +67,10 @@ def lost_batches(trace: Trace) -> Iterator[Broken]:
     if not steps.annotated or len(steps) < _MIN_STEPS_OF_A_LOADER:
         return
     rows = trace.where(lambda part: part.roles.annotation & part.roles.named(DATALOAD))
-    asked = np.bincount(np.maximum(steps.of(trace.ts_ns[rows]), 0), minlength=len(steps)) > 0
+    has_batch = np.bincount(np.maximum(steps.of(trace.ts_ns[rows]), 0), minlength=len(steps)) > 0
     # The batch of the first step may have been asked for before the recording, and the last may need none.
-    without = np.flatnonzero(~asked[1:-1]) + 1
-    if len(without) and asked.sum() >= _MIN_SHARE_WITH_BATCH * len(steps):
+    without = np.flatnonzero(~has_batch[1:-1]) + 1
+    if len(without) and has_batch.sum() >= _MIN_SHARE_WITH_BATCH * len(steps):
         names = ", ".join(str(steps.number[step]) for step in without[:_LISTED_STEPS].tolist())
         yield Broken(
             f"No batch was asked for in {many(len(without), 'step')} ({names}), unlike in the others: waits for a "

@@ -125,10 +125,10 @@ class PlainPieces:
     def read(self, chunk: memoryview | bytes, start: int, stop: int, columns: Columns) -> Scanned | None:
         """Read the events in a part of a chunk; None if something in it is not plain."""
         first = columns.rows
-        found = self._scanner.scan(chunk, start, stop, columns.arrays, first)
-        if found is None:
+        scanned = self._scanner.scan(chunk, start, stop, columns.arrays, first)
+        if scanned is None:
             return None
-        events, rows, negative, occurring, special, *texts = found
+        events, rows, negative, occurring, special, *texts = scanned
         try:
             values = [[*map(read, of_table)] for read, of_table in zip(_READ, texts, strict=True)]
         except _REFUSED:

@@ -40,14 +40,14 @@ def overview(opened: OpenReport, selection: Selection) -> Content:
 
 def _verdicts(opened: OpenReport) -> list[Piece]:
     """What bounds a step of the variants of which nothing is worth changing."""
-    told = {
+    sentence_of = {
         name: sanitize(diagnosis.verdict.sentence, _LONGEST)
         for name, diagnosis in opened.report.diagnoses.items()
         if not diagnosis.findings
     }
     several = len(opened.report.diagnoses) > 1
-    said = (f"{sanitize(name)}: {sentence}" if several else sentence for name, sentence in told.items())
-    return [prose(*said)] if told else []
+    lines = (f"{sanitize(name)}: {sentence}" if several else sentence for name, sentence in sentence_of.items())
+    return [prose(*lines)] if sentence_of else []
 
 
 def breakdown_of(opened: OpenReport, selection: Selection) -> BucketTable:

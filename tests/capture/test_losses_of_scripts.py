@@ -98,6 +98,7 @@ def test_while_a_cuda_graph_is_recorded_nothing_is_read(monkeypatch):
         is_cuda = True
 
     losses = Losses()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for recording in (True, False):
         monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda recording=recording: recording)
         losses.backward_from(torch.tensor(2.0).as_subclass(OnGpu))

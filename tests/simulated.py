@@ -118,7 +118,7 @@ def run_on(monkeypatch, rng, machine, effects, passes=8, scatter=0.05, begins=0,
     run = Run(created="", tracekit="", recipe="", script="", variants=variants)
     prepared = SimpleNamespace(variants=[SimpleNamespace(name=name) for name in effects])
     given = Options("", **{"budget": 1e9, "passes": passes, "tell": lambda _: None, **options})
-    *_, last = Rounds(prepared, None, dict.fromkeys(effects), given).each(run)
+    *_, last = Rounds(prepared, None, dict.fromkeys(effects), given).runs(run)
     return last
 
 

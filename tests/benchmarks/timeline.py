@@ -19,7 +19,7 @@ from tracekit.profile import Profile, open_subject
 from tracekit.timeline import Index
 from tracekit.tui.timeline.canvas import Inkwell, Palette
 from tracekit.tui.timeline.state import State
-from tracekit.tui.timeline.view import View
+from tracekit.tui.timeline.view import Viewport
 from tracekit.tui.timeline.widget import rendered
 
 FRAME_MS = 30
@@ -51,7 +51,7 @@ def _measured(profile: Profile, width: int, height: int) -> float:
     print(f"{len(profile.trace.ts_ns):,} events in {len(lanes)} lanes")
     per_event = spent / len(profile.trace.ts_ns) * 1e6
     print(f"  index          {spent:8.1f} ms, {_held(lanes) / 1e6:.0f} MB, {per_event:.0f} ns an event")
-    view = View.of([index])
+    view = Viewport.of([index])
     slowest = 0.0
     for title, shown in (
         ("all of it", view.everything()),

@@ -77,7 +77,7 @@ def taken(monkeypatch, machine, budget):
     run = Run(created="", tracekit="", recipe="", script="", variants=variants)
     prepared = SimpleNamespace(variants=[SimpleNamespace(name="a"), SimpleNamespace(name="b")])
     options = Options("", budget=budget, passes=100, tell=tell)
-    for _ in Rounds(prepared, None, {"a": None, "b": None}, options, machine).each(run):
+    for _ in Rounds(prepared, None, {"a": None, "b": None}, options, machine).runs(run):
         pass
     return machine.now_s - began, told
 

@@ -70,7 +70,7 @@ def test_the_gpu_works_on_while_it_is_asked(driver):
     driver(seconds=0.3)
     steps = []
     with gpu() as calls:
-        state = timing.drive(measure.sample("cuda"), lambda: steps.append(1))
+        state = timing.run_steps(measure.sample("cuda"), lambda: steps.append(1))
     assert state["clocks.sm"] == "1980 MHz"
     assert state["throttled_by"] == ["power cap", "heat"]
     assert len(steps) > 1
@@ -85,13 +85,13 @@ def test_who_computes_on_the_gpu_is_counted(driver, pids, processes):
     assert environment.processes_on("GPU-0000") == processes
     each = SimpleNamespace(uuid="0000")
     with gpu(get_device_properties=each):
-        state = timing.drive(measure.sample("cuda"), lambda: None)
+        state = timing.run_steps(measure.sample("cuda"), lambda: None)
     assert state.get("processes") == processes
 
 
 def test_a_cpu_is_not_asked(driver):
     driver()
-    assert timing.drive(measure.sample("cpu"), pytest.fail) == {}
+    assert timing.run_steps(measure.sample("cpu"), pytest.fail) == {}
 
 
 def test_a_run_says_which_gpu_and_driver_it_was(driver):

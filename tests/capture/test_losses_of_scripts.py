@@ -11,7 +11,7 @@ from tests.capture.small_scripts import script
 from tracekit.capture.child.script import with_remarks
 from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.step_ends import Boundary, StepEnds
-from tracekit.capture.child.timing import drive
+from tracekit.capture.child.timing import run_steps
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.passes import with_drift
 from tracekit.run import divergence
@@ -59,7 +59,7 @@ def test_a_closure_tells_where_no_backward_pass_does():
     seen.backward_from(torch.tensor(math.inf))
     seen.optimizer_returned(None)
     seen.optimizer_returned(0.5)
-    assert drive(seen.steps(), lambda: None).losses == [3.0, 2.0, 1.0, None, 0.5]
+    assert run_steps(seen.steps(), lambda: None).losses == [3.0, 2.0, 1.0, None, 0.5]
 
 
 def test_what_a_closure_returns_is_told_with_the_step():
@@ -102,7 +102,7 @@ def test_while_a_cuda_graph_is_recorded_nothing_is_read(monkeypatch):
     for recording in (True, False):
         monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda recording=recording: recording)
         losses.backward_from(torch.tensor(2.0).as_subclass(OnGpu))
-    assert drive(losses.steps(), lambda: None).losses == [2.0]
+    assert run_steps(losses.steps(), lambda: None).losses == [2.0]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def captured(monkeypatch):
         variant = Variant(name="a", outcome="ok", requested=Requested(compile=False), measured=measured(0, step_ns()))
         run = Run(created="", tracekit="", recipe="", script="", variants=[variant])
         prepared = SimpleNamespace(variants=[SimpleNamespace(name="a")])
-        *_, last = Rounds(prepared, None, {"a": None}, Options("", **{"budget": 60, **options})).each(run)
+        *_, last = Rounds(prepared, None, {"a": None}, Options("", **{"budget": 60, **options})).runs(run)
         return last
 
     return capture

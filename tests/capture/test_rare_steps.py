@@ -75,7 +75,7 @@ def test_more_steps_are_timed_until_rare_ones_show_their_period(monkeypatch, rar
         taken.append(len(taken))
         now[0] += (30 + rare_ms * (len(taken) % 20 == 0)) * MS
 
-    times = timing.drive(timing.time_many("cpu", ALONE), step)
+    times = timing.run_steps(timing.time_many("cpu", ALONE), step)
     assert len(times) >= max(33, least) if rare_ms else len(times) == 33
     assert len(times) <= 300
 

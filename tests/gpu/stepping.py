@@ -35,7 +35,7 @@ def main(recipe: str, name: str, device: str, *given: str) -> None:
     step = RecipeStep(module, make_context(module, job, []))
     seed_all(job.seed)
     with CompileRecorder() as recorder:
-        timing.drive(timing.settle(recorder, _WARMUP), step)
+        timing.run_steps(timing.settle(recorder, _WARMUP), step)
     synchronize(device)
     answer("ready")
     for line in sys.stdin:

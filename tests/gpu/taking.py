@@ -42,7 +42,7 @@ def record(folder: Path, label: str, device: str, step: Callable[[], Any], steps
     folder.mkdir(parents=True, exist_ok=True)
     job = Job(stage="profile", program="", label=label, device=device, folder=str(folder))
     taking = _Taking(job, CompileRecorder(), GraphLog())
-    timing.drive(taking.trace(PlannedWindow("steady", steps, warmup, {})), step)
+    timing.run_steps(taking.trace(PlannedWindow("steady", steps, warmup, {})), step)
     return folder / "steady.json.gz"
 
 

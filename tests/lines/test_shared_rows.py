@@ -1,9 +1,9 @@
 """Rows in which variants can be compared although lines were fused in one of them."""
 
-from tracekit.lines.owners import Line
+from tracekit.lines.owners import SourceLine
 from tracekit.report.owner_costs import rows
 
-A, B, C, D = (Line("f.py", number, "f") for number in (1, 2, 3, 4))
+A, B, C, D = (SourceLine("f.py", number, "f") for number in (1, 2, 3, 4))
 
 
 def test_a_group_worth_it_joins_its_lines():

@@ -3,10 +3,10 @@
 import pytest
 
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
-from tracekit.lines.owners import Line
+from tracekit.lines.owners import SourceLine
 from tracekit.report.owner_costs import Fused, VariantOwners, source_costs
 
-ONE, TWO, ELSEWHERE = Line("f.py", 1, "f"), Line("f.py", 2, "f"), Line("g.py", 1, "g")
+ONE, TWO, ELSEWHERE = SourceLine("f.py", 1, "f"), SourceLine("f.py", 2, "f"), SourceLine("g.py", 1, "g")
 SOURCES = {"f.py": "a = b\nc = d\n", "g.py": "e\n"}
 
 

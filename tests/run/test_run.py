@@ -150,7 +150,7 @@ def test_a_trace_lies_beside_its_run(tmp_path):
 
 
 def test_traces_below_a_folder_are_those_that_there_are():
-    assert Traces(cold="cold.json.gz").below("run-1/eager") == Traces(cold="run-1/eager/cold.json.gz")
+    assert Traces(cold="cold.json.gz").moved_under("run-1/eager") == Traces(cold="run-1/eager/cold.json.gz")
 
 
 @pytest.mark.parametrize("named", ["/etc/passwd", "../other.json", "a/../../other.json", "link/other.json"])

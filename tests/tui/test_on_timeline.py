@@ -20,7 +20,7 @@ from tracekit.tui.timeline import Moment
 from tracekit.tui.timeline.slices import bounds
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.targets import shown
-from tracekit.tui.timeline.view import View
+from tracekit.tui.timeline.view import Viewport
 
 NAMING = ("kernels", "operators", "gaps", "launches", "syncs", "steps", "findings", "instances")
 REAL = ("leimao_eager_rtx5080", "kineto_resnet50_v100_dataloader4", "luatil_compile_rtx3060", "compile_cold_cpu")
@@ -144,7 +144,7 @@ def test_a_compilation_of_the_first_steps_is_shown_in_their_recording() -> None:
 def test_a_gap_is_selected_as_such(tmp_path: Path) -> None:
     (index,) = indexes(compiling(tmp_path / "trace.json"))
     idle = next(group for group in index.groups if group.family == "idle")
-    state = State(View.of([index]))
+    state = State(Viewport.of([index]))
     for start, end in zip(idle.lanes[0].start.tolist(), idle.lanes[0].end.tolist(), strict=True):
         selected = shown(state, Moment(index.profile.name, (start + end) // 2))
         assert bounds(index, selected.selection) == (start, end)

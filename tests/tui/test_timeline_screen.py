@@ -12,7 +12,7 @@ from tracekit.timeline import CATEGORIES, CATEGORY
 from tracekit.tui.timeline.canvas import fitted
 from tracekit.tui.timeline.frame import heights, round_step, rows
 from tracekit.tui.timeline.state import State
-from tracekit.tui.timeline.view import View
+from tracekit.tui.timeline.view import Viewport
 
 SIZES = [(20, 6), (40, 10), (80, 24), (81, 25), (160, 45), (320, 60)]
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def state_of(*paths: Path) -> State:
-    return State(View.of(timelines.indexes(*paths)))
+    return State(Viewport.of(timelines.indexes(*paths)))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -84,7 +84,7 @@ def test_lanes_share_lines_only_where_there_is_no_room(tmp_path: Path) -> None:
     assert [row.lanes for row in rows(index, 13)] == [(0,), *((lane,) for lane in range(12))]
     assert [row.lanes for row in rows(index, 11)] == [(0,), *((lane,) for lane in range(8)), (8, 9), (10, 11)]
     assert len(rows(index, 3)) == 7  # more lanes than fit, so that it scrolls
-    state = State(View.of([index]))
+    state = State(Viewport.of([index]))
     for _ in range(12):
         state = state.lane(1)
     frame = timelines.drawn(state, 80, 8)

@@ -10,7 +10,7 @@ from tracekit.tui.timeline import Event, Step, Stretch
 from tracekit.tui.timeline.footer import facts, surrounding, title
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.targets import shown
-from tracekit.tui.timeline.view import View
+from tracekit.tui.timeline.view import Viewport
 from tracekit.tui.timeline.widget import clicked
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 def state(tmp_path: Path) -> State:
     """Two variants, a plain one and one that compiles, with the cursor on the first step of the latter."""
     paths = timelines.compiling(tmp_path / "compiling.json"), small.training(tmp_path / "plain.json", steps=3)
-    return State(View.of(timelines.indexes(*paths)).at_step(0).fitted())
+    return State(Viewport.of(timelines.indexes(*paths)).at_step(0).fitted())
 
 
 def name(state: State) -> str:
@@ -102,7 +102,7 @@ def test_python_frames_that_span_the_screen_are_no_matches(tmp_path: Path) -> No
     whole = small.event("python_function", "train.py(1): gemm_loop", 0, 400, **{"Python id": 1})
     inner = small.event("python_function", "model.py(9): gemm", 20, 30, **{"Python id": 2, "Python parent id": 1})
     path = small.write(tmp_path / "t.json", whole, inner, small.step(0, 10, 100), small.op("aten::gemm", 25, 45))
-    state = State(View.of(timelines.indexes(path)))
+    state = State(Viewport.of(timelines.indexes(path)))
     found = state.after_search("gemm")
     assert [name(each) for each in (found, found.match(1), found.match(2))][:2] == ["model.py(9): gemm", "aten::gemm"]
     assert name(found.match(-1)) == "aten::gemm"
@@ -170,7 +170,7 @@ def test_what_is_around_is_told_from_the_inside(tmp_path: Path) -> None:
         small.event("python_function", "train.py(9): helper", 12, 45, **{"Python id": 2, "Python parent id": 1}),
         small.op("aten::mm", 20, 40),
     )
-    state = State(View.of(timelines.indexes(path)))
+    state = State(Viewport.of(timelines.indexes(path)))
     while name_of(state) != "aten::mm":
         state = state.lane(1)
     assert surrounding(state.index, state.selection) == ["helper", "linear", "main"]

@@ -76,7 +76,7 @@ _THEN: dict[Bound, str] = {
 }
 
 
-class Change(Struct, frozen=True):
+class Scenario(Struct, frozen=True):
     """One change: what it is called, what it does to a window at best and at worst, and what would make it less.
 
     `host_ns` is what the host needs for a step beside what is left of its work, at best and at worst; `left` is which
@@ -150,12 +150,12 @@ def whole_steps(profile: Profile) -> Bools:
     return is_whole
 
 
-def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
+def changes(profile: Profile, replayed: list[Window]) -> Iterator[Scenario]:
     """The changes that these windows of the profile allow to replay."""
     trace = profile.trace
     waits = sum(len(_syncs(window)) for window in replayed) / sum(window.last - window.first for window in replayed)
     if waits >= _MIN_WAITS_A_STEP:
-        yield Change(
+        yield Scenario(
             f"the {'wait' if waits == 1 else many(waits, 'wait')} for the GPU went",
             lambda window: _both(Edit(returns=_syncs(window))),
             "Python needs the values that it waits for",
@@ -163,7 +163,7 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
     loading = np.zeros(len(CODES) + 1, bool)
     loading[CODES["dataload"]] = True
     if profile.means["host"] is not None and profile.means["host"].parts.get("dataload"):
-        yield Change(
+        yield Scenario(
             "batches were always ready",
             lambda window: (
                 Edit(host=window.host_time(loading)),
@@ -173,11 +173,11 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
         )
     if any(_is_pageable(trace, window.activities).any() for window in replayed):
         less_if = "the copies are needed at once"
-        yield Change("copies came from pinned memory", _pinned, less_if, left=_left_of_copies, of_calls=True)
+        yield Scenario("copies came from pinned memory", _pinned, less_if, left=_left_of_copies, of_calls=True)
     # Without operators, what the host computes between launches cannot be told from what submits them.
     if has_operators(trace) and not (trace.census.any(lambda roles: roles.graph_launch) or waits):
         yield from _as_a_graph(replayed)
-    yield Change(
+    yield Scenario(
         "half of the launches went (fused kernels)",
         lambda window: _both(_half_of_submitting(window)),
         "kernels cannot be fused",
@@ -187,7 +187,7 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Change]:
         def left(trace: Trace, rows: Ints) -> Floats:
             return np.where([name == label for name in _classes(trace, rows)], 1 / _TWICE, 1.0)
 
-        yield Change(
+        yield Scenario(
             f"{label} kernels took half as long",
             lambda window: _both(Edit(device=_saved_ns(window, left(trace, window.activities)))),
             "their inputs come from memory that is as slow as before",
@@ -241,7 +241,7 @@ def _pinned(window: Window) -> tuple[Edit, Edit]:
     return best, worst
 
 
-def _as_a_graph(replayed: list[Window]) -> Iterator[Change]:
+def _as_a_graph(replayed: list[Window]) -> Iterator[Scenario]:
     """A step's kernels as one CUDA graph, if each step has the same ones, and nothing waits for them."""
     kernels = {tuple(names) for window in replayed for names in _names_by_step(window)}
     if len(kernels) != 1 or (number := len(next(iter(kernels)))) < _FEWEST_NODES:
@@ -250,7 +250,7 @@ def _as_a_graph(replayed: list[Window]) -> Iterator[Change]:
     def removal(gaps: tuple[int, int]) -> Callable[[Window], Edit]:
         return lambda window: Edit(host=_submitting(window), gap_ns=gaps)
 
-    yield Change(
+    yield Scenario(
         f"the {many(number, 'kernel')} of a step were one CUDA graph",
         lambda window: (removal(_GAPS_NS[0])(window), removal(_GAPS_NS[1])(window)),
         "inputs have to be copied into the graph's own memory",
@@ -324,7 +324,7 @@ def _costliest_class(replayed: list[Window]) -> str | None:
     return max(times, key=lambda label: times[label], default=None)
 
 
-def _row(change: Change, replayed: list[Window], profile: Profile) -> dict[str, Any]:
+def _row(change: Scenario, replayed: list[Window], profile: Profile) -> dict[str, Any]:
     mean = profile.means["wall"]
     assert mean is not None
     step_ns = mean.step_ns
@@ -350,7 +350,7 @@ def _row(change: Change, replayed: list[Window], profile: Profile) -> dict[str, 
     }
 
 
-def _least_ns(profile: Profile, change: Change, takes_host_time: bool) -> float:
+def _least_ns(profile: Profile, change: Scenario, takes_host_time: bool) -> float:
     """What a counted step takes at least, whatever the replay says: the work that is left of the GPU and, of a change
     that takes none of the host's own time, the host without what may wait for the GPU."""
     trace, view = profile.trace, profile.views["wall"]

@@ -49,7 +49,7 @@ class Union(Struct, frozen=True):
         """Whether each point is in the union."""
         alternating = np.empty(2 * len(self.starts), np.int64)
         alternating[0::2], alternating[1::2] = self.starts, self.ends
-        return (below(alternating, at) & 1).astype(bool)
+        return (count_up_to(alternating, at) & 1).astype(bool)
 
     def clip(self, low: int, high: int) -> "Union":
         """The part of the union inside `[low, high)`."""
@@ -116,7 +116,7 @@ class Union(Struct, frozen=True):
         lengths = np.concatenate((np.zeros(1, np.int64), np.cumsum(self.ends - self.starts)))
 
         def covered_before(at: Ints) -> Ints:
-            index = below(self.starts, at)
+            index = count_up_to(self.starts, at)
             last = np.maximum(index - 1, 0)
             overshoot = np.maximum(self.ends[last] - at, 0) if len(self.ends) else np.zeros(len(at), np.int64)
             return lengths[index] - np.where(index > 0, overshoot, 0)
@@ -159,7 +159,7 @@ class StepFunction(Struct, frozen=True):
 
     def at(self, points: Ints) -> Ints:
         """The value at each point."""
-        return self.of(below(self.edges, points))
+        return self.of(count_up_to(self.edges, points))
 
     def of(self, counts: Rows) -> Ints:
         """The values after the given numbers of edges, as `below` counts them.
@@ -188,7 +188,7 @@ def place_among(ascending: NDArray[_Number], points: NDArray[_Number], after: bo
     return places
 
 
-def below(edges: Ints, points: Ints) -> Rows:
+def count_up_to(edges: Ints, points: Ints) -> Rows:
     """How many of the ascending edges are at or before each point.
 
     Where the points ascend as well, the edges are looked up among the points: there are often far fewer edges, and the

@@ -76,7 +76,7 @@ def abandoned() -> list[Path]:
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[bool]:
+def exclusive_claim(folder: Path) -> Iterator[bool]:
     """A context in which no other process deals with that journal; False if one does already."""
     try:
         lock = _locked(folder)
@@ -123,7 +123,7 @@ def _processes(scratch: str) -> Iterator[int]:
 
 
 def _is_dead(folder: Path) -> bool:
-    with claimed(folder) as alone:
+    with exclusive_claim(folder) as alone:
         return alone
 
 

@@ -129,7 +129,7 @@ def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
             seconds = budget(run, options)
             visible_share = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
             options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, visible_share))
-            for run in rounds.each(run):  # noqa: B020, PLR1704
+            for run in rounds.runs(run):  # noqa: B020, PLR1704
                 runs.write(run, run_file)
         except KeyboardInterrupt:
             options.tell(messages.interrupted(run, run_file))

@@ -243,7 +243,7 @@ def combined(results: Sequence[tuple[PassResult, float]]) -> PassResult:
     """
     first = results[0][0]
     other_ranks = [
-        RankTraces(rank=rank, traces=result.traces.below(f"rank{rank}"))
+        RankTraces(rank=rank, traces=result.traces.moved_under(f"rank{rank}"))
         for rank, (result, _) in enumerate(results)
         if rank
     ]

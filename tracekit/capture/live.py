@@ -19,7 +19,7 @@ from tracekit.base import interruption
 from tracekit.capture import journal, process
 from tracekit.capture.job import MESSAGE_BYTES, RESULT, SO_FAR, TURNS, WAITING, Job, PassResult, message, rank_jobs
 from tracekit.capture.undo import in_view
-from tracekit.capture.view import View, view
+from tracekit.capture.view import FileOverlay, view
 
 _LOOKED_EVERY_S = 0.2
 
@@ -45,7 +45,7 @@ class Parent(Protocol):
     """A process that can be forked for passes."""
 
     folder: Path
-    shared: View | None  # its view, in which its forks are, too; None if each has one of its own
+    shared: FileOverlay | None  # its view, in which its forks are, too; None if each has one of its own
 
     def forks(self, job: Job, folder: Path) -> Running:
         """A fork of it that does the job that is in this folder."""
@@ -88,7 +88,7 @@ class Pipes:
 class LivePass:
     """One pass."""
 
-    def __init__(self, job: Job, files: View, folder: Path, log: Path, timeout: float) -> None:
+    def __init__(self, job: Job, files: FileOverlay, folder: Path, log: Path, timeout: float) -> None:
         self.job = job
         self._files, self._folder, self._log, self._timeout = files, folder, log, timeout
         self._timed_out = False

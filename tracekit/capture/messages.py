@@ -140,7 +140,7 @@ def no_forks(name: str, why: str) -> str:
     return f"  Each pass starts anew, so there are fewer of them: the process of {name} cannot be forked ({why})."
 
 
-def so_far(rounds: int, run: Run, seconds_left: float) -> str:
+def progress_line(rounds: int, run: Run, seconds_left: float) -> str:
     """`3 rounds: compiled 1.32 × faster than eager (1.20–1.45; 3 pairs); about 40 s left`, or of several variants the
     one of which least is known."""
     measured = [(variant.name, variant.measured) for variant in run.variants if variant.measured]

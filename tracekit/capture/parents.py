@@ -18,13 +18,13 @@ from tracekit.base import interruption
 from tracekit.capture import process
 from tracekit.capture.job import FORK, Job
 from tracekit.capture.live import NoTurnsError, Pipes, Separate
-from tracekit.capture.view import VIEW, View, view
+from tracekit.capture.view import VIEW, FileOverlay, view
 
 
 class Parent:
     """The process. `shared` is its view, in which its forks are, too; None if each has one of its own."""
 
-    def __init__(self, job: Job, folder: Path, log: Path, timeout: float, shared: View | None) -> None:
+    def __init__(self, job: Job, folder: Path, log: Path, timeout: float, shared: FileOverlay | None) -> None:
         self.folder, self.shared = folder, shared
         self._job, self._log, self._timeout = job, log, timeout
         self._can_fork = False  # as far as is known

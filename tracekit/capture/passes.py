@@ -298,7 +298,7 @@ def _joined(effective: Effective, *other_passes: Effective) -> Effective:
 
 def relative(traces: Traces, traces_folder: Path) -> Traces:
     """The path relative to the run file, which is beside the run's folder; the worker only knows file names."""
-    return traces.below(f"{traces_folder.parent.name}/{traces_folder.name}")
+    return traces.moved_under(f"{traces_folder.parent.name}/{traces_folder.name}")
 
 
 def _data(results: PassResults) -> str | None:

@@ -34,7 +34,7 @@ from tracekit.capture.job import (
     torchrun_environment,
 )
 from tracekit.capture.undo import Undone, in_view, undo, without_view
-from tracekit.capture.view import BYTECODE, View, refusal, shared_bytecode, view
+from tracekit.capture.view import BYTECODE, FileOverlay, refusal, shared_bytecode, view
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOG_TAIL = 30  # lines
@@ -87,7 +87,7 @@ def _perform_once(job: Job, folder: Path, log: Path, timeout: float, tell: Calla
         return msgspec.structs.replace(result, written=written)
 
 
-def _journal(files: View, job: Job, folder: Path) -> AbstractContextManager[Path]:
+def _journal(files: FileOverlay, job: Job, folder: Path) -> AbstractContextManager[Path]:
     """The folder for the journal: that of the pass, unless files would have to be restored after a kill."""
     return nullcontext(folder) if files.exists or job.in_place else guarded_folder(folder)
 

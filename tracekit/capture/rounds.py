@@ -82,7 +82,7 @@ class Rounds(Struct):
     _turns_s: float = 0.0  # that the last round took, without making processes ready
     _ready_s: float = 0.0  # that it took to make those of one round ready
 
-    def each(self, run: Run) -> Iterator[Run]:
+    def runs(self, run: Run) -> Iterator[Run]:
         """Yield the run after each round, and after one that is interrupted if every variant was measured in it."""
         first_began = time.monotonic()
         ends = first_began + budget(run, self.options)
@@ -94,7 +94,7 @@ class Rounds(Struct):
             if not variants or (number >= RESERVED_ROUNDS and is_over):
                 return
             if number > 1:
-                self.options.tell(messages.so_far(number, run, self._seconds_left(number, run, ends - began)))
+                self.options.tell(messages.progress_line(number, run, self._seconds_left(number, run, ends - began)))
             starts = self._starts(number)
             if self.turns is not None:
                 try:

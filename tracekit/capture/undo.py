@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tracekit.capture import journal
 from tracekit.capture.job import Job, PassResult, Written
-from tracekit.capture.view import View
+from tracekit.capture.view import FileOverlay
 from tracekit.run import Effective
 
 _MAX_NAMED_FILES = 3  # files in a sentence
@@ -270,7 +270,7 @@ def back_up(path: str, folder: Path, name: str) -> str:
     return backup
 
 
-def in_view(files: View, job: Job) -> Written:
+def in_view(files: FileOverlay, job: Job) -> Written:
     """Keep the data that the program prepared, and let the view take the rest with it.
 
     A script's data is what it made before its first step and read back; a recipe's is every new file, because its

@@ -33,7 +33,7 @@ _CACHES = (
 _USUAL_CACHES = ("~/.cache", "~/.nv", "/tmp/nvidia-mps")
 
 
-class View:
+class FileOverlay:
     """Where the overlays of a view keep what is written in it; without a view, `why` there is none."""
 
     def __init__(self, overlays: list[tuple[str, str]], why: str = "", temporary: str = "") -> None:
@@ -87,17 +87,17 @@ class View:
 
 
 @contextmanager
-def view(job: Job, folder: Path, why_none: str = "", also_through: Sequence[str] = ()) -> Iterator[View]:
+def view(job: Job, folder: Path, why_none: str = "", also_through: Sequence[str] = ()) -> Iterator[FileOverlay]:
     """A view for the passes that `folder` is the scratch folder of; other folders may go through it, too. A job that
     writes in place needs none."""
     (folder / VIEW).unlink(missing_ok=True)
     if job.in_place:
-        yield View([])
+        yield FileOverlay([])
         return
     if sys.platform != "linux" or os.environ.get(SWITCH) == "off":
         why_none = f"{SWITCH}=off" if sys.platform == "linux" else "only Linux has them"
     if why_none:
-        yield View([], why_none)
+        yield FileOverlay([], why_none)
         return
     home = Path(tempfile.mkdtemp(prefix="view-", dir=folder))
     vital = [os.getcwd(), *([] if job.module else [os.path.dirname(os.path.realpath(job.program))])]
@@ -130,7 +130,7 @@ def view(job: Job, folder: Path, why_none: str = "", also_through: Sequence[str]
         if "overlays" in answer:
             (folder / VIEW).write_text(str(process.pid))
         overlays = [tuple(overlay) for overlay in answer.get("overlays", [])]
-        yield View(overlays, answer.get("why", ""), answer.get("temporary", ""))
+        yield FileOverlay(overlays, answer.get("why", ""), answer.get("temporary", ""))
     finally:
         (folder / VIEW).unlink(missing_ok=True)
         process.stdin.close()

@@ -23,13 +23,13 @@ class RestoreVerb(Verb):
     def run(options: argparse.Namespace) -> int:
         """Restore; 1 if files are left that may not be restored."""
         from tracekit.capture import journal
-        from tracekit.capture.guardian import abandoned, claimed
+        from tracekit.capture.guardian import abandoned, exclusive_claim
         from tracekit.capture.undo import discard, undo
 
         kept_files = 0
         folders = abandoned()
         for folder in folders:
-            with claimed(folder) as alone:
+            with exclusive_claim(folder) as alone:
                 if not alone:
                     continue
                 if options.dry_run or options.discard:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Bools, Ints, StepFunction, Union, below, distinct, runs, split
+from tracekit.base.intervals import Bools, Ints, StepFunction, Union, count_up_to, distinct, runs, split
 from tracekit.engine.block_views import SIZE, BlockViews, block_views
 from tracekit.engine.buckets import CODES, HOST, KEYS, WALL
 from tracekit.engine.host import HostView
@@ -277,7 +277,7 @@ class Totals:
         bounds = self._bounds[self._passed : reached]
         starts, lengths = edges[:-1], np.diff(edges)
         spent_ns = np.zeros((len(bounds) + 1) * width, np.int64)
-        np.add.at(spent_ns, below(bounds, starts).astype(np.int64) * width + values, lengths)
+        np.add.at(spent_ns, count_up_to(bounds, starts).astype(np.int64) * width + values, lengths)
         so_far = self._spent + np.cumsum(spent_ns.reshape(-1, width), axis=0)
         if len(bounds):
             before = so_far[:-1]

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, Union, below, cuts, runs
+from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, Union, count_up_to, cuts, runs
 from tracekit.engine.buckets import CODES, DELAYED, among
 from tracekit.engine.states import ENGINE, PYTHON, HostRules, ThreadStates, thread_states
 from tracekit.trace.roles import MODULE_LOAD, OVERHEAD, RUNTIME
@@ -60,7 +60,7 @@ def driving_states(
         high=high,
     )
     points = edges[:-1]
-    main_at = below(main.states.edges, points)
+    main_at = count_up_to(main.states.edges, points)
     state = main.states.of(main_at)
     working = np.zeros(len(points), bool)
     for helper in helpers:
@@ -93,7 +93,7 @@ def host_view(threads: DrivingStates, is_backward: Bools, rules: HostRules, over
     for helper in threads.helpers:
         if not len(helper.work.starts):
             continue
-        positions = below(helper.states.edges, points)
+        positions = count_up_to(helper.states.edges, points)
         helper_state = helper.states.of(positions)
         speaks = ~spoken & helper.work.covers(points) & (helper_state != PYTHON) & (helper_state != ENGINE)
         state[speaks], event[speaks] = helper_state[speaks], helper.events.of(positions)[speaks]
@@ -116,7 +116,7 @@ def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Boo
     positions = np.flatnonzero(working & idle)
     if not len(positions):
         return np.zeros(len(idle) - 2, bool)
-    opens = runs(below(runs(idle.astype(np.int8)), positions))
+    opens = runs(count_up_to(runs(idle.astype(np.int8)), positions))
     first, last = positions[opens[:-1]], positions[opens[1:] - 1]
     change = np.zeros(len(idle) + 1, np.int8)
     change[first] += 1

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, Union, below, distinct, runs, topmost
+from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, Union, count_up_to, distinct, runs, topmost
 from tracekit.engine.buckets import CODES, among
 from tracekit.trace import roles as r
 from tracekit.trace.rows import nested
@@ -132,7 +132,7 @@ def _leaves_on_others(starts: Ints, ends: Ints, leaves: Bools) -> StepFunction:
     value = np.full(len(points), -1, np.int32)
     if len(non_leaves.starts):
         value[non_leaves.covers(points)] = np.argmin(leaves)
-    leaf_index = below(starts[leaf], points) - 1
+    leaf_index = count_up_to(starts[leaf], points) - 1
     on_top = (leaf_index >= 0) & (points < ends[leaf[leaf_index]]) if len(leaf) else np.zeros(len(points), bool)
     value[on_top] = leaf[leaf_index[on_top]]
     return StepFunction(edges, value)

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, StepFunction, Union, below, cuts
+from tracekit.base.intervals import Bools, Ints, StepFunction, Union, count_up_to, cuts
 from tracekit.engine.buckets import CODES, ON_THE_GPU, REFILLS, among, of_activities
 from tracekit.engine.host import HostView
 
@@ -133,11 +133,11 @@ def is_sync(trace: "Trace", calls: Ints) -> Bools:
 
 def _idle(points: Ints, gaps: Gaps, host: HostView) -> tuple[NDArray[np.int8], Ints, Bools]:
     """The bucket of each moment in a gap."""
-    positions = below(host.states.edges, points)
+    positions = count_up_to(host.states.edges, points)
     state, event = host.states.of(positions), host.events.of(positions)
     if not len(gaps.start):
         return state.astype(np.int8), event, np.zeros(len(points), bool)
-    gap = np.maximum(below(gaps.start, points) - 1, 0)
+    gap = np.maximum(count_up_to(gaps.start, points) - 1, 0)
     loading_or_profiling = among(state, (CODES["module_load"], CODES["profiler"]))
 
     refill = among(state, REFILLS) & (points < gaps.stalled_until[gap])

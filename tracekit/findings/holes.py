@@ -45,16 +45,16 @@ class LongStretch(Struct, frozen=True):
     usual_ns: float
     dur_ns: int  # of the hole itself: what is recorded inside the event is not part of it
     first: bool  # it is a first use, or fills the allocator's cache right after one
-    often: bool  # a hole of that name occurs in most steps
+    in_most_steps: bool  # a hole of that name occurs in most steps
     fused: bool  # TorchScript's fuser is at work
     in_python: bool  # the time counts as Python's
     line_known: bool  # a recording with stacks shows whose time it is
     unseen: bool  # what the GPU did meanwhile is unknown
     handover: bool  # backward passes from the calling thread to autograd's, or back
-    crowded: bool  # other threads of the process work most of the time
+    other_threads_are_busy: bool  # other threads of the process work most of the time
 
     @property
-    def odd(self) -> bool:
+    def is_outlier(self) -> bool:
         """Whether it takes far longer than the same elsewhere. Where neither an event nor a line is known, what goes on
         there may be something else each time."""
         return (self.row >= 0 or self.line_known) and self.dur_ns >= _ODD * self.usual_ns
@@ -63,7 +63,13 @@ class LongStretch(Struct, frozen=True):
     def outlier(self) -> bool:
         """Whether nothing but its length sets it apart: the same is shorter elsewhere, though not far shorter, and it
         is no part of most steps."""
-        return self.row < 0 and self.line_known and not self.odd and not self.often and 0 < self.usual_ns < LEAST_NS
+        return (
+            self.row < 0
+            and self.line_known
+            and not self.is_outlier
+            and not self.in_most_steps
+            and 0 < self.usual_ns < LEAST_NS
+        )
 
 
 class Holes:
@@ -86,7 +92,7 @@ class Holes:
             return
         trace, pieces = self._profile.trace, self._pieces
         names = [self._name(k) for k in range(len(self._rows))]
-        often = self._comes_often(names)
+        frequent_names = self._comes_often(names)
         in_python = pieces.of("python")
         unseen = self._profile.unseen.covers(pieces.start[self._indices])
         kinds = trace.kinds[np.maximum(self._rows, 0)]
@@ -102,13 +108,14 @@ class Holes:
                 usual_ns=usual,
                 dur_ns=int(pieces.end[piece] - pieces.start[piece]),
                 first=bool(self._first[k]),
-                often=names[k] in often,
+                in_most_steps=names[k] in frequent_names,
                 fused=bool(self._fused[k]),
                 in_python=bool(in_python[piece]),
                 line_known=row < 0 and where_of_piece(self._profile, piece).file is not None,
                 unseen=bool(unseen[k]),
                 handover=row < 0 and self._is_handover(piece),
-                crowded=0 < _ODD * usual <= pieces.end[piece] - pieces.start[piece] and self._is_crowded(piece, row),
+                other_threads_are_busy=0 < _ODD * usual <= pieces.end[piece] - pieces.start[piece]
+                and self._is_crowded(piece, row),
             )
 
     def shorter(self, hole: LongStretch) -> Bools:

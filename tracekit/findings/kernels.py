@@ -32,7 +32,7 @@ def with_name(profile: Profile, fits: Callable[[str], bool]) -> Ask:
     return lambda events: name_fits[events.name_codes]
 
 
-def alike(profile: Profile, rows: Ints) -> Ints:
+def same_name_and_operator(profile: Profile, rows: Ints) -> Ints:
     """The kernels of all counted steps that have the name and the operator of one of these."""
     names = np.zeros(len(profile.trace.names), bool)
     names[profile.trace.name_codes[rows]] = True

@@ -36,7 +36,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         return []
     steps = _steps(profile, findings)
     of_steps = savings(profile, steps)
-    alone = {id(finding): _alone(of_steps, finding) for finding in findings}
+    alone = {id(finding): _saving_if_only_this(of_steps, finding) for finding in findings}
     gross = sorted(findings, key=lambda finding: (-_weight(finding, alone[id(finding)]), -_claimed_ns(steps, finding)))
     shared = _overlaps(gross)
     # How many steps costs are spread over, where that is not the counted ones, of which the means are.
@@ -121,7 +121,7 @@ def _weight(finding: Finding, alone: Saving) -> float:
     return alone.step_ns * (_TAKES_TIME_FROM_GENERAL if finding.general else 1.0)
 
 
-def _alone(of_steps: Savings, finding: Finding) -> Saving:
+def _saving_if_only_this(of_steps: Savings, finding: Finding) -> Saving:
     """The time of a step that would be saved if this finding's cause alone were removed."""
     if finding.claim is None:
         return Saving(finding.cost_ns or 0.0)

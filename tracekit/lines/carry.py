@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, below, distinct, occurring
+from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, count_up_to, distinct, occurring
 from tracekit.lines.shortest_edit import matched
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.trace import Trace
@@ -186,7 +186,7 @@ class CutStep(Struct, frozen=True):
             points,
             np.diff(points).astype(np.float64),
             np.diff(bounds),
-            below(anchors, points[:-1]) - 1,
+            count_up_to(anchors, points[:-1]) - 1,
             np.searchsorted(sampled, points[:-1]) < np.searchsorted(sampled, points[1:]),
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints
-from tracekit.lines.owners import Group, Line
+from tracekit.lines.owners import Group, SourceLine
 from tracekit.lines.shortest_edit import matched
 from tracekit.vocabulary.code_owner import USER, may_be_the_users, plain_function, stacked
 from tracekit.vocabulary.lines_file import Graph, LinesFile
@@ -90,9 +90,9 @@ def _plain(operator: str) -> str:
     return operator.rstrip("_")
 
 
-def _innermost(stack: str, is_mine: Callable[[str], bool]) -> Line | None:
+def _innermost(stack: str, is_mine: Callable[[str], bool]) -> SourceLine | None:
     users = [frame for frame in stacked(stack) if is_mine(frame.file)]
-    return Line(users[-1].file, users[-1].line, plain_function(users[-1].function)) if users else None
+    return SourceLine(users[-1].file, users[-1].line, plain_function(users[-1].function)) if users else None
 
 
 def lines_of_operators(names: Sequence[str], calls: Sequence[GraphCall]) -> list[Group]:

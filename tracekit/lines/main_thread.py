@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints, StepFunction, distinct, occurring, topmost
 from tracekit.lines.evaluations import SAVE, call_of, evaluations
-from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, SAVING, Line, Owners
+from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, SAVING, Owners, SourceLine
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.lines.user_code import Frames, extended, module_of, stage_of
 from tracekit.trace import Trace
@@ -123,7 +123,7 @@ def _groups(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans, own
     return StepFunction(edges, value, 0)
 
 
-def _at(function: Line | None, line: int) -> Line:
+def _at(function: SourceLine | None, line: int) -> SourceLine:
     assert function is not None
     return function._replace(line=line)
 
@@ -212,7 +212,7 @@ def _trains(trace: Trace, modules: Spans) -> np.ndarray:
 
 
 def running_lines(
-    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], Line | None], calls: Calls
+    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], SourceLine | None], calls: Calls
 ) -> tuple[Ints, Ints, Ints]:
     """Edges, and for each stretch the innermost frame of the user's (−1: none) and its line (0: not known yet)."""
     if not len(users):
@@ -239,7 +239,7 @@ def running_lines(
 
 
 def _computed(
-    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], Line | None], calls: Calls
+    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], SourceLine | None], calls: Calls
 ) -> tuple[Ints, Ints, Ints]:
     """Add the lines of operators that a frame runs without a call."""
     trace, nothing = recording.trace, np.zeros(0, np.int64)
@@ -362,7 +362,7 @@ def samples(trace: Trace, lines: LinesFile | None) -> Samples:
 
 
 def sampled_lines(
-    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], Line | None]
+    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], SourceLine | None]
 ) -> tuple[Ints, Ints, Ints]:
     """Moments at which a frame comes to another line, as samples show them: start, frame, line."""
     seen, lines = samples(recording.trace, recording.lines), recording.lines

@@ -14,7 +14,7 @@ OTHER, FORWARD, EVAL, BACKWARD, OPTIMIZER, DATA, SAVING, INNER_BACKWARD, DOUBLE_
 PHASES = ("other", "forward", "eval", "backward", "optimizer", "data", "saving", "inner backward", "double backward")
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of the user's; without a number it is the whole function, known by the line of its `def`."""
 
     file: str
@@ -28,7 +28,7 @@ class Line(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-Group = tuple[Line, ...]  # no line at all, one, or several that were fused
+Group = tuple[SourceLine, ...]  # no line at all, one, or several that were fused
 
 
 def short(lines: Group) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
-from tracekit.lines.owners import Line
+from tracekit.lines.owners import SourceLine
 from tracekit.vocabulary.code_owner import USER, library, owner_by_path, plain_function, profiled
 from tracekit.vocabulary.lines_file import MODULE_CALL, Function, LinesFile
 
@@ -16,7 +16,7 @@ _INNER_STAGES = ("message", "message_and_aggregate", "aggregate", "update", "edg
 class Frame(Struct, frozen=True):
     """What a frame's name stands for: a function of the user's, a library, or neither."""
 
-    line: Line | None = None
+    line: SourceLine | None = None
     library: str = ""
 
 
@@ -48,7 +48,9 @@ class Frames:
                 self.unproven.add(guess.owner or file)
             return Frame(library=library(guess.owner))
         plain = plain_function(function)
-        return Frame(Line(file, self._defined.get((file, plain), line) if plain != function else line, plain, True))
+        return Frame(
+            SourceLine(file, self._defined.get((file, plain), line) if plain != function else line, plain, True)
+        )
 
 
 def _defined(names: Iterable[str]) -> dict[tuple[str, str], int]:
@@ -59,7 +61,7 @@ def _defined(names: Iterable[str]) -> dict[tuple[str, str], int]:
 
 def _of_record(function: Function) -> Frame:
     if function.owner == USER:
-        return Frame(Line(function.file, function.line, plain_function(function.function)))
+        return Frame(SourceLine(function.file, function.line, plain_function(function.function)))
     return Frame(library=library(function.owner))
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from tracekit.base.intervals import Ints, distinct
 from tracekit.profile import Member, Profile
 from tracekit.run import Compile, GraphSizes, Variant
-from tracekit.statistics.robust_line import Line, fit
+from tracekit.statistics.robust_line import LinearFit, fit
 from tracekit.statistics.typical_step import typical_step
 from tracekit.statistics.uncertainty import Interval
 
@@ -106,7 +106,7 @@ class GraphCost(Struct, frozen=True, dict=True):
         return at_one_place < (1 - _COINCIDING) * among_all
 
     @cached_property
-    def line(self) -> Line | None:
+    def line(self) -> LinearFit | None:
         """The fitted line: fixed ns, and ns per edge (or node)."""
         if self.why_not:
             return None

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.base.intervals import Ints
-from tracekit.lines.owners import Group, Line, functions_of, short
+from tracekit.lines.owners import Group, SourceLine, functions_of, short
 from tracekit.lines.ownership import MOST_EVENTS, Ownership
 from tracekit.profile.profile import Profile
 from tracekit.trace import Trace
@@ -139,7 +139,9 @@ def _by_frame(trace: Trace, rows: Ints) -> tuple[list[Group], Ints]:
 
 def _function(name: str) -> Group:
     frame = profiled(name)
-    return (Line(frame.file, frame.line, plain_function(frame.function), whole=True),) if frame is not None else ()
+    return (
+        (SourceLine(frame.file, frame.line, plain_function(frame.function), whole=True),) if frame is not None else ()
+    )
 
 
 def _table(cells: list[LineCells], indices: Ints) -> pa.Table:

@@ -17,7 +17,7 @@ from tracekit.base.names import HEAD, short
 from tracekit.base.units import percent
 from tracekit.engine.buckets import BUCKETS, KEYS
 from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
-from tracekit.lines.owners import Group, Line
+from tracekit.lines.owners import Group, SourceLine
 from tracekit.lines.ownership import MOST_EVENTS
 from tracekit.profile import Profile
 from tracekit.report.model import Report
@@ -221,7 +221,7 @@ def _single_line_costs(costs: Mapping[Group, float], file: str) -> dict[int, flo
     return of_lines
 
 
-def owned(report: Report) -> list[VariantOwners]:
+def owners_by_variant(report: Report) -> list[VariantOwners]:
     """The owners in the view that all of these sections use: wall time, where any variant can answer it."""
     profiles = [profile for profile in report.profiles if _has_owners(profile)]
     view = "wall" if any(profile.means["wall"] is not None for profile in profiles) else "host"
@@ -244,13 +244,13 @@ def rows(costs: Iterable[Mapping[Group, float]]) -> dict[Group, Row]:
         for group, ns in variant.items():
             if len(group) > 1 and total and ns >= WORTH_JOINING * total:
                 joined.join(group)
-    together: dict[Line, list[Line]] = {}
+    together: dict[SourceLine, list[SourceLine]] = {}
     for line in dict.fromkeys(line for group in groups for line in group):
         together.setdefault(joined.root(line), []).append(line)
     return {group: _row(group, joined, together) for group in groups}
 
 
-def _row(group: Group, joined: "_Joined", together: dict[Line, list[Line]]) -> Row:
+def _row(group: Group, joined: "_Joined", together: dict[SourceLine, list[SourceLine]]) -> Row:
     if not group:
         return ()
     roots = {joined.root(line) for line in group}
@@ -265,7 +265,7 @@ class _Joined:
     """Lines that share a row, each known by one of them."""
 
     def __init__(self) -> None:
-        self._parent: dict[Line, Line] = {}
+        self._parent: dict[SourceLine, SourceLine] = {}
         self._groups: set[Group] = set()
 
     def join(self, group: Group) -> None:
@@ -275,7 +275,7 @@ class _Joined:
         for line in group[1:]:
             self._parent[self.root(line)] = first
 
-    def root(self, line: Line) -> Line:
+    def root(self, line: SourceLine) -> SourceLine:
         """The line that represents all lines of its row."""
         while self._parent.get(line, line) != line:
             line = self._parent[line]

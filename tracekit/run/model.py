@@ -70,7 +70,7 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
         path: str | None = getattr(self, window)
         return path
 
-    def below(self, folder: str) -> "Traces":
+    def moved_under(self, folder: str) -> "Traces":
         """The paths as seen from the folder above: each with `folder` in front."""
         return replace(self, **{window: f"{folder}/{path}" for window in WINDOWS if (path := self.of(window))})
 

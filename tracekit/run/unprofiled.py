@@ -217,7 +217,7 @@ class Contrast(Struct, frozen=True):
         return is_noise(self.interval)
 
     @property
-    def alike(self) -> bool:
+    def is_known_equal(self) -> bool:
         """Whether it is known that there is no difference that matters."""
         return self.interval is not None and 1 / NO_DIFFERENCE <= self.interval[0] <= self.interval[1] <= NO_DIFFERENCE
 
@@ -242,7 +242,7 @@ class Contrast(Struct, frozen=True):
             return "one pass each"
         if self.says_nothing:
             return "too uncertain to tell"
-        if self.noise and self.alike:
+        if self.noise and self.is_known_equal:
             return f"no difference above {percent(NO_DIFFERENCE - 1)}"
         return "within noise" if self.noise else ""
 

@@ -19,7 +19,7 @@ _MOST_PAIRED = 400  # points: more would give too many pairs
 _LEAST_GROUPS = 3
 
 
-class Line(Struct, frozen=True):
+class LinearFit(Struct, frozen=True):
     """y = fixed + slope · x."""
 
     fixed: float
@@ -29,7 +29,7 @@ class Line(Struct, frozen=True):
     explained: float  # the share of the variance of y that x explains, without outliers
 
 
-def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> Line:
+def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> LinearFit:
     """Fit at least three points with at least two different x. `groups` numbers the groups of points that are disturbed
     alike."""
     centre, unit = float(np.median(x)), float(np.ptp(x))
@@ -43,7 +43,7 @@ def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> Line:
     half_slope = t * float(np.sqrt(max(covariance[1, 1], 0.0))) / unit
     slope = rise / unit
     fixed = level - slope * centre
-    return Line(
+    return LinearFit(
         fixed,
         slope,
         (fixed - half_fixed, fixed + half_fixed),

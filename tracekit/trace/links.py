@@ -97,7 +97,7 @@ def _groups(trace: "Trace", unlinked: Ints) -> Iterator[tuple[Rows, Ints]]:
     bounds = []  # for each part, where each group's events are
     filled = 0
     for part in trace.parts():
-        tied = _tied(part) & ~part.among(unlinked)
+        tied = _has_correlation(part) & ~part.among(unlinked)
         part_rows, part_ids = part.rows(tied), part.correlation[tied]
         group = (part_ids % groups).astype(np.uint8)
         order = np.argsort(group, kind="stable") if groups > 1 else slice(None)
@@ -110,7 +110,7 @@ def _groups(trace: "Trace", unlinked: Ints) -> Iterator[tuple[Rows, Ints]]:
         yield np.concatenate([rows[piece] for piece in pieces]), np.concatenate([ids[piece] for piece in pieces])
 
 
-def _tied(part: "Events") -> Bools:
+def _has_correlation(part: "Events") -> Bools:
     tied: Bools = (part.correlation != 0) & (part.roles.gpu | (part.roles.runtime & part.process))
     return tied
 

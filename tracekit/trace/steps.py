@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, below
+from tracekit.base.intervals import Bools, Ints, count_up_to
 from tracekit.trace.census import Ask
 from tracekit.trace.roles import OPERATOR, PYTHON
 from tracekit.trace.rows import AFTER, BEFORE, at_moments
@@ -443,7 +443,7 @@ def _outside_nodes(trace: "Trace", ask: Ask) -> Ints:
             starts = part.ts_ns[on_track & nodes]
             reached = np.maximum.accumulate(np.append(reach[track], part.end_ns[on_track & nodes]))
             points = part.ts_ns[on_track & has_role]
-            counts[track] += int((reached[below(starts, points)] <= points).sum())
+            counts[track] += int((reached[count_up_to(starts, points)] <= points).sum())
             reach[track] = reached[-1]
     return counts
 

@@ -110,7 +110,7 @@ def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[fl
     recipe.seed_all(job.seed)
     feed = RecipeStep(module, context)
     recipe.seed_all(job.seed)
-    result = timing.drive(_steps(emulation.watch, job.steps), lambda: losses.append(_quietly(emulation, feed)))
+    result = timing.run_steps(_steps(emulation.watch, job.steps), lambda: losses.append(_quietly(emulation, feed)))
     for pass_function in filter(None, (feed.infer, feed.evaluate)):
         pass_function()
     return result

@@ -24,7 +24,7 @@ _PLUMBING = tuple(
 )
 
 
-class Line(Struct, frozen=True):
+class AuditedLine(Struct, frozen=True):
     """A line of the user's, and the position in a library that its call has reached."""
 
     file: str
@@ -36,7 +36,7 @@ class Line(Struct, frozen=True):
 class _Sighting(Struct, frozen=True):
     kind: Kind
     operator: str
-    line: Line
+    line: AuditedLine
     why: str
     loading: bool = False
 
@@ -74,7 +74,7 @@ class Watch:
         self._counts = Counter({sighting: 0 for sighting in self._counts if sighting.kind == "mixed"})
         self._steps.clear()
 
-    def see(self, kind: Kind, operator: str, why: str, line: Line | None = None) -> None:
+    def see(self, kind: Kind, operator: str, why: str, line: AuditedLine | None = None) -> None:
         """Count an event at the line of the user's that is running."""
         if not self.silent and not asked_by_us():
             self._add(_Sighting(kind, operator, line or running(), why, self.loading))
@@ -123,14 +123,14 @@ class Watch:
         )
 
 
-def running() -> Line:
+def running() -> AuditedLine:
     """The innermost line of the user's or, without one, the innermost that is not torch's."""
     frames = [*_frames()]
     position = next((position for position, frame in enumerate(frames) if _owner(frame) == USER), None)
     if position is None:
         position = next((position for position, frame in enumerate(frames) if not _is_torch(frame)), len(frames) - 1)
     frame = frames[position]
-    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, _via(frames[:position]))
+    return AuditedLine(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, _via(frames[:position]))
 
 
 def asked_by_us() -> bool:

@@ -66,7 +66,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
         return result
 
 
-def length(job: Job) -> timing.Length:
+def length(job: Job) -> timing.TimingBudget:
     """How many steps the pass times."""
     return timing.ONE_OF_SEVERAL if job.round else timing.ALONE
 
@@ -75,8 +75,8 @@ def infer_ns(feed: RecipeStep, job: Job, recorder: CompileRecorder) -> int | Non
     """The median duration of the recipe's inference, ns, if it has one."""
     if feed.infer is None:
         return None
-    timing.drive(timing.settle(recorder, FIRST_STEPS), feed.infer)
-    return typical_step(timing.drive(timing.time_many(job.device), feed.infer)).step_ns
+    timing.run_steps(timing.settle(recorder, FIRST_STEPS), feed.infer)
+    return typical_step(timing.run_steps(timing.time_many(job.device), feed.infer)).step_ns
 
 
 def ramp_ns(job: Job) -> int:

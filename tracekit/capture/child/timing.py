@@ -31,7 +31,7 @@ class EndedError(Exception):
     """There are no more steps, because the script ended."""
 
 
-class Length(Struct, frozen=True):
+class TimingBudget(Struct, frozen=True):
     """How many steps to time: as many as fill a given time, because short measurements are noisy, within bounds."""
 
     fill_ns: int
@@ -47,11 +47,11 @@ class Length(Struct, frozen=True):
         return max(self.at_all_events, min(bearable, max(fewest, min(self.most_steps, fitting))))
 
 
-ALONE = Length(1_000_000_000, LEAST_TIMED_STEPS, 300, 60_000_000_000)
-ONE_OF_SEVERAL = Length(500_000_000, 15, 150, 10_000_000_000)  # all passes together time as many steps
+ALONE = TimingBudget(1_000_000_000, LEAST_TIMED_STEPS, 300, 60_000_000_000)
+ONE_OF_SEVERAL = TimingBudget(500_000_000, 15, 150, 10_000_000_000)  # all passes together time as many steps
 
 
-def drive(steps: Steps[T], call: Callable[[], Any]) -> T:
+def run_steps(steps: Steps[T], call: Callable[[], Any]) -> T:
     """Take every step by this call, and return the result of the pass."""
     while True:
         try:
@@ -132,7 +132,7 @@ def time_one(device: str) -> Steps[int]:
     return time.perf_counter_ns() - start
 
 
-def time_many(device: str, length: Length = ALONE, period: int = 1) -> Steps[list[int]]:
+def time_many(device: str, length: TimingBudget = ALONE, period: int = 1) -> Steps[list[int]]:
     """The duration of each of many consecutive steps without a wait between them, ns.
 
     One step tells how many; it is of a rare kind at times, so as many as are timed by it may be few. Where longer ones

@@ -127,7 +127,7 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
         if job.is_script:
             return script.run(job, lambda graphs: measure(job, recorder, graphs), recorder)
         feed = _feed(job, notes)
-        result = timing.drive(measure(job, recorder, feed.graphs), feed)
+        result = timing.run_steps(measure(job, recorder, feed.graphs), feed)
         if job.round:
             return result
         assert result.measured is not None
@@ -152,7 +152,7 @@ def _live(job: Job, notes: list[str]) -> PassResult:
         if job.is_script:
             return script.run(job, lambda graphs: take_turns(job, recorder, graphs, pipes), recorder)
         feed = _inherited.feed or _feed(job, notes, module=_inherited.module)
-        return timing.drive(take_turns(job, recorder, feed.graphs, pipes), feed)
+        return timing.run_steps(take_turns(job, recorder, feed.graphs, pipes), feed)
 
 
 def _parent(job: Job, notes: list[str]) -> PassResult:
@@ -166,7 +166,7 @@ def _parent(job: Job, notes: list[str]) -> PassResult:
             _inherited.feed = _feed(job, notes, module=_inherited.module)
             if job.warms:
                 with _recorder() as recorder:
-                    timing.drive(warm_up(job, recorder), _inherited.feed)
+                    timing.run_steps(warm_up(job, recorder), _inherited.feed)
     if why := forks.why_not():
         return PassResult(no_forks=why)
     garbage.freeze()
@@ -189,7 +189,7 @@ def _profile(job: Job, notes: list[str]) -> PassResult:
         if job.is_script:
             return script.run(job, lambda graphs: profile(job, recorder, graphs), recorder)
         feed = _feed(job, notes, mark_loading=True)
-        return timing.drive(profile(job, recorder, feed.graphs), feed)
+        return timing.run_steps(profile(job, recorder, feed.graphs), feed)
 
 
 def _check(job: Job, notes: list[str]) -> PassResult:

@@ -223,7 +223,7 @@ def _doing_it_elsewhere(cases: StretchGroup) -> str:
 
 
 def _why_it_stalls(cases: StretchGroup) -> str:
-    if cases.longest.crowded:
+    if cases.longest.other_threads_are_busy:
         return (
             "Leave the thread a core: other threads of this process work at the same time. Use fewer of them "
             "(torch.set_num_threads, data loader workers)."
@@ -239,7 +239,7 @@ def _always(advice: str) -> Callable[[StretchGroup], str]:
 
 
 def _is_first_call(hole: LongStretch) -> bool:
-    return hole.first and hole.odd and hole.kind != PYTHON
+    return hole.first and hole.is_outlier and hole.kind != PYTHON
 
 
 CAUSES = (
@@ -288,7 +288,7 @@ CAUSES = (
     ),
     Cause(
         "host_freeze",
-        lambda hole: hole.odd and hole.usual_ns > 0 and not hole.often and hole.kind != PYTHON,
+        lambda hole: hole.is_outlier and hole.usual_ns > 0 and not hole.in_most_steps and hole.kind != PYTHON,
         lambda cases: (
             f"The host stalls{', most of all' if len(cases.places) > 1 else ''} "
             f"in {cases.culprit if cases.longest.row >= 0 else f'the time {cases.longest.name}'}{cases.location.at}"
@@ -300,7 +300,7 @@ CAUSES = (
     ),
     Cause(
         "idle_unexplained",
-        lambda hole: hole.row < 0 and not hole.often and not hole.line_known,
+        lambda hole: hole.row < 0 and not hole.in_most_steps and not hole.line_known,
         lambda cases: (
             "The GPU idles, and nothing was recorded meanwhile"
             if cases.meanwhile
@@ -360,7 +360,7 @@ def _finding(profile: Profile, story: Cause, holes: list[LongStretch], long_hole
     events = [row for hole in holes for row in ([hole.row] if hole.row >= 0 else hole.near)]
     is_claimed = np.zeros(len(pieces.start), bool)
     is_claimed[[hole.piece for hole in holes]] = True
-    if longest.often:
+    if longest.in_most_steps:
         is_claimed |= long_holes.shorter(longest)
     return Finding(
         story.id,

@@ -13,7 +13,7 @@ from tracekit.base.units import count, many, percent, size
 from tracekit.findings import Finding, rule
 from tracekit.findings.bandwidth import ELEMENTWISE, achieved, moved
 from tracekit.findings.compiler_advice import is_compiled
-from tracekit.findings.kernels import alike, blaming, classes, kernels, of_classes, share_of_work
+from tracekit.findings.kernels import blaming, classes, kernels, of_classes, same_name_and_operator, share_of_work
 from tracekit.findings.one_by_one import BETWEEN_NS, TINY_NS, optimizer_setting
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import median
@@ -52,7 +52,7 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
     if not low.any():
         return
     trace, slow = profile.trace, reached.rows[low]
-    rows = alike(profile, slow)
+    rows = same_name_and_operator(profile, slow)
     if not len(rows):  # what the step launched runs in no counted one
         return
     rate = float(reached.bytes[low].sum() / trace.dur_ns[slow].sum()) * 1e9
@@ -188,7 +188,7 @@ def low_occupancy(profile: Profile) -> Iterator[Finding]:
     empty &= (dur >= _LEAST_NS) & (labels != "communication") & ~np.isnan(occupancy)
     if not empty.any():
         return
-    rows = alike(profile, sample.kernels[empty])
+    rows = same_name_and_operator(profile, sample.kernels[empty])
     rows = rows[trace.dur_ns[rows] >= _LEAST_NS]
     if not len(rows):  # what the step launched runs in no counted one
         return

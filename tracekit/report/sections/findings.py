@@ -9,7 +9,7 @@ from tracekit.findings import Diagnosis, Finding, Verdict, alike, as_clause, tab
 from tracekit.profile import Profile
 from tracekit.report.blocks import Block, Card, Cards, Excerpt, Table
 from tracekit.report.model import Report
-from tracekit.report.owner_costs import owned, source_costs
+from tracekit.report.owner_costs import owners_by_variant, source_costs
 from tracekit.report.section import Contents, of_variant
 
 _OF_CHEAP_ONES = ["title", "cost_ns", "share"]
@@ -107,7 +107,7 @@ def _excerpts(report: Report, profile: Profile, findings: list[Finding]) -> Iter
     """The lines that findings name, with those around them, where the recording has the file."""
     places = dict.fromkeys((finding.where.file, finding.where.line) for finding in findings)
     variant = (
-        next((owners for owners in owned(report) if owners.name == profile.name), None)
+        next((owners for owners in owners_by_variant(report) if owners.name == profile.name), None)
         if any(file for file, _ in places)
         else None
     )

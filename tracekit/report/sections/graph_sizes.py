@@ -12,7 +12,7 @@ from tracekit.profile.graph_cost import Changed, GraphCost, Padding, changed_siz
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.statistics.robust_line import Line
+from tracekit.statistics.robust_line import LinearFit
 from tracekit.statistics.uncertainty import Interval
 from tracekit.trace.schema import column
 
@@ -120,7 +120,7 @@ def _share(cost: GraphCost) -> str:
     return f"{percent(cost.growing_share)} of a step of median size grows with its graph"
 
 
-def _growth(line: Line, dimension: str) -> str:
+def _growth(line: LinearFit, dimension: str) -> str:
     per_thousand = duration(line.slope * _THOUSAND)
     return f"{per_thousand} ({_ends(_scaled(line.slope_interval))}) per thousand {dimension}"
 

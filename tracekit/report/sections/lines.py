@@ -18,7 +18,7 @@ from tracekit.report.owner_costs import (
     OwnerCosts,
     Row,
     VariantOwners,
-    owned,
+    owners_by_variant,
     rows,
     source_costs,
     sources,
@@ -289,7 +289,7 @@ def _listed(shares: Mapping[str, str], steps: Mapping[str, float] | None = None)
 @of_run("lines", "What each line of yours costs", rank=35)
 def lines(report: Report) -> Contents | None:
     """The rows, the source of the costliest function, and the whole files."""
-    variants = owned(report)
+    variants = owners_by_variant(report)
     if not any(variant.total_ns for variant in variants):
         return None
     side_by_side = SideBySide(variants, report.baselines)

@@ -14,7 +14,7 @@ from tracekit.lines.means import Owner, OwnerMean, OwnerMeans
 from tracekit.profile import Profile
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.owner_costs import OwnerCosts, VariantOwners, owned, shares_sentence, steps_of
+from tracekit.report.owner_costs import OwnerCosts, VariantOwners, owners_by_variant, shares_sentence, steps_of
 from tracekit.report.section import Contents, of_run
 from tracekit.trace.schema import column
 
@@ -44,7 +44,7 @@ _TO_HETERO = re.compile(r"[^_].*?__[^_].*?__[^_].*")  # conv.user__rates__movie
 @of_run("libraries", "Libraries", rank=38)
 def libraries(report: Report) -> Contents | None:
     """A row per library, and one for the time outside of any library; they add up to the step."""
-    variants = [variant for variant in owned(report) if variant.total_ns]
+    variants = [variant for variant in owners_by_variant(report) if variant.total_ns]
     if not variants:
         return None
     worth = max(variant.share(lambda owner: bool(owner.library)) for variant in variants)
@@ -64,7 +64,7 @@ def libraries(report: Report) -> Contents | None:
 @of_run("modules", "Layers", rank=37)
 def modules(report: Report) -> Contents | None:
     """A tree: each module is followed by those that it calls, whose time it includes."""
-    variants = [variant for variant in owned(report) if variant.total_ns]
+    variants = [variant for variant in owners_by_variant(report) if variant.total_ns]
     if not variants:
         return None
     worth = max(variant.share(lambda owner: bool(owner.module)) for variant in variants)
@@ -124,7 +124,7 @@ def _depths(chain: Chain) -> range:
 @of_run("phases", "Phases of a step", rank=36)
 def phases(report: Report) -> Contents | None:
     """A row per phase; they add up to the step."""
-    variants = [variant for variant in owned(report) if variant.total_ns]
+    variants = [variant for variant in owners_by_variant(report) if variant.total_ns]
     if not variants:
         return None
     costs = OwnerCosts(variants, lambda owner: owner.phase, report.baselines)
@@ -139,7 +139,7 @@ def phases(report: Report) -> Contents | None:
 def edge_types(report: Report) -> Contents | None:
     """A row per type, and one for the time outside of them; they add up to the step."""
     profiles = {profile.name: profile for profile in report.profiles}
-    by_type = [_by_type(variant, profiles[variant.name]) for variant in owned(report) if variant.total_ns]
+    by_type = [_by_type(variant, profiles[variant.name]) for variant in owners_by_variant(report) if variant.total_ns]
     typed = [variant for variant in by_type if variant.share(_has_type)]
     unanswerable = [variant.name for variant in by_type if variant not in typed and _has_types(profiles[variant.name])]
     if not typed:

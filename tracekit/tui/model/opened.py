@@ -17,7 +17,7 @@ from tracekit.profile import Profile
 from tracekit.report import Report
 from tracekit.report.blocks import Sentences
 from tracekit.report.outline import Outline, outline
-from tracekit.report.owner_costs import VariantOwners, owned
+from tracekit.report.owner_costs import VariantOwners, owners_by_variant
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.work import Work, blamed, work_of
 
@@ -58,7 +58,7 @@ class OpenReport(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def owners(self) -> list[VariantOwners]:
         """The variants whose time could be assigned to lines and modules."""
-        return owned(self.report)
+        return owners_by_variant(self.report)
 
     def owners_over(self, selection: Selection) -> list[VariantOwners]:
         """The same for the selected steps and view, or for the other view if the selected one cannot be answered."""

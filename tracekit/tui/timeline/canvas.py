@@ -144,16 +144,16 @@ class Inkwell:
 Run = tuple[str, Ink]  # adjacent cells that are drawn alike
 
 
-class Line:
+class TextRow:
     """A line that is being drawn."""
 
     def __init__(self, chars: Sequence[str], inks: Inks, inkwell: Inkwell) -> None:
         self._chars, self._inks, self._inkwell = list(chars), inks, inkwell
 
     @staticmethod
-    def filled(char: str, ink: int, width: int, inkwell: Inkwell) -> "Line":
+    def filled(char: str, ink: int, width: int, inkwell: Inkwell) -> "TextRow":
         """A line that is the same everywhere."""
-        return Line(char * width, np.full(width, ink, np.int32), inkwell)
+        return TextRow(char * width, np.full(width, ink, np.int32), inkwell)
 
     def __len__(self) -> int:
         return len(self._chars)

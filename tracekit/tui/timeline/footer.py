@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from tracekit.base.units import count, duration
 from tracekit.timeline import CATEGORIES, NONE, Index
 from tracekit.timeline.labels import short_name
-from tracekit.tui.timeline.canvas import Ink, Inkwell, Line, Run, fitted
+from tracekit.tui.timeline.canvas import Ink, Inkwell, Run, TextRow, fitted
 from tracekit.tui.timeline.slices import Slice, alike, bounds, event, find, lane_of
 from tracekit.tui.timeline.state import State
 
@@ -29,7 +29,7 @@ def draw(state: State, width: int, room: int, inkwell: Inkwell) -> list[list[Run
 def _selected(state: State, width: int, inkwell: Inkwell) -> list[Run]:
     """A description of the selection, or else how much time is on the screen."""
     palette = inkwell.palette
-    line = Line.filled(" ", inkwell.plain(palette.foreground), width, inkwell)
+    line = TextRow.filled(" ", inkwell.plain(palette.foreground), width, inkwell)
     if state.note or not state.is_selected:
         line.write(state.note or _extent(state), 1, width - 2, inkwell.plain(palette.muted))
         return line.runs()
@@ -49,7 +49,7 @@ def _extent(state: State) -> str:
 def _legend(state: State, width: int, inkwell: Inkwell) -> list[Run]:
     """The kinds that occur, as many as fit, in the same order as in every face."""
     palette = inkwell.palette
-    line = Line.filled(" ", inkwell.plain(palette.muted), width, inkwell)
+    line = TextRow.filled(" ", inkwell.plain(palette.muted), width, inkwell)
     column = 1
     for code in _occurring(state):
         category = CATEGORIES[code]

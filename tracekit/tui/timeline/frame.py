@@ -18,10 +18,10 @@ from tracekit.base.intervals import Bools, Ints, runs
 from tracekit.base.units import duration, tick
 from tracekit.timeline import CATEGORIES, NONE, Columns, Family, Index
 from tracekit.timeline.labels import labels
-from tracekit.tui.timeline.canvas import SHADES, Inks, Inkwell, Line, Run
+from tracekit.tui.timeline.canvas import SHADES, Inks, Inkwell, Run, TextRow
 from tracekit.tui.timeline.slices import Slice, lane_of
 from tracekit.tui.timeline.state import State
-from tracekit.tui.timeline.view import View
+from tracekit.tui.timeline.view import Viewport
 
 _TICK = 14  # columns between the marks of the scale, at least
 _RANGE = 12  # columns of a range, at least, so that its length can be written on it
@@ -143,7 +143,7 @@ def _is_on(selection: Slice, row: Row) -> bool:
 
 def _absent(name: str, drawing: Drawing) -> list[Run]:
     inkwell, palette = drawing.inkwell, drawing.inkwell.palette
-    line = Line.filled(" ", inkwell.plain(palette.muted), drawing.width, inkwell)
+    line = TextRow.filled(" ", inkwell.plain(palette.muted), drawing.width, inkwell)
     line.write(name, 0, drawing.gutter - 1, inkwell.plain(palette.foreground, bold=True))
     line.write("has no such step", drawing.gutter, drawing.columns, inkwell.plain(palette.muted))
     return line.runs()
@@ -152,13 +152,13 @@ def _absent(name: str, drawing: Drawing) -> list[Run]:
 def _title(title: str, has_cursor: bool, drawing: Drawing) -> list[Run]:
     inkwell = drawing.inkwell
     palette = inkwell.palette
-    line = Line.filled(" ", inkwell.plain(palette.muted), drawing.gutter, inkwell)
+    line = TextRow.filled(" ", inkwell.plain(palette.muted), drawing.gutter, inkwell)
     line.write("▸" if has_cursor else "", 0, 1, inkwell.plain(palette.accent, bold=True))
     line.write(title, 1, drawing.gutter - 2, inkwell.plain(palette.accent if has_cursor else palette.muted))
     return line.runs()
 
 
-def _begins(view: View, variant: int, drawing: Drawing) -> Bools:
+def _begins(view: Viewport, variant: int, drawing: Drawing) -> Bools:
     lows = view.variants[variant].step_bounds[0]
     window = view.window(variant)
     begins = np.zeros(drawing.columns, bool)
@@ -167,13 +167,13 @@ def _begins(view: View, variant: int, drawing: Drawing) -> Bools:
     return begins
 
 
-def _heading(view: View, variant: int, name: str, drawing: Drawing) -> list[Run]:
+def _heading(view: Viewport, variant: int, name: str, drawing: Drawing) -> list[Run]:
     """The variant's name, and the numbers of its steps where they begin, as many as fit."""
     inkwell, palette = drawing.inkwell, drawing.inkwell.palette
     index, window = view.variants[variant], view.window(variant)
-    title = Line.filled(" ", inkwell.plain(palette.foreground), drawing.gutter, inkwell)
+    title = TextRow.filled(" ", inkwell.plain(palette.foreground), drawing.gutter, inkwell)
     title.write(name, 0, drawing.gutter - 1, inkwell.plain(palette.foreground, bold=True))
-    line = Line.filled("─", inkwell.plain(palette.line), drawing.columns, inkwell)
+    line = TextRow.filled("─", inkwell.plain(palette.line), drawing.columns, inkwell)
     lows, highs = index.step_bounds
     first = int(np.searchsorted(highs, window[0], side="right"))
     stop = int(np.searchsorted(lows, window[1], side="left"))
@@ -205,7 +205,7 @@ def _scale(state: State, drawing: Drawing) -> list[Run]:
     """Marks at round offsets from where the step begins, and the chosen range."""
     view, inkwell, palette = state.view, drawing.inkwell, drawing.inkwell.palette
     ink = inkwell.plain(palette.muted)
-    line = Line.filled(" ", ink, drawing.width, inkwell)
+    line = TextRow.filled(" ", ink, drawing.width, inkwell)
     shares = view.lock == "share"
     unit = view.length(view.lead) / 1000 if shares else 1.0  # locked by share, marks are at multiples of 0.1 %
     step = round_step(view.span / unit * _TICK / drawing.columns)
@@ -265,7 +265,7 @@ class LanePainter(Struct, frozen=True):
     begins: Bools
     inkwell: Inkwell
 
-    def one_lane(self, group: int, lane: int) -> Line:
+    def one_lane(self, group: int, lane: int) -> TextRow:
         """Draw a lane that has a line of its own."""
         columns = self.index.groups[group].lanes[lane].columns(self.edges)
         empty = columns.category == NONE
@@ -273,26 +273,26 @@ class LanePainter(Struct, frozen=True):
         chars = self._patterns(columns, height) if self.inkwell.palette.patterns else _HEIGHTS[height]
         shades = _shades(columns)
         inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[shades])
-        line = Line(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
+        line = TextRow(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
         is_named = self._write_on(line, np.where(height == 8, columns.filling, NONE), shades, group, lane)
         if self.index.groups[group].family == "wall":
             self._write_kinds(line, columns, height == 8, is_named)
         self._write_beside(line, columns, is_named, group, lane)
         return line
 
-    def two_lanes(self, group: int, upper: int, lower: int) -> Line:
+    def two_lanes(self, group: int, upper: int, lower: int) -> TextRow:
         """Draw two lanes, one above the other, on one line."""
         lanes = self.index.groups[group].lanes
         upper_shades, lower_shades = (_strengths(lanes[lane].columns(self.edges)) for lane in (upper, lower))
         empty = (upper_shades == NONE) & (lower_shades == NONE)
         inks = np.where(empty, self.inkwell.blank, self.inkwell.halves(upper_shades, lower_shades))
         chars = np.where(empty, np.where(self.begins, _STEP, " "), "▀")
-        return Line(chars.tolist(), inks, self.inkwell)
+        return TextRow(chars.tolist(), inks, self.inkwell)
 
     def _patterns(self, columns: Columns, height: Ints) -> "np.ndarray[tuple[int], np.dtype[np.str_]]":
         return np.where(height == 1, _PATTERN_OF_LITTLE, _PATTERNS[columns.category])
 
-    def _write_on(self, line: Line, events: Ints, shades: Ints, group: int, lane: int) -> Bools:
+    def _write_on(self, line: TextRow, events: Ints, shades: Ints, group: int, lane: int) -> Bools:
         """Write names on the events that fill enough columns. Returns the columns of these events."""
         bounds = runs(events)
         is_named = np.zeros(len(events), bool)
@@ -308,7 +308,7 @@ class LanePainter(Struct, frozen=True):
             is_named[first:stop] = True
         return is_named
 
-    def _write_kinds(self, line: Line, columns: Columns, full: Bools, is_named: Bools) -> None:
+    def _write_kinds(self, line: TextRow, columns: Columns, full: Bools, is_named: Bools) -> None:
         """Write their kind on many short stretches of one kind."""
         categories = np.where(full & ~is_named, columns.category, NONE)
         bounds = runs(categories)
@@ -319,7 +319,7 @@ class LanePainter(Struct, frozen=True):
                 ink = int(self.inkwell.on_solid[category * 2])
                 line.write(f" {text} ", first + (stop - first - len(text) - 2) // 2, len(text) + 2, ink)
 
-    def _write_beside(self, line: Line, columns: Columns, is_named: Bools, group: int, lane: int) -> None:
+    def _write_beside(self, line: TextRow, columns: Columns, is_named: Bools, group: int, lane: int) -> None:
         """Write the names of short events that nothing follows; among neighbours, only that of the longest."""
         bounds = runs((columns.category == NONE).astype(np.int8))
         low, middle, high = bounds[:-2], bounds[1:-1], bounds[2:]  # adjacent stretches, from edge to edge

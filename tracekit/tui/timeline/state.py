@@ -23,7 +23,7 @@ from tracekit.tui.timeline.slices import (
     nearest,
     next_alike,
 )
-from tracekit.tui.timeline.view import View
+from tracekit.tui.timeline.view import Viewport
 
 FIRST_LANE = Slice(0, 0, NONE)
 _VISIBLE_FRACTION = 40  # a stretch narrower than this fraction of the width is hard to see
@@ -38,7 +38,7 @@ class State(Struct, frozen=True, eq=False):
     `note` is shown once; `pattern` are the words by which events were searched.
     """
 
-    view: View
+    view: Viewport
     variant: int = 0
     selection: Slice = FIRST_LANE
     range: tuple[int, int] | None = None
@@ -70,7 +70,7 @@ class State(Struct, frozen=True, eq=False):
         start, end = max(start, low), min(end, high)
         return (start + end) // 2 if start <= end else (low + high) // 2
 
-    def seen(self, view: View) -> "State":
+    def seen(self, view: Viewport) -> "State":
         """The same selection in another view; the cursor goes to a variant that has the step."""
         variant = self.variant if view.has_step(self.variant) else view.lead
         selection = self.selection if variant == self.variant else FIRST_LANE

@@ -15,7 +15,7 @@ LEAST = 1000  # ns: no picture has more columns, and each column is at least a n
 _MARGIN = 0.02  # on both sides of what is fitted to the screen
 
 
-class View(Struct, frozen=True, dict=True):
+class Viewport(Struct, frozen=True, dict=True):
     """A window `[low, high)` of the leading variant, in ns from the start of its step.
 
     The others show the same offsets of the same step or, if locked by `share`, the same shares of it.
@@ -29,9 +29,9 @@ class View(Struct, frozen=True, dict=True):
     lock: Lock = "ns"
 
     @staticmethod
-    def of(variants: Sequence[Index]) -> "View":
+    def of(variants: Sequence[Index]) -> "Viewport":
         """A typical step of the first variant."""
-        return View(tuple(variants), variants[0].typical_step, 0, LEAST).fitted()
+        return Viewport(tuple(variants), variants[0].typical_step, 0, LEAST).fitted()
 
     @property
     def span(self) -> int:
@@ -80,14 +80,14 @@ class View(Struct, frozen=True, dict=True):
         high = max(self.offset(variant, self.variants[variant].high) for variant in self._variants_with_step)
         return low, max(high, low + LEAST)
 
-    def to(self, low: int, high: int) -> "View":
+    def to(self, low: int, high: int) -> "Viewport":
         """Another window, moved or narrowed so that it stays within what was recorded."""
         first, last = self.bounds
         span = min(max(high - low, LEAST), last - first)
         begins = min(max((low + high - span) // 2, first), last - span)
         return replace(self, low=begins, high=begins + span)
 
-    def anchored(self) -> "View":
+    def anchored(self) -> "Viewport":
         """The same part of the leading variant, locked to the step in the middle of it.
 
         With several steps on the screen nothing changes, because the other variants would jump.
@@ -101,18 +101,18 @@ class View(Struct, frozen=True, dict=True):
         shift_ns = int(lows[step]) - begin
         return replace(self, step=step, low=self.low - shift_ns, high=self.high - shift_ns)
 
-    def panned(self, share: float) -> "View":
+    def panned(self, share: float) -> "Viewport":
         """Moved by a share of what is on the screen; to the left if it is negative."""
         shift_ns = round(self.span * share)
         return self.to(self.low + shift_ns, self.high + shift_ns).anchored()
 
-    def zoomed(self, factor: float, anchor_share: float = 0.5) -> "View":
+    def zoomed(self, factor: float, anchor_share: float = 0.5) -> "Viewport":
         """Zoomed by a factor; what is at the point `anchor_share` of the width stays there."""
         span = max(round(self.span / factor), LEAST)
         low = self.low + round((self.span - span) * anchor_share)
         return self.to(low, low + span)
 
-    def fitted(self) -> "View":
+    def fitted(self) -> "Viewport":
         """The whole step, as long as it takes in the slowest variant."""
         ends = (
             self.offset(variant, self.begin(variant) + self.length(variant)) for variant in self._variants_with_step
@@ -121,11 +121,11 @@ class View(Struct, frozen=True, dict=True):
         margin = int(length * _MARGIN)
         return self.to(-margin, length + margin)
 
-    def everything(self) -> "View":
+    def everything(self) -> "Viewport":
         """Everything that was recorded."""
         return self.to(*self.bounds)
 
-    def at_step(self, step: int) -> "View":
+    def at_step(self, step: int) -> "Viewport":
         """The same offsets of another step, or of the nearest that exists. A variant that has the step leads."""
         step_count = max(len(index.step_bounds[0]) for index in self.variants)
         step = min(max(step, 0), step_count - 1)
@@ -133,12 +133,12 @@ class View(Struct, frozen=True, dict=True):
         view = replace(self, step=step, lead=self.lead if self.lead in having else having[0])
         return view.to(view.low, view.high)
 
-    def locked(self, lock: Lock) -> "View":
+    def locked(self, lock: Lock) -> "Viewport":
         """Locked by time or by the share of the step."""
         view = replace(self, lock=lock)
         return view.to(view.low, view.high)
 
-    def showing(self, variant: int, start: int, end: int) -> "View":
+    def showing(self, variant: int, start: int, end: int) -> "Viewport":
         """Moved as little as needed to bring a stretch of a variant, in ns on its clock, onto the screen."""
         low, high = self.offset(variant, start), self.offset(variant, end)
         if self.low <= low and high <= self.high:
@@ -148,7 +148,7 @@ class View(Struct, frozen=True, dict=True):
         middle = (low + high) // 2
         return self.to(middle - self.span // 2, middle + self.span // 2)
 
-    def near(self, variant: int, start: int, end: int) -> "View":
+    def near(self, variant: int, start: int, end: int) -> "Viewport":
         """Zoomed so that a stretch of a variant takes half the width."""
         low, high = self.offset(variant, start), self.offset(variant, end)
         margin = max((high - low) // 2, 1)

@@ -29,13 +29,13 @@ from tracekit.errors import TracekitError
 from tracekit.profile import Profile
 from tracekit.timeline import CATEGORIES, NONE, Index
 from tracekit.tui.timeline import footer
-from tracekit.tui.timeline.canvas import Ink, Inkwell, Line, Palette
+from tracekit.tui.timeline.canvas import Ink, Inkwell, Palette, TextRow
 from tracekit.tui.timeline.frame import Drawing, Frame, draw
 from tracekit.tui.timeline.keys import KEYS
 from tracekit.tui.timeline.slices import Slice, event, lane_of
 from tracekit.tui.timeline.state import ACTS, MOVES, State
 from tracekit.tui.timeline.targets import Stretch, Target, shown
-from tracekit.tui.timeline.view import View
+from tracekit.tui.timeline.view import Viewport
 
 _FEW_COLOURS = {"standard", "windows"}
 WHEEL = 1.25  # zoom factor for each notch
@@ -95,7 +95,7 @@ class Timeline(Widget, can_focus=True):
         self._answers[message.variant] = message
         ready = [answer.index for _, answer in sorted(self._answers.items()) if answer.index is not None]
         if len(self._answers) == len(self._profiles) and ready:
-            state = State(View.of(ready))
+            state = State(Viewport.of(ready))
             self._become(state if self._target is None else shown(state, self._target))
         self._redraw()
 
@@ -311,7 +311,7 @@ def clicked(state: State, frame: Frame, column: int, line: int) -> State:
 
 def rendered(state: State | None, remarks: Sequence[str], width: int, height: int, inkwell: Inkwell) -> Frame:
     """As many lines as the widget is high; without a state, only the remarks."""
-    blank = Line.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
+    blank = TextRow.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
     drawing = Drawing(width, height - footer.height(height) - len(remarks), inkwell)
     frame, footer_lines = Frame(drawing), []
     if state is not None:
@@ -319,7 +319,7 @@ def rendered(state: State | None, remarks: Sequence[str], width: int, height: in
         frame = draw(state, names, drawing)
         footer_lines = footer.draw(state, width, height, inkwell)
     for remark in remarks:
-        line = Line.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
+        line = TextRow.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
         line.write(remark, 1, width - 2, inkwell.plain(inkwell.palette.foreground))
         frame.add(line.runs())
     del frame.lines[max(height - len(footer_lines), 0) :]

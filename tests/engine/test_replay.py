@@ -171,6 +171,23 @@ def assert_like_the_twin(
         )
 
 
+def test_a_handover_to_more_threads_than_there_are_nodes() -> None:
+    calls = [("100", 0, 10), ("100", 0, 10), ("9", 0, 10), ("9", 0, 10), ("10", 0, 0)]
+    events = [
+        *(
+            event("user_annotation", "ProfilerStep#0", *span, tid=tid, pid=100)
+            for tid, span in (("9", (0, 10)), ("100", (10, 20)))
+        ),
+        event("cuda_driver", "cuLaunchKernel", 10, 20, tid="worker", pid=100, correlation=40),
+        *(
+            event("cuda_runtime", "cudaMemcpyAsync", start, start + lasts, tid=tid, pid=100, correlation=4 + number)
+            for number, (tid, start, lasts) in enumerate(calls)
+        ),
+        {"ph": "X", "cat": "hpu_op", "name": "hpu", "pid": 0, "tid": "7", "ts": 0, "dur": 0},
+    ]
+    assert_like_the_twin(events, [], [], [(0, 1)], random.Random(0), 1)
+
+
 @pytest.mark.parametrize(("depth", "done"), [(1024, 287), (1, 386)])
 def test_without_a_wait_the_host_gets_as_far_as_the_queue_is_deep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int, done: int

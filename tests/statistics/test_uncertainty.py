@@ -241,10 +241,10 @@ def test_passes_are_taken_until_the_precision_is_reached(monkeypatch):
 
 def test_where_nothing_differs_it_stops_before_the_precision_is_reached(monkeypatch):
     same = captured(monkeypatch, np.random.default_rng(1), steady, 0.0, 100, precision=1e-6)
-    assert same.alike
+    assert same.is_known_equal
     assert compared(same, "eager").endswith("pairs), no difference above 1.5 %")
     assert same.passes < 99
-    assert not captured(monkeypatch, np.random.default_rng(1), steady, 0.1, 20, precision=1e-6).alike
+    assert not captured(monkeypatch, np.random.default_rng(1), steady, 0.1, 20, precision=1e-6).is_known_equal
 
 
 @pytest.mark.parametrize("seconds", [100.0, 1e9])

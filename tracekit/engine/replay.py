@@ -140,9 +140,10 @@ class Replay(Struct, frozen=True, dict=True):
         nodes, sooner = self.nodes, np.zeros(len(self.nodes), np.int64)
         if len(delays.starts):
             times = ((nodes.launch, nodes.start), (nodes.before, nodes.end), (nodes.source, nodes.end))
-            released = np.max([np.where(node >= 0, time[node], NEVER) for node, time in times], axis=0)
-            waits = self.activities & (released > NEVER)
-            sooner[waits] = delays.within(released[waits], nodes.start[waits])
+            gpu = np.flatnonzero(self.activities)  # the source of a handover is no node, but a thread
+            released = np.max([np.where(node[gpu] >= 0, time[node[gpu]], NEVER) for node, time in times], axis=0)
+            gpu, released = gpu[released > NEVER], released[released > NEVER]
+            sooner[gpu] = delays.within(released, nodes.start[gpu])
         return sooner
 
     def end(self, times: Times) -> int:

@@ -58,5 +58,5 @@ def test_whoever_shared_the_gpu_is_the_suspect(tmp_path, processes):
     (tmp_path / "run.json").write_bytes(msgspec.json.encode(run))
     (profile,) = open_subject([tmp_path / "run.json"]).profiles
     (found,) = (each for each in diagnose(profile).findings if each.id == "queued_not_started")
-    assert ("6 other processes computed on this GPU" in found.why) is (processes == 7)
+    assert ("6 other processes had this GPU open" in found.why) is (processes == 7)
     assert ("Nothing in this recording explains it" in found.why) is (processes != 7)

@@ -90,9 +90,9 @@ def test_a_program_that_leaves_the_gpu_alone_is_told(tmp_path):
 @pytest.mark.parametrize("processes", [3, 2, 1, None, "3"])
 def test_a_gpu_that_others_used_is_told(tmp_path, processes):
     (profile,) = opened(tmp_path, variant(tmp_path, "eager", gpu={"processes": processes})).profiles
-    told = [line for line in warnings(profile, profile) if "computed on its GPU" in line]
+    told = [line for line in warnings(profile, profile) if "had its GPU open" in line]
     others = {3: "2 other processes", 2: "1 other process"}.get(processes)
-    assert [line.partition(" computed")[0] for line in told] == ([others] if others else [])
+    assert [line.partition(" had")[0] for line in told] == ([others] if others else [])
 
 
 def test_a_gpu_that_was_held_down_is_told(tmp_path):

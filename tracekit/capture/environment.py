@@ -189,7 +189,8 @@ def under_load(uuid: str | None = None) -> list[Row]:
 
 
 def processes_on(uuid: str) -> int | None:
-    """How many processes compute on that GPU, this one among them; None where nvidia-smi does not say."""
+    """How many processes have that GPU open, this one among them, and may compute on it; None where nvidia-smi does not
+    say."""
     command = ["nvidia-smi", "-i", uuid, "--query-compute-apps=pid", "--format=csv,noheader"]
     try:
         process = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)

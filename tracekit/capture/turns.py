@@ -180,7 +180,7 @@ class Turns:
             (coming_round, planned)
             for coming_round in range(number, number + rounds)
             for planned in variants[:: 1 if (coming_round - number) % 2 == 0 else -1]
-        ]  # whose process comes first changes, because it gets other pages of memory than those after it
+        ]  # whose process comes first changes, so that nothing that depends on the order favours a variant
         if self.compiles:
             coming.sort(key=lambda pair: not pair[1].requested.compile)
         in_flight: list[LivePass] = []

@@ -190,8 +190,8 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
         yield f"its GPU ran slower than it could ({', '.join(map(str, reasons))}) while it was measured."
     if others := variant.gpu_neighbours:
         yield (
-            f"{many(others, 'other process', 'other processes')} computed on its GPU while it was measured: without "
-            "MPS, a GPU works for one process at a time, so steps waited for theirs."
+            f"{many(others, 'other process', 'other processes')} had its GPU open while it was measured: if "
+            "they computed, its steps waited for theirs."
         )
     yield from variant.effective.notes
 

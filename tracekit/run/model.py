@@ -289,7 +289,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gpu_neighbours(self) -> int:
-        """How many other processes computed on its GPU while it was measured, as far as that is known."""
+        """How many other processes had its GPU open while it was measured, as far as that is known."""
         processes = self.gpu.get("processes")
         return processes - 1 if isinstance(processes, int) and processes > 1 else 0
 

@@ -72,8 +72,8 @@ def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
     clues, excluded = [], []
     if profile.variant is not None and (others := profile.variant.gpu_neighbours):
         clues.append(
-            f"{many(others, 'other process', 'other processes')} computed on this GPU while steps were timed, and "
-            "without MPS it works for one at a time: capture when it is free."
+            f"{many(others, 'other process', 'other processes')} had this GPU open while steps were timed: if they "
+            "computed, queued work waited for theirs. Capture when nothing else uses it."
         )
     if not profile.trace.coverage.is_incomplete.any():
         excluded.append("unrecorded work of this process (every launch has its kernel)")

@@ -9,7 +9,7 @@ from scipy import stats
 from simulated import STEP_NS, measured, one_pass
 
 from tracekit.run import Turn
-from tracekit.run.pace import comparable, slower
+from tracekit.run.pace import comparable, drift, slower
 from tracekit.run.unprofiled import contrast, contrast_of_captures, fastest_logs
 from tracekit.statistics.uncertainty import SURE, TOLERANCE
 
@@ -63,6 +63,22 @@ def test_what_the_machine_did_is_in_the_interval_and_told():
     other_way = contrast_of_captures(*sides[::-1], SURE)
     assert other_way.slower == pytest.approx(1 / compared.slower)
     assert other_way.interval == pytest.approx([1 / end for end in compared.interval[::-1]])
+
+
+def test_an_unsteady_machine_may_drift_the_more_the_more_time_has_passed():
+    minute_ns, rng = 60 * 10**9, np.random.default_rng(7)
+    steady, unsteady = captured(rng, disturbed=0.0), captured(rng, disturbed=0.5)
+    assert drift(unsteady, unsteady) < 1e-4  # it lasted for a microsecond
+    later = [drift(captured(rng, disturbed=0.5, at=minutes * minute_ns), unsteady) for minutes in (1, 15, 600)]
+    assert later[1] / later[0] == pytest.approx(math.sqrt(15), rel=0.5)
+    assert later[2] == pytest.approx(later[1], rel=0.5)
+    assert drift(captured(rng, disturbed=0.0, at=600 * minute_ns), steady) < later[2] / 5
+    soon, late = (
+        measured(*(replace(each, started_ns=each.started_ns + apart_ns) for each in unsteady.passes))
+        for apart_ns in (1000, 60 * minute_ns)
+    )
+    (low, high), (lowest, highest) = (contrast_of_captures(side, unsteady, SURE).interval for side in (soon, late))
+    assert lowest < low < 1 < high < highest
 
 
 def test_disturbed_passes_alone_say_nothing_of_the_machine():

@@ -21,7 +21,7 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
-from tracekit.run.pace import comparable
+from tracekit.run.pace import comparable, drift
 from tracekit.run.unprofiled import (
     NO_DIFFERENCE,
     SPREAD_IN_TURNS,
@@ -262,7 +262,7 @@ def detectable(run: Run) -> float:
     """The smallest regression that a check of this run against another one like it would see in every variant, as a
     share of the step time; infinite where a variant has fewer than two passes."""
     margins = [
-        margin_of_passes(logs, logs, prior_of_passes(measured))
+        margin_of_passes(logs, logs, prior_of_passes(measured), drift(measured, measured))
         for measured in _all_measured(run)
         for logs in map(fastest_logs, comparable(measured))
         if logs

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from statistics import NormalDist
 
 from tracekit.base.units import duration, percent
 from tracekit.gate.metrics import METRICS, NS_PER_MS, ONE_PASS, Reading
 from tracekit.gate.rows import Demand, Row, judged, unanswered
 from tracekit.profile import Member, Subject, Untraced
 from tracekit.report.comparability import different_things
-from tracekit.run.pace import comparable
+from tracekit.run.pace import comparable, drift
 from tracekit.run.unprofiled import Contrast, contrast_of_captures, fastest_logs, prior_of_passes
-from tracekit.statistics.uncertainty import LARGEST_LOG, SURE, margin, margin_of_passes
+from tracekit.statistics.uncertainty import LARGEST_LOG, SURE, TOLERANCE, margin, margin_of_passes
 
 _COUNTS = ("recompiles", "graph_breaks", "syncs")
 _MIN_DIFFERENCE_TO_REPORT = 0.005  # of the step time: less hardly shows in its figures
@@ -95,16 +96,24 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
     if measured_after.passes == measured_before.passes:
         # A run against itself: that its passes equal themselves says nothing about others.
         (logs,) = map(fastest_logs, comparable(measured_after))
-        log_margin = margin_of_passes(logs, logs, prior_of_passes(measured_after))
-    remark = "; ".join(_remarks(compared, base, reading.value))
+        log_margin = margin_of_passes(
+            logs, logs, prior_of_passes(measured_after), drift(measured_after, measured_after)
+        )
+    drifted = math.expm1(drift(measured_after, measured_before) * NormalDist().inv_cdf((1 + SURE) / 2))
+    remark = "; ".join(_remarks(compared, drifted, base, reading.value))
     return Reading(compared.ratio * base, interval, factor=math.exp(min(log_margin, LARGEST_LOG)), remark=remark)
 
 
-def _remarks(compared: Contrast, base_ms: float, step_ms: float | None) -> Iterator[str]:
+def _remarks(compared: Contrast, drifted: float, base_ms: float, step_ms: float | None) -> Iterator[str]:
     """Why the value is not the step time of the run, and what its machine may have done to it."""
     if compared.slower != 1:
         slower = "slower" if compared.slower > 1 else "faster"
         yield f"judging by two yardsticks, its machine was {percent(abs(compared.slower - 1))} {slower} for such steps"
+    if drifted >= TOLERANCE:
+        yield (
+            f"on a machine as unsteady as this one, the same steps may take {percent(drifted)} more or less so much later: "
+            "captures made one right after the other show more"
+        )
     if step_ms is not None and abs(math.log(step_ms / (compared.ratio * base_ms))) >= _MIN_DIFFERENCE_TO_REPORT:
         step_text = duration(step_ms * NS_PER_MS)
         yield f"captures are compared by their fastest turns; over all turns, a step takes {step_text}"

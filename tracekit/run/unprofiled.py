@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from tracekit.base.units import duration, many, percent, ratio
 from tracekit.run import Measured, Pass, Variant, crowding
-from tracekit.run.pace import comparable, slower
+from tracekit.run.pace import comparable, drift, slower
 from tracekit.statistics.uncertainty import (
     CONFIDENCE,
     CONFIDENCE_WHERE_STOPPED,
@@ -265,13 +265,13 @@ def contrast(ours: Measured, theirs: Measured, confidence: float = CONFIDENCE_WH
 
 def contrast_of_captures(ours: Measured, theirs: Measured, confidence: float) -> Contrast:
     """The step time of a capture compared with that of another, by the fastest turn of each of the comparable passes
-    that were disturbed least. Where the machine was slower in one of them, the interval covers what that may have
-    done."""
+    that were disturbed least. Where the machine was slower in one of them, or is unsteady, the interval covers what
+    that may have done."""
     by_clock = contrast(ours, theirs, confidence)
     if by_clock.covers != "passes":
         return by_clock
     after, before = map(fastest_logs, comparable(ours, theirs))
-    half = half_width_of_captures(after, before, confidence, prior_of_passes(ours, theirs))
+    half = half_width_of_captures(after, before, confidence, prior_of_passes(ours, theirs), drift(ours, theirs))
     log, by_machine = undisturbed(after) - undisturbed(before), slower(ours, theirs)
     interval = interval_from_logs(log - half - max(by_machine, 0.0), log + half - min(by_machine, 0.0))
     return replace(by_clock, ratio=math.exp(log), interval=interval, slower=math.exp(by_machine))

@@ -16,7 +16,7 @@ beyond which chance takes an estimate in one of 20 captures:
     smallest = (1 + tolerance) × exp(half-width at SURE + half-width at 2 × POWER − 1) − 1
 
 Half-widths are those of the logarithm of the ratio, by Student's t over the passes of both sides, and by how much
-captures of the same code differ anyway.
+captures of the same code differ anyway, the more so the longer apart they are on an unsteady machine.
 """
 
 import math
@@ -255,18 +255,21 @@ def margin(half_width: Callable[[float], float]) -> float:
     return half_width(SURE) + half_width(2 * POWER - 1)
 
 
-def half_width_of_captures(ours: Sequence[float], theirs: Sequence[float], confidence: float, prior: Prior) -> float:
+def half_width_of_captures(
+    ours: Sequence[float], theirs: Sequence[float], confidence: float, prior: Prior, drift: float
+) -> float:
     """Half the width of the interval of the ratio of step times of two captures, as a logarithm, from those of their
-    passes, which did not take turns."""
-    apart = statistics.NormalDist(0, math.sqrt(2) * _BETWEEN_CAPTURES).inv_cdf((1 + confidence) / 2)
+    passes, which did not take turns; `drift` is the standard deviation of what the machine did to it in between."""
+    deviation = math.hypot(math.sqrt(2) * _BETWEEN_CAPTURES, drift)
+    apart = statistics.NormalDist(0, deviation).inv_cdf((1 + confidence) / 2)
     return math.hypot(half_width_of_difference(ours, theirs, confidence, prior), apart)
 
 
-def margin_of_passes(ours: Sequence[float], theirs: Sequence[float], prior: Prior) -> float:
+def margin_of_passes(ours: Sequence[float], theirs: Sequence[float], prior: Prior, drift: float) -> float:
     """The margin of such a ratio, as a logarithm; infinite if either has fewer than two passes."""
     if min(len(ours), len(theirs)) < 2:
         return math.inf
-    return margin(lambda confidence: half_width_of_captures(ours, theirs, confidence, prior))
+    return margin(lambda confidence: half_width_of_captures(ours, theirs, confidence, prior, drift))
 
 
 def smallest_regression(log_margin: float, tolerance: float = TOLERANCE) -> float:

@@ -111,7 +111,7 @@ def _remarks(compared: Contrast, drifted: float, base_ms: float, step_ms: float 
         yield f"judging by two yardsticks, its machine was {percent(abs(compared.slower - 1))} {slower} for such steps"
     if drifted >= TOLERANCE:
         yield (
-            f"on a machine as unsteady as this one, the same steps may take {percent(drifted)} more or less so much later: "
+            f"a machine as unsteady as this one may change such steps by {percent(drifted)} in the time between: "
             "captures made one right after the other show more"
         )
     if step_ms is not None and abs(math.log(step_ms / (compared.ratio * base_ms))) >= _MIN_DIFFERENCE_TO_REPORT:

@@ -37,7 +37,10 @@ def setup(ctx):
 CAPTURES = max(3, SIZE // 10)  # of each, beside nothing and beside a load
 FOUND = {False: 0.95, True: 0.8}  # the least share of planted regressions: beside nothing, and beside a load
 
-pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify"),
+]
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["beside nothing", "beside a load"])

@@ -14,7 +14,10 @@ from tracekit.profile.run_facts import contrast_of
 
 from .programs import BUSY, SIZE, Program, beside, by_products, by_sleep, captured, machine
 
-pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify"),
+]
 _RECIPES = Path(__file__).parents[2] / "recipes"
 HOW = {"matrix products": by_products, "a sleep": by_sleep}
 

@@ -18,7 +18,10 @@ from tracekit.capture.options import Options
 from tracekit.profile import open_subject
 from tracekit.profile.rare_work import rare_work
 
-pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify"),
+]
 
 SCRIPT = """
 import io

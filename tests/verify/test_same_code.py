@@ -17,7 +17,10 @@ from tracekit.report import report
 
 from .programs import ALIKE, BUSY, SIZE, beside, captured, machine
 
-pytestmark = pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(not os.environ.get("TRACEKIT_VERIFY"), reason="TRACEKIT_VERIFY is not set: make verify"),
+]
 _WIDE, _WIDE_BESIDE = 0.03, 0.08  # half of an interval, in the middle of all beside nothing else, and beside a load
 
 

@@ -12,7 +12,7 @@ from tracekit.capture.job import PassResult
 from tracekit.capture.options import Options
 from tracekit.capture.rounds import Rounds, merged
 from tracekit.run import Measured, Pass, Requested, Run, Variant
-from tracekit.run.unprofiled import contrast
+from tracekit.run.contrast import contrast
 
 STEPS = 12
 STEP_NS = 5_000_000

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tracekit import run as runs
-from tracekit.capture import passes, process, view
+from tracekit.capture import file_view, passes, process
 from tracekit.capture.course import Course
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options
@@ -33,7 +33,7 @@ def test_only_the_first_and_the_profiled_pass_compile_anew(tmp_path, monkeypatch
     prepared, options = Prepared(run, [planned], {}), Options("r.py", tell=lambda _: None)
     caches = tmp_path / "caches"
     caches.mkdir()
-    course = Course([planned], True, None)
+    course = Course([planned], True, options)
     passes.capture_variant(planned, prepared, tmp_path, caches=caches, options=options, course=course)
     passes.measure_again(1, planned, prepared, tmp_path, caches=caches, options=options)
     assert [*used] == ["measure 0", "profile 0", "check 0", "measure 1"]
@@ -54,17 +54,17 @@ def test_packages_without_bytecode_are_compiled_once_for_all_passes(tmp_path, mo
     def asked(command, **_):
         raise SeenError(json.loads(command[-1])["through"])
 
-    monkeypatch.delenv(view.BYTECODE, raising=False)
+    monkeypatch.delenv(file_view.BYTECODE, raising=False)
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    monkeypatch.setattr(view.subprocess, "Popen", asked)
+    monkeypatch.setattr(file_view.subprocess, "Popen", asked)
     for cached, is_shared in ((tmp_path / "none.pyc", True), (Path(__file__), False)):
-        monkeypatch.setattr(view, "find_spec", lambda _, cached=cached: SimpleNamespace(cached=str(cached)))
-        view.shared_bytecode.cache_clear()
+        monkeypatch.setattr(file_view, "find_spec", lambda _, cached=cached: SimpleNamespace(cached=str(cached)))
+        file_view.shared_bytecode.cache_clear()
         job = Job(stage="measure", program=str(tmp_path / "r.py"))
         environment = process._environment(job, tmp_path)
         assert (environment.get("PYTHONDONTWRITEBYTECODE") == "") == is_shared
-        with pytest.raises(SeenError) as seen, view.view(job, tmp_path):
+        with pytest.raises(SeenError) as seen, file_view.view(job, tmp_path):
             pass
-        folder = environment.get(view.BYTECODE)
+        folder = environment.get(file_view.BYTECODE)
         assert (folder in seen.value.args[0]) == is_shared == (folder is not None and Path(folder).is_dir())
-    view.shared_bytecode.cache_clear()
+    file_view.shared_bytecode.cache_clear()

@@ -11,7 +11,7 @@ from tracekit import run as runs
 from tracekit.capture import preparation
 from tracekit.capture.harness import Options, capture, exit_code
 from tracekit.errors.capturing import NothingCapturedError
-from tracekit.run.unprofiled import contrast
+from tracekit.run.contrast import contrast
 from tracekit.statistics.uncertainty import undisturbed
 
 

@@ -10,7 +10,7 @@ from tracekit.capture import harness, messages, rounds
 from tracekit.capture import passes as capture_passes
 from tracekit.capture.job import PassResult
 from tracekit.capture.options import Options
-from tracekit.capture.rounds import Rounds, budget, detectable
+from tracekit.capture.rounds import Rounds, detectable, seconds_for_rounds
 from tracekit.cli import main
 from tracekit.run import Measured, Pass, Requested, Run, Variant
 
@@ -76,6 +76,6 @@ def test_what_must_see_regressions_leaves_a_core_to_others(monkeypatch, given, t
 
 def test_no_time_is_left_unused_unless_a_budget_says_so(captured):
     run = captured(0.0)
-    assert budget(run, Options("", min_detectable=0.05)) == 600
-    assert budget(run, Options("", min_detectable=0.05, budget=7.0)) == 7
-    assert budget(run, Options("")) == 60
+    assert seconds_for_rounds(run, Options("", min_detectable=0.05)) == 600
+    assert seconds_for_rounds(run, Options("", min_detectable=0.05, budget=7.0)) == 7
+    assert seconds_for_rounds(run, Options("")) == 60

@@ -24,7 +24,7 @@ from tracekit.capture.live import Pipes
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import line_that_reads_it
 from tracekit.run import Memory, Requested, Variant
-from tracekit.run.unprofiled import contrast
+from tracekit.run.contrast import contrast
 from tracekit.trace import Trace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has views, and pipes with names like these")

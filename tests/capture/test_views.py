@@ -14,13 +14,13 @@ import pytest
 
 from tests.capture.capturing import perform
 from tracekit.capture import process
-from tracekit.capture.child import view as holder
+from tracekit.capture.child import file_view as holder
+from tracekit.capture.file_view import refusal
 from tracekit.capture.job import PassResult
-from tracekit.capture.view import refusal
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has views")
 
-# Makes a view as `tracekit.capture.view` does, and runs code in it: only the standard library, so any Python can.
+# Makes a view as `tracekit.capture.file_view` does, and runs code in it: only the standard library, so any Python can.
 DRIVER = """
 import importlib.util, json, os, subprocess, sys
 file, home, here, code = sys.argv[1:]

@@ -9,8 +9,8 @@ from scipy import stats
 from simulated import STEP_NS, measured, one_pass
 
 from tracekit.run import Turn
+from tracekit.run.contrast import contrast, contrast_of_captures, fastest_logs
 from tracekit.run.pace import comparable, drift, slower
-from tracekit.run.unprofiled import contrast, contrast_of_captures, fastest_logs
 from tracekit.statistics.uncertainty import SURE, TOLERANCE
 
 YARDSTICKS_NS = 1_000_000, 3_000_000

@@ -9,7 +9,7 @@ from scipy import stats
 from simulated import STEP_NS, measured
 
 from tracekit.run import Pass, Turn
-from tracekit.run.unprofiled import contrast, otherwise
+from tracekit.run.contrast import contrast, otherwise
 
 TURNS, STEPS = 2, 4
 PROCESSES = 0.02  # by how much processes of one code differ, as the standard deviation of logarithms

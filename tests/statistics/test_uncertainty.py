@@ -17,12 +17,13 @@ from simulated import (
     measured,
     one_pass,
     persistent,
+    run_on,
     steady,
     walking,
 )
 
 from tracekit.capture import rounds
-from tracekit.run.unprofiled import SPREAD_OF_PAIRS, compared, contrast, prior_of_pairs, step_interval
+from tracekit.run.contrast import SPREAD_OF_PAIRS, compared, contrast, passes_needed, prior_of_pairs, step_interval
 from tracekit.statistics.uncertainty import (
     SURE,
     TOLERANCE,
@@ -272,7 +273,36 @@ def test_the_time_left_is_true(monkeypatch, seconds):
     assert all(left <= seconds - at for at, left in told)
 
 
+@pytest.mark.parametrize("options", [{}, {"min_detectable": 0.05}, {"min_detectable": 0.01}])
+def test_the_time_left_of_a_single_variant_counts_until_a_check_would_see_enough(monkeypatch, options):
+    now, told = [0.0], []
+    monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
+
+    class Slow(Iterator):
+        def __next__(self):
+            now[0] += 5.0
+            return 0
+
+    def tell(line):
+        told.append((now[0], float(re.search("about ([0-9]+) s left", line)[1])))
+
+    monkeypatch.setattr("simulated.count_passes", Slow())
+    monkeypatch.setattr(rounds, "_expected_seconds", lambda _: 5.0)
+    run_on(monkeypatch, np.random.default_rng(2), apart, {"a": 0.0}, 100, budget=300.0, tell=tell, **options)
+    assert len(told) > 10
+    late = [left / (now[0] - at) for at, left in told if now[0] - at >= 20][2:]
+    assert 0.7 < statistics.median(late) < 1.4
+
+
+def test_two_pairs_that_agree_by_chance_promise_no_early_end():
+    ours, theirs = (measured(*(one_pass(number, ns, number) for number in (1, 2))) for ns in (1_100_000, 1_000_000))
+    needed = passes_needed(ours, theirs, 0.02, 100)
+    assert 8 <= passes_needed(ours, theirs, 0.02, 100) < passes_needed(ours, theirs, 0.01, 100)
+    more = [measured(*(one_pass(number, side.step_ns, number) for number in range(1, 9))) for side in (ours, theirs)]
+    assert passes_needed(*more, 0.02, 100) < needed  # eight that agree show that pairs scatter little here
+
+
 def test_three_rounds_come_before_everything_else_is_spent(monkeypatch):
-    monkeypatch.setattr(rounds, "budget", lambda *_: 0.0)
+    monkeypatch.setattr(rounds, "seconds_for_rounds", lambda *_: 0.0)
     comparison = captured(monkeypatch, np.random.default_rng(1), steady, 0.0)
     assert (comparison.covers, comparison.passes) == ("rounds", 3)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from tracekit.base.units import duration
 from tracekit.capture.job import Stage
+from tracekit.capture.options import Options
 from tracekit.capture.variants import PlannedVariant
 
 _STAGES: tuple[Stage, ...] = ("measure", "profile", "check")
@@ -19,11 +20,11 @@ _SHARES: dict[Stage, tuple[float, float]] = {"measure": (1.0, 1.0), "profile": (
 class Course:
     """The passes that are still to come, and how long the first ones took."""
 
-    def __init__(self, variants: Sequence[PlannedVariant], losses: bool, budget: float | None) -> None:
+    def __init__(self, variants: Sequence[PlannedVariant], losses: bool, options: Options) -> None:
         self._began = time.monotonic()
         stages = _STAGES if losses else _STAGES[:-1]
         self._coming = [(variant, stage) for variant in variants for stage in stages]
-        self._budget = budget if budget is not None else 30.0 * len(variants)
+        self._variants, self._options = variants, options
         self._plain_s: float | None = None  # the first measured pass, without compiling
         self._compiling_s: dict[str, float] = {}  # of the variants that were measured
 
@@ -34,7 +35,8 @@ class Course:
         gone = time.monotonic() - self._began
         if self._plain_s is None:
             return f" ({duration(round(gone * 1e9))} so far)" if gone >= 1 else ""
-        seconds_left, unknown = self._budget, False
+        first_s = self._plain_s * len(self._variants) + sum(self._compiling_s.values())
+        seconds_left, unknown = self._options.seconds_for_rounds(len(self._variants), first_s), False
         for variant, coming in self._coming:
             plain, compiling = _SHARES[coming]
             compiling_s = self._compiling_s.get(variant.name)

@@ -23,7 +23,7 @@ from tracekit.capture.options import Options
 from tracekit.capture.other_work import cores_of, why_one_fewer
 from tracekit.capture.passes import capture_variant, has_losses, load_average, train, usable_cores
 from tracekit.capture.preparation import Prepared, prepare
-from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, budget, detectable, visible
+from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, detectable, seconds_for_rounds, visible
 from tracekit.errors import TracekitError
 from tracekit.errors.asking import OutputError
 from tracekit.errors.capturing import NothingCapturedError
@@ -103,7 +103,7 @@ def exit_code(run: Run) -> int:
 
 def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], run_file: Path, options: Options) -> Run:
     run = prepared.run
-    course = Course(prepared.variants, has_losses(prepared, options), options.budget if options.passes > 1 else 0.0)
+    course = Course(prepared.variants, has_losses(prepared, options), options)
     for planned in prepared.variants:
         variant, data = capture_variant(
             planned, prepared, folder, caches=caches[planned.name], options=options, course=course
@@ -126,7 +126,7 @@ def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
     """Measure again; the run file is updated after each round."""
     if options.passes > 1:
         try:
-            seconds = budget(run, options)
+            seconds = seconds_for_rounds(run, options)
             visible_share = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
             options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, visible_share))
             for run in rounds.runs(run):  # noqa: B020, PLR1704

@@ -17,9 +17,9 @@ import msgspec
 
 from tracekit.base import interruption
 from tracekit.capture import journal, process
+from tracekit.capture.file_view import FileOverlay, view
 from tracekit.capture.job import MESSAGE_BYTES, RESULT, SO_FAR, TURNS, WAITING, Job, PassResult, message, rank_jobs
 from tracekit.capture.undo import in_view
-from tracekit.capture.view import FileOverlay, view
 
 _LOOKED_EVERY_S = 0.2
 

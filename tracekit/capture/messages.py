@@ -29,7 +29,7 @@ from tracekit.run import (
     times_apart,
     was_busy,
 )
-from tracekit.run.unprofiled import (
+from tracekit.run.contrast import (
     Contrast,
     compared,
     compiling_cost,

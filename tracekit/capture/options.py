@@ -6,6 +6,12 @@ from pathlib import Path
 from tracekit.capture import messages
 from tracekit.run.settings import BACKEND, TIMEOUT_S, Settings
 
+# Unless the intervals are narrow earlier. On a machine that others disturb for seconds at a time, a minute has enough
+# quiet ones for a check to see a tenth.
+_MIN_SECONDS_FOR_ROUNDS = 60
+_SECONDS_A_VARIANT = 30
+_MAX_SECONDS_FOR_ROUNDS = 600  # unless requested
+
 
 class Options(Settings, frozen=True):
     """The options of one capture, beside the settings of its passes. All but the program have defaults."""
@@ -23,3 +29,14 @@ class Options(Settings, frozen=True):
     seeds: int = 3  # to train each variant with, from `seed` on
     out: str | Path = "run.json"
     tell: Callable[[str], None] = messages.on_stderr
+
+    def seconds_for_rounds(self, variants: int, first_s: float) -> float:
+        """Seconds for the later passes of so many variants: those requested, or as long as the first ones took, within
+        bounds."""
+        if self.passes == 1:
+            return 0.0
+        if self.budget is not None:
+            return self.budget
+        if self.min_detectable is not None or self.precision is not None:
+            return _MAX_SECONDS_FOR_ROUNDS
+        return min(_MAX_SECONDS_FOR_ROUNDS, max(_MIN_SECONDS_FOR_ROUNDS, _SECONDS_A_VARIANT * variants, first_s))

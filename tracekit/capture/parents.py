@@ -16,9 +16,9 @@ import msgspec
 
 from tracekit.base import interruption
 from tracekit.capture import process
+from tracekit.capture.file_view import VIEW, FileOverlay, view
 from tracekit.capture.job import FORK, Job
 from tracekit.capture.live import NoTurnsError, Pipes, Separate
-from tracekit.capture.view import VIEW, FileOverlay, view
 
 
 class Parent:

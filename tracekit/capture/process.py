@@ -21,6 +21,7 @@ import msgspec
 from tracekit.base import interruption
 from tracekit.base.workspace import temporary_home, workspace
 from tracekit.capture import lost_kernels, messages
+from tracekit.capture.file_view import BYTECODE, FileOverlay, refusal, shared_bytecode, view
 from tracekit.capture.guardian import guarded_folder
 from tracekit.capture.job import (
     RESULT,
@@ -34,7 +35,6 @@ from tracekit.capture.job import (
     torchrun_environment,
 )
 from tracekit.capture.undo import Undone, in_view, undo, without_view
-from tracekit.capture.view import BYTECODE, FileOverlay, refusal, shared_bytecode, view
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOG_TAIL = 30  # lines

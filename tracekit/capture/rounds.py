@@ -21,8 +21,7 @@ from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
-from tracekit.run.pace import comparable, drift
-from tracekit.run.unprofiled import (
+from tracekit.run.contrast import (
     NO_DIFFERENCE,
     SPREAD_IN_TURNS,
     SPREAD_OF_PAIRS,
@@ -33,6 +32,7 @@ from tracekit.run.unprofiled import (
     prior_of_passes,
     step_interval,
 )
+from tracekit.run.pace import comparable, drift
 from tracekit.statistics.uncertainty import (
     CONFIDENCE_WHERE_STOPPED,
     POWER,
@@ -50,24 +50,13 @@ RESERVED_ROUNDS = 3
 ENOUGH_ROUNDS = 4
 NARROW = 0.02  # of the step time to either side, unless a precision is requested
 SEEN = (1 + TOLERANCE) ** 2 - 1  # the regression that a check is to show, unless it is told otherwise
-# Unless the intervals are narrow earlier. On a machine that others disturb for seconds at a time, a minute has enough
-# quiet ones for a check to see a tenth.
-_LEAST_SECONDS, _SECONDS_A_VARIANT = 60, 30
 _READY_S, _IN_CACHES = 1.0, 0.1  # that a process takes to be ready, besides that part of compiling
-_MOST_SECONDS = 600  # unless requested
 
 
-def budget(run: Run, options: Options) -> float:
-    """Seconds for later rounds: those requested, or as long as the first passes took, within bounds.
-
-    The reserved rounds take place whatever they take.
-    """
-    if options.budget is not None:
-        return options.budget
-    if options.min_detectable is not None or options.precision is not None:
-        return _MOST_SECONDS
-    first = sum(measured_pass.seconds for variant in run.variants for measured_pass in _passes(variant))
-    return min(_MOST_SECONDS, max(_LEAST_SECONDS, _SECONDS_A_VARIANT * len(run.variants), first))
+def seconds_for_rounds(run: Run, options: Options) -> float:
+    """Seconds for later rounds, of which the reserved ones take place whatever they take."""
+    first_s = sum(measured_pass.seconds for variant in run.variants for measured_pass in _passes(variant))
+    return options.seconds_for_rounds(len(run.variants), first_s)
 
 
 class Rounds(Struct):
@@ -85,7 +74,7 @@ class Rounds(Struct):
     def runs(self, run: Run) -> Iterator[Run]:
         """Yield the run after each round, and after one that is interrupted if every variant was measured in it."""
         first_began = time.monotonic()
-        ends = first_began + budget(run, self.options)
+        ends = first_began + seconds_for_rounds(run, self.options)
         self._turns_s = _expected_seconds(run)
         for number in range(1, self.options.passes):
             began = time.monotonic()
@@ -143,19 +132,10 @@ class Rounds(Struct):
         return is_settled(run, self.options.precision)
 
     def _seconds_left(self, number: int, run: Run, budget_left: float) -> float:
-        """How long the rounds to come will take: until the intervals are narrow, if the passes go on to scatter as
-        they do, but no more rounds than are allowed, and none that the budget has no time for."""
-        rounds = self.options.passes - number
-        if self.options.min_detectable is None:
-            precision, most_passes = self.options.precision, self.options.passes
-            first, *rest = _all_measured(run)
-            half_widths = [_wanted(math.log(contrast(measured, first).ratio), precision) for measured in rest]
-            counted = [
-                passes_needed(*arguments, most_passes)
-                for arguments in zip(rest, [first] * len(rest), half_widths, strict=True)
-            ]
-            enough = max(counted or [passes_needed(first, None, precision or NARROW, most_passes)])
-            rounds = min(rounds, max(enough, ENOUGH_ROUNDS) + 1 - number)  # the first round is not counted
+        """How long the rounds to come will take: until they suffice, if the passes go on to scatter as they do, but no
+        more rounds than are allowed, and none that the budget has no time for."""
+        enough = _passes_that_suffice(run, self.options)
+        rounds = min(self.options.passes, max(enough, ENOUGH_ROUNDS) + 1) - number  # the first round is not counted
         seconds = 0.0
         for coming in range(number, number + max(rounds, 1)):
             total = seconds + self._expected(coming)
@@ -226,6 +206,30 @@ def visible(run: Run, seconds: float, most_passes: int, compiles: bool = True) -
     error = math.hypot(SPREAD_IN_TURNS, prior.deviation - SPREAD_OF_PAIRS) / math.sqrt(rounds)
     freedom = prior.freedom + rounds - 1
     return math.expm1(error * (student_t(freedom, CONFIDENCE_WHERE_STOPPED) + student_t(freedom, 2 * POWER - 1)))
+
+
+def _passes_that_suffice(run: Run, options: Options) -> int:
+    """How many passes of each variant it takes until the capture may end, if they go on to scatter as they do."""
+    first, *rest = _all_measured(run)
+    if options.min_detectable is not None:
+        return _passes_until_seen(run, options.min_detectable, options.passes)
+    if rest:
+        half_widths = [_wanted(math.log(contrast(measured, first).ratio), options.precision) for measured in rest]
+        return max(
+            passes_needed(measured, first, half_width, options.passes)
+            for measured, half_width in zip(rest, half_widths, strict=True)
+        )
+    enough = passes_needed(first, None, options.precision or NARROW, options.passes)
+    return enough if options.precision is not None else max(enough, _passes_until_seen(run, SEEN, options.passes))
+
+
+def _passes_until_seen(run: Run, share: float, most: int) -> int:
+    """After how many passes a check would see a regression of that share: its margin shrinks with their root."""
+    now, wanted = (math.log1p(regression) - math.log1p(TOLERANCE) for regression in (detectable(run), share))
+    if wanted <= 0 or not math.isfinite(now):
+        return most
+    passes = min(len(measured.counted_passes) for measured in _all_measured(run))
+    return min(most, math.ceil(passes * (now / wanted) ** 2))
 
 
 def is_settled(run: Run, precision: float | None = None) -> bool:

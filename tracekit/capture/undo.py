@@ -16,8 +16,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracekit.capture import journal
+from tracekit.capture.file_view import FileOverlay
 from tracekit.capture.job import Job, PassResult, Written
-from tracekit.capture.view import FileOverlay
 from tracekit.run import Effective
 
 _MAX_NAMED_FILES = 3  # files in a sentence

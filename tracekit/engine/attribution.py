@@ -72,7 +72,7 @@ class Attribution(Struct, frozen=True, dict=True):
 
     @cached_property
     def stalls(self) -> pa.Table:
-        """What each sync cost the GPU; see `totals.STALLS`."""
+        """What each sync cost the GPU; see `STALLS`."""
         if self.summed_stalls is not None:
             return self.summed_stalls
         stalls = Stalls(self.trace.steps.begin, self.trace.steps.done)
@@ -147,7 +147,7 @@ def attribute(trace: Trace, size: int = SIZE, *, with_pieces: bool = False) -> A
         wall=wall.totals(),
         host_known=np.full(len(steps), not no_host) & is_complete,
         wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace, linked) & is_complete,
-        compiles=_compiling(trace),
+        compiles=_steps_that_compile(trace),
     )
 
     def summed() -> Iterator[BlockViews]:
@@ -248,7 +248,7 @@ def _steps_without_kernels(trace: Trace, linked: Bools) -> Bools:
     return submits & ~linked
 
 
-def _compiling(trace: Trace) -> Bools:
+def _steps_that_compile(trace: Trace) -> Bools:
     """Steps in which a driving thread compiles, while they are issued or while their work is under way."""
     steps = trace.steps
     if not trace.census.any(lambda roles: roles.compile_span):

@@ -86,7 +86,7 @@ def wall_view(gpu: Activity, gaps: Gaps, host: HostView, low: int, high: int) ->
         if len(union.starts):
             state[union.covers(points)] = code
     free = np.flatnonzero(state < 0)
-    state[free], event[free], refill[free] = _idle(points[free], gaps, host)
+    state[free], event[free], refill[free] = _buckets_while_idle(points[free], gaps, host)
     return WallView(StepFunction(edges, state), StepFunction(edges, event), refill)
 
 
@@ -131,7 +131,7 @@ def is_sync(trace: "Trace", calls: Ints) -> Bools:
     return blocks
 
 
-def _idle(points: Ints, gaps: Gaps, host: HostView) -> tuple[NDArray[np.int8], Ints, Bools]:
+def _buckets_while_idle(points: Ints, gaps: Gaps, host: HostView) -> tuple[NDArray[np.int8], Ints, Bools]:
     """The bucket of each moment in a gap."""
     positions = count_up_to(host.states.edges, points)
     state, event = host.states.of(positions), host.events.of(positions)

@@ -19,8 +19,8 @@ from tracekit.findings.obstacles import obstacles
 from tracekit.findings.verdict import of_the_gpu
 from tracekit.profile import Member, Profile
 from tracekit.run import Variant
+from tracekit.run.contrast import Contrast, compared, contrast
 from tracekit.run.settings import BACKENDS, DEFAULT
-from tracekit.run.unprofiled import Contrast, compared, contrast
 
 Outcome = Literal["faster", "slower", "alike", "failed"]
 _CLEARLY_SLOWER = 1.05  # times as long: of one pass or trace each, a smaller difference shows nothing

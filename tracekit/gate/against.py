@@ -9,8 +9,8 @@ from tracekit.gate.metrics import METRICS, NS_PER_MS, ONE_PASS, Reading
 from tracekit.gate.rows import Demand, Row, judged, unanswered
 from tracekit.profile import Member, Subject, Untraced
 from tracekit.report.comparability import different_things
+from tracekit.run.contrast import Contrast, contrast_of_captures, fastest_logs, prior_of_passes
 from tracekit.run.pace import comparable, drift
-from tracekit.run.unprofiled import Contrast, contrast_of_captures, fastest_logs, prior_of_passes
 from tracekit.statistics.uncertainty import LARGEST_LOG, SURE, TOLERANCE, margin, margin_of_passes
 
 _COUNTS = ("recompiles", "graph_breaks", "syncs")

@@ -12,7 +12,7 @@ from tracekit.base.intervals import Ints
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.profile import Member, Profile, Untraced
 from tracekit.run import Measured
-from tracekit.run.unprofiled import cold_cost_ns, prior_of_passes, step_interval
+from tracekit.run.contrast import cold_cost_ns, prior_of_passes, step_interval
 from tracekit.statistics.uncertainty import (
     LARGEST_LOG,
     SURE,

@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints, StepFunction, distinct, occurring, topmost
 from tracekit.lines.evaluations import SAVE, call_of, evaluations
+from tracekit.lines.frames import Frames, extended, module_of, stage_of
 from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, SAVING, Owners, SourceLine
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
-from tracekit.lines.user_code import Frames, extended, module_of, stage_of
 from tracekit.trace import Trace
 from tracekit.trace.roles import BACKWARD_FRAME, DATALOAD, OPERATOR, PYTHON
 from tracekit.trace.schema import values

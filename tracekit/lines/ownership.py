@@ -217,8 +217,8 @@ class Ownership(Struct, frozen=True, dict=True):
 
 
 def _recording(trace: Trace, mine: Collection[str]) -> "Recording":
+    from tracekit.lines.frames import Frames
     from tracekit.lines.main_thread import Recording
-    from tracekit.lines.user_code import Frames
 
     lines = lines_file.read(trace.path)
     return Recording(trace, lines, Frames(lines, mine, trace.names))

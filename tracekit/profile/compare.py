@@ -12,7 +12,7 @@ from tracekit.base.intervals import Ints
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.profile import Member, Profile
 from tracekit.profile.calibration import Calibration
-from tracekit.run.unprofiled import prior_of_pairs
+from tracekit.run.contrast import prior_of_pairs
 from tracekit.statistics.uncertainty import CONFIDENCE, CONFIDENCE_WHERE_STOPPED, Interval, Prior, half_width_of_mean
 
 _RESAMPLES = 2000

@@ -9,7 +9,7 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import percent, ratio
 from tracekit.profile import Member
 from tracekit.run import Variant, divergence, gradient_tolerance, loss_tolerance, times_apart
-from tracekit.run.unprofiled import Contrast, cold_cost_ns, contrast, steps_to_break_even
+from tracekit.run.contrast import Contrast, cold_cost_ns, contrast, steps_to_break_even
 from tracekit.vocabulary.event_names import PREPARATION
 
 SPREAD_EPOCHS = 100  # over which the cost of compiling is spread if no run says how many are trained

@@ -20,7 +20,7 @@ from tracekit.profile.run_facts import contrast_of
 from tracekit.profile.subject import device_name
 from tracekit.report.blocks import Note
 from tracekit.run import Run
-from tracekit.run.unprofiled import prior_of_pairs
+from tracekit.run.contrast import prior_of_pairs
 from tracekit.statistics.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
 from tracekit.trace.rereading import BYTES_OF_TYPE
 from tracekit.trace.storing.cache import kept

@@ -12,7 +12,7 @@ from tracekit.profile.start_up import cold_steps_sentence
 from tracekit.report.blocks import Note, NoteKind
 from tracekit.report.comparability import condition_notes, contradiction
 from tracekit.run import Measured, Run, was_busy
-from tracekit.run.unprofiled import queued
+from tracekit.run.contrast import queued
 from tracekit.statistics.typical_step import typical_step
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from tracekit.base.units import count, duration, ratio
-from tracekit.run.unprofiled import cold_cost_ns
+from tracekit.run.contrast import cold_cost_ns
 from tracekit.study.failures import ENDINGS
 from tracekit.study.settings import ONE_PASS, Group, Setting, SpeedUp, speed_up
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tracekit.base.units import many
 from tracekit.run import Measured, Training, Variant, divergence, gradient_tolerance, loss_tolerance
 from tracekit.run.accuracy import AccuracyContrast, accuracy_contrast
-from tracekit.run.unprofiled import cold_cost_ns, contrast, prior_of_pairs, step_interval, steps_to_break_even
+from tracekit.run.contrast import cold_cost_ns, contrast, prior_of_pairs, step_interval, steps_to_break_even
 from tracekit.statistics.uncertainty import (
     CONFIDENCE,
     Interval,

@@ -111,7 +111,7 @@ def _find_steps(trace: "Trace", cut: int) -> StepTable:
     issued, returned = starts[order], ends[order]
     returned[-1] = min(returned[-1], cut)
     end = np.append(issued[1:], returned[-1])
-    return _with_work(trace, [numbers[k] for k in order], issued, returned, end)
+    return _lasting_until_done(trace, [numbers[k] for k in order], issued, returned, end)
 
 
 def _number(name: str) -> int:
@@ -139,7 +139,7 @@ def _inferred(trace: "Trace", iterations: Iterations, cut: int) -> StepTable:
 
 
 def _of_iterations(trace: "Trace", starts: Ints, ends: Ints) -> StepTable:
-    return _with_work(trace, [*range(len(starts))], starts, ends, np.append(starts[1:], ends[-1]))
+    return _lasting_until_done(trace, [*range(len(starts))], starts, ends, np.append(starts[1:], ends[-1]))
 
 
 def _single_step(trace: "Trace", cut: int) -> StepTable:
@@ -155,8 +155,8 @@ def _single_step(trace: "Trace", cut: int) -> StepTable:
     return StepTable([0] * len(low), low, high, high, low, high, False)
 
 
-def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints, end: Ints) -> StepTable:
-    steps = StepTable(numbers, issued, returned, end, issued, returned, True)
+def _lasting_until_done(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints, until: Ints) -> StepTable:
+    steps = StepTable(numbers, issued, returned, until, issued, returned, True)
     work_end, backlog = returned.copy(), BEFORE
     for activities, launches in trace.links.some():
         events = trace.events_at(activities)
@@ -167,7 +167,7 @@ def _with_work(trace: "Trace", numbers: list[int], issued: Ints, returned: Ints,
         backlog = max(backlog, int(ends[launched < issued[0]].max(initial=BEFORE)))
     backlog = max(backlog, _unlinked_backlog(trace))
     reach = np.maximum.accumulate(np.append(backlog if backlog > BEFORE else issued[0], work_end))
-    return StepTable(numbers, issued, returned, end, np.maximum(issued, reach[:-1]), reach[1:], True)
+    return StepTable(numbers, issued, returned, until, np.maximum(issued, reach[:-1]), reach[1:], True)
 
 
 def _unlinked_backlog(trace: "Trace") -> int:

@@ -17,9 +17,9 @@ from urllib.parse import unquote, urlsplit
 
 from tracekit.capture import journal
 from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
+from tracekit.capture.file_view import caches
 from tracekit.capture.job import Job
 from tracekit.capture.undo import back_up
-from tracekit.capture.view import caches
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _LARGEST_DATABASE_BYTES = 1 << 28  # small enough to be copied in every pass, even if it is only read

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tracekit.capture.child import view
+from tracekit.capture.child import file_view
 from tracekit.capture.child.turns import own_processes
 from tracekit.capture.device import was_touched
+from tracekit.capture.file_view import VIEW
 from tracekit.capture.job import FORK, LOG, MESSAGE_BYTES, TURNS, WAITING, Job, message
-from tracekit.capture.view import VIEW
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and starts it again afterwards
@@ -113,7 +113,7 @@ def _be_fork(parent: int, folder: str, perform: Callable[[str], None]) -> None:
         if os.getppid() != parent:  # it was killed earlier
             os._exit(1)
         if (holder := Path(folder, VIEW)).exists():
-            view.enter(int(holder.read_text()))
+            file_view.enter(int(holder.read_text()))
         with open(Path(folder, LOG), "wb") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)

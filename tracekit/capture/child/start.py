@@ -19,10 +19,10 @@ if __name__ == "__main__":
     sys.path[:] = _plain
     _view = os.path.join(sys.argv[1], "view")
     if os.path.exists(_view):
-        from tracekit.capture.child import view
+        from tracekit.capture.child import file_view
 
         with open(_view) as _holder:
-            view.enter(int(_holder.read()))
+            file_view.enter(int(_holder.read()))
     from tracekit.capture.child import worker
 
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]

@@ -33,7 +33,7 @@ from tracekit.report.blocks import Block, Cards, Excerpt, Notes, Sentences, Seri
 from tracekit.report.breakdown import Breakdown
 from tracekit.report.section import Section
 from tracekit.run import Run
-from tracekit.run.unprofiled import Contrast, cold_cost_ns, passes_document
+from tracekit.run.contrast import Contrast, cold_cost_ns, passes_document
 from tracekit.trace.schema import metadata
 
 SCHEMA = "tracekit.report/1"

@@ -23,8 +23,8 @@ from tracekit.report.blocks import Sentences
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_comparison
 from tracekit.run import Ledger, Variant
+from tracekit.run.contrast import Contrast, compiling_cost
 from tracekit.run.settings import BACKENDS, DEFAULT, Backend
-from tracekit.run.unprofiled import Contrast, compiling_cost
 
 _PRODUCTS = ("matmul", "convolution", "attention")
 _ROWS = ("scatter/gather", "embedding", "sparse")  # work that moves rows: message passing, above all

@@ -20,7 +20,7 @@ from tracekit.report.blocks import Headline, Line, Mark, Pace, Sentences, Series
 from tracekit.report.comparability import Contradiction, contradiction, unlike
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.run.unprofiled import compared, compiling_cost
+from tracekit.run.contrast import compared, compiling_cost
 from tracekit.statistics.typical_step import typical_step
 from tracekit.trace.facts.devices import device_side_missing
 

@@ -27,7 +27,7 @@ from tracekit.report.model import Report
 from tracekit.report.notes import merged
 from tracekit.report.section import Contents, of_run
 from tracekit.run import divergence, loss_tolerance
-from tracekit.run.unprofiled import compared, compiling_cost, otherwise, processor_ns, step_interval
+from tracekit.run.contrast import compared, compiling_cost, otherwise, processor_ns, step_interval
 from tracekit.trace.schema import column
 
 CONDITIONS = pa.schema(

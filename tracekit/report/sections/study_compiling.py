@@ -13,7 +13,7 @@ from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_study
 from tracekit.report.sections.study_cells import SETTING, VARIANT
 from tracekit.run import Variant
-from tracekit.run.unprofiled import cold_cost_ns
+from tracekit.run.contrast import cold_cost_ns
 from tracekit.study import Study
 from tracekit.study.settings import Group, Setting, settings
 from tracekit.trace.schema import column

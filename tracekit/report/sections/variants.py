@@ -23,7 +23,7 @@ from tracekit.report.model import Report
 from tracekit.report.notes import remarks
 from tracekit.report.section import Contents, of_run
 from tracekit.run import Run, Variant
-from tracekit.run.unprofiled import cold_cost_ns, processor_ns, step_interval
+from tracekit.run.contrast import cold_cost_ns, processor_ns, step_interval
 from tracekit.study import Cell
 from tracekit.trace.schema import column
 

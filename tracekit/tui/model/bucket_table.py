@@ -247,7 +247,7 @@ def _bar(numbers: BucketTable, total: BucketLine, name: str, width: int, longest
 
 
 def apportion(parts: list[int], width: int, total: int) -> list[int]:
-    """The cells of each part if `whole` takes `width` cells."""
+    """The cells of each part if their `total` takes `width` cells."""
     return apportioned([Fraction(part * width, total) for part in parts])
 
 

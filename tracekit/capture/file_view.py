@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tracekit.base.workspace import temporary_home, workspace
-from tracekit.capture.child import view as holder
+from tracekit.capture.child import file_view as holder
 from tracekit.capture.job import Job, PassResult
 
 SWITCH = "TRACEKIT_VIEW"  # "off": passes write to the user's files, and a journal undoes it

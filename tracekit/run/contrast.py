@@ -13,7 +13,7 @@ of one pass show says nothing about the next: only pairs do, and one pair alone 
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import cycle, islice, pairwise
+from itertools import pairwise
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -35,6 +35,7 @@ from tracekit.statistics.uncertainty import (
     is_noise,
     location,
     says_nothing,
+    student_t,
     undisturbed,
 )
 
@@ -358,16 +359,16 @@ def passes_needed(ours: Measured, theirs: Measured | None, half_width: float, mo
     else:
         pairs = _rounds(ours.counted_passes, theirs.counted_passes)
         logs, prior = [log_ratio(our_pass, their_pass) for our_pass, their_pass in pairs], prior_of_pairs(ours, theirs)
-    if not logs:
+    half_width_of = half_width_of_location if theirs else half_width_of_undisturbed
+    freedom = prior.variance(logs)[1] if logs else 0
+    if not freedom:
         return most
-    resampled, half_width_of = (
-        [*islice(cycle(logs), most)],
-        half_width_of_location if theirs else half_width_of_undisturbed,
-    )
+    per_t = half_width_of(logs, CONFIDENCE_WHERE_STOPPED, prior) / student_t(freedom, CONFIDENCE_WHERE_STOPPED)
     enough = (
         passes
         for passes in range(2, most)
-        if half_width_of(resampled[:passes], CONFIDENCE_WHERE_STOPPED, prior) <= half_width
+        if per_t * math.sqrt(len(logs) / passes) * student_t(freedom + passes - len(logs), CONFIDENCE_WHERE_STOPPED)
+        <= half_width
     )
     return next(enough, most)
 

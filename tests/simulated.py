@@ -111,6 +111,8 @@ def run_on(monkeypatch, rng, machine, effects, passes=8, scatter=0.05, begins=0,
         return PassResult(measured=measured(run_pass(planned.name, number)))
 
     monkeypatch.setattr(rounds, "measure_again", measure_again)
+    # Nothing recurs in these steps; looking for what does would take most of the time of the simulations.
+    monkeypatch.setattr(rounds, "with_common_period", lambda run: run)
     variants = [
         Variant(name=name, outcome="ok", requested=Requested(compile=False), measured=measured(run_pass(name, 0)))
         for name in effects

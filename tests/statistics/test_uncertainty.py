@@ -23,6 +23,7 @@ from simulated import (
 )
 
 from tracekit.capture import rounds
+from tracekit.run import with_common_period
 from tracekit.run.contrast import SPREAD_OF_PAIRS, compared, contrast, passes_needed, prior_of_pairs, step_interval
 from tracekit.statistics.uncertainty import (
     SURE,
@@ -228,6 +229,15 @@ def test_of_steps_that_are_not_alike_whole_periods_scatter():
     )
     assert prior_of_pairs(alike).deviation > 1
     assert prior_of_pairs(unlike).deviation == SPREAD_OF_PAIRS
+
+
+def test_outliers_do_not_pass_for_steps_that_recur(monkeypatch):
+    """The other simulations leave out the search for steps that do."""
+    rng = np.random.default_rng(20_261_126)
+    for machine in (steady, apart, walking, heating_up) * 5:
+        run = with_common_period(run_on(monkeypatch, rng, machine, {"a": 0.0, "b": 0.1}))
+        passes = [each for variant in run.variants for each in variant.measured.passes]
+        assert all(each.alike and each.period == 1 for each in passes)
 
 
 def test_passes_are_taken_until_the_precision_is_reached(monkeypatch):

@@ -15,7 +15,10 @@ from small import training, write
 from tracekit import run as runs
 from tracekit.cli import main
 from tracekit.errors.asking import BudgetError
+from tracekit.faces import Options
 from tracekit.gate import Budget, Demand, against, failed, read_budget, within
+from tracekit.gate.drawing import as_markdown, as_text
+from tracekit.gate.rows import Check, Row
 from tracekit.profile import Subject, open_subject
 from tracekit.run import Measured, Pass
 from tracekit.statistics.uncertainty import undisturbed
@@ -396,3 +399,20 @@ def test_what_nobody_could_have_seen_is_no_figure(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "too far apart to tell" in said
     assert not re.search(r"\d{7}|\d,\d{3},\d{3}", said)
+
+
+def test_reasons_are_told_in_full_and_once_for_all_rows_that_have_them():
+    why = "a regression of 6.1 % could not have been seen; " + "a long reason " * 12 + "at its end"
+    rows = [
+        Row(name, "step_ms", 1.0, 1.1, (0.9, 1.3), "unseen", why=why, detectable=0.2, far_apart=name != "b")
+        for name in "abc"
+    ]
+    for face in (as_text, as_markdown):
+        drawn = " ".join(face(Check(rows, []), Options()).replace("\\", "").split())
+        assert drawn.count(why.removesuffix("end")) == 1
+        assert "step_ms of a, step_ms of b, step_ms of c: a regression" in drawn
+        assert "3 of them are too uncertain to be called a pass: capture both anew, one right after the other" in drawn
+        assert "other, and take more passes, as with tracekit capture" in drawn
+    assert "anew" not in as_text(Check(rows[1:2], []), Options())
+    unknown = as_text(Check([replace(row, detectable=None) for row in rows], []), Options())
+    assert " ".join(unknown.split()).count(why.removesuffix("end")) == 1

@@ -101,7 +101,8 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
         )
     drifted = math.expm1(drift(measured_after, measured_before) * NormalDist().inv_cdf((1 + SURE) / 2))
     remark = "; ".join(_remarks(compared, drifted, base, reading.value))
-    return Reading(compared.ratio * base, interval, factor=math.exp(min(log_margin, LARGEST_LOG)), remark=remark)
+    factor = math.exp(min(log_margin, LARGEST_LOG))
+    return Reading(compared.ratio * base, interval, factor=factor, remark=remark, far_apart=drifted >= TOLERANCE)
 
 
 def _remarks(compared: Contrast, drifted: float, base_ms: float, step_ms: float | None) -> Iterator[str]:
@@ -110,10 +111,7 @@ def _remarks(compared: Contrast, drifted: float, base_ms: float, step_ms: float 
         slower = "slower" if compared.slower > 1 else "faster"
         yield f"judging by two yardsticks, its machine was {percent(abs(compared.slower - 1))} {slower} for such steps"
     if drifted >= TOLERANCE:
-        yield (
-            f"a machine as unsteady as this one may change such steps by {percent(drifted)} in the time between: "
-            "captures made one right after the other show more"
-        )
+        yield f"a machine as unsteady as this one may change such steps by {percent(drifted)} in the time between"
     if step_ms is not None and abs(math.log(step_ms / (compared.ratio * base_ms))) >= _MIN_DIFFERENCE_TO_REPORT:
         step_text = duration(step_ms * NS_PER_MS)
         yield f"captures are compared by their fastest turns; over all turns, a step takes {step_text}"

@@ -15,7 +15,8 @@ from tracekit.statistics.uncertainty import TOO_UNSURE, UNSEEN, Interval, says_n
 from tracekit.trace.schema import LABEL, column
 
 SCHEMA = "tracekit.check/1"
-_CURE = "tracekit capture --min-detectable 5%"
+_MORE_PASSES = "take more passes, as with tracekit capture --min-detectable 5%"
+_CLOSER = "capture both anew, one right after the other"
 _MAX_NAMED_ROWS = 3  # rows that a sentence names
 _COLUMNS = pa.schema(
     [
@@ -25,7 +26,6 @@ _COLUMNS = pa.schema(
         column("value", pa.string(), "value that was measured", role="figure"),
         column("interval", pa.string(), "interval in which the value may lie", role="figure"),
         column("outcome", LABEL, "pass, noise, unseen, fail, unanswered or allowed"),
-        column("why", pa.string(), "the reason, if the numbers do not show it"),
     ]
 )
 
@@ -103,14 +103,17 @@ def _blocks(check: Check) -> list[Block]:
         [_number(row.value) for row in rows],
         [None if row.interval is None else _ends(row.interval) for row in rows],
         [row.outcome for row in rows],
-        [row.why or None for row in rows],
     ]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _COLUMNS, strict=True)]
     table = Table("check", pa.Table.from_arrays(arrays, schema=_COLUMNS))
-    blocks: list[Block] = [Sentences((sensitivity(check),)), table, Sentences((_summary(rows),))]
-    if check.warnings:
-        blocks.append(Notes(tuple(Note("warning", (), f"{warning}.") for warning in check.warnings)))
-    return blocks
+    could_see, names_by_reason = sensitivity(check), dict[str, list[str]]()
+    for row in rows:
+        if row.why and f": {row.why}." not in could_see:
+            names_by_reason.setdefault(row.why, []).append(_name_of(row))
+    reasons = [Note("remark", tuple(names), f"{why}.") for why, names in names_by_reason.items()]
+    notes = (*(Note("warning", (), f"{warning}.") for warning in check.warnings), *reasons)
+    blocks: list[Block] = [Sentences((could_see,)), table, Sentences((_summary(rows),))]
+    return [*blocks, Notes(notes)] if notes else blocks
 
 
 def sensitivity(check: Check) -> str:
@@ -150,7 +153,7 @@ def _summary(rows: Sequence[Row]) -> str:
         return "Nothing was checked."
     failing = sum(row.fails for row in rows)
     checks = "1 check" if len(rows) == 1 else f"{len(rows)} checks"
-    unseen = sum(row.outcome == "unseen" for row in rows)
+    unseen = [row for row in rows if row.outcome == "unseen"]
     unsure = sum(row.outcome == "noise" for row in rows)
     if failing:
         sentences = [f"{failing} of {checks} {'fails' if failing == 1 else 'fail'}."]
@@ -162,8 +165,9 @@ def _summary(rows: Sequence[Row]) -> str:
         are = "1 of them is" if unsure == 1 else f"{unsure} of them are"
         sentences.append(f"{are} beyond the limit, but within noise: captures with more passes would settle it.")
     if unseen:
-        could = "1 of them is" if unseen == 1 else f"{unseen} of them are"
-        sentences.append(f"{could} too uncertain to be called a pass: take more passes, as with {_CURE}.")
+        are = "1 of them is" if len(unseen) == 1 else f"{len(unseen)} of them are"
+        cures = dict.fromkeys(_CLOSER if row.far_apart else _MORE_PASSES for row in unseen)
+        sentences.append(f"{are} too uncertain to be called a pass: {', and '.join(cures)}.")
     return " ".join(sentences)
 
 

@@ -41,6 +41,7 @@ class Reading(Struct, frozen=True):
     margin: float | None = 0.0
     remark: str = ""  # on the value
     certain: bool = True  # False: however high it is, it is not beyond a limit for certain
+    far_apart: bool = False  # the captures are, on an unsteady machine: more passes alone would not show more
 
     def visible(self, limit: float) -> float | None:
         """The smallest value that would be seen to exceed the limit; None if that is unknown."""

@@ -49,6 +49,7 @@ class Row(Struct, frozen=True):
     detectable: float | None = None
     fails: bool = False  # whether this row makes the check fail
     exact: bool = False  # a count, of which every difference is seen
+    far_apart: bool = False  # the captures are, on an unsteady machine: more passes alone would not show more
 
     def document(self) -> dict[str, Any]:
         """The row in the form of `tracekit.check/1`."""
@@ -87,6 +88,7 @@ def judged(variant: str, metric: str, limit: float, reading: Reading, demand: De
         why=reading.remark,
         detectable=detectable,
         exact=exact,
+        far_apart=reading.far_apart,
     )
     if low > limit and reading.certain:
         return replace(row, outcome="fail", fails=True, why=reading.why or reading.remark)

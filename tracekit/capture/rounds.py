@@ -225,11 +225,11 @@ def _passes_that_suffice(run: Run, options: Options) -> int:
 
 def _passes_until_seen(run: Run, share: float, most: int) -> int:
     """After how many passes a check would see a regression of that share: its margin shrinks with their root."""
-    now, wanted = (math.log1p(regression) - math.log1p(TOLERANCE) for regression in (detectable(run), share))
-    if wanted <= 0 or not math.isfinite(now):
+    margin, wanted_margin = (math.log1p(regression) - math.log1p(TOLERANCE) for regression in (detectable(run), share))
+    if wanted_margin <= 0 or not math.isfinite(margin):
         return most
     passes = min(len(measured.counted_passes) for measured in _all_measured(run))
-    return min(most, math.ceil(passes * (now / wanted) ** 2))
+    return min(most, math.ceil(passes * (margin / wanted_margin) ** 2))
 
 
 def is_settled(run: Run, precision: float | None = None) -> bool:

@@ -20,7 +20,7 @@ from tracekit.gate import Budget, Demand, against, failed, read_budget, within
 from tracekit.gate.drawing import as_markdown, as_text
 from tracekit.gate.rows import Check, Row
 from tracekit.profile import Subject, open_subject
-from tracekit.run import Measured, Pass
+from tracekit.run import Measured, Pass, Turn
 from tracekit.statistics.uncertainty import undisturbed
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "run.json"
@@ -416,3 +416,31 @@ def test_reasons_are_told_in_full_and_once_for_all_rows_that_have_them():
     assert "anew" not in as_text(Check(rows[1:2], []), Options())
     unknown = as_text(Check([replace(row, detectable=None) for row in rows], []), Options())
     assert " ".join(unknown.split()).count(why.removesuffix("end")) == 1
+
+
+@pytest.mark.parametrize(
+    ("steadiness", "minutes", "told"), [(3, 1, False), (3, 30, True), (8, 1, False), (2, 30, False)]
+)
+def test_captures_are_far_apart_only_on_an_unsteady_machine_and_if_others_would_be_closer(
+    sample, steadiness, minutes, told
+):
+    """The second yardstick takes 2 ms, and that many in every other pass."""
+
+    def captured(begins_ns):
+        passes = [
+            Pass(
+                round=k + 1,
+                started_ns=begins_ns + 5_000 * MS * k,
+                step_ns=10 * MS + k,
+                step_all_ns=[10 * MS + k],
+                turns=[Turn(started_ns=k, steps=1, processor_ns=MS, yardsticks_ns=[MS, (2, steadiness)[k % 2] * MS])],
+            )
+            for k in range(10)
+        ]
+        member = sample.members[0]
+        measured = replace(member.variant.measured, passes=passes, step_ns=10 * MS, step_all_ns=[10 * MS])
+        return Subject([changed(member, variant=replace(member.variant, measured=measured))])
+
+    (row,) = against(captured(minutes * 60_000 * MS), captured(0), metrics=["step_ms"])
+    assert row.far_apart == told
+    assert ("unsteady" in row.why) == (told or steadiness == 8)

@@ -258,9 +258,9 @@ def test_where_nothing_differs_it_stops_before_the_precision_is_reached(monkeypa
     assert not captured(monkeypatch, np.random.default_rng(1), steady, 0.1, 20, precision=1e-6).is_known_equal
 
 
-@pytest.mark.parametrize("seconds", [100.0, 1e9])
-def test_the_time_left_is_true(monkeypatch, seconds):
-    """Each pass takes 5 s; what is told is about what is left, and within the budget."""
+@pytest.fixture
+def slow_passes(monkeypatch):
+    """A clock by which each pass takes 5 s; each time at which a time left was told, with that time; who tells it."""
     now, told = [0.0], []
     monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
 
@@ -273,6 +273,13 @@ def test_the_time_left_is_true(monkeypatch, seconds):
         told.append((now[0], float(re.search("about ([0-9]+) s left", line)[1])))
 
     monkeypatch.setattr("simulated.count_passes", Slow())
+    return now, told, tell
+
+
+@pytest.mark.parametrize("seconds", [100.0, 1e9])
+def test_the_time_left_is_true(monkeypatch, slow_passes, seconds):
+    """What is told is about what is left, and within the budget."""
+    now, told, tell = slow_passes
     monkeypatch.setattr(rounds, "_expected_seconds", lambda _: 10.0)
     captured(monkeypatch, np.random.default_rng(1), steady, 0.1, 100, precision=0.02, budget=seconds, tell=tell)
     (at, left) = told[-1]
@@ -284,19 +291,8 @@ def test_the_time_left_is_true(monkeypatch, seconds):
 
 
 @pytest.mark.parametrize("options", [{}, {"min_detectable": 0.05}, {"min_detectable": 0.01}])
-def test_the_time_left_of_a_single_variant_counts_until_a_check_would_see_enough(monkeypatch, options):
-    now, told = [0.0], []
-    monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
-
-    class Slow(Iterator):
-        def __next__(self):
-            now[0] += 5.0
-            return 0
-
-    def tell(line):
-        told.append((now[0], float(re.search("about ([0-9]+) s left", line)[1])))
-
-    monkeypatch.setattr("simulated.count_passes", Slow())
+def test_the_time_left_of_a_single_variant_counts_until_a_check_would_see_enough(monkeypatch, slow_passes, options):
+    now, told, tell = slow_passes
     monkeypatch.setattr(rounds, "_expected_seconds", lambda _: 5.0)
     run_on(monkeypatch, np.random.default_rng(2), apart, {"a": 0.0}, 100, budget=300.0, tell=tell, **options)
     assert len(told) > 10

@@ -15,6 +15,7 @@ from tracekit.statistics.uncertainty import LARGEST_LOG, SURE, TOLERANCE, margin
 
 _COUNTS = ("recompiles", "graph_breaks", "syncs")
 _MIN_DIFFERENCE_TO_REPORT = 0.005  # of the step time: less hardly shows in its figures
+_FAR_APART = 2  # as large is the drift between captures, compared with that within one: 1.4 right after each other
 _EXACT = ("recompiles", "graph_breaks")  # counts of the whole run; counts per step vary with the batches
 
 
@@ -99,10 +100,13 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
         log_margin = margin_of_passes(
             logs, logs, prior_of_passes(measured_after), drift(measured_after, measured_after)
         )
-    drifted = math.expm1(drift(measured_after, measured_before) * NormalDist().inv_cdf((1 + SURE) / 2))
+    between = drift(measured_after, measured_before)
+    drifted = math.expm1(between * NormalDist().inv_cdf((1 + SURE) / 2))
+    within = max(drift(measured, measured) for measured in (measured_after, measured_before))
+    far_apart = drifted >= TOLERANCE and between > _FAR_APART * within
     remark = "; ".join(_remarks(compared, drifted, base, reading.value))
     factor = math.exp(min(log_margin, LARGEST_LOG))
-    return Reading(compared.ratio * base, interval, factor=factor, remark=remark, far_apart=drifted >= TOLERANCE)
+    return Reading(compared.ratio * base, interval, factor=factor, remark=remark, far_apart=far_apart)
 
 
 def _remarks(compared: Contrast, drifted: float, base_ms: float, step_ms: float | None) -> Iterator[str]:

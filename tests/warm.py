@@ -116,23 +116,23 @@ def tracekit(*arguments: object, folder: Path | None = None) -> subprocess.Compl
 
 @contextmanager
 def passes() -> Iterator[None]:
-    """While active, the passes that this process starts are forked."""
-    from tracekit.capture import process
+    """While active, the passes that this process starts are forked, all of them."""
+    from tracekit.capture import first_passes, process
 
-    cold = process.start
+    cold, can_fork = process.start, first_passes.can_fork
 
     def start(job: Job, folder: Path, output: BinaryIO) -> Any:
-        environment = {**process._environment(job, folder), **FIXED}
+        environment = {**process.environment(job, folder), **FIXED}
         if not is_same(environment):
             return cold(job, folder, output)
         first_file = str(Path(process.__file__).parent / "child" / "start.py")
         return Process([sys.executable, first_file, str(folder)], environment, os.getcwd(), *[output.fileno()] * 2)
 
-    process.start = start
+    process.start, first_passes.can_fork = start, lambda _: False
     try:
         yield
     finally:
-        process.start = cold
+        process.start, first_passes.can_fork = cold, can_fork
 
 
 def lend() -> dict[str, Any]:

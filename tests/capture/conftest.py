@@ -1,5 +1,7 @@
 """What the tests of capture share: recipes on disk, and two profiled passes that several tests examine."""
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -30,6 +32,14 @@ def recipe(tmp_path_factory):
     path = tmp_path_factory.mktemp("recipes") / "tiny.py"
     path.write_text(RECIPE)
     return path
+
+
+@pytest.fixture
+def shared():
+    """A path that is the same file inside and outside of every view."""
+    path = Path("/dev/shm", f"tracekit-turns-{os.getpid()}")
+    yield path
+    path.unlink(missing_ok=True)
 
 
 @pytest.fixture

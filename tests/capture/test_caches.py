@@ -19,7 +19,7 @@ from tracekit.run import Requested
 def test_only_the_first_and_the_profiled_pass_compile_anew(tmp_path, monkeypatch):
     used = {}
 
-    def perform(job, scratch, log, timeout, tell):
+    def perform(job, scratch, log, timeout, tell, begin):
         log.touch()
         used[f"{job.stage} {job.round}"] = (scratch, (scratch / "compiled").exists())
         (scratch / "compiled").touch()
@@ -61,7 +61,7 @@ def test_packages_without_bytecode_are_compiled_once_for_all_passes(tmp_path, mo
         monkeypatch.setattr(file_view, "find_spec", lambda _, cached=cached: SimpleNamespace(cached=str(cached)))
         file_view.shared_bytecode.cache_clear()
         job = Job(stage="measure", program=str(tmp_path / "r.py"))
-        environment = process._environment(job, tmp_path)
+        environment = process.environment(job, tmp_path)
         assert (environment.get("PYTHONDONTWRITEBYTECODE") == "") == is_shared
         with pytest.raises(SeenError) as seen, file_view.view(job, tmp_path):
             pass

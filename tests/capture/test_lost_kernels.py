@@ -82,12 +82,12 @@ def test_a_whole_trace_is_left_alone(tmp_path):
 def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_says_so(tmp_path, monkeypatch):
     jobs, lines = [], []
 
-    def perform(job, scratch, folder, options):
+    def perform(job, scratch, traces_folder, options, begin):
         jobs.append((job.stage, job.windows))
         if job.stage != "profile":
             return PassResult()
         for window in job.windows:  # only the first session of the process is complete
-            write(folder, window, 50, 50 if window == job.windows[0] else 0)
+            write(traces_folder, window, 50, 50 if window == job.windows[0] else 0)
         return PassResult(traces=Traces(**{window: f"{window}.json.gz" for window in job.windows}))
 
     monkeypatch.setattr(passes, "_perform", perform)

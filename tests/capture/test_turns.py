@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 import warm
 
@@ -20,6 +21,7 @@ from tests.capture.test_interruptions import passes_of, read_until, start_captur
 from tracekit import run as runs
 from tracekit.capture import turns
 from tracekit.capture.harness import Options, capture
+from tracekit.capture.job import BEGINNING, Beginning
 from tracekit.capture.live import Pipes
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import line_that_reads_it
@@ -55,14 +57,6 @@ def setup(ctx):
 
     return step
 """
-
-
-@pytest.fixture
-def shared():
-    """A path that is the same file inside and outside of every view."""
-    path = Path("/dev/shm", f"tracekit-turns-{os.getpid()}")
-    yield path
-    path.unlink(missing_ok=True)
 
 
 def captured(recipe, out, *variants, passes=4, tell=lambda _: None, **options):
@@ -191,6 +185,7 @@ def test_what_forks_of_one_process_allocate_lies_elsewhere_in_each(tmp_path):
         for number in (1, 2, 3):
             folder = tmp_path / f"fork-{number}"
             folder.mkdir()
+            (folder / BEGINNING).write_bytes(msgspec.json.encode(Beginning(str(folder / "log"))))
             pipes.tell(number)
             pipes.tell(-pipes.answer(parent, math.inf))
             assert pipes.answer(parent, math.inf) == 0

@@ -1,8 +1,9 @@
 """Runs recipes and scripts under the profiler, and writes the run file and the traces; only this package uses torch.
 
 It needs only torch and msgspec, because a bare GPU machine may have no other package. `tracekit capture`, `sweep` and
-`audit` import torch only in the processes that they start, one for each pass; `tracekit.record` (`recording`) profiles
-the process that calls it, and `tracekit doctor` (`doctor`) tries out each thing in a process of its own.
+`audit` import torch only in the processes that they start, one for each pass, or one that is forked for some;
+`tracekit.record` (`recording`) profiles the process that calls it, and `tracekit doctor` (`doctor`) tries out each
+thing in a process of its own.
 
 In the parent, in this order:
 
@@ -10,11 +11,12 @@ In the parent, in this order:
     preparation                  refuses what cannot work; `variants` says what to run
     harness                      the whole capture, variant by variant; writes the run file after each
       passes                     one variant: measure, profile, check, each from `process`
+        first_passes             forks them from a process that has imported torch, where that is possible
         lost_kernels             traces that lost kernels are taken again
-      rounds                     more unprofiled passes, variants taking turns
+      rounds                     more unprofiled passes, variants taking turns (`turns`, `parents`, `live`)
     process                      one pass: starts the child with a `job`, waits for its result
       rank_jobs                  the same for several ranks
-      view                       the copy-on-write view in which a pass runs, so that it changes no file of the user's
+      file_view                  the copy-on-write view in which a pass runs, so that it changes no file of the user's
       guardian, undo             where there is none: restore the files, by the `journal` that the child writes, even
                                  if the capture is killed, and say what became of the files that a pass wrote
     folder_lock                  one capture a folder at a time; `tracekit.base.state` is where locks are

@@ -108,7 +108,7 @@ def view(job: Job, folder: Path, why_none: str = "", also_through: Sequence[str]
                 os.path.realpath(path)
                 for path in (
                     str(folder),
-                    *filter(None, [job.folder, job.headers, shared_bytecode()]),
+                    *filter(None, [job.folder, job.caches, job.headers, shared_bytecode()]),
                     *also_through,
                     *caches(vital),
                 )

@@ -18,6 +18,7 @@ from tracekit.base import interruption
 from tracekit.capture import messages, process, turns
 from tracekit.capture.course import Course
 from tracekit.capture.explained_time import explained_time
+from tracekit.capture.first_passes import first_passes
 from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.options import Options
 from tracekit.capture.other_work import cores_of, why_one_fewer
@@ -40,15 +41,18 @@ def capture(options: Options) -> Run:
     A variant that fails does not stop the others. After Ctrl-C, SIGTERM or SIGHUP, what was finished is stored, and a
     KeyboardInterrupt is raised.
     """
-    with interruption.by_any_signal(), folder_lock():
-        return _capture(options)
+    with interruption.by_any_signal(), folder_lock(), ExitStack() as until_captured:
+        return _capture(options, until_captured)
 
 
-def _capture(options: Options) -> Run:
+def _capture(options: Options, until_captured: ExitStack) -> Run:
+    """What only the first passes need is closed after them."""
     run_file = run_path(Path(options.out))
     load, cores = load_average(), cores_of(usable_cores())
     disturbed = "" if options.threads else why_one_fewer(cores)
     began = time.monotonic()
+    likely_threads = options.threads or (cores - 1 if cores is not None and disturbed else 0)
+    first = until_captured.enter_context(first_passes(options, likely_threads))
     prepared = prepare(options)
     options.tell(messages.beginning(prepared.run))
     if warning := messages.busy(load, prepared.run.environment):
@@ -59,16 +63,21 @@ def _capture(options: Options) -> Run:
         prepared = replace(prepared, run=replace(prepared.run, environment={**prepared.run.environment, **threads}))
         options.tell(messages.fewer_threads(cores - 1, disturbed))
     spent = StageTime(stage="inspect", seconds=round(time.monotonic() - began, 3))
-    prepared = replace(prepared, run=replace(prepared.run, spent=[spent]))
+    prepared = replace(prepared, run=replace(prepared.run, spent=[spent]), begin=first.begin(prepared.run.device))
     folder = make_folder(run_file, prepared.run.created)
     try:
-        with _empty_caches(prepared) as caches:
-            run = _capture_all(prepared, folder, caches, run_file, options)
-            prepared = replace(prepared, period=_period(run))
+        with (
+            _empty_caches(prepared) as caches,
+            closing(turns.Turns(prepared, folder, caches, options)) as by_blocks,
+        ):
+            run = _capture_all(prepared, folder, caches, run_file, by_blocks=by_blocks, options=options)
+            until_captured.close()
+            prepared = by_blocks.prepared = replace(prepared, period=_period(run))
             run = replace(run, why_no_turns=turns.why_not(run, prepared, options))
-            with closing(turns.Turns(prepared, folder, caches, options)) as by_blocks:
-                rounds = Rounds(prepared, folder, caches, options, None if run.why_no_turns else by_blocks)
-                run = _repeat(run, rounds, run_file, options)
+            if run.why_no_turns:
+                by_blocks.close()
+            rounds = Rounds(prepared, folder, caches, options, None if run.why_no_turns else by_blocks)
+            run = _repeat(run, rounds, run_file, options)
         if options.epochs:
             run = _train(run, prepared, folder, run_file, options)
     except OSError as error:  # the disk is full, or somebody removed the folder
@@ -101,12 +110,26 @@ def exit_code(run: Run) -> int:
     return int(any(variant.outcome != "ok" for variant in run.variants))
 
 
-def _capture_all(prepared: Prepared, folder: Path, caches: dict[str, Path], run_file: Path, options: Options) -> Run:
+def _capture_all(
+    prepared: Prepared,
+    folder: Path,
+    caches: dict[str, Path],
+    run_file: Path,
+    *,
+    by_blocks: turns.Turns,
+    options: Options,
+) -> Run:
     run = prepared.run
     course = Course(prepared.variants, has_losses(prepared, options), options)
     for planned in prepared.variants:
         variant, data = capture_variant(
-            planned, prepared, folder, caches=caches[planned.name], options=options, course=course
+            planned,
+            prepared,
+            folder,
+            caches=caches[planned.name],
+            options=options,
+            course=course,
+            untimed=by_blocks.getting_ready,
         )
         run = _with_variant(run, variant, data)
         options.tell(messages.ending(variant, run))

@@ -39,10 +39,10 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 RESULT = "result.json"  # in the scratch folder: what a pass returns
 SO_FAR = "so_far.json"  # in the scratch folder: a preliminary result
 TURNS, WAITING = "turns", "waiting"  # in the scratch folder: the pipes of a live pass
-LOG = "log"  # in the scratch folder of a fork: its output
-FORK = "fork-"  # in the scratch folder of a process that is forked: the scratch folders of its forks
+FORK = "fork-"  # in the scratch folder of a process that is forked: links to the scratch folders of its forks
+BEGINNING = "beginning.json"  # in the scratch folder of a fork: how it begins
 MESSAGE_BYTES = 21  # each is a number of ns
-Stage = Literal["inspect", "measure", "live", "profile", "check", "train", "audit"]
+Stage = Literal["inspect", "import", "measure", "live", "profile", "check", "train", "audit"]
 # What a rank says that fails because another one is gone: gloo, NCCL, the store, and a rank that waits for a decision.
 _CAUSED_BY_ANOTHER_RANK = re.compile(
     r"connection (?:was )?(?:likely )?(?:reset|closed|aborted|refused)|broken pipe|timed out|remote process"
@@ -104,6 +104,7 @@ class Job(Settings, frozen=True, kw_only=True):
     period: int = 1  # steps after which their durations repeat, if earlier passes showed it: windows are whole ones
     folder: str = ""  # where the traces go
     scratch: str = ""  # the folder for the results and the journal of a script's files; empty if no parent waits
+    caches: str = ""  # the folder of the compiler's caches; "" is the scratch folder
     headers: str = ""  # the folder for precompiled headers, which all passes of a variant share; "" is a temporary one
     began_ns: int = 0  # unix ns, when its process was started; 0 if nobody noted it
     journal: str = ""  # the folder of the journal of what a program does to files
@@ -115,6 +116,13 @@ class Job(Settings, frozen=True, kw_only=True):
     port: int = 0  # on which the first rank listens
     meeting: str = ""  # the folder in which ranks agree
     rounded: bool = False  # round sums differently, to see how far losses move
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """What a fork does not have from the process that it is forked from."""
+
+    log: str  # the file for its output
+    environment: dict[str, str] | None = None  # in place of that process's
 
 
 class PassResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,9 +6,8 @@ Its process is one that was started for it, or a fork of one that has imported e
 import os
 import select
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +18,7 @@ from tracekit.base import interruption
 from tracekit.capture import journal, process
 from tracekit.capture.file_view import FileOverlay, view
 from tracekit.capture.job import MESSAGE_BYTES, RESULT, SO_FAR, TURNS, WAITING, Job, PassResult, message, rank_jobs
+from tracekit.capture.process import Running, Separate, Start
 from tracekit.capture.undo import in_view
 
 _LOOKED_EVERY_S = 0.2
@@ -28,26 +28,13 @@ class NoTurnsError(Exception):
     """The processes of these variants cannot take turns, and why."""
 
 
-class Running(Protocol):
-    """A process that runs, or has ended."""
-
-    def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
-
-    def kill(self) -> None:
-        """Kill it, and what it started."""
-
-
-Start = Callable[[Job, Path], Running]
-
-
 class Parent(Protocol):
     """A process that can be forked for passes."""
 
     folder: Path
     shared: FileOverlay | None  # its view, in which its forks are, too; None if each has one of its own
 
-    def forks(self, job: Job, folder: Path) -> Running:
+    def forks(self, job: Job, folder: Path, log: Path) -> Running:
         """A fork of it that does the job that is in this folder."""
 
 
@@ -96,14 +83,14 @@ class LivePass:
         self.is_waiting = False  # for its turn
         self.step_ns = 0  # of its last turn: the mean
 
-    def start(self, start: Start, stack: ExitStack) -> None:
+    def start(self, begin: Start, stack: ExitStack) -> None:
         """Start it; it is killed at the end of the context, if it has not ended."""
         ((job, folder),) = rank_jobs(self.job, self._folder)
         job = msgspec.structs.replace(job, began_ns=time.time_ns())
         (folder / "job.json").write_bytes(msgspec.json.encode(job))
         self._pipes, self._ends = Pipes(self._folder, stack), time.monotonic() + self._timeout
         with interruption.deferred():
-            self._running = start(job, folder)
+            self._running = begin(job, folder, self._log)
             stack.callback(self._running.kill)
 
     def wait(self) -> None:
@@ -155,28 +142,11 @@ class LivePass:
         return msgspec.structs.replace(result, written=in_view(self._files, self.job))
 
 
-class Separate:
-    """A process that was started for one pass."""
-
-    def __init__(self, job: Job, folder: Path, log: Path) -> None:
-        self._folder = folder
-        with open(log, "wb") as output:
-            self._process: subprocess.Popen[bytes] = process.start(job, folder, output)
-
-    def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
-        return self._process.poll()
-
-    def kill(self) -> None:
-        """Kill it, and what it started."""
-        process.kill_all(self._process, self._folder)
-
-
 @contextmanager
 def live_pass(job: Job, folder: Path, log: Path, timeout: float, parent: Parent | None = None) -> Iterator[LivePass]:
     """The pass in a view of its own, or in that of its parent. Raises NoTurnsError where there is none: the passes of
     all variants would write to the same files."""
-    start: Start = parent.forks if parent else lambda own, scratch: Separate(own, scratch, log)
+    begin: Start = parent.forks if parent else Separate
     with ExitStack() as stack:
         also = [str(parent.folder)] if parent else []
         files = (parent and parent.shared) or stack.enter_context(view(job, folder, also_through=also))
@@ -186,7 +156,7 @@ def live_pass(job: Job, folder: Path, log: Path, timeout: float, parent: Parent 
             job, scratch=str(folder), viewed=True, journal=str(folder), temporary=files.temporary
         )
         live = LivePass(job, files, folder, log, timeout)
-        live.start(start, stack)
+        live.start(begin, stack)
         yield live
     Path(folder, journal.JOURNAL).unlink(missing_ok=True)
     with suppress(FileNotFoundError):

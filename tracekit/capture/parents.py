@@ -17,8 +17,9 @@ import msgspec
 from tracekit.base import interruption
 from tracekit.capture import process
 from tracekit.capture.file_view import VIEW, FileOverlay, view
-from tracekit.capture.job import FORK, Job
-from tracekit.capture.live import NoTurnsError, Pipes, Separate
+from tracekit.capture.job import BEGINNING, FORK, Beginning, Job
+from tracekit.capture.live import NoTurnsError, Pipes
+from tracekit.capture.process import Separate
 
 
 class Parent:
@@ -28,6 +29,7 @@ class Parent:
         self.folder, self.shared = folder, shared
         self._job, self._log, self._timeout = job, log, timeout
         self._can_fork = False  # as far as is known
+        self._forks = 0  # so far
 
     def start(self, stack: ExitStack) -> None:
         """Start it; it is killed, with all of its forks, at the end of the context."""
@@ -53,14 +55,19 @@ class Parent:
         return result.no_forks or result.error or "it has ended"
 
     def folder_of(self, number: int) -> Path:
-        """The folder of the fork of that number."""
-        folder = self.folder / f"{FORK}{number}"
+        """The scratch folder for a fork, in that round."""
+        folder = self.folder / f"round-{number}"
         folder.mkdir(exist_ok=True)
         return folder
 
-    def forks(self, job: Job, folder: Path) -> "Fork":
-        """A fork of it that does the job that is in this folder, which is one of `folder_of`."""
-        self._pipes.tell(int(folder.name.removeprefix(FORK)))
+    def forks(self, job: Job, folder: Path, log: Path, environment: dict[str, str] | None = None) -> "Fork":
+        """A fork of it that does the job that is in this folder; without an environment, it has its parent's."""
+        self._forks += 1
+        (folder / BEGINNING).write_bytes(msgspec.json.encode(Beginning(str(log), environment)))
+        link = self.folder / f"{FORK}{self._forks}"
+        link.unlink(missing_ok=True)  # of an earlier process
+        link.symlink_to(folder)
+        self._pipes.tell(self._forks)
         pid = self._pipes.answer(self._process, time.monotonic() + self._timeout)
         if pid is None:
             raise NoTurnsError("the process that was to be forked has ended")
@@ -74,7 +81,7 @@ class Parent:
 
 
 class Fork:
-    """A fork, which is no child of the capture."""
+    """A fork, which is no child of the capture. It is in a session of its own."""
 
     def __init__(self, parent: Parent, pid: int) -> None:
         self._parent, self._pid = parent, pid
@@ -93,8 +100,10 @@ class Fork:
         return self._exit_code
 
     def kill(self) -> None:
-        """Kill it; what it started ends with its parent's group."""
-        if self.poll() is None:
+        """Kill it, and what it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._pid, signal.SIGKILL)
+        if self.poll() is None:  # it may not have had its session yet
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
             select.select([self._handle], [], [])
@@ -108,7 +117,7 @@ def parent_of(job: Job, folder: Path, log: Path, timeout: float) -> Iterator[Par
     with ExitStack() as stack:
         (folder / VIEW).unlink(missing_ok=True)
         shared = None
-        if not job.is_script:
+        if not job.is_script and job.stage != "import":
             shared = stack.enter_context(view(job, folder))
             if not shared.exists:
                 raise NoTurnsError(f"there is no copy-on-write view of your files ({shared.why})")

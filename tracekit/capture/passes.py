@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tracekit.capture.job import Job, PassResult, Stage, has_something
 from tracekit.capture.lost_kernels import completed
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import Prepared
+from tracekit.capture.process import Start
 from tracekit.capture.undo import with_files
 from tracekit.capture.variants import PlannedVariant
 from tracekit.errors.capturing import ArgumentsRefusedError, NoStepsError
@@ -31,22 +32,40 @@ from tracekit.statistics.typical_step import typical_step
 # because its cold trace shows compiling, and its kernels have to be named. All others use what the first one compiled.
 _STAGES: tuple[Stage, ...] = ("measure", "profile", "check")
 PassResults = dict[Stage, PassResult]
+Untimed = Callable[[PlannedVariant, int | None], AbstractContextManager[object]]  # what its pass needs at most, bytes
 # A relative difference of the first loss, before training has amplified anything, that rounding cannot explain.
 _OTHER_TRAINING = 1e-2
 
 
 def capture_variant(
-    planned: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options, course: Course
+    planned: PlannedVariant,
+    prepared: Prepared,
+    folder: Path,
+    *,
+    caches: Path,
+    options: Options,
+    course: Course,
+    untimed: Untimed = lambda *_: nullcontext(),
 ) -> tuple[Variant, str | None]:
     """The variant, and what it trained on in the recipe's own words. Traces go to a folder named after it.
 
     `caches` is empty at first: the measured pass leaves there what it compiled, for all passes but the profiled one.
+    The only pass in which nothing is timed takes place in the context `untimed`.
     """
     traces_folder = folder / slug(planned.name, prepared.run.planned)
     results: PassResults = {}
     try:
         traces_folder.mkdir()
-        _perform_all(planned, prepared, traces_folder, caches=caches, options=options, course=course, results=results)
+        _perform_all(
+            planned,
+            prepared,
+            traces_folder,
+            caches=caches,
+            options=options,
+            course=course,
+            untimed=untimed,
+            results=results,
+        )
         outcome, error = _outcome(results)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
@@ -97,21 +116,26 @@ def _perform_all(
     caches: Path,
     options: Options,
     course: Course,
+    untimed: Untimed,
     results: PassResults,
 ) -> None:
     for stage in _STAGES if has_losses(prepared, options) else _STAGES[:-1]:
-        with process.scratch() if stage == "profile" else nullcontext(caches) as scratch:
+        with (
+            process.scratch() if stage == "profile" else nullcontext(caches) as scratch,
+            untimed(planned, results["measure"].memory.host_peak_rss_bytes) if stage == "check" else nullcontext(),
+        ):
             options.tell(f"{messages.doing(planned.name, stage)}{course.begins(planned.name, stage)}")
             job = _job(stage, planned, prepared, traces_folder, options=options, before=results.get("measure"))
             job = with_headers(job, caches)
-            results[stage] = _perform(job, scratch, traces_folder, options)
+            perform = partial(
+                _perform, scratch=scratch, traces_folder=traces_folder, options=options, begin=prepared.begin
+            )
+            results[stage] = perform(job)
             _note(course, planned.name, stage, results[stage])
             if stage == "profile" and job.device != "cpu":
-                again = partial(_again, job, scratch, traces_folder, options)
-                results[stage] = completed(results[stage], traces_folder, again)
+                results[stage] = completed(results[stage], traces_folder, partial(_again, job, perform, options))
             if stage == "check" and prepared.is_script and not planned.requested.compile:
-                rounded = partial(_perform, replace(job, rounded=True), scratch, traces_folder, options)
-                results[stage] = with_drift(results[stage], rounded)
+                results[stage] = with_drift(results[stage], partial(perform, replace(job, rounded=True)))
             if results[stage].outcome != "ok" and not has_something(results[stage]):
                 return
 
@@ -127,10 +151,10 @@ def _note(course: Course, name: str, stage: Stage, result: PassResult) -> None:
         course.measured(name, result.spent.seconds, result.spent.activities.get("compile", 0.0))
 
 
-def _again(job: Job, scratch: Path, traces_folder: Path, options: Options, window: Window) -> PassResult:
+def _again(job: Job, perform: Callable[[Job], PassResult], options: Options, window: Window) -> PassResult:
     """That window by itself, in a separate process."""
     options.tell(messages.taking_again(window))
-    return _perform(replace(job, windows=(window,)), scratch, traces_folder, options)
+    return perform(replace(job, windows=(window,)))
 
 
 def _outcome(results: PassResults) -> tuple[Outcome, str | None]:
@@ -169,11 +193,13 @@ def _job(
     )
 
 
-def _perform(job: Job, scratch: Path, traces_folder: Path, options: Options) -> PassResult:
+def _perform(
+    job: Job, scratch: Path, traces_folder: Path, options: Options, begin: Start = process.Separate
+) -> PassResult:
     log = traces_folder / f"{job.stage}{_log_suffix(job)}.log"
     job = with_headers(job, scratch)
     load, began = load_average(), time.time_ns()
-    result = process.perform(job, scratch, log, options.timeout, options.tell)
+    result = process.perform(job, scratch, log, options.timeout, options.tell, begin=begin)
     return finished(job, _with_warnings(result, log), began=began, load=load, options=options)
 
 

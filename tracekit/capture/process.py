@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import msgspec
 
@@ -42,11 +42,42 @@ _LOOKED_EVERY_S = 1.0
 _POLLED_EVERY_S = 0.02  # the ends of ranks: the others notice that one is gone within milliseconds
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # what PyTorch reads as it starts
 _GRACE_S = 20.0  # for the other ranks to end, once one has ended
+MARK = "TRACEKIT_SCRATCH"  # tells the processes of a pass from all others
 _refused: dict[str, str] = {}  # the programs that failed in a view because of it, and why
 _MOST_FILES = 10_000
 _MOST_SECONDS = 0.5  # on a slow network disk
 _NOT_LOOKED_AT = {"__pycache__", "node_modules"}  # nor into hidden folders
 _State = tuple[int, int]  # size in bytes, last change in unix ns
+
+
+class Running(Protocol):
+    """A process that runs, or has ended."""
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+
+    def kill(self) -> None:
+        """Kill it, and what it started."""
+
+
+Start = Callable[[Job, Path, Path], Running]  # a process for a job, with its scratch folder and the file for its output
+
+
+class Separate:
+    """A process that was started for one pass."""
+
+    def __init__(self, job: Job, folder: Path, log: Path) -> None:
+        self._folder = folder
+        with open(log, "wb") as output:
+            self._process: subprocess.Popen[bytes] = start(job, folder, output)
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """Kill it, and what it started."""
+        kill_all(self._process, self._folder)
 
 
 def scratch() -> AbstractContextManager[Path]:
@@ -55,14 +86,23 @@ def scratch() -> AbstractContextManager[Path]:
 
 
 def perform(
-    job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None] = lambda _: None
+    job: Job,
+    folder: Path,
+    log: Path,
+    timeout: float,
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    begin: Start = Separate,
 ) -> PassResult:
-    """Run the pass in a separate process; a time-out or a crash becomes a result, too.
+    """Run the pass in a process that `begin` begins; a time-out or a crash becomes a result, too.
 
     Where it fails in a view because of the view, it runs once more without one. If that helps, the program's later
-    passes are not tried in a view.
+    passes are not tried in a view. Where it crashes in a process that was not started for it, it runs once more in one
+    that is.
     """
-    result = _perform_once(job, folder, log, timeout, tell)
+    result = _perform_once(job, folder, log, timeout, tell, begin=begin)
+    if result.outcome == "crash" and begin is not Separate:
+        result = _perform_once(job, folder, log, timeout, tell)
     if not result.written.no_view and not job.in_place and (why := refusal(result, _tail(log))):
         error = result.error
         _refused[job.program] = f"it failed in one: {why}"
@@ -72,12 +112,22 @@ def perform(
     return result
 
 
-def _perform_once(job: Job, folder: Path, log: Path, timeout: float, tell: Callable[[str], None]) -> PassResult:
+def _perform_once(
+    job: Job,
+    folder: Path,
+    log: Path,
+    timeout: float,
+    tell: Callable[[str], None],
+    *,
+    begin: Start = Separate,
+) -> PassResult:
     with view(job, folder, _refused.get(job.program, "")) as files, _journal(files, job, folder) as journal_folder:
         job = msgspec.structs.replace(job, viewed=files.exists, journal=str(journal_folder), temporary=files.temporary)
         before, undone = folder_state(job), Undone()
         try:
-            result = _perform(job, folder, log, timeout, messages.Reader(folder, tell))
+            # After a kill, what writes to the user's files is found by its environment, which must be its own.
+            begin = begin if job.viewed else Separate
+            result = _perform(job, folder, log, timeout, messages.Reader(folder, tell), begin=begin)
             result = with_so_far(result, folder / SO_FAR)
         finally:
             if not job.viewed:
@@ -92,26 +142,25 @@ def _journal(files: FileOverlay, job: Job, folder: Path) -> AbstractContextManag
     return nullcontext(folder) if files.exists or job.in_place else guarded_folder(folder)
 
 
-def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: messages.Reader) -> PassResult:
+def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: messages.Reader, *, begin: Start) -> PassResult:
     jobs = rank_jobs(job, folder)
-    processes: list[subprocess.Popen[bytes]] = []
+    processes: list[Running] = []
     with ExitStack() as stack:
         try:
             with interruption.deferred():
                 for rank, (rank_job, scratch) in enumerate(jobs):
-                    output = stack.enter_context(open(rank_log(log, rank), "wb"))
                     begun = msgspec.structs.replace(rank_job, began_ns=time.time_ns())
                     (scratch / "job.json").write_bytes(msgspec.json.encode(begun))
                     for name in (SO_FAR, RESULT):
                         (scratch / name).unlink(missing_ok=True)
-                    process = start(rank_job, scratch, output)
-                    stack.callback(kill_all, process, folder)
+                    process = begin(rank_job, scratch, rank_log(log, rank))
+                    stack.callback(process.kill)
                     processes.append(process)
             ended = _wait(processes, timeout, reader)
-        except subprocess.TimeoutExpired:
+        except TimeoutError:
             return PassResult(outcome="timeout", error=f"took longer than {timeout:g} s")
     results = [
-        read_result(scratch, rank_log(log, rank), process.returncode, ended.get(rank, inf))
+        read_result(scratch, rank_log(log, rank), process.poll() or 0, ended.get(rank, inf))
         for rank, ((_, scratch), process) in enumerate(zip(jobs, processes, strict=True))
     ]
     remove_empty(rank_log(log, rank) for rank in range(1, job.ranks))
@@ -136,7 +185,7 @@ def remove_empty(logs: Iterable[Path]) -> None:
             log.unlink()
 
 
-def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: messages.Reader) -> dict[int, float]:
+def _wait(processes: list[Running], timeout: float, reader: messages.Reader) -> dict[int, float]:
     """Wait until all have ended. Successful ranks end together: once one has ended, the others get little time.
 
     Returns for each rank that ended by itself when it was last seen running, unix time; the others are to be killed.
@@ -157,7 +206,7 @@ def _wait(processes: list[subprocess.Popen[bytes]], timeout: float, reader: mess
         if time.monotonic() >= ends and ended:
             return ended  # the others wait for a rank that is gone
         if time.monotonic() >= ends:
-            raise subprocess.TimeoutExpired(processes[0].args, timeout)
+            raise TimeoutError
         if time.monotonic() >= looks:
             interruption.check()
             reader.look()
@@ -181,7 +230,7 @@ def start(job: Job, folder: Path, output: BinaryIO) -> subprocess.Popen[bytes]:
     """Start the process of a pass, which dies with this one."""
     return subprocess.Popen(
         [job.python or sys.executable, str(Path(__file__).parent / "child" / "start.py"), str(folder)],
-        env=_environment(job, folder),
+        env=environment(job, folder),
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,
@@ -197,19 +246,20 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _environment(job: Job, folder: Path) -> dict[str, str]:
+def environment(job: Job, folder: Path) -> dict[str, str]:
     """Our environment, with compiler caches that are still empty; ranks share them."""
-    folder = Path(job.meeting) if job.meeting else folder
+    caches = Path(job.caches or job.meeting or folder)
     return {
         **os.environ,
-        **(lost_kernels.loud() if job.stage == "profile" else {}),
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
-        "TRITON_CACHE_DIR": str(folder / "triton"),
+        MARK: str(folder),
+        **(lost_kernels.loud() if job.stage in ("profile", "import") else {}),
+        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+        "TRITON_CACHE_DIR": str(caches / "triton"),
         # If a program puts texts into a set, their order is part of its randomness, which has to be the same in every
         # pass.
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
         # On other systems, the path of a socket in it would become too long.
-        **({"TMPDIR": job.temporary or str(folder)} if sys.platform == "linux" else {}),
+        **({"TMPDIR": job.temporary or str(caches)} if sys.platform == "linux" else {}),
         # Many containers are told not to write bytecode: not beside their packages.
         **({BYTECODE: path, "PYTHONDONTWRITEBYTECODE": ""} if not job.python and (path := shared_bytecode()) else {}),
         **torchrun_environment(job),
@@ -235,8 +285,8 @@ def kill_all(process: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def _strays(folder: Path) -> Iterator[int]:
-    """Processes that left the group, recognised by the compiler cache that we set; only on Linux."""
-    mark = f"TRITON_CACHE_DIR={folder}/".encode()
+    """Processes that left the group, recognised by the variable that we set; only on Linux."""
+    mark = f"{MARK}={folder}\0".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if mark in environ.read_bytes():

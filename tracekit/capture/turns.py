@@ -7,7 +7,8 @@ time. The passes of a round are a pair. The next round has other processes, beca
 long as they live.
 
 Most of the time of a process is over before its first step. So one that has imported everything is forked for the
-passes of some rounds, which are made ready together (`parents`). Each fork sets up, compiles, warms up and allocates by
+passes of some rounds, which are made ready together (`parents`); the first gets ready while losses are checked, because
+nothing is timed then. Each fork sets up, compiles, warms up and allocates by
 itself; a recipe whose computing takes a single thread has done so before, and takes two more steps. Forks share where
 much lies in memory, so every few rounds a new process is started.
 
@@ -32,8 +33,8 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -42,7 +43,7 @@ from msgspec.structs import replace
 from tracekit.base.units import size
 from tracekit.capture import messages
 from tracekit.capture.child.memory import free_on_host
-from tracekit.capture.job import LOG, PassResult
+from tracekit.capture.job import PassResult
 from tracekit.capture.live import LivePass, NoTurnsError, live_pass
 from tracekit.capture.options import Options
 from tracekit.capture.parents import Parent, parent_of
@@ -61,6 +62,7 @@ TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell 
 LEAST_TURNS, MOST_TURNS = 2, 4
 _ENOUGH_ERROR = 0.04  # as the standard error of the logarithm of a pair's ratio
 _LOOKED_EVERY_S = 0.01
+_LOG = "log"  # in the scratch folder of a fork: its output
 _CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "now", "utcnow"}
 
 
@@ -76,12 +78,14 @@ class Turns:
     """The rounds of one capture. `caches` is a folder of each variant, with what its first pass compiled."""
 
     def __init__(self, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> None:
-        self._prepared, self._folder, self._caches, self._options = prepared, folder, caches, options
+        self.prepared = prepared  # its period may be known only once the first passes have ended
+        self._folder, self._caches, self._options = folder, caches, options
         self._parents: dict[str, _Forked] = {}
         self._ahead: dict[int, list[_Started]] = {}  # the passes of rounds to come, by round
         # A recipe takes its first steps before it is forked, unless that starts threads: they do not survive a fork.
         self._warms = not prepared.is_script and prepared.run.environment.get("threads") == 1
         self._may_fork = hasattr(os, "pidfd_open") and not options.python and prepared.run.device == "cpu"
+        self._may_fork &= options.passes > 1 and not _why_never(prepared, options)
         self.batch_s = self.ready_s = 0.0  # that it took lately to make processes ready, and those of one round
         self._parents_s = 0.0  # that it took to start those that are forked
 
@@ -94,6 +98,20 @@ class Turns:
         for parent in self._parents.values():
             parent.stack.close()
         self._parents.clear()
+
+    @contextmanager
+    def getting_ready(self, planned: PlannedVariant, peak_bytes: int | None) -> Iterator[None]:
+        """For times at which nothing is timed: meanwhile, a process of the variant gets ready to be forked, if memory
+        has plenty of room for those of all variants. A pass of it needs `peak_bytes`."""
+        began, free = time.monotonic(), free_on_host()
+        needed = 2 * len(self.prepared.variants) * (peak_bytes or 0)
+        if self._may_fork and (free is None or needed <= _MOST_OF_MEMORY * free):
+            with suppress(NoTurnsError):  # the first round will say so
+                self._start_parent(1, planned)
+        yield
+        if planned.name in self._parents:
+            self._parents[planned.name].parent.wait()
+            self._parents_s = max(self._parents_s, time.monotonic() - began)  # later ones have nothing beside them
 
     @property
     def compiles(self) -> bool:
@@ -109,7 +127,12 @@ class Turns:
     @property
     def parents_s(self) -> float:
         """How long the next processes to be made ready wait for one to be forked from."""
-        return self._parents_s if any(forked.left < 1 for forked in self._parents.values()) else 0.0
+        return self._parents_s if self._parents_end else 0.0
+
+    @property
+    def _parents_end(self) -> bool:
+        """Whether a process that was forked may be forked no more."""
+        return any(forked.left < 1 for forked in self._parents.values())
 
     def take(
         self,
@@ -141,7 +164,7 @@ class Turns:
                 by_name = {process.name: process.live for process in started}
                 self._take_turns(
                     number,
-                    [by_name[planned.name] for planned in self._prepared.variants if planned.name in by_name],
+                    [by_name[planned.name] for planned in self.prepared.variants if planned.name in by_name],
                     ends,
                 )
             except KeyboardInterrupt as interrupt:
@@ -168,7 +191,7 @@ class Turns:
     def _make_ready(self, number: int, variants: Sequence[PlannedVariant], most_ahead: int, known: Run | None) -> None:
         """Start the processes of that round or, where they can be forked, of that and some later ones, and wait until
         all of them wait for their turns: as many at a time as there are cores."""
-        began, have_parents = time.monotonic(), bool(self._parents) and not self.parents_s
+        began, have_parents = time.monotonic(), bool(self._parents) and not self._parents_end
         forked = self._forked(number, variants) if self._may_fork else None
         if not have_parents:
             self._parents_s = time.monotonic() - began
@@ -200,7 +223,7 @@ class Turns:
     def _at_once(self, planned: PlannedVariant) -> int:
         """How many processes of such a variant may get ready at the same time: as many as there are cores if they are
         to compile, which takes one thread. Steps with several threads wait for those of others, many times as long."""
-        cores, threads = usable_cores() or 1, self._prepared.run.environment.get("threads")
+        cores, threads = usable_cores() or 1, self.prepared.run.environment.get("threads")
         alone = isinstance(threads, int) and threads > 1 and not planned.requested.compile
         return 1 if alone else cores
 
@@ -211,12 +234,7 @@ class Turns:
                 self._parents.pop(planned.name).stack.close()
         for planned in variants:
             if planned.name not in self._parents:
-                job, log = live_job(number, planned, self._prepared, self._folder, self._options)
-                caches = self._caches[planned.name]
-                with ExitStack() as stack:
-                    job = replace(with_headers(job, caches), forks=True, warms=self._warms)
-                    parent = stack.enter_context(parent_of(job, caches, log, self._options.timeout))
-                    self._parents[planned.name] = _Forked(parent, number, FORKS, stack.pop_all())
+                self._start_parent(number, planned)
         unable = next((planned.name for planned in variants if not self._parents[planned.name].parent.wait()), None)
         if unable is None:
             return {planned.name: self._parents[planned.name] for planned in variants}
@@ -231,18 +249,29 @@ class Turns:
         self._options.tell(messages.no_forks(unable, why))
         return None
 
+    def _start_parent(self, number: int, planned: PlannedVariant) -> None:
+        job, log = live_job(number, planned, self.prepared, self._folder, self._options)
+        caches = self._caches[planned.name]
+        folder = caches / "parent"
+        folder.mkdir(exist_ok=True)
+        with ExitStack() as stack:
+            job = replace(with_headers(job, caches), caches=str(caches), forks=True, warms=self._warms)
+            parent = stack.enter_context(parent_of(job, folder, log, self._options.timeout))
+            self._parents[planned.name] = _Forked(parent, number, FORKS, stack.pop_all())
+
     def _started(self, number: int, planned: PlannedVariant, known: Run | None, forked: "_Forked | None") -> "_Started":
-        job, log = live_job(number, planned, self._prepared, self._folder, self._options)
+        job, log = live_job(number, planned, self.prepared, self._folder, self._options)
         caches = self._caches[planned.name]
         warms = self._warms and forked is not None
-        job = replace(with_headers(job, caches), available=_available(planned.name, known), warms=warms)
+        job = with_headers(job, caches)
+        job = replace(job, caches=str(caches), available=_available(planned.name, known), warms=warms)
         folder = forked.parent.folder_of(number) if forked else caches
         with ExitStack() as stack:
             live = stack.enter_context(
                 live_pass(
                     job,
                     folder,
-                    folder / LOG if forked else log,
+                    folder / _LOG if forked else log,
                     self._options.timeout,
                     forked.parent if forked else None,
                 )
@@ -318,12 +347,8 @@ def _suffice(logs: list[list[float]]) -> bool:
 
 def why_not(run: Run, prepared: Prepared, options: Options) -> str:
     """Why the variants cannot take turns step by step, given what their first passes needed; empty if they may."""
-    if options.ranks > 1:
-        return "ranks wait for each other"
-    if prepared.is_script and not options.module:
-        line = line_that_reads_it(statements(prepared.run.script))
-        if line is not None:
-            return f"{Path(prepared.run.script).name}:{line} decides by the clock, which goes on while it waits"
+    if why := _why_never(prepared, options):
+        return why
     memories = [variant.memory for variant in run.variants if variant.outcome == "ok"]
     needed, free = sum(memory.host_peak_rss_bytes or 0 for memory in memories), free_on_host()
     if free is not None and needed > _MOST_OF_MEMORY * free:
@@ -334,6 +359,17 @@ def why_not(run: Run, prepared: Prepared, options: Options) -> str:
         if len(totals) < len(memories) or needed > _MOST_OF_MEMORY * min(totals, default=0):
             memory = f"{size(needed)} of the {size(min(totals))}" if totals else "more than is known"
             return f"together they need {memory} of memory that the GPU has"
+    return ""
+
+
+def _why_never(prepared: Prepared, options: Options) -> str:
+    """The same, as far as it is known before anything has run."""
+    if options.ranks > 1:
+        return "ranks wait for each other"
+    if prepared.is_script and not options.module:
+        line = line_that_reads_it(statements(prepared.run.script))
+        if line is not None:
+            return f"{Path(prepared.run.script).name}:{line} decides by the clock, which goes on while it waits"
     return "--in-place: all of them would write to the same files" if options.in_place else ""
 
 

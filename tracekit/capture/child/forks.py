@@ -11,16 +11,19 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from tracekit.capture.child import file_view
 from tracekit.capture.child.turns import own_processes
 from tracekit.capture.device import was_touched
 from tracekit.capture.file_view import VIEW
-from tracekit.capture.job import FORK, LOG, MESSAGE_BYTES, TURNS, WAITING, Job, message
+from tracekit.capture.job import BEGINNING, FORK, MESSAGE_BYTES, TURNS, WAITING, Beginning, Job, message
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and starts it again afterwards
@@ -59,11 +62,10 @@ def preload_imports(job: Job) -> None:
     with suppress(Exception):  # the script itself will say what is wrong
         for name in _first_imports(ast.parse(Path(job.program).read_bytes()).body):
             specification = importlib.util.find_spec(name.partition(".")[0])
-            if (
-                specification is None
-                or specification.origin is None
-                or any(_is_below(specification.origin, folder) for folder in own_folders)
-            ):
+            if specification is None or specification.origin is None:
+                return
+            # What is part of Python itself, such as `os`, has no place.
+            if specification.has_location and any(_is_below(specification.origin, folder) for folder in own_folders):
                 return
             importlib.import_module(name)
 
@@ -103,7 +105,7 @@ def be_parent(scratch: str, perform: Callable[[str], None]) -> None:
         if not child:
             os.close(told_by)
             os.close(says_to)
-            _be_fork(parent, str(Path(scratch, f"{FORK}{number}")), perform)
+            _be_fork(parent, os.path.realpath(Path(scratch, f"{FORK}{number}")), perform)
         os.write(says_to, message(child))
 
 
@@ -112,11 +114,17 @@ def _be_fork(parent: int, folder: str, perform: Callable[[str], None]) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it was killed earlier
             os._exit(1)
-        if (holder := Path(folder, VIEW)).exists():
-            file_view.enter(int(holder.read_text()))
-        with open(Path(folder, LOG), "wb") as log:
+        os.setsid()
+        beginning = msgspec.json.decode(Path(folder, BEGINNING).read_bytes(), type=Beginning)
+        if beginning.environment is not None:
+            os.environ.clear()
+            os.environ.update(beginning.environment)
+            tempfile.tempdir = None
+        with open(beginning.log, "wb") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
+        if (holder := Path(folder, VIEW)).exists():
+            file_view.enter(int(holder.read_text()))
         _scatter_heap()
         perform(folder)
         sys.stdout.flush()

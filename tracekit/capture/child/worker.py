@@ -67,7 +67,7 @@ def perform(job: Job) -> PassResult:
     """Perform the pass; an exception of the recipe becomes the result."""
     notes: list[str] = []
     stopwatch.enter("import")
-    if job.is_script and job.stage != "inspect" and not job.forks:
+    if job.is_script and job.stage not in {"inspect", "import"} and not job.forks:
         job = steered(job)
     if job.stage == "profile":
         compiler.keep_kernel_lines()
@@ -174,6 +174,15 @@ def _parent(job: Job, notes: list[str]) -> PassResult:
     return PassResult()
 
 
+def _import(job: Job, _: list[str]) -> PassResult:
+    """Import what every pass imports, and be forked for passes, which do all the rest."""
+    forks.preload_imports(job)
+    if why := forks.why_not():
+        return PassResult(no_forks=why)
+    forks.be_parent(job.scratch, main)
+    return PassResult()
+
+
 class _Inherited(msgspec.Struct):
     """What a fork finds that its parent has prepared."""
 
@@ -196,7 +205,7 @@ def _check(job: Job, notes: list[str]) -> PassResult:
     draw_as_eager(job)
     if job.is_script:
         return _check_script(job)
-    with GradientNorms() as gradients:
+    with _recorder(), GradientNorms() as gradients:
         checked = check(_feed(job, notes))
     checked = msgspec.structs.replace(checked, gradients=gradients.norms)
     if job.requested.compile or not checked.losses:
@@ -235,6 +244,7 @@ def _audit(job: Job, notes: list[str]) -> PassResult:
 
 _PASSES: dict[str, Callable[[Job, list[str]], PassResult]] = {
     "inspect": _inspect,
+    "import": _import,
     "measure": _measure,
     "live": _live,
     "profile": _profile,

@@ -65,7 +65,7 @@ def test_buckets_have_intervals_over_pairs(tmp_path):
     rows = [line for line in markdown(made, Options()).splitlines() if line.startswith("| ")]
     assert any(" … −" in row for row in rows)
     assert any("| unprofiled: noise |" in row for row in rows)  # these passes are equally long
-    assert "over 6 pairs of traces): " in " ".join(headline(made))
+    assert re.search(r"over 6 pairs of traces\): −\S+ µs \w+", " ".join(headline(made)))
 
 
 def test_processes_that_differ_are_no_difference(tmp_path):
@@ -76,6 +76,8 @@ def test_processes_that_differ_are_no_difference(tmp_path):
     assert low < 0 < high
     assert key in entry["noise"]
     assert "~ noise" in text(made, Options())
+    (sentence,) = headline(made)
+    assert sentence.endswith(": no large part of it is beyond noise.")
 
 
 def test_a_difference_that_the_pairs_do_not_show_is_marked_where_it_stands(tmp_path):

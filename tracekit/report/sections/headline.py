@@ -228,16 +228,16 @@ def _against(report: Report, member: Member, base: Member, entry: Comparison) ->
         if (change := report.calibrated_difference(entry)) is not None:
             return (
                 f"{text} Without the profiler's own time (an estimate), a step changes by "
-                f"{duration(change.delta_ns, signed=True)} compared with {base_name}: {_changes(change)}."
+                f"{duration(change.delta_ns, signed=True)} compared with {base_name}: {_changes(change, wall)}."
             )
         caveat = _CONTRADICTIONS[contradiction(report, entry)]
-        return f"{text} Profiled steps are {_traced(wall)}: {_changes(wall)}.{caveat}"
+        return f"{text} Profiled steps are {_traced(wall)}: {_changes(wall, wall)}.{caveat}"
     if wall is None or mean is None or base_mean is None:
         return f"{name} and {base_name}: the wall time of a step cannot be compared."
     noise = ", within noise" if wall.delta_interval is not None and wall.is_noise() else ""
     takes = duration(mean.step_ns, like=max(mean.step_ns, base_mean.step_ns))
     pace = f"{_faster(mean.step_ns, base_mean.step_ns)} {base_name}{noise or ', from one trace each'}"
-    text = f"{name} takes {takes} a step, {pace}: {_changes(wall)}.{unlike(member, base)}"
+    text = f"{name} takes {takes} a step, {pace}: {_changes(wall, wall)}.{unlike(member, base)}"
     return text + _left_out(member)
 
 
@@ -310,13 +310,21 @@ def _faster(step_ns: float, base_step_ns: float) -> str:
     return f"{pace} {'as' if pace == 'as fast' else 'than'}"
 
 
-def _changes(wall: Difference) -> str:
-    changed = sum(abs(part) for part in wall.parts.values())
-    largest = sorted(wall.parts.items(), key=lambda item: -abs(item[1]))
+def _changes(change: Difference, wall: Difference) -> str:
+    """The largest parts of a change. Where pairs of traces were compared, those within noise in the difference of the
+    wall time are no changes."""
+    changed = sum(abs(part) for part in change.parts.values())
+    largest = sorted(change.parts.items(), key=lambda item: -abs(item[1]))
     worth = [(key, part) for key, part in largest if part and abs(part) >= _WORTH * changed][:_MAX_CONTRIBUTIONS]
-    like = max(abs(wall.delta_ns), *(abs(part) for part in wall.parts.values()))
-    contributions = [f"{duration(part, signed=True, like=like)} {BUCKETS[key].noun}" for key, part in worth]
-    return ", ".join(contributions) or "nothing changed"
+    within_noise = {key for key in change.parts if wall.pairs and wall.is_noise(key)}
+    sure = [(key, part) for key, part in worth if key not in within_noise]
+    if worth and not sure:
+        return "no large part of it is beyond noise"
+    others = {key for key, part in largest if part} - dict(sure).keys()
+    rest = ", the rest within noise" if others and others <= within_noise else ""
+    like = max(abs(change.delta_ns), *(abs(part) for part in change.parts.values()))
+    contributions = [f"{duration(part, signed=True, like=like)} {BUCKETS[key].noun}" for key, part in sure]
+    return (", ".join(contributions) or "nothing changed") + rest
 
 
 def _largest(parts: dict[str, float], member: Profile) -> str:

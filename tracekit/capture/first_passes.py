@@ -1,9 +1,9 @@
-"""Begins the first passes of a capture: as forks of a process that has imported what all of them import, where it can
-be forked.
+"""Begins the first passes of a capture: as forks of a process that has imported what all of them need, or else as new
+processes.
 
-Starting Python, importing torch and what the program imports takes longer than most passes do; the process does it
-while the program is inspected. Later passes, whose times are compared, are never its forks: these share where libraries
-lie in memory, and would be more alike than two captures are.
+Starting Python and importing torch and what the program imports takes about as long as the rest of a pass; that process
+does it once, while the program is inspected. Later passes, whose times are compared, are never its forks: forks of one
+process share where libraries lie in memory, so they would be more alike than the passes of two captures are.
 """
 
 import os
@@ -18,13 +18,13 @@ from tracekit.capture.options import Options
 from tracekit.capture.parents import Parent, parent_of
 from tracekit.capture.process import Running, Separate, Start
 
-# What is read only where it is needed, or that passes need not agree on; a fork with any other variable that differs
-# would not be what a new process is.
+# Variables that may differ from those of the process that is forked: they are read only when they are needed. Any other
+# one might have been read while it started, so a fork would not behave as a new process does.
 _READ_LATER = {process.MARK, "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TMPDIR", "KINETO_LOG_LEVEL"}
 
 
 class FirstPasses:
-    """How they begin. The process may still be importing; `end` ends it."""
+    """The process that they are forked from, which may still be importing. `end` ends it."""
 
     def __init__(self, parent: Parent | None, environment: dict[str, str], end: Callable[[], None]) -> None:
         self._parent, self._environment, self._end = parent, environment, end

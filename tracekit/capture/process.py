@@ -125,7 +125,7 @@ def _perform_once(
         job = msgspec.structs.replace(job, viewed=files.exists, journal=str(journal_folder), temporary=files.temporary)
         before, undone = folder_state(job), Undone()
         try:
-            # After a kill, what writes to the user's files is found by its environment, which must be its own.
+            # Without a view, what a killed capture left is found by its environment, and a fork shows its parent's.
             begin = begin if job.viewed else Separate
             result = _perform(job, folder, log, timeout, messages.Reader(folder, tell), begin=begin)
             result = with_so_far(result, folder / SO_FAR)

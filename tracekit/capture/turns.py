@@ -7,10 +7,10 @@ time. The passes of a round are a pair. The next round has other processes, beca
 long as they live.
 
 Most of the time of a process is over before its first step. So one that has imported everything is forked for the
-passes of some rounds, which are made ready together (`parents`); the first gets ready while losses are checked, because
-nothing is timed then. Each fork sets up, compiles, warms up and allocates by
-itself; a recipe whose computing takes a single thread has done so before, and takes two more steps. Forks share where
-much lies in memory, so every few rounds a new process is started.
+passes of some rounds, which are made ready together (`parents`); the first such process gets ready while losses are
+checked, because nothing is timed then. Each fork sets up, compiles, warms up and allocates by itself; a recipe whose
+computing takes a single thread has done so before, and takes two more steps. Forks share where much lies in memory, so
+every few rounds a new process is started.
 
 A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns; 0,
 upon which it takes a short trace, while the others still wait, and ends; or -1, upon which it ends at once. To another
@@ -78,7 +78,7 @@ class Turns:
     """The rounds of one capture. `caches` is a folder of each variant, with what its first pass compiled."""
 
     def __init__(self, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> None:
-        self.prepared = prepared  # its period may be known only once the first passes have ended
+        self.prepared = prepared  # its period is only known once the first passes have ended
         self._folder, self._caches, self._options = folder, caches, options
         self._parents: dict[str, _Forked] = {}
         self._ahead: dict[int, list[_Started]] = {}  # the passes of rounds to come, by round
@@ -101,8 +101,8 @@ class Turns:
 
     @contextmanager
     def getting_ready(self, planned: PlannedVariant, peak_bytes: int | None) -> Iterator[None]:
-        """For times at which nothing is timed: meanwhile, a process of the variant gets ready to be forked, if memory
-        has plenty of room for those of all variants. A pass of it needs `peak_bytes`."""
+        """A context in which nothing may be timed: meanwhile, a process of the variant gets ready to be forked, if the
+        free memory has room for those of all variants. A pass of this one needs `peak_bytes`."""
         began, free = time.monotonic(), free_on_host()
         needed = 2 * len(self.prepared.variants) * (peak_bytes or 0)
         if self._may_fork and (free is None or needed <= _MOST_OF_MEMORY * free):
@@ -111,7 +111,9 @@ class Turns:
         yield
         if planned.name in self._parents:
             self._parents[planned.name].parent.wait()
-            self._parents_s = max(self._parents_s, time.monotonic() - began)  # later ones have nothing beside them
+            self._parents_s = max(
+                self._parents_s, time.monotonic() - began
+            )  # at most, and later ones have nothing beside them
 
     @property
     def compiles(self) -> bool:

@@ -167,16 +167,17 @@ def _parent(job: Job, notes: list[str]) -> PassResult:
             if job.warms:
                 with _recorder() as recorder:
                     timing.run_steps(warm_up(job, recorder), _inherited.feed)
-    if why := forks.why_not():
-        return PassResult(no_forks=why)
     garbage.freeze()
-    forks.be_parent(job.scratch, main)
-    return PassResult()
+    return _be_forked(job)
 
 
 def _import(job: Job, _: list[str]) -> PassResult:
     """Import what every pass imports, and be forked for passes, which do all the rest."""
     forks.preload_imports(job)
+    return _be_forked(job)
+
+
+def _be_forked(job: Job) -> PassResult:
     if why := forks.why_not():
         return PassResult(no_forks=why)
     forks.be_parent(job.scratch, main)

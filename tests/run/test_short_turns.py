@@ -42,7 +42,8 @@ MACHINES = [quiet, drifting, in_steps, heavy_tailed, contended]
 
 
 def captured(rng, machine, effect, pairs):
-    """Two variants that took turns in so many pairs, A B, B A, …, the second slower by the effect, as a logarithm."""
+    """Two variants that took turns in so many pairs, A B B A, B A A B, …, the second slower by the effect, as a
+    logarithm."""
     added = iter(machine(rng, 2 * pairs * TURNS * STEPS).reshape(-1, STEPS))
     sides = ([], [])
     clock = itertools.count(1)
@@ -50,7 +51,7 @@ def captured(rng, machine, effect, pairs):
         levels = rng.normal((0.0, effect), PROCESSES / math.sqrt(2))
         steps, turns = ([], []), ([], [])
         for at in range(TURNS):
-            for side in (0, 1) if at % 2 else (1, 0):
+            for side in (0, 1) if (at + number) % 2 else (1, 0):
                 times = (STEP_NS * np.exp(levels[side] + next(added))).astype(int).tolist()
                 steps[side].extend(times)
                 worked_ns = round(STEP_NS * math.exp(levels[side]) * STEPS)

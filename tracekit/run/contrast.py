@@ -2,9 +2,9 @@
 
 Two variants are compared pass by pass. The passes of one round ran at the same time, in turns, or one after the other,
 so that drift – clocks, heat, other jobs – affects both and mostly cancels in their ratio: they are a pair. Other work
-only ever adds to a step, so what a turn took is a low quantile of its steps, what a pair shows is the median over its
-turns, and what all pairs show is their location, which a few disturbed ones hardly move. Ratios are logarithms, so that
-neither side is favoured.
+only ever adds to a step, so what a turn took is a low quantile of its steps, what a pass took is its fastest turn, and
+what all pairs show is their location, which a few disturbed ones hardly move. Ratios are logarithms, so that neither
+side is favoured.
 
 Processes of the same code differ persistently, by their layout in memory and by what ran beside them, so what the steps
 of one pass show says nothing about the next: only pairs do, and one pair alone is never significant.
@@ -46,7 +46,7 @@ COVERED: dict[Covers, str] = {
     "one pass": "nothing: with one pass each, it is unknown how much passes differ",
 }
 SPREAD_OF_PAIRS, SPREAD_IN_TURNS = 0.06, 0.03
-_UNDISTURBED = 0.25  # of the steps of a turn take less than what the turn is said to take
+_UNDISTURBED = 0.1  # of the steps of a turn take less than what the turn is said to take
 NO_DIFFERENCE = 1.015  # a ratio that is known to be closer to 1 is no difference that matters
 _SAME_RATIO = 1.005
 _QUEUED_TOLD = 0.05  # of the time of steps
@@ -116,11 +116,22 @@ def _undisturbed(steps: list[int]) -> float:
 
 
 def log_ratio(our_pass: Pass, their_pass: Pass) -> float:
-    """The logarithm of the ratio of the two passes of a pair: the median over their turns, if they took any."""
-    if our_pass.alike == their_pass.alike and len(our_pass.turns) == len(their_pass.turns) > 1:
+    """The logarithm of the ratio of the two passes of a pair: of their fastest turns, if they took turns. Where steps
+    are not alike, a fast turn may be one of short steps, so it is the median over their turns.
+
+    Of each turn, as many steps count on both sides: the fastest of more steps is faster.
+    """
+    if our_pass.alike != their_pass.alike or not len(our_pass.turns) == len(their_pass.turns) > 1:
+        return math.log(our_pass.step_ns / their_pass.step_ns)
+    if not our_pass.alike:
         turns = zip(turn_logs(our_pass), turn_logs(their_pass), strict=True)
         return statistics.median(ours - theirs for ours, theirs in turns)
-    return math.log(our_pass.step_ns / their_pass.step_ns)
+    even = [
+        (_undisturbed(ours[: len(theirs)]), _undisturbed(theirs[: len(ours)]))
+        for ours, theirs in zip(_turns(our_pass), _turns(their_pass), strict=True)
+    ]
+    our_ns, their_ns = (min(each) for each in zip(*even, strict=True))
+    return math.log(max(our_ns, 1) / max(their_ns, 1))
 
 
 def prior_of_passes(*sides: Measured) -> Prior:

@@ -54,7 +54,9 @@ def graph_breaks(profile: Profile) -> Answer:
     breaks = profile.variant.ledger.breaks if profile.variant is not None else []
     by_place: dict[tuple[str | None, int | None, str, _Yours], list[Break]] = {}
     for entry in breaks:
-        by_place.setdefault((entry.file, entry.line, entry.reason, _users_line(entry.stack)), []).append(entry)
+        users = [frame for frame in stacked(entry.stack) if may_be_the_users(frame.file)]
+        users_line = (users[-1].file, users[-1].line, plain_function(users[-1].function)) if users else None
+        by_place.setdefault((entry.file, entry.line, entry.reason, users_line), []).append(entry)
     yours = [line for *_, line in by_place]
     summary = table(
         BREAKS,
@@ -78,11 +80,6 @@ def graph_breaks(profile: Profile) -> Answer:
 def is_on_purpose(entry: Break) -> bool:
     """Whether torch breaks the graph there by design, as around an optimizer's update: nobody can rewrite that."""
     return bool(_ON_PURPOSE.search(entry.reason)) and owner_by_path(entry.file or "").owner == TORCH
-
-
-def _users_line(stack: str) -> _Yours:
-    users = [frame for frame in stacked(stack) if may_be_the_users(frame.file)]
-    return (users[-1].file, users[-1].line, plain_function(users[-1].function)) if users else None
 
 
 def _breaks_sentence(profile: Profile, breaks: int, places: int) -> str:

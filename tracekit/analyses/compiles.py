@@ -80,7 +80,9 @@ def answer(profile: Profile) -> Answer:
     status: Status = (
         "answered" if len(compilations) else "unanswered" if profile.trace.threads.main is None else "absent"
     )
-    worth = _share_of_capture(profile, compilations)
+    # Steady steps compile nothing, so what counts here is how much of the captured time went into compiling.
+    compiling = int(np.sum(compilations["dur_ns"].to_numpy()))
+    worth = compiling / max(compiling + int(profile.views["host"].step_ns.sum()), 1)
     return Answer(
         "compiles", "Compilations", _sentence(profile, compilations), compilations, worth=worth, status=status
     )
@@ -90,12 +92,6 @@ def spans_of(profile: Profile) -> list[dict[str, object]]:
     """What was compiled in the trace that figures come from, as rows of `SPANS`."""
     ledger = profile.variant.ledger.compiles if profile.variant is not None else ()
     return _spans("steady", profile.trace, ledger)[0]
-
-
-def _share_of_capture(profile: Profile, spans: pa.Table) -> float:
-    """Steady steps compile nothing, so what counts here is how much of the captured time went into compiling."""
-    compiling = int(np.sum(spans["dur_ns"].to_numpy()))
-    return compiling / max(compiling + int(profile.views["host"].step_ns.sum()), 1)
 
 
 def _spans(window: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[dict[str, object]], Sequence[Compile]]:

@@ -164,14 +164,12 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     # Where it is unknown how long activities last, so is from when to when the GPU worked.
     lengths_unknown = any(breach.is_grave and {"gpu work", "steps"} <= {*breach.touches} for breach in profile.health)
     idle = "" if lengths_unknown else f"; {_idle_sentence(_idle(trace), _unknown_idle_ns(trace))}"
-    return f"{number}, with {names}{idle}. The costliest is {short_kernel(first['name'])}: {_cost_clause(first)}."
-
-
-def _cost_clause(first: dict[str, Any]) -> str:
-    """What the first takes: of a step, or of the whole trace if steps are not known."""
-    if first["step_ns"] is None:
-        return f"{duration(first['total_ns'])}, {percent(first['share'])} of all GPU time"
-    return f"{duration(first['step_ns'])} a step, {percent(first['share'])} of its GPU time"
+    cost = (
+        f"{duration(first['total_ns'])}, {percent(first['share'])} of all GPU time"
+        if first["step_ns"] is None
+        else f"{duration(first['step_ns'])} a step, {percent(first['share'])} of its GPU time"
+    )
+    return f"{number}, with {names}{idle}. The costliest is {short_kernel(first['name'])}: {cost}."
 
 
 def _idle_sentence(idle: dict[str, tuple[int, int]], unknown_ns: int) -> str:

@@ -5,14 +5,14 @@ from that recording, in which operators and kernels take as long as in any other
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
-from tracekit.base.intervals import Ints, Union
+from tracekit.base.intervals import Ints
 from tracekit.base.units import duration, percent, size
 from tracekit.lines.owners import PHASES
 from tracekit.profile import Profile
@@ -127,7 +127,9 @@ def answer(profile: Profile) -> Answer:
     missing = device_side_missing(recording.trace) is not None
     moved = [] if missing else [*_moved(recording)]
     steps = max(len(recording.trace.steps), 1)
-    summary = _summary(moved, steps, _work_ns(recording) / steps)
+    pieces = recording.attribution.pieces
+    work_ns = float(pieces.dur[pieces.of("gpu_compute", "cpu_compute")].sum())
+    summary = _summary(moved, steps, work_ns / steps)
     status: Status = "answered" if moved else "unanswered" if missing or _is_compiled(recording) else "absent"
     return Answer(
         "message_passing",
@@ -148,7 +150,10 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
     trace = recording.trace
     kinds = np.array([bool(kind_of(name)) for name in trace.names])
     rows = trace.where(lambda part: part.process & kinds[part.name_codes])
-    rows = rows[(trace.steps.of(trace.ts_ns[rows]) >= 0) & ~_compiling(recording).covers(trace.ts_ns[rows])]
+    # While something is being compiled, operators are called, too, with tensors that hold nothing.
+    pieces = recording.attribution.pieces
+    compiling = pieces.union(pieces.of("compile"))
+    rows = rows[(trace.steps.of(trace.ts_ns[rows]) >= 0) & ~compiling.covers(trace.ts_ns[rows])]
     if not len(rows):
         return
     owners, paths = recording.ownership.owners, recording.module_paths
@@ -158,18 +163,9 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
         if ns and PHASES[numbers.phase] != "data":
             name = trace.names[trace.name_codes[row]]
             bytes_moved = least_bytes(name, call_arguments[row]) if row in call_arguments else None
-            yield _Moved((_layer(owners.modules[numbers.module], paths), name), ns, bytes_moved)
-
-
-def _compiling(recording: Profile) -> Union:
-    """When something is being compiled: operators are called then, too, with tensors that hold nothing."""
-    pieces = recording.attribution.pieces
-    return pieces.union(pieces.of("compile"))
-
-
-def _layer(chain: tuple[str, ...], paths: Mapping[str, str]) -> str:
-    """What the user calls the innermost module that has a name; the enclosing modules where it is unknown."""
-    return next((paths[module] for module in reversed(chain) if module in paths), " · ".join(chain))
+            chain = owners.modules[numbers.module]
+            layer = next((paths[module] for module in reversed(chain) if module in paths), " · ".join(chain))
+            yield _Moved((layer, name), ns, bytes_moved)
 
 
 def _taken_ns(trace: Trace, rows: Ints) -> Ints:
@@ -183,12 +179,6 @@ def _taken_ns(trace: Trace, rows: Ints) -> Ints:
         in_rows = rows[index] == operator
         np.add.at(taken_ns, index[in_rows], trace.dur_ns[activities[in_rows]])
     return taken_ns
-
-
-def _work_ns(recording: Profile) -> float:
-    """The time of all work in all steps: on the GPU, or of the operators on a CPU."""
-    pieces = recording.attribution.pieces
-    return float(pieces.dur[pieces.of("gpu_compute", "cpu_compute")].sum())
 
 
 def _summary(moved: list[_Moved], steps: int, work_ns: float) -> pa.Table:

@@ -82,10 +82,11 @@ class _Syncs:
         trace, calls = self._trace, self._calls[chunk]
         tail, refill, counted = (column[chunk] for column in self._stalls)
         unknown = np.full(len(calls), self._unknown)
+        makers: Ints = np.full(len(calls), -1) if self._without_gpu else trace.operators.of(calls)
         return table(
             ROWS,
             {
-                **call_columns(trace, calls, self._makers(calls)),
+                **call_columns(trace, calls, makers),
                 **{name: self._lines[name].combine_chunks()[chunk] for name in LINE_COLUMNS.names},
                 "tail_ns": pa.array(tail, mask=unknown),
                 "refill_ns": pa.array(refill, mask=unknown),
@@ -93,9 +94,6 @@ class _Syncs:
                 "counted_ns": pa.array(counted, mask=unknown),
             },
         )
-
-    def _makers(self, calls: Ints) -> Ints:
-        return np.full(len(calls), -1) if self._without_gpu else self._trace.operators.of(calls)
 
     def summary(self) -> pa.Table:
         """One row per call, operator and line."""

@@ -113,8 +113,12 @@ def answer(profile: Profile) -> Answer:
     if not replayed:
         why = "no step has work on a GPU whose launches are known" if trace.device == "gpu" else "there is no GPU"
         return _no_answer(f"Nothing to replay: {why}.", "absent")
-    if (why_not := next(filter(None, (_why_not(profile, window) for window in replayed)), None)) is not None:
-        return _no_answer(f"Cannot be told: {why_not}.")
+    unexplained = next((window.unexplained for window in replayed if window.unexplained > _UNEXPLAINED), None)
+    if unexplained is not None:
+        return _no_answer(
+            f"Cannot be told: {percent(unexplained)} of the steps that were replayed are GPU work that starts late "
+            "without a cause in this recording."
+        )
     rows = [_row(change, replayed, profile) for change in changes(profile, replayed)]
     rows.sort(key=lambda row: row["best_ns"])
     columns = {name: [row[name] for row in rows] for name in SUMMARY.names}
@@ -125,16 +129,6 @@ def answer(profile: Profile) -> Answer:
 
 def _no_answer(sentence: str, status: Status = "unanswered") -> Answer:
     return Answer("what_if", _TITLE, sentence, SUMMARY.empty_table(), worth=0.0, status=status)
-
-
-def _why_not(profile: Profile, window: Window) -> str | None:
-    """Why nothing can be told of this window; None if something can."""
-    if window.unexplained > _UNEXPLAINED:
-        return (
-            f"{percent(window.unexplained)} of the steps that were replayed are GPU work that starts late without a "
-            "cause in this recording"
-        )
-    return None
 
 
 def whole_steps(profile: Profile) -> Bools:

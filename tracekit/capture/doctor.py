@@ -360,10 +360,12 @@ def _verdict(sessions: list[tuple[int, int]]) -> str:
 def run(name: str) -> tuple[bool, str]:
     """Run a probe; returns whether it works, and its message."""
     with tempfile.TemporaryDirectory(prefix="tracekit-probe-") as folder:
+        # An empty cache, because code from an earlier compilation would hide a missing compiler.
+        variables = {"PYTHONPATH": python_path(), "TORCHINDUCTOR_CACHE_DIR": folder}
         try:
             process = subprocess.run(
                 [sys.executable, "-P", "-m", "tracekit.capture.doctor", name, folder],
-                env=_environment(folder),
+                env={**os.environ, **lost_kernels.loud(), **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -399,12 +401,6 @@ def main(name: str, folder: str) -> None:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         answer = (False, f"{type(error).__name__}: {' '.join(lines[:2])}")
     Path(folder, "answer.json").write_text(json.dumps(answer))
-
-
-def _environment(folder: str) -> dict[str, str]:
-    # An empty cache, because code from an earlier compilation would hide a missing compiler.
-    variables = {"PYTHONPATH": python_path(), "TORCHINDUCTOR_CACHE_DIR": folder}
-    return {**os.environ, **lost_kernels.loud(), **variables}
 
 
 def _trace(activities: list[object], device: str) -> list[dict[str, object]]:

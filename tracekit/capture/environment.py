@@ -225,8 +225,5 @@ def _query(fields: Sequence[str], uuid: str | None) -> list[Row]:
         return _query([field for field in fields if field not in unknown], uuid)
     rows = [[cell.strip() for cell in line.split(",")] for line in process.stdout.splitlines()]
     answers = (dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
-    return [{field: cell for field, cell in row.items() if _is_known(cell)} for row in answers]
-
-
-def _is_known(cell: str) -> bool:
-    return bool(cell) and not cell.startswith("[")  # "[N/A]", "[Not Supported]", "[Unknown Error]"
+    # Unknown are "[N/A]", "[Not Supported]", "[Unknown Error]".
+    return [{field: cell for field, cell in row.items() if cell and not cell.startswith("[")} for row in answers]

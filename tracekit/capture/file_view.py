@@ -57,7 +57,8 @@ class FileOverlay:
 
     def keep(self, path: str) -> bool:
         """Put a new file of the view where it was written, whole or not at all, and in place of none."""
-        upper = self._upper(path)
+        point, folder = next((point, upper) for point, upper in self._overlays if holder._is_below(path, point))
+        upper = folder / os.path.relpath(path, point)
         try:
             if not _is_content(os.lstat(upper)):
                 return False
@@ -67,10 +68,6 @@ class FileOverlay:
         except OSError:
             return False
         return True
-
-    def _upper(self, path: str) -> Path:
-        point, upper = next((point, upper) for point, upper in self._overlays if holder._is_below(path, point))
-        return upper / os.path.relpath(path, point)
 
     def _files(self) -> Iterator[tuple[str, Path]]:
         for point, upper in self._overlays:

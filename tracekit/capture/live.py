@@ -109,7 +109,9 @@ class LivePass:
     def is_ready(self, within_s: float) -> bool:
         """Whether it waits for its turn, or has ended, by then."""
         ready = self.is_waiting or self._exit_code is not None
-        if not ready and (self._pipes.has_answer(within_s) or self._running.poll() is not None or self._is_late()):
+        if not ready and (
+            self._pipes.has_answer(within_s) or self._running.poll() is not None or time.monotonic() > self._ends
+        ):
             self.wait()
         return self.is_waiting or self._exit_code is not None
 
@@ -120,9 +122,6 @@ class LivePass:
     def end(self, traced: bool) -> None:
         """Let it take its short trace, if it is to, and end, and wait until it has."""
         self._go_on(0 if traced else -1)
-
-    def _is_late(self) -> bool:
-        return time.monotonic() > self._ends
 
     def _go_on(self, number: int) -> None:
         if self.is_waiting:

@@ -111,7 +111,13 @@ def completed(result: PassResult, folder: Path, take: Callable[[Window], PassRes
         for window in ("steady", "detail"):
             if before[window] is not None:
                 result = _taken_again(result, take(window), window)
-    return _with_notes(result, before, {window: _side(result.traces, window, folder) for window in WINDOWS})
+    after = {window: _side(result.traces, window, folder) for window in WINDOWS}
+    notes = [f"{window}: {side.sentence()}" for window, side in after.items() if side]
+    healed = [window for window, side in before.items() if side and not after[window]]
+    if healed:
+        notes.append(f"the profiler lost kernels where traces share a process: {', '.join(healed)} got one each")
+    effective = replace(result.effective, notes=[*result.effective.notes, *notes])
+    return replace(result, effective=effective)
 
 
 def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
@@ -126,17 +132,6 @@ def _taken_again(result: PassResult, again: PassResult, window: Window) -> PassR
     if again.traces.of(window) is None:
         return result
     return replace(result, profiled=again.profiled or result.profiled)
-
-
-def _with_notes(
-    result: PassResult, before: dict[Window, GpuSide | None], after: dict[Window, GpuSide | None]
-) -> PassResult:
-    notes = [f"{window}: {side.sentence()}" for window, side in after.items() if side]
-    healed = [window for window, side in before.items() if side and not after[window]]
-    if healed:
-        notes.append(f"the profiler lost kernels where traces share a process: {', '.join(healed)} got one each")
-    effective = replace(result.effective, notes=[*result.effective.notes, *notes])
-    return replace(result, effective=effective)
 
 
 def loud() -> dict[str, str]:

@@ -70,7 +70,9 @@ def capture_variant(
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
     variant = _variant(planned, results, traces_folder, outcome, error)
-    return replace(variant, workload=options.workload), _data(results)
+    # What the recipe's setup said about its data in the last pass that reached it.
+    data = next(("; ".join(result.notes) for result in reversed(results.values()) if result.notes), None)
+    return replace(variant, workload=options.workload), data
 
 
 def measure_again(
@@ -131,7 +133,8 @@ def _perform_all(
                 _perform, scratch=scratch, traces_folder=traces_folder, options=options, begin=prepared.begin
             )
             results[stage] = perform(job)
-            _note(course, planned.name, stage, results[stage])
+            if stage == "measure" and (spent := results[stage].spent) is not None:
+                course.measured(planned.name, spent.seconds, spent.activities.get("compile", 0.0))
             if stage == "profile" and job.device != "cpu":
                 results[stage] = completed(results[stage], traces_folder, partial(_again, job, perform, options))
             if stage == "check" and prepared.is_script and not planned.requested.compile:
@@ -144,11 +147,6 @@ def has_losses(prepared: Prepared, options: Options) -> bool:
     """Whether losses are read. A recipe has a metric, too; for a script they could only be compared, which takes more
     than one variant."""
     return options.workload != "inference" and not (prepared.is_script and len(prepared.variants) == 1)
-
-
-def _note(course: Course, name: str, stage: Stage, result: PassResult) -> None:
-    if stage == "measure" and result.spent is not None:
-        course.measured(name, result.spent.seconds, result.spent.activities.get("compile", 0.0))
 
 
 def _again(job: Job, perform: Callable[[Job], PassResult], options: Options, window: Window) -> PassResult:
@@ -325,11 +323,6 @@ def _joined(effective: Effective, *other_passes: Effective) -> Effective:
 def relative(traces: Traces, traces_folder: Path) -> Traces:
     """The path relative to the run file, which is beside the run's folder; the worker only knows file names."""
     return traces.moved_under(f"{traces_folder.parent.name}/{traces_folder.name}")
-
-
-def _data(results: PassResults) -> str | None:
-    """What the recipe's setup said about its data in the last pass that reached it."""
-    return next(("; ".join(result.notes) for result in reversed(results.values()) if result.notes), None)
 
 
 def with_drift(checked: PassResult, again: Callable[[], PassResult]) -> PassResult:

@@ -77,7 +77,9 @@ def prepare(options: Options) -> Prepared:
     variants = plan_variants(options.variants, params, result.variants, options.backend)
     _check_backends(options.backend, variants, result.backends)
     device = _choose_device(options, result)
-    _check_compiler(variants, device)
+    uses_inductor = any(variant.requested.backend == "inductor" for variant in variants)
+    if uses_inductor and (missing := environment.missing_compiler(device)):
+        raise NoCompilerError(missing)
     run = Run(
         created=runs.now(),
         tracekit=installed.version() or "0",
@@ -203,13 +205,6 @@ def _check_backends(requested: str, variants: list[PlannedVariant], available: l
     for name, backend in [("--backend", requested), *(("backend", variant.requested.backend) for variant in variants)]:
         if backend is not None and backend not in available:
             raise BadParameterError(name, backend, f"one of {', '.join(available)}")
-
-
-def _check_compiler(variants: list[PlannedVariant], device: str) -> None:
-    if any(variant.requested.backend == "inductor" for variant in variants) and (
-        missing := environment.missing_compiler(device)
-    ):
-        raise NoCompilerError(missing)
 
 
 def check(python: str) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from tracekit.base import interruption
 from tracekit.base.workspace import temporary_home, workspace
 from tracekit.capture import lost_kernels, messages
-from tracekit.capture.file_view import BYTECODE, FileOverlay, refusal, shared_bytecode, view
+from tracekit.capture.file_view import BYTECODE, refusal, shared_bytecode, view
 from tracekit.capture.guardian import guarded_folder
 from tracekit.capture.job import (
     RESULT,
@@ -121,7 +121,11 @@ def _perform_once(
     *,
     begin: Start = Separate,
 ) -> PassResult:
-    with view(job, folder, _refused.get(job.program, "")) as files, _journal(files, job, folder) as journal_folder:
+    with (
+        view(job, folder, _refused.get(job.program, "")) as files,
+        # The journal is in the folder of the pass, unless files would have to be restored after a kill.
+        nullcontext(folder) if files.exists or job.in_place else guarded_folder(folder) as journal_folder,
+    ):
         job = msgspec.structs.replace(job, viewed=files.exists, journal=str(journal_folder), temporary=files.temporary)
         before, undone = folder_state(job), Undone()
         try:
@@ -135,11 +139,6 @@ def _perform_once(
                     undone = undo(journal_folder)
         written = in_view(files, job) if job.viewed else without_view(files.why, undone, before.changed())
         return msgspec.structs.replace(result, written=written)
-
-
-def _journal(files: FileOverlay, job: Job, folder: Path) -> AbstractContextManager[Path]:
-    """The folder for the journal: that of the pass, unless files would have to be restored after a kill."""
-    return nullcontext(folder) if files.exists or job.in_place else guarded_folder(folder)
 
 
 def _perform(job: Job, folder: Path, log: Path, timeout: float, reader: messages.Reader, *, begin: Start) -> PassResult:

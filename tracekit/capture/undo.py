@@ -48,7 +48,9 @@ def undo(folder: Path, states: dict[str, journal.State] | None = None) -> Undone
     result, is_data = Undone(), data(entries)
     spared = {path for path in journal.paths(entries) if is_data(path)}
     result.failed = {} if states is None else _changed_since(entries, states)
-    handled = _handled(folder)
+    handled: set[int] = set()  # what an undoing that was interrupted has undone, by number
+    with suppress(OSError):
+        handled = {int(line) for line in (folder / journal.HANDLED).read_text().split()}
     for number, entry in reversed([*enumerate(entries)]):
         if number in handled or not result.failed.keys().isdisjoint(journal.paths([entry])):
             continue
@@ -85,13 +87,6 @@ def discard(folder: Path) -> None:
                 os.rmdir(os.path.dirname(entry.backup))
     for name in (journal.JOURNAL, journal.LEFT, journal.HANDLED):
         (folder / name).unlink(missing_ok=True)
-
-
-def _handled(folder: Path) -> set[int]:
-    """The entries that an undoing which was interrupted has undone, by their numbers."""
-    with suppress(OSError):
-        return {int(line) for line in (folder / journal.HANDLED).read_text().split()}
-    return set()
 
 
 def _changed_since(entries: Sequence[journal.Entry], states: dict[str, journal.State]) -> dict[str, str]:

@@ -60,12 +60,10 @@ def plan_variants(
     for name in variant_names:
         times = sum(name == earlier for earlier in variant_names[: len(planned)])
         variant = _planned(name, params, declared, backend)
-        planned.append(replace(variant, name=_again(name, times)) if times else variant)
+        if times:
+            variant = replace(variant, name=f"{name} again" if times == 1 else f"{name} again {times}")
+        planned.append(variant)
     return planned
-
-
-def _again(name: str, times: int) -> str:
-    return f"{name} again" if times == 1 else f"{name} again {times}"
 
 
 def _planned(
@@ -143,7 +141,12 @@ def parse(name: str, text: str, default: Any) -> Any:
         return _convert(name, text, float, "a number")
     if isinstance(default, str):
         return text
-    return _parse_json(name, text, default)
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        if default is None:
+            return None if text.lower() == "none" else text
+        raise BadParameterError(name, text, "JSON such as [10, 5]") from None
 
 
 def _parse_bool(name: str, text: str) -> bool | None:
@@ -159,12 +162,3 @@ def _convert(name: str, text: str, kind: type[int] | type[float], expected: str)
         return kind(text)
     except ValueError:
         raise BadParameterError(name, text, expected) from None
-
-
-def _parse_json(name: str, text: str, default: Any) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        if default is None:
-            return None if text.lower() == "none" else text
-        raise BadParameterError(name, text, "JSON such as [10, 5]") from None

@@ -71,16 +71,11 @@ def _of_file(side_by_side: "SideBySide", place: str) -> "list[Block]":
     name, _, function = place.rpartition(":")
     if not name:
         name, function = place, ""
-    fitting = [file for file in side_by_side.sources if _ends_in(file, name)]
+    suffix = Path(name).parts
+    fitting = [file for file in side_by_side.sources if suffix and Path(file).parts[-len(suffix) :] == suffix]
     if len(fitting) != 1:
         raise NoSuchSourceError(name, sorted(fitting or side_by_side.sources))
     blocks = [*side_by_side.excerpts(fitting[0], function or None)]
     if not any(isinstance(block, Excerpt) for block in blocks):
         raise NoSuchSourceError(place, side_by_side.functions(fitting[0]))
     return blocks
-
-
-def _ends_in(file: str, name: str) -> bool:
-    """Whether a path equals another one, or ends with it, folder by folder."""
-    suffix = Path(name).parts
-    return bool(suffix) and Path(file).parts[-len(suffix) :] == suffix

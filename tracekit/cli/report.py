@@ -67,7 +67,9 @@ class ReportVerb(Verb):
         with _requested_sections(options):
             with Progress() as progress:
                 opened = report(open_given(options.inputs, options, progress), options.baseline)
-            write_report(face, opened, _how(options), options)
+            stream = sys.stdout if options.output in (None, STDOUT) else None
+            how = faces.Options(rows=options.rows, full=options.full, stream=stream)
+            write_report(face, opened, how, options)
         doubtful = any(breach.is_grave for profile in opened.profiles for breach in profile.health)
         return NOT_CHECKED if options.strict and doubtful else 0
 
@@ -84,8 +86,3 @@ def _requested_sections(options: argparse.Namespace) -> AbstractContextManager[N
     from tracekit.hta.sections import asked_for
 
     return asked_for()
-
-
-def _how(options: argparse.Namespace) -> faces.Options:
-    stream = sys.stdout if options.output in (None, STDOUT) else None
-    return faces.Options(rows=options.rows, full=options.full, stream=stream)

@@ -42,10 +42,12 @@ class TuiVerb(Verb):
             from tracekit.tui.escape import answer_escape_soon
 
             answer_escape_soon()
-            if (folder := _study(options.inputs)) is not None:
+            from tracekit.study import is_study
+
+            if len(options.inputs) == 1 and is_study(options.inputs[0]):
                 from tracekit.tui.study import browse
 
-                return browse(folder)
+                return browse(options.inputs[0])
             from tracekit.tui.app import build_app
 
             app = build_app(options.inputs, options.baseline, infer_steps=options.steps != "annotated")
@@ -67,13 +69,6 @@ def _begin_to_look_up(inputs: list[Path]) -> None:
 
     if cache.is_on():
         code_version.begin(inputs)
-
-
-def _study(inputs: list[Path]) -> Path | None:
-    """The folder of a study, if the input is one."""
-    from tracekit.study import is_study
-
-    return inputs[0] if len(inputs) == 1 and is_study(inputs[0]) else None
 
 
 def is_on_a_terminal() -> bool:

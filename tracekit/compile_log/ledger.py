@@ -55,7 +55,9 @@ def _compile(span: Span, log: CompileLog, starts: Sequence[StepStart]) -> Compil
     kind = _kind(span.name, attempt)
     reasons = log.reasons.get(span.id, []) if kind == "recompile" else []
     metrics = log.metrics.get(span.id, {})
-    began = _step_at(span.start_ns, starts)
+    following = bisect_right(starts, span.start_ns, key=lambda start: start.t_ns)
+    began = starts[following - 1] if following else None
+    guard_us = metrics.get("guard_latency_us")
     return Compile(
         id=span.id,
         frame=frame,
@@ -75,7 +77,7 @@ def _compile(span: Span, log: CompileLog, starts: Sequence[StepStart]) -> Compil
         has_graph=span.id in log.with_graph
         or bool(metrics.get("graph_op_count"))
         or COMPILE_SPANS[span.name] != "frame",
-        guard_ns=_guard_ns(metrics) if COMPILE_SPANS[span.name] == "frame" else None,
+        guard_ns=round(guard_us * 1000) if COMPILE_SPANS[span.name] == "frame" and guard_us is not None else None,
     )
 
 
@@ -115,11 +117,6 @@ def _phases(span: Span) -> dict[str, int]:
     large = {name: ns for name, ns in span.phases.items() if ns >= smallest_ns}
     rest = span.end_ns - span.start_ns - sum(large.values())
     return {**dict(sorted(large.items(), key=lambda item: -item[1])), **({"other": rest} if rest else {})}
-
-
-def _step_at(t_ns: int, starts: Sequence[StepStart]) -> StepStart | None:
-    index = bisect_right(starts, t_ns, key=lambda start: start.t_ns)
-    return starts[index - 1] if index else None
 
 
 def _break(note: LogEntry) -> Break:
@@ -174,11 +171,6 @@ def _skip(note: LogEntry) -> Skip:
         line=int(position[2]) if position else None,
         t_ns=note.t_ns,
     )
-
-
-def _guard_ns(metrics: dict[str, Any]) -> int | None:
-    us = metrics.get("guard_latency_us")
-    return None if us is None else round(us * 1000)
 
 
 def _numbers(compile_id: str) -> tuple[int | None, int | None]:

@@ -248,7 +248,7 @@ def _with_frame(text: str, callers: list[_Frame], frame: _Frame) -> str:
     head, mark, rest = text.partition(TRACEBACK)
     stack, raised, error = rest.partition(_RAISED)
     entries = _ENTRY.split(stack)
-    frames = [_parsed(entry) for entry in entries]
+    frames = [_Frame(shape[1], int(shape[2]), shape[3]) if shape else None for shape in map(_FRAME.match, entries)]
     outer = {caller.location for caller in callers}
     position = 1 + max(
         (index for index, parsed in enumerate(frames) if parsed and parsed.location in outer), default=-1
@@ -257,11 +257,6 @@ def _with_frame(text: str, callers: list[_Frame], frame: _Frame) -> str:
         return text
     frame_text = f'  File "{frame.file}", line {frame.line}, in {plain_function(frame.function)}\n    {frame.source}\n'
     return head + mark + "".join([*entries[:position], frame_text, *entries[position:]]) + raised + error
-
-
-def _parsed(entry: str) -> _Frame | None:
-    shape = _FRAME.match(entry)
-    return _Frame(shape[1], int(shape[2]), shape[3]) if shape else None
 
 
 class Provenance:

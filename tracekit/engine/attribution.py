@@ -312,7 +312,9 @@ class Stalls:
         starts, ends = view.states.edges[stalled], view.states.edges[stalled + 1]
         events, refill = view.events.values[stalled].astype(np.int64), view.refill[stalled]
         starts, ends, piece = split(starts, ends, np.concatenate((self._begin, self._end)))
-        step = self._step(starts)
+        # One more than the index of the step whose wall time holds each start; 0 if none does.
+        index = np.searchsorted(self._begin, starts, side="right") - 1
+        step = np.where((index >= 0) & (starts < self._end[np.maximum(index, 0)]), index + 1, 0)
         self._sums.append(_summed((events[piece] * 2 + refill[piece]) * self._steps + step, ends - starts))
         if len(self._sums) == 64:
             self._sums = [_summed(*(np.concatenate(column) for column in zip(*self._sums, strict=True)))]
@@ -325,11 +327,6 @@ class Stalls:
         rest, step = np.divmod(keys, self._steps)
         columns: list[Any] = [rest >> 1, (rest & 1).astype(bool), step - 1, lengths]
         return pa.Table.from_arrays([pa.array(column) for column in columns], schema=STALLS)
-
-    def _step(self, moments: Ints) -> Ints:
-        """One more than the index of the step whose wall time holds each moment; 0 if none does."""
-        index = np.searchsorted(self._begin, moments, side="right") - 1
-        return np.where((index >= 0) & (moments < self._end[np.maximum(index, 0)]), index + 1, 0)
 
 
 def _summed(keys: Ints, lengths: Ints) -> tuple[Ints, Ints]:

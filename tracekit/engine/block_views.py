@@ -78,7 +78,11 @@ class _Walk:
             return BlockViews(host, None)
         if not self._gpu:
             return BlockViews(host, without_gpu(host))
-        return BlockViews(host, self._wall(block.rows[kind <= SET], host, (low, high), block.stop))
+        rows = block.rows[kind <= SET]
+        gpu = activity(self._trace, rows, low, high)
+        gaps = self._gaps(gpu.busy.gaps(low, high), rows, host, high, block.stop)
+        self._gap = gaps.last() if len(gaps.start) and gaps.end[-1] > high else None
+        return BlockViews(host, wall_view(gpu, gaps, host, low, high))
 
     # ------------------------------------------------------------------ host
 
@@ -122,13 +126,6 @@ class _Walk:
 
     # ------------------------------------------------------------------ wall
 
-    def _wall(self, rows: Ints, host: HostView, window: tuple[int, int], following: int) -> WallView:
-        low, high = window
-        gpu = activity(self._trace, rows, low, high)
-        gaps = self._gaps(gpu.busy.gaps(low, high), rows, host, high, following)
-        self._gap = gaps.last() if len(gaps.start) and gaps.end[-1] > high else None
-        return wall_view(gpu, gaps, host, low, high)
-
     def _gaps(self, idle: Union, rows: Ints, host: HostView, high: int, following: int) -> Gaps:
         """The gaps of a block: the open one, and those that begin here, each with its true end."""
         if self._gap is not None:
@@ -152,11 +149,7 @@ class _Walk:
             activities = part.rows(part.roles.gpu & part.lasting)
             self._coming = int(activities[0]) if len(activities) else end
             if len(activities):
-                return self._starting_with(self._coming)
+                moment = int(trace.ts_ns[self._coming])
+                part = trace.events_at(slice(self._coming, int(np.searchsorted(trace.ts_ns, moment, side="right"))))
+                return moment, part.rows(part.roles.gpu & part.lasting)
         return self._window[1] + 1, np.zeros(0, np.int64)
-
-    def _starting_with(self, row: int) -> tuple[int, Ints]:
-        trace = self._trace
-        moment = int(trace.ts_ns[row])
-        part = trace.events_at(slice(row, int(np.searchsorted(trace.ts_ns, moment, side="right"))))
-        return moment, part.rows(part.roles.gpu & part.lasting)

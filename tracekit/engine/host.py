@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, Union, count_up_to, cuts, runs
 from tracekit.engine.buckets import CODES, DELAYED, among
@@ -101,9 +100,12 @@ def host_view(threads: DrivingStates, is_backward: Bools, rules: HostRules, over
     state[~spoken & (is_backward | (state == ENGINE))] = rules.compute
     first, last = rules.recorded
     state[(state == PYTHON) & ((points < first) | (points >= last))] = CODES["unrecorded"]
-    return HostView(
-        StepFunction(threads.edges, _delayed(state, points, *overhead), PYTHON), StepFunction(threads.edges, event)
-    )
+    tool, loading = overhead
+    if len(tool.starts):
+        delayed = among(state, DELAYED)
+        state[delayed & tool.covers(points)] = CODES["profiler"]
+        state[delayed & loading.covers(points)] = CODES["module_load"]
+    return HostView(StepFunction(threads.edges, state.astype(np.int8), PYTHON), StepFunction(threads.edges, event))
 
 
 def first_to_last(idle: Bools, working: Bools, before: bool, after: bool) -> Bools:
@@ -131,11 +133,3 @@ def overhead(trace: "Trace", tool: Ints, low: int, high: int) -> tuple[Union, Un
         Union.of(trace.ts_ns[rows], trace.events_at(rows).end_ns).clip(low, high) for rows in (tool, loading)
     )
     return profiling, code_loading
-
-
-def _delayed(state: Ints, points: Ints, tool: Union, loading: Union) -> NDArray[np.int8]:
-    if len(tool.starts):
-        delayed = among(state, DELAYED)
-        state[delayed & tool.covers(points)] = CODES["profiler"]
-        state[delayed & loading.covers(points)] = CODES["module_load"]
-    return state.astype(np.int8)

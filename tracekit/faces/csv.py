@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -35,12 +34,9 @@ def write_rows(rows: pa.Table, file: TextIO) -> None:
     """The same, written to an open file, which must not translate line ends."""
     writer = csv.writer(file)
     writer.writerow([inert(name) for name in rows.column_names])
-    writer.writerows(_lines(rows))
-
-
-def _lines(rows: pa.Table) -> Iterator[tuple[object, ...]]:
     for batch in rows.to_batches(_ROWS):
-        yield from zip(*([_plain(value) for value in column.to_pylist()] for column in batch.columns), strict=True)
+        columns = ([_plain(value) for value in column.to_pylist()] for column in batch.columns)
+        writer.writerows(zip(*columns, strict=True))
 
 
 def _plain(value: object) -> object:

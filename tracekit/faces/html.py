@@ -136,18 +136,14 @@ def _document(report: Report, options: Options) -> Iterator[str]:
             timeline = True
             yield from _timeline(report)
     yield "<footer>"
-    yield from _reading()
-    for sentence in outlined.closing:
-        yield f"<p>{prose(sentence)}</p>"
-    yield "<p>Made by tracekit. Nothing on this page is loaded from elsewhere.</p></footer></main>"
-    yield f"<script>{script}</script>\n</body>\n</html>"
-
-
-def _reading() -> Iterator[str]:
     yield '<details class="reading"><summary>How to read this page</summary><dl>'
     for term, meaning in _READING:
         yield f"<dt>{escape(term)}</dt><dd>{prose(meaning)}</dd>"
     yield "</dl></details>"
+    for sentence in outlined.closing:
+        yield f"<p>{prose(sentence)}</p>"
+    yield "<p>Made by tracekit. Nothing on this page is loaded from elsewhere.</p></footer></main>"
+    yield f"<script>{script}</script>\n</body>\n</html>"
 
 
 def _timeline(report: Report) -> Iterator[str]:

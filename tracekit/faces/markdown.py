@@ -47,7 +47,12 @@ class Page(Struct, frozen=True):
 @face("markdown")
 def render(report: Report, options: Options | None = None) -> str:
     """The report as Markdown."""
-    return "\n".join(_lines(report, options or Options())) + "\n"
+    options = options or Options()
+    # What a reviewer needs is open; all else is folded, or left out if a comment has no room for it.
+    lines = [*_written(report, options, fold=True)]
+    if not options.full and options.rows is None and sum(map(len, lines)) >= _COMMENT:
+        lines = [*_written(report, options, fold=False)]
+    return "\n".join(lines) + "\n"
 
 
 def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
@@ -60,15 +65,6 @@ def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
 def escape(text: str) -> str:
     """Text that Markdown and HTML show as it is."""
     return _LIVE.sub("<span></span>", _SPECIAL.sub(r"\\\1", html.escape(sanitize(text), quote=False)))
-
-
-def _lines(report: Report, options: Options) -> Iterator[str]:
-    """What a reviewer needs is open; all else is folded, or left out if a comment has no room for it."""
-    folded = [*_written(report, options, fold=True)]
-    if options.full or options.rows is not None or sum(map(len, folded)) < _COMMENT:
-        yield from folded
-    else:
-        yield from _written(report, options, fold=False)
 
 
 def _written(report: Report, options: Options, fold: bool) -> Iterator[str]:

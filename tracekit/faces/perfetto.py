@@ -79,14 +79,11 @@ def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Itera
         }
         headline = sanitize(finding.headline, _NAME)
         args = {key: text for key, text in details.items() if text}
+        starts, ends = finding_spans.starts, finding_spans.ends
         yield (
             f"{cost}: {headline}" if cost else headline,
-            [_alike(finding_spans.starts, finding_spans.ends, headline, args)],
+            [(starts, ends, _texts([headline] * len(starts)), _texts([args] * len(starts)))],
         )
-
-
-def _alike(starts: Ints, ends: Ints, name: str, args: Mapping[str, Any]) -> Slices:
-    return starts, ends, _texts([name] * len(starts)), _texts([args] * len(starts))
 
 
 def _steps(profile: Profile) -> Slices:

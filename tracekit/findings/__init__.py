@@ -75,9 +75,10 @@ def diagnose(profile: Profile) -> Diagnosis:
 
 def _look(profile: Profile) -> Diagnosis:
     return diagnosis(
-        profile, [_with_claim_aside(finding) for look in _registered.values() for finding in look(profile)]
+        profile,
+        [
+            finding if finding.claim is None else replace(finding, claim=union_put_aside(finding.claim))
+            for look in _registered.values()
+            for finding in look(profile)
+        ],
     )
-
-
-def _with_claim_aside(finding: Finding) -> Finding:
-    return finding if finding.claim is None else replace(finding, claim=union_put_aside(finding.claim))

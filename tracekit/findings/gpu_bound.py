@@ -7,7 +7,7 @@ import re
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints
+from tracekit.base.intervals import Bools
 from tracekit.base.units import percent
 from tracekit.findings import bandwidth
 from tracekit.findings.finding import Where
@@ -57,7 +57,8 @@ def gpu_bound(profile: Profile) -> GpuBound:
         return GpuBound("gpu_bound_other", "", Where())
     kinds: dict[str, list[KernelTime]] = {}
     for kernel_time in times:
-        kinds.setdefault(_kind(kernel_time), []).append(kernel_time)
+        kind = next((kind for kind, labels in _KINDS.items() if kernel_time.label in labels), "gpu_bound_memory_bound")
+        kinds.setdefault(kind, []).append(kernel_time)
     name, of_kind = max(kinds.items(), key=lambda item: sum(kernel_time.step_ns for kernel_time in item[1]))
     share = sum(kernel_time.step_ns for kernel_time in of_kind) / total
     costliest, time = next(iter(summed(of_kind, "name").items()))
@@ -73,10 +74,6 @@ def gpu_bound(profile: Profile) -> GpuBound:
 
 def _clause(text: str) -> str:
     return f"; {text}" if text else ""
-
-
-def _kind(kernel_time: KernelTime) -> str:
-    return next((kind for kind, labels in _KINDS.items() if kernel_time.label in labels), "gpu_bound_memory_bound")
 
 
 def _replayed(profile: Profile) -> bool:
@@ -118,7 +115,10 @@ def phase_shares(profile: Profile) -> dict[str, float]:
     launches, activities = trace.links.launches, trace.links.activities
     counted = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
     calls, inverse = np.unique(launches[counted].astype(np.int64), return_inverse=True)
-    backward, optimizer = _in_backward(profile, calls), _in_optimizer(profile, calls)
+    helpers = np.array(trace.threads.helpers, np.int64)
+    in_node = enclosing(trace, calls, lambda part: part.roles.backward_node | _called(part, _BACKWARD)) >= 0
+    backward = in_node | np.isin(trace.track[calls], helpers)
+    optimizer = enclosing(trace, calls, lambda part: _called(part, _OPTIMIZER)) >= 0
     if not (backward | optimizer).any():
         return {}
     phase = np.where(optimizer, 2, np.where(backward, 1, 0))
@@ -133,18 +133,6 @@ def phase_shares(profile: Profile) -> dict[str, float]:
         return {}
     times = np.bincount(phase[inverse], lasted, minlength=len(_NAMES))
     return {name: float(time) for name, time in zip(_NAMES, times / total, strict=True) if time > 0}
-
-
-def _in_backward(profile: Profile, calls: Ints) -> Bools:
-    trace = profile.trace
-    helpers = np.array(trace.threads.helpers, np.int64)
-    in_node = enclosing(trace, calls, lambda part: part.roles.backward_node | _called(part, _BACKWARD)) >= 0
-    return in_node | np.isin(trace.track[calls], helpers)
-
-
-def _in_optimizer(profile: Profile, calls: Ints) -> Bools:
-    in_step: Bools = enclosing(profile.trace, calls, lambda part: _called(part, _OPTIMIZER)) >= 0
-    return in_step
 
 
 def _called(part: Events, pattern: re.Pattern[str]) -> Bools:

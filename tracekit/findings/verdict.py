@@ -178,7 +178,7 @@ def of_the_gpu(name: str) -> bool:
 
 def slowest(parts: dict[str, float]) -> str:
     """Which of the reasons for a slow host weighs most: `launch_bound`, `dispatch_bound` or `python_bound`."""
-    return max(HOST_BOUND, key=lambda name: _time(parts, HOST_BOUND[name]))
+    return max(HOST_BOUND, key=lambda name: sum(parts.get(key, 0.0) for key in HOST_BOUND[name]))
 
 
 def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Finding:
@@ -243,7 +243,3 @@ def _making_cheaper(profile: Profile, usual: Verdict, claim: Union, findings: li
         )
     largest = f"{short_kernel(usual.where.kernel)}{usual.where.at}"
     return f"Make the GPU's work cheaper, beginning with {largest}: fewer or smaller operations."
-
-
-def _time(parts: dict[str, float], buckets: tuple[str, ...]) -> float:
-    return sum(parts.get(key, 0.0) for key in buckets)

@@ -41,7 +41,13 @@ def read_budget(path: Path) -> Budget:
     variants = content.get("variant")
     if not isinstance(variants, dict) or not variants:
         raise BudgetError(path, "it limits nothing: write [variant.NAME] and below it, for example, wall_ms = 12.5")
-    return Budget({name: _limits(path, name, limits) for name, limits in variants.items()}, _allowed(path, content))
+    limits = {name: _limits(path, name, table) for name, table in variants.items()}
+    allowed = content.get("allow_unanswered", [])
+    if not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
+        raise BudgetError(path, 'allow_unanswered is not a list of metrics: write allow_unanswered = ["syncs"]')
+    for metric in allowed:
+        _check_metric(path, metric)
+    return Budget(limits, frozenset(allowed))
 
 
 def _limits(path: Path, variant: str, table: Any) -> dict[str, float]:
@@ -52,15 +58,6 @@ def _limits(path: Path, variant: str, table: Any) -> dict[str, float]:
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
             raise BudgetError(path, f"{metric} of {variant} is not a number of at least 0")
     return {metric: float(limit) for metric, limit in table.items()}
-
-
-def _allowed(path: Path, content: dict[str, Any]) -> frozenset[str]:
-    allowed = content.get("allow_unanswered", [])
-    if not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
-        raise BudgetError(path, 'allow_unanswered is not a list of metrics: write allow_unanswered = ["syncs"]')
-    for metric in allowed:
-        _check_metric(path, metric)
-    return frozenset(allowed)
 
 
 def _check_metric(path: Path, metric: str) -> None:

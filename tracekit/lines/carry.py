@@ -61,8 +61,11 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction, sampled: Ints)
     detailed_steps = _steps(detailed, names, detailed.threads.main)
     steady_steps = _steps(steady, names, steady.threads.main)
     pairs = _pairs(steady_steps, detailed_steps)
-    moments = _calls_and_returns(detailed)
-    cut_steps = _by_anchors(pairs, moments, sampled)
+    calls = on_thread(detailed, detailed.threads.main, detailed.roles.kind == PYTHON)
+    moments = np.sort(np.concatenate((detailed.ts_ns[calls], detailed.end_ns[calls])))
+    # Each detailed step is cut once, however many steady steps are read from it.
+    anchors = {pair.detailed.tobytes(): pair.detailed for pair in pairs}
+    cut_steps = {key: CutStep.of(moments, anchor, sampled) for key, anchor in anchors.items()}
     pieces = [_read(pair, owners, Clock.of(cut_steps[pair.detailed.tobytes()], pair.steady)) for pair in pairs]
     rows = np.full(len(steady.ts_ns), -1, np.int64)
     for pair in pairs:
@@ -86,17 +89,6 @@ def of_other_threads(steady: Trace, detailed: Trace) -> Ints:
         for pair in _pairs(_steps(steady, names, track), detailed_steps):
             rows[pair.rows[0]] = pair.rows[1]
     return rows
-
-
-def _by_anchors(pairs: list[_Pair], moments: Ints, sampled: Ints) -> "dict[bytes, CutStep]":
-    """Each detailed step that is read, cut once, however many steady steps are read from it."""
-    anchors = {pair.detailed.tobytes(): pair.detailed for pair in pairs}
-    return {key: CutStep.of(moments, anchor, sampled) for key, anchor in anchors.items()}
-
-
-def _calls_and_returns(trace: Trace) -> Ints:
-    rows = on_thread(trace, trace.threads.main, trace.roles.kind == PYTHON)
-    return np.sort(np.concatenate((trace.ts_ns[rows], trace.end_ns[rows])))
 
 
 def _steps(trace: Trace, names: dict[tuple[str, int], int], track: int | None) -> list[_Step]:

@@ -100,7 +100,9 @@ def _differentiated(
 ) -> tuple[Ints, Ints]:
     """The positions of the nodes that differentiate an operator of a node before them, and these operators."""
     numbers, home = numbering.numbers, numbering.home
-    main_home = _main_home(nodes, numbering, outside)
+    # Autograd's own number of the main thread: that of most nodes whose forward operator it ran.
+    of_main = home[nodes[np.isin(numbers[nodes], numbers[outside])]]
+    main_home = int(np.bincount(of_main).argmax()) if len(of_main) else -1
     last: dict[tuple[int, bool], list[tuple[int, int, int]]] = {}
     for row, end in zip(inside_nodes.rows.tolist(), inside_nodes.outer_ends.tolist(), strict=True):
         key = int(numbers[row]), int(trace.track[row]) == trace.threads.main
@@ -117,9 +119,3 @@ def _differentiated(
             again.append(position)
             first.append(operator)
     return np.array(again, np.int64), np.array(first, np.int64)
-
-
-def _main_home(nodes: Ints, numbering: Numbering, outside: Ints) -> int:
-    """Autograd's own number of the main thread: that of most nodes whose forward operator it ran."""
-    of_main = numbering.home[nodes[np.isin(numbering.numbers[nodes], numbering.numbers[outside])]]
-    return int(np.bincount(of_main).argmax()) if len(of_main) else -1

@@ -59,18 +59,14 @@ def name_of(compilation: str, *, backward: bool) -> str:
 def _by_name(graphs: Collection[Graph], is_mine: Callable[[str], bool]) -> dict[str, GraphCalls]:
     calls_by_name: dict[str, GraphCalls] = {}
     for graph in graphs:
-        made_calls = GraphCalls(_calls(graph, is_mine), graph.by_code)
+        calls = []
+        for label, stacks in sorted(graph.kernels, key=lambda kernel: _handle(kernel[0])):
+            name = label.rpartition(":")[0] or label
+            lines = dict.fromkeys(line for stack in stacks if (line := _innermost(stack, is_mine)) is not None)
+            calls.append(GraphCall(name, tuple(sorted(lines)), _operator(name)))
+        made_calls = GraphCalls(tuple(calls), graph.by_code)
         calls_by_name[graph.key] = calls_by_name[name_of(graph.compile, backward=graph.backward)] = made_calls
     return calls_by_name
-
-
-def _calls(graph: Graph, is_mine: Callable[[str], bool]) -> tuple[GraphCall, ...]:
-    calls = []
-    for label, stacks in sorted(graph.kernels, key=lambda kernel: _handle(kernel[0])):
-        name = label.rpartition(":")[0] or label
-        lines = dict.fromkeys(line for stack in stacks if (line := _innermost(stack, is_mine)) is not None)
-        calls.append(GraphCall(name, tuple(sorted(lines)), _operator(name)))
-    return tuple(calls)
 
 
 def _handle(label: str) -> int:

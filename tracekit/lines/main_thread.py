@@ -184,7 +184,11 @@ def _phases(trace: Trace, spans: Spans, kinds: _Kinds) -> StepFunction:
     main, roles = trace.threads.main, trace.roles
     modules = spans.chosen(kinds.is_module)
     outermost = modules.chosen(modules.depth == 0)
-    trains, backward = _trains(trace, outermost), spans.chosen(kinds.backward)
+    # A module trains where autograd numbered an operator in it.
+    numbered = values(trace.events["sequence"], -1) >= 0
+    starts = np.sort(trace.ts_ns[on_thread(trace, main, numbered & (roles.kind == OPERATOR))])
+    trains = np.searchsorted(starts, outermost.ends) > np.searchsorted(starts, outermost.starts)
+    backward = spans.chosen(kinds.backward)
     evaluating, training = outermost.chosen(~trains), outermost.chosen(trains)
     optimizer = Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(_OPTIMIZER)))
     loading = Spans.of(trace, on_thread(trace, main, roles.annotation & roles.named(DATALOAD)))
@@ -202,13 +206,6 @@ def _phases(trace: Trace, spans: Spans, kinds: _Kinds) -> StepFunction:
     for (code, _), column in zip(layers, columns, strict=True):
         phase[column >= 0] = code
     return StepFunction(edges, phase, OTHER)
-
-
-def _trains(trace: Trace, modules: Spans) -> np.ndarray:
-    """Which of these calls hold an operator that autograd numbered."""
-    numbered = values(trace.events["sequence"], -1) >= 0
-    starts = np.sort(trace.ts_ns[on_thread(trace, trace.threads.main, numbered & (trace.roles.kind == OPERATOR))])
-    return np.searchsorted(starts, modules.ends) > np.searchsorted(starts, modules.starts)
 
 
 def running_lines(

@@ -10,7 +10,6 @@ from tracekit.base.intervals import Bools
 from tracekit.engine.buckets import KEYS
 from tracekit.lines.owners import PHASES, Group
 from tracekit.lines.ownership import Ownership
-from tracekit.vocabulary.lines_file import LinesFile
 
 Key = TypeVar("Key")
 
@@ -79,6 +78,7 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
         return OwnerMeans(reason=ownership.reason)
     means = list(_means(ownership, counted))
     owners, lines = ownership.owners, ownership.recording.lines
+    codes = lines.code if lines is not None else []
     return OwnerMeans(
         owners=[
             Owner(
@@ -88,7 +88,7 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
         ],
         means=means,
         sources=lines.sources if lines is not None else {},
-        functions=_functions(lines) if lines is not None else [],
+        functions=[Extent(code.file, code.function, code.line, max(code.lines)) for code in codes],
         graph_calls=ownership.compiled.calls,
         calls_without_lines=ownership.compiled.without_lines,
         by_code_calls=ownership.compiled.by_code,
@@ -113,7 +113,3 @@ def _means(ownership: Ownership, counted: dict[str, Bools]) -> list[OwnerMean]:
             owner, bucket = divmod(key, len(KEYS))
             rows.append(OwnerMean(owner, view, KEYS[bucket], total / steps, estimated / steps))
     return rows
-
-
-def _functions(lines: LinesFile) -> list[Extent]:
-    return [Extent(code.file, code.function, code.line, max(code.lines)) for code in lines.code]

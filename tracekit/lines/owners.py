@@ -36,14 +36,10 @@ def short(lines: Group) -> str:
     files: dict[str, list[int]] = {}
     for line in sorted(lines):
         files.setdefault(line.file, []).append(line.line)
-    names = _distinct([*files])
-    return ", ".join(f"{names[file]}:{', '.join(map(str, numbers))}" for file, numbers in files.items())
-
-
-def _distinct(files: list[str]) -> dict[str, str]:
     names = {file: PurePath(file).name for file in files}
     twice = {name for name in names.values() if [*names.values()].count(name) > 1}
-    return {file: file if name in twice else name for file, name in names.items()}
+    names = {file: file if name in twice else name for file, name in names.items()}
+    return ", ".join(f"{names[file]}:{', '.join(map(str, numbers))}" for file, numbers in files.items())
 
 
 def functions_of(lines: Group) -> str | None:

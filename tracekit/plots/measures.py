@@ -132,7 +132,9 @@ def _draw(axes: Axes, groups: list[str], panel: _Panel) -> None:
     highest = min(max([longest, *highs]), _TALLEST * longest) / scale
     for number, bars in enumerate(panel.bars):
         positions = [group + (number - (count - 1) / 2) * width for group in range(len(groups))]
-        look = panel.measure.look if count == 1 else _look(number)
+        look = panel.measure.look
+        if count > 1:
+            look = outline(COLOURS[number % len(COLOURS)]) | {"hatch": HATCHES[number % len(HATCHES)]}
         axes.bar(
             positions, [(value or 0.0) / scale for value in bars.values], width=width, label=named(bars.name), **look
         )
@@ -157,7 +159,3 @@ def _draw(axes: Axes, groups: list[str], panel: _Panel) -> None:
             label.set(ha="right", rotation_mode="anchor")
     axes.set_ylabel(panel.measure.unit)
     axes.set_title(panel.title)
-
-
-def _look(number: int) -> dict[str, Any]:
-    return outline(COLOURS[number % len(COLOURS)]) | {"hatch": HATCHES[number % len(HATCHES)]}

@@ -28,15 +28,10 @@ def collective_waits(profile: "Profile") -> Union:
         return pieces.union(np.zeros(len(pieces.start), bool))
     rows = trace.where(lambda part: (part.roles.kind == USER) & spans[part.name_codes])
     running = Union.of(trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows])
-    waiting = pieces.union(_may_wait(profile))
-    return waiting.minus(waiting.minus(running))
-
-
-def _may_wait(profile: "Profile") -> Bools:
-    """The pieces in which no operator works, except one that starts a collective."""
-    trace, pieces = profile.trace, profile.attribution.pieces
     row = np.maximum(pieces.event, 0)
     starting = trace.labels.fits(_STARTING)[trace.name_codes[row]]
     python = trace.kinds[row] == PYTHON
-    idle: Bools = pieces.of("python") | (pieces.of("cpu_compute") & ((pieces.event < 0) | python | starting))
-    return idle
+    # The host may wait while no operator works, except one that starts a collective.
+    may_wait: Bools = pieces.of("python") | (pieces.of("cpu_compute") & ((pieces.event < 0) | python | starting))
+    waiting = pieces.union(may_wait)
+    return waiting.minus(waiting.minus(running))

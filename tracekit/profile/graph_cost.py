@@ -292,13 +292,7 @@ def _size(compiled: Compile) -> tuple[str, int, int | None] | None:
 def _size_name(actual: int | None, step: int | None, graphs: GraphSizes | None) -> str:
     if actual is None or step is None or graphs is None:
         return ""
-    return next((name for name, size in _sizes(graphs, step) if size == actual), "")
-
-
-def _sizes(graphs: GraphSizes, step: int) -> Iterator[tuple[str, int | None]]:
     named_sizes = [("nodes", graphs.nodes), ("edges", graphs.edges)]
     named_sizes += [(f"{kind} nodes", counts) for kind, counts in graphs.node_types.items()]
     named_sizes += [(f"{kind} edges", counts) for kind, counts in graphs.edge_types.items()]
-    for name, counts in named_sizes:
-        if 0 <= step < len(counts):
-            yield name, counts[step]
+    return next((name for name, counts in named_sizes if 0 <= step < len(counts) and counts[step] == actual), "")

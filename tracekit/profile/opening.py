@@ -72,7 +72,7 @@ def open_subject(
     def subject(members: list[Member]) -> Subject:
         return Subject(
             [
-                _with_own_files(member, tuple(mine))
+                replace(member, mine=tuple(mine)) if isinstance(member, Profile) and mine else member
                 for member in over_shared_kinds(_uniquely_named(together(members) if ranks else members))
             ]
         )
@@ -114,10 +114,6 @@ def _members(
         yield path, member
 
 
-def _with_own_files(member: Member, mine: tuple[str, ...]) -> Member:
-    return replace(member, mine=mine) if isinstance(member, Profile) and mine else member
-
-
 def _expanded(paths: list[Path]) -> list[tuple[Path, Breach | None]]:
     """The inputs, with a folder replaced by its traces, each of which is reported separately, and what is to be said of
     one that stands for others."""
@@ -145,8 +141,11 @@ def _of_variant(
         reason = variant.error or "no trace of it was taken"
         return Untraced(variant.name, variant.outcome, reason, variant, run, name)
     try:
+        # The detailed trace is not read, since no figure comes from it.
         own_captures = tuple(
-            _capture(trace_path, window, captures) for window, trace_path in paths.items() if trace_path is not None
+            Capture(trace_path, captures(trace_path)[0].attribution if window != "detail" else None, window=window)
+            for window, trace_path in paths.items()
+            if trace_path is not None
         )
     except TracekitError as error:
         return Untraced(variant.name, "error", str(error), variant, run, name)
@@ -162,11 +161,6 @@ def _other_ranks(
         with suppress(TracekitError):
             if (steady := run.trace_path(path, variant, rank=rank_part.rank)) is not None:
                 yield Capture(steady, captures(steady)[0].attribution, rank=rank_part.rank)
-
-
-def _capture(path: Path, window: Window, captures: Callable[[Path], tuple[Capture, ...]]) -> Capture:
-    """Read the trace, unless it is the detailed one, from which no figure comes."""
-    return Capture(path, captures(path)[0].attribution if window != "detail" else None, window=window)
 
 
 def _uniquely_named(members: Sequence[Member]) -> list[Member]:

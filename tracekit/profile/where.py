@@ -66,7 +66,13 @@ def line_table(profile: Profile, rows: Ints) -> pa.Table:
         functions, which_function = _by_frame(trace, rows[unowned])
         group_of[unowned] = len(groups) + which_function
         groups = [*groups, *functions]
-    return _table([line_cells(group) for group in groups], group_of).append_column(MODULE, modules)
+    cells = [line_cells(group) for group in groups]
+    places, file, line, function = zip(*cells, strict=True) if cells else ((), (), (), ())
+    has_line = np.array([number is not None for number in line], bool)
+    numbers = np.array([number or 0 for number in line], np.int64)
+    lines = pa.array(numbers[group_of], mask=~has_line[group_of])
+    columns = [_labels(places, group_of), _labels(file, group_of), lines, _labels(function, group_of)]
+    return pa.Table.from_arrays(columns, schema=LINE_COLUMNS).append_column(MODULE, modules)
 
 
 def distinct_lines(table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
@@ -142,15 +148,6 @@ def _function(name: str) -> Group:
     return (
         (SourceLine(frame.file, frame.line, plain_function(frame.function), whole=True),) if frame is not None else ()
     )
-
-
-def _table(cells: list[LineCells], indices: Ints) -> pa.Table:
-    places, file, line, function = zip(*cells, strict=True) if cells else ((), (), (), ())
-    has_line = np.array([number is not None for number in line], bool)
-    numbers = np.array([number or 0 for number in line], np.int64)
-    lines = pa.array(numbers[indices], mask=~has_line[indices])
-    columns = [_labels(places, indices), _labels(file, indices), lines, _labels(function, indices)]
-    return pa.Table.from_arrays(columns, schema=LINE_COLUMNS)
 
 
 def _labels(texts: "list[str | None] | tuple[str | None, ...]", indices: Ints) -> pa.Array:

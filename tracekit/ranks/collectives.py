@@ -250,22 +250,18 @@ def collectives(columns: Sequence[RankColumns]) -> Collectives:
     They are those of the steps that are steady on at least one rank; of all steps, if there are none.
     """
     ranks = [rank_columns.rank for rank_columns in columns]
-    matched = match(columns, _steps(columns))
+    numbers = [rank_columns.steps["step"].to_pylist() for rank_columns in columns]
+    steady = [rank_columns.steps["steady"].to_pylist() for rank_columns in columns]
+    all_steps = frozenset(number for step_numbers in numbers for number in step_numbers)
+    pairs = (pair for of_rank in zip(numbers, steady, strict=True) for pair in zip(*of_rank, strict=True))
+    steady_steps = frozenset(number for number, is_steady in pairs if is_steady)
+    matched = match(columns, steady_steps or all_steps)
     clocks = align(matched, len(ranks))
     offsets = np.array([clock.offset_ns for clock in clocks], np.int64)
     table, first = _table(matched, ranks, offsets)
     start = matched.column("start_ns") - offsets[matched.rank]
     unmatched = dict(zip(ranks, matched.unmatched.tolist(), strict=True))
     return Collectives(ranks, table, start, first, unmatched, dict(zip(ranks, clocks, strict=True)))
-
-
-def _steps(columns: Sequence[RankColumns]) -> frozenset[int]:
-    numbers = [rank_columns.steps["step"].to_pylist() for rank_columns in columns]
-    steady = [rank_columns.steps["steady"].to_pylist() for rank_columns in columns]
-    all_steps = frozenset(number for step_numbers in numbers for number in step_numbers)
-    pairs = (pair for of_rank in zip(numbers, steady, strict=True) for pair in zip(*of_rank, strict=True))
-    steady_steps = frozenset(number for number, is_steady in pairs if is_steady)
-    return steady_steps or all_steps
 
 
 def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table, Ints]:

@@ -47,7 +47,8 @@ def open_ranks(
     jobs = _jobs([reading for reading in read.values() if isinstance(reading, RankColumns)])
     if not jobs:
         raise RanksLostError(len(lost), lost[0].why)
-    opening = [_opening(job) for job in jobs]
+    # The lowest rank of each job that can be answered.
+    opening = [next((rank for rank in job if len(rank.steps)), job[0]) for job in jobs]
     first = [Path(rank.trace) for rank in opening]
     names = distinct([job_name(path) if len(job) > 1 else stem(path) for path, job in zip(first, jobs, strict=True)])
     members: list[Member] = [
@@ -57,11 +58,6 @@ def open_ranks(
     members += [Untraced(stem(failure.path), "error", failure.why) for failure in lost]
     columns = {name: job for name, job in zip(names, jobs, strict=True) if len(job) > 1}
     return Subject(members, ranks=columns)
-
-
-def _opening(job: list[RankColumns]) -> RankColumns:
-    """The rank whose trace is opened: the lowest that can be answered."""
-    return next((rank for rank in job if len(rank.steps)), job[0])
 
 
 def _opened(path: Path, readers: Readers, open_here: Open, name: str, rank: int | None) -> Profile:

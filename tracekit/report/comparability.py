@@ -200,8 +200,9 @@ def contradiction(report: "Report", entry: Comparison) -> Contradiction:
     traced = _ratio_of_traces(wall, mean.step_ns, member, baseline)
     if contrast.interval is None or traced is None or _overlap(contrast.interval, traced):
         return ""
+    middle = math.sqrt(traced[0] * traced[1])
     # Both are on the same side of 1, so the larger difference is the one further from it.
-    return "larger" if abs(math.log(contrast.ratio)) > abs(math.log(_middle(traced))) else "smaller"
+    return "larger" if abs(math.log(contrast.ratio)) > abs(math.log(middle)) else "smaller"
 
 
 def _ratio_of_traces(wall: Difference, base_ns: float, member: Member, baseline: Member) -> Interval | None:
@@ -220,7 +221,3 @@ def _ratio_of_traces(wall: Difference, base_ns: float, member: Member, baseline:
 
 def _overlap(first: Interval, second: Interval) -> bool:
     return first[0] <= second[1] and second[0] <= first[1]
-
-
-def _middle(interval: Interval) -> float:
-    return math.sqrt(interval[0] * interval[1])

@@ -185,7 +185,12 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
                 f"a step takes {duration(step_ns)} in the trace, but {duration(variant.profiled.step_ns)} over the "
                 "whole profiled pass: the traced steps may not be representative."
             )
-    yield from _too_fast(member)
+    inflation = inflation_of(member)
+    if inflation is not None and inflation < _LEAST_INFLATION:
+        yield (
+            f"its traced steps took only {ratio(inflation)} the unprofiled step time, but a profiler adds time: either "
+            "the traced steps did less, or something else slowed the unprofiled ones. Capture again before comparing."
+        )
     if reasons := variant.gpu.get("throttled_by"):
         yield f"its GPU ran slower than it could ({', '.join(map(str, reasons))}) while it was measured."
     if others := variant.gpu_neighbours:
@@ -218,15 +223,6 @@ def _unlike(measured: Measured) -> Iterator[str]:
         yield f"{steps}, but repeat every {measured.period}: its unprofiled step time is the mean over whole periods."
     else:
         yield f"{steps}: its unprofiled step time is their mean, not their median."
-
-
-def _too_fast(member: Member) -> Iterator[str]:
-    inflation = inflation_of(member)
-    if inflation is not None and inflation < _LEAST_INFLATION:
-        yield (
-            f"its traced steps took only {ratio(inflation)} the unprofiled step time, but a profiler adds time: either "
-            "the traced steps did less, or something else slowed the unprofiled ones. Capture again before comparing."
-        )
 
 
 def busy(run: Run) -> str | None:

@@ -43,12 +43,15 @@ def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> Linear
     half_slope = t * float(np.sqrt(max(covariance[1, 1], 0.0))) / unit
     slope = rise / unit
     fixed = level - slope * centre
+    is_used = weights > 0
+    spread = float(np.var(y[is_used]))
+    explained = max(1 - float(np.var(residuals[is_used])) / spread, 0.0) if spread else 0.0
     return LinearFit(
         fixed,
         slope,
         (fixed - half_fixed, fixed + half_fixed),
         (slope - half_slope, slope + half_slope),
-        _explained(y, residuals, weights),
+        explained,
     )
 
 
@@ -107,9 +110,3 @@ def _covariance(
     by_groups = bread @ (sums.T @ sums) @ bread.T * len(names) / (len(names) - 1)
     wider: Floats = by_groups if np.trace(by_groups) > np.trace(by_points) else by_points
     return wider, len(names) - 1
-
-
-def _explained(y: Floats, residuals: Floats, weights: Floats) -> float:
-    is_used = weights > 0
-    spread = float(np.var(y[is_used]))
-    return max(1 - float(np.var(residuals[is_used])) / spread, 0.0) if spread else 0.0

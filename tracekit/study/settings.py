@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, lru_cache
 
 from msgspec import Struct
@@ -149,7 +149,12 @@ class SpeedUp(Struct, frozen=True):
     @property
     def losses_differ(self) -> bool:
         """Whether the losses differ from the baseline's by more than rounding explains, at any seed."""
-        return any(_losses_differ(*pair) for pair in _by_seed(self.group, self.baseline))
+        by_seed = {result.cell.seed: result for result in self.baseline.results}
+        return any(
+            _losses_differ(result, by_seed[result.cell.seed])
+            for result in self.group.results
+            if result.cell.seed in by_seed
+        )
 
     @property
     def accuracy(self) -> AccuracyContrast | None:
@@ -226,11 +231,6 @@ def interval_text(interval: Interval | None) -> str | None:
     if interval is None or says_nothing(interval):
         return None
     return f"{interval[0]:.2f}–{interval[1]:.2f}"
-
-
-def _by_seed(group: Group, baseline: Group) -> Iterator[tuple[CellResult, CellResult]]:
-    by_seed = {result.cell.seed: result for result in baseline.results}
-    return ((result, by_seed[result.cell.seed]) for result in group.results if result.cell.seed in by_seed)
 
 
 def _losses_differ(result: CellResult, baseline: CellResult) -> bool:

@@ -33,12 +33,9 @@ def dry_run(study: Study, cells: Sequence[Cell], due: Sequence[Cell]) -> Iterato
         yield f"  {label(cell)}  ({state})"
     if len(cells) > _LISTED:
         yield f"  … and {len(cells) - _LISTED} more"
-    yield f"{len(cells)} cells, {len(due)} of them to run{_estimate(study, due)}."
-
-
-def _estimate(study: Study, due: Sequence[Cell]) -> str:
     seconds = _expected_seconds([result.record for result in study.finished if result.record is not None], due)
-    return f"; about {duration(seconds * 1e9)}, judging by those that are finished" if seconds is not None else ""
+    estimate = f"; about {duration(seconds * 1e9)}, judging by those that are finished" if seconds is not None else ""
+    yield f"{len(cells)} cells, {len(due)} of them to run{estimate}."
 
 
 def _expected_seconds(records: Sequence[Record], due: Sequence[Cell]) -> float | None:

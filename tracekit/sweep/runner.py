@@ -110,7 +110,8 @@ def _run_all(due: list[Cell], swept: Sweep, options: SweepOptions, progress: mes
 
 def _run(cell: Cell, swept: Sweep, options: SweepOptions, device: str, progress: messages.Progress) -> None:
     """Capture the cell and move it into the study. A failure of the cell is its result; a full disk is not."""
-    _refuse_a_full_disk(options.out)
+    if shutil.disk_usage(options.out).free < _LEAST_FREE_BYTES:
+        raise OutputError(options.out, f"less than {_LEAST_FREE_BYTES >> 20} MiB are free")
     folder = options.out / RUNNING / cell.folder
     folder.mkdir(parents=True)
     progress.begin(cell)
@@ -166,11 +167,6 @@ def _options_of_cell(
         out=run_file,
         tell=lambda _: None,
     )
-
-
-def _refuse_a_full_disk(folder: Path) -> None:
-    if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
-        raise OutputError(folder, f"less than {_LEAST_FREE_BYTES >> 20} MiB are free")
 
 
 @contextmanager

@@ -101,17 +101,13 @@ def read_sweep(path: Path) -> Sweep:
     except msgspec.ValidationError as error:
         raise SweepFileError(path, _in_toml(str(error))) from None
     for grid in sweep.grids:
-        _check_programs(path, grid)
+        programs = [*(grid.recipes or []), *(grid.scripts or [])]
+        if not programs:
+            raise SweepFileError(path, "it runs nothing: name files in sweep.recipes or sweep.scripts")
+        for program in programs:
+            if not (path.parent / program).is_file():
+                raise SweepFileError(path, f"there is no file {program} (relative to the folder of the sweep file)")
     return sweep
-
-
-def _check_programs(path: Path, grid: Grid) -> None:
-    programs = [*(grid.recipes or []), *(grid.scripts or [])]
-    if not programs:
-        raise SweepFileError(path, "it runs nothing: name files in sweep.recipes or sweep.scripts")
-    for program in programs:
-        if not (path.parent / program).is_file():
-            raise SweepFileError(path, f"there is no file {program} (relative to the folder of the sweep file)")
 
 
 def _in_toml(error: str) -> str:

@@ -87,7 +87,8 @@ def _groups(profile: Profile, kinds: Kinds) -> Iterator[Group]:
         yield Group("gpu", f"{device}stream {tracks['tid'][track].as_py()}", _lanes(trace, kinds, rows), track)
     if streams:
         yield Group("idle", "GPU idle", _idle(trace, [*streams.values()]))
-    yield Group("compile", "compile", _compiling(trace, kinds))
+    compiling = np.flatnonzero((kinds.category == CATEGORY["compile"]) & (kinds.lanes == HOST))
+    yield Group("compile", "compile", _lanes(trace, kinds, compiling) if len(compiling) else ())
     threads = _by_track(trace, kinds.lanes == HOST)
     frames = _by_track(trace, kinds.lanes == FRAMES)
     for track in _in_order(trace, {**threads, **frames}):
@@ -129,12 +130,6 @@ def _idle(trace: Trace, streams: list[Ints]) -> tuple[Lane, ...]:
     gaps = Union.of(rows.ts_ns, rows.end_ns).gaps(*trace.steps.window)
     nothing = np.full(len(gaps.starts), -1, np.int32)
     return _single_lane(gaps.starts, gaps.ends, nothing, np.full(len(nothing), CATEGORY["idle"], np.int8))
-
-
-def _compiling(trace: Trace, kinds: Kinds) -> tuple[Lane, ...]:
-    """The compile spans of all threads together."""
-    rows = np.flatnonzero((kinds.category == CATEGORY["compile"]) & (kinds.lanes == HOST))
-    return _lanes(trace, kinds, rows) if len(rows) else ()
 
 
 def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:

@@ -21,7 +21,6 @@ from tracekit.trace.storing.scratch import put_aside, scratch_array
 if TYPE_CHECKING:
     from tracekit.trace.facts.impossible import Impossible
     from tracekit.trace.model import Trace
-    from tracekit.trace.rows import Events
 
 GROUP = 1 << 20  # correlated events matched at a time
 
@@ -97,7 +96,7 @@ def _groups(trace: "Trace", unlinked: Ints) -> Iterator[tuple[Rows, Ints]]:
     bounds = []  # for each part, where each group's events are
     filled = 0
     for part in trace.parts():
-        tied = _has_correlation(part) & ~part.among(unlinked)
+        tied = (part.correlation != 0) & (part.roles.gpu | (part.roles.runtime & part.process)) & ~part.among(unlinked)
         part_rows, part_ids = part.rows(tied), part.correlation[tied]
         group = (part_ids % groups).astype(np.uint8)
         order = np.argsort(group, kind="stable") if groups > 1 else slice(None)
@@ -108,11 +107,6 @@ def _groups(trace: "Trace", unlinked: Ints) -> Iterator[tuple[Rows, Ints]]:
     for number in range(groups):
         pieces = [slice(ends[number], ends[number + 1]) for ends in bounds]
         yield np.concatenate([rows[piece] for piece in pieces]), np.concatenate([ids[piece] for piece in pieces])
-
-
-def _has_correlation(part: "Events") -> Bools:
-    tied: Bools = (part.correlation != 0) & (part.roles.gpu | (part.roles.runtime & part.process))
-    return tied
 
 
 def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:

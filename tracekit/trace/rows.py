@@ -281,13 +281,10 @@ def user_frames(trace: "Trace", rows: Ints) -> Ints:
 
 
 def _users(trace: "Trace") -> RowFilter:
-    users = np.fromiter((_is_users(name) for name in trace.names), bool, len(trace.names))
+    frames = map(profiled, trace.names)
+    are_users = (frame is not None and may_be_the_users(frame.file) for frame in frames)
+    users = np.fromiter(are_users, bool, len(trace.names))
     return lambda part: (part.roles.kind == PYTHON) & users[part.name_codes] & part.lasting
-
-
-def _is_users(name: str) -> bool:
-    frame = profiled(name)
-    return frame is not None and may_be_the_users(frame.file)
 
 
 def names_of_rows(trace: "Trace", rows: Ints) -> list[str | None]:

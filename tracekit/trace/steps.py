@@ -102,7 +102,10 @@ def _find_steps(trace: "Trace", cut: int) -> StepTable:
     main = trace.threads.main
     if main is None or not trace.census.any(lambda roles: roles.step):
         iterations = find_iterations(trace) if trace.infers_steps else None
-        return _single_step(trace, cut) if iterations is None else _inferred(trace, iterations, cut)
+        if iterations is None:
+            return _single_step(trace, cut)
+        steps = _of_iterations(trace, iterations.starts, np.minimum(iterations.ends, cut))
+        return replace(steps, annotated=False, inferred=iterations.basis, whole=iterations.whole)
     annotations = trace.where(lambda part: part.roles.named(STEP))
     rows = annotations[trace.events_at(annotations).roles.step & (trace.track[annotations] == main)]
     numbers = [_number(trace.names[code]) for code in trace.name_codes[rows].tolist()]
@@ -131,11 +134,6 @@ class Iterations(Struct, frozen=True):
     basis: str
     whole: Bools
     coverage: float = 1.0
-
-
-def _inferred(trace: "Trace", iterations: Iterations, cut: int) -> StepTable:
-    steps = _of_iterations(trace, iterations.starts, np.minimum(iterations.ends, cut))
-    return replace(steps, annotated=False, inferred=iterations.basis, whole=iterations.whole)
 
 
 def _of_iterations(trace: "Trace", starts: Ints, ends: Ints) -> StepTable:
@@ -356,16 +354,11 @@ def _repeated(names: Rows) -> tuple[int, int, int]:
 
 def _longest_run(names: Rows, period: int) -> tuple[int, int]:
     """Where the longest stretch begins whose entries are the same one period later, and its length with that period."""
-    is_repeated = _repeats_after(names, period)
+    is_repeated: Bools = names[:-period] == names[period:]
     bounds = runs(is_repeated.astype(np.int8))
     lengths = np.diff(bounds) * is_repeated[bounds[:-1]]
     longest = int(lengths.argmax())
     return int(bounds[longest]), int(lengths[longest]) + period if lengths[longest] else 0
-
-
-def _repeats_after(names: Rows, period: int) -> Bools:
-    is_repeated: Bools = names[:-period] == names[period:]
-    return is_repeated
 
 
 class Threads(Struct, frozen=True):

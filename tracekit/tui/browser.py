@@ -176,7 +176,8 @@ class Browser(Container):
                 self.app.notify("No event on the timeline belongs to this row.")
                 self.go(result.otherwise)
         elif isinstance(result, About):
-            self._tell(result)
+            if self.navigation.now.pane == "timeline":
+                self.query_one(Below).tell(result.lines, result.place)
         elif message.ticket == (self.navigation.opened, self.navigation.now):
             await self._show(result)
 
@@ -279,10 +280,6 @@ class Browser(Container):
         if self._arrivals.is_reading:
             return self._arrivals.reading.brief, True
         return "working …" if is_asked else self.navigation.whose_time(self.app.size.width), is_asked
-
-    def _tell(self, about: About) -> None:
-        if self.navigation.now.pane == "timeline":
-            self.query_one(Below).tell(about.lines, about.place)
 
     def _show_row(self) -> None:
         if self.grid is not None:

@@ -46,7 +46,9 @@ def export(app: App[Any], name: str, sheet: Sheet | None) -> None:
 
     def ask_for_path(kind: str | None) -> None:
         if kind is not None:
-            app.push_screen(FileNameScreen(_free(name, kind)), lambda path: write_to(kind, path))
+            names = (f"tracekit-{name}{'' if number == 1 else f'-{number}'}.{kind}" for number in count(1))
+            free_name = next(path for path in names if not Path(path).exists())
+            app.push_screen(FileNameScreen(free_name), lambda path: write_to(kind, path))
 
     def write_to(kind: str, path: str | None) -> None:
         if path:
@@ -100,12 +102,6 @@ def _lines(app: App[Any]) -> list[Strip]:
     width, height = app.size
     strips = app.screen._compositor.render_strips()  # Textual has no other way to its text
     return [strip.crop(0, width) for strip in strips[:height]]
-
-
-def _free(name: str, kind: str) -> str:
-    """A name that no file in the current folder has yet."""
-    names = (f"tracekit-{name}{'' if number == 1 else f'-{number}'}.{kind}" for number in count(1))
-    return next(path for path in names if not Path(path).exists())
 
 
 def copy(app: App[Any], sheet: Sheet, cursor: int) -> None:

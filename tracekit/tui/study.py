@@ -19,7 +19,7 @@ from tracekit.report import report
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.section import Section
 from tracekit.report.sections.study_cells import SETTING, VARIANT
-from tracekit.study import CellResult, Study, read_study
+from tracekit.study import Study, read_study
 from tracekit.study.recommendations import recommend
 from tracekit.study.settings import Setting, settings
 from tracekit.study.store import RUN
@@ -76,7 +76,7 @@ def study_pages(folder: Path) -> StudyPages:
     study = read_study(folder)
     results = [result for setting in settings(study) for group in setting.groups for result in group.results]
     rows = [row for setting in settings(study) for row in _rows(setting)]
-    runs = [_run(result) for result in results]
+    runs = [result.folder / RUN if result.run is not None else None for result in results]
     cells = Page("cells", "Cells", Sheet("cells", pa.Table.from_pylist(rows, CELLS), enter=runs.__getitem__))
     sections = report(open_subject([folder])).sections
     pages = [page for section in sections if section.id != "variants" for page in _pages(section)]
@@ -108,10 +108,6 @@ def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
             }
 
 
-def _run(result: CellResult) -> Path | None:
-    return result.folder / RUN if result.run is not None else None
-
-
 def _pages(section: Section) -> Iterator[Page]:
     """The tables of a section; if it has none, its sentences as a table."""
     tables = [block for block in section.blocks if isinstance(block, Table) and len(block.rows)]
@@ -134,7 +130,9 @@ def browse(folder: Path) -> int:
         app.run()
         if app.chosen is None:
             return app.return_code or 0
-        row, opened = app.chosen, build_app([_run_of(pages, app.chosen)])
+        row, run = app.chosen, pages.runs[app.chosen]
+        assert run is not None
+        opened = build_app([run])
         opened.run()
         if opened.return_code and opened.failure is None:  # a signal or a bug in tracekit ended it
             return opened.return_code
@@ -168,10 +166,11 @@ class StudyApp(App[None]):
     def compose(self) -> ComposeResult:
         """The study's name, the pages' chips, the table, details of its row, the keys."""
         study = self._pages.study
+        succeeded = sum(result.outcome == "ok" for result in study.results)
         with Horizontal(id="top"):
             yield Static("tracekit", id="brand", markup=False)
             yield Static(sanitize(f"study {study.folder.resolve().name}"), id="crumbs", markup=False)
-            yield Static(_counts(self._pages), id="state", markup=False)
+            yield Static(f"{succeeded} of {len(study.results)} cells succeeded", id="state", markup=False)
         yield Chips()
         with Container(id="stage"):
             yield Grid(self.page.sheet, self._begin)
@@ -232,15 +231,3 @@ class StudyApp(App[None]):
         digits = [*"1234567890"] + [""] * len(self._pages.pages)
         chips = [(digit, page.name, page.title) for digit, page in zip(digits, self._pages.pages, strict=False)]
         self.query_one(Chips).show(chips, self.page.name)
-
-
-def _run_of(pages: StudyPages, row: int) -> Path:
-    path = pages.runs[row]
-    assert path is not None
-    return path
-
-
-def _counts(pages: StudyPages) -> str:
-    results = pages.study.results
-    succeeded = sum(result.outcome == "ok" for result in results)
-    return f"{succeeded} of {len(results)} cells succeeded"

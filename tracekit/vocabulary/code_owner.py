@@ -98,7 +98,8 @@ class CodeOwners:
         self._inductor = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
         self._python = tuple({os.path.realpath(path) for path in _standard_library()})
         self._sites = tuple({os.path.realpath(path) for path in _sites()})
-        self._torch = _folder_of("torch")
+        torch_file = getattr(sys.modules.get("torch"), "__file__", None)
+        self._torch: str | None = os.path.dirname(torch_file) if torch_file else None
 
     def relative(self, file: str) -> str:
         """`torch_geometric/utils/loop.py`: the path below the folder that it was imported from."""
@@ -177,11 +178,6 @@ def _sites() -> list[str]:
     import site
 
     return [*site.getsitepackages(), site.getusersitepackages()]
-
-
-def _folder_of(package: str) -> str | None:
-    file = getattr(sys.modules.get(package), "__file__", None)
-    return os.path.dirname(file) if file else None
 
 
 def _inside(path: str, folder: str) -> bool:

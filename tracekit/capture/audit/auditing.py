@@ -14,7 +14,7 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import many
 from tracekit.capture import messages, process
 from tracekit.capture.folder_lock import folder_lock
-from tracekit.capture.job import Audit, Job, Kind, PassResult, Row
+from tracekit.capture.job import Audit, Job, Kind, Row
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import check_kind, check_options, trains_by_itself
 from tracekit.capture.undo import with_files
@@ -47,7 +47,13 @@ def audit(options: Options) -> Audit:
     check_options(options, "audit")
     check_kind(options, trains_by_itself(options), "audit")
     with interruption.by_any_signal(), folder_lock(), process.scratch() as scratch:
-        result = process.perform(_job(options), scratch, scratch / "audit.log", options.timeout)
+        job = Job(
+            **{**values_of(options, Settings), "is_script": trains_by_itself(options)},
+            stage="audit",
+            program=str(options.program),
+            label=next(iter(options.variants), "eager"),
+        )
+        result = process.perform(job, scratch, scratch / "audit.log", options.timeout)
     for note in result.notes:
         options.tell(f"  {note}")
     for line in (*(files := with_files(Effective(), [result])).notes, *files.remarks):
@@ -58,28 +64,15 @@ def audit(options: Options) -> Audit:
         raise NoStepsError(options.program, result.error or "")
     for line in messages.quoted(result.traceback):
         options.tell(line)
-    return _of_a_failure(result, options)
-
-
-def exit_code(audit: Audit, fail_on: Collection[Kind]) -> int:
-    """1 if the audit failed, or has a row of a kind that must not occur."""
-    return int(audit.failure is not None or any(row.kind in fail_on for row in audit.rows))
-
-
-def _of_a_failure(result: PassResult, options: Options) -> Audit:
     why = result.error or result.outcome
     if not result.audit.rows and not result.audit.steps:
         raise AuditFailedError(options.program, why)
     return replace(_with_short_names(result.audit), failure=why)
 
 
-def _job(options: Options) -> Job:
-    return Job(
-        **{**values_of(options, Settings), "is_script": trains_by_itself(options)},
-        stage="audit",
-        program=str(options.program),
-        label=next(iter(options.variants), "eager"),
-    )
+def exit_code(audit: Audit, fail_on: Collection[Kind]) -> int:
+    """1 if the audit failed, or has a row of a kind that must not occur."""
+    return int(audit.failure is not None or any(row.kind in fail_on for row in audit.rows))
 
 
 def _with_short_names(audit: Audit) -> Audit:
@@ -109,13 +102,9 @@ def _lines(audit: Audit, file: object) -> Iterator[str]:
     yield ""
     yield _LIMITS
     for note in audit.notes:
-        yield f"Left open: {note}{_end(note)}"
+        yield f"Left open: {note}{'' if note.endswith('?') else '.'}"
     if audit.failure:
         yield f"The audit did not finish: {audit.failure}"
-
-
-def _end(note: str) -> str:
-    return "" if note.endswith("?") else "."
 
 
 def _summary(audit: Audit) -> str:

@@ -8,7 +8,6 @@ Scripts that ask for several GPUs or processes: in an audit, there is one of eac
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -104,7 +103,11 @@ def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[fl
     module = recipe.load(job.program)
     if not hasattr(module, "setup"):
         raise NotARecipeError(job.program, "it has no setup(ctx)")
-    context = _context(module, job, emulation, notes)
+    declared = dict(getattr(module, "PARAMS", {}))
+    overrides = parse_all(job.params, declared)
+    variant = plan_variants([job.label], {**declared, **overrides}, getattr(module, "VARIANTS", {}), "inductor")[0]
+    context = recipe.make_context(module, replace(job, params={**overrides, **variant.params}, device=str(GPU)), notes)
+    context.compile = lambda model=None, **options: emulation.regions.compile(model, **options)
     if hasattr(module, "prepare"):
         module.prepare(context)
     recipe.seed_all(job.seed)
@@ -114,15 +117,6 @@ def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[fl
     for pass_function in filter(None, (feed.infer, feed.evaluate)):
         pass_function()
     return result
-
-
-def _context(module: Any, job: Job, emulation: Emulation, notes: list[str]) -> SimpleNamespace:
-    declared = dict(getattr(module, "PARAMS", {}))
-    overrides = parse_all(job.params, declared)
-    variant = plan_variants([job.label], {**declared, **overrides}, getattr(module, "VARIANTS", {}), "inductor")[0]
-    context = recipe.make_context(module, replace(job, params={**overrides, **variant.params}, device=str(GPU)), notes)
-    context.compile = lambda model=None, **options: emulation.regions.compile(model, **options)
-    return context
 
 
 def _quietly(emulation: Emulation, feed: RecipeStep) -> float:
@@ -184,8 +178,13 @@ def replace_processes(replacements: Replacements) -> None:
     replacements.put_all(scatter_gather, Scatter=_Scatter)
     if torch.distributed.is_available():
         distributed: Any = torch.distributed
-        begin = _by_way_of_the_cpu(distributed.init_process_group)
-        replacements.put_all(distributed, init_process_group=begin, is_nccl_available=lambda: True)
+        begin = distributed.init_process_group
+
+        def beginning(backend: str | None = None, *args: Any, device_id: Any = None, **options: Any) -> None:
+            # CPU builds lack "nccl".
+            begin(None if backend is None else "gloo" if "nccl" in backend else backend, *args, **options)
+
+        replacements.put_all(distributed, init_process_group=beginning, is_nccl_available=lambda: True)
 
 
 class _Scatter:
@@ -195,12 +194,3 @@ class _Scatter:
     def apply(devices: list[Any], sizes: Any, dim: int, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """As an autograd function is called."""
         return (tensor.to(normalized(devices[0]), non_blocking=True),)
-
-
-def _by_way_of_the_cpu(begin: Callable[..., None]) -> Callable[..., None]:
-    """Replaces `init_process_group("nccl")`, which CPU builds lack."""
-
-    def beginning(backend: str | None = None, *args: Any, device_id: Any = None, **options: Any) -> None:
-        begin(None if backend is None else "gloo" if "nccl" in backend else backend, *args, **options)
-
-    return beginning

@@ -166,7 +166,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Examine the operator, run it on the CPU, and assign its results to a device."""
-        if any(_dispatches_itself(subclass) for subclass in types):
+        if any(subclass.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl for subclass in types):
             return NotImplemented  # a subclass with its own dispatch unwraps itself first
         kwargs = kwargs or {}
         packet = function.overloadpacket
@@ -219,7 +219,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         if on_gpu:
             self.watch.see("sync", f"aten::{call.name}", wait.why, line)
         if self.regions.depth and wait.sized:
-            self.watch.see("break", f"aten::{call.name}", _breaking(wait.why), line)
+            reason = "a value that it reads back" if wait.why is READS else "a size from the data"
+            self.watch.see("break", f"aten::{call.name}", f"breaks the graph: {reason}", line)
 
     def _look_for_mixed(self, call: Call, inputs: list[torch.Tensor], device: torch.device) -> None:
         misplaced = [tensor for tensor in inputs if tensor.dim() and self.devices.of(tensor) not in (device, UNDECIDED)]
@@ -232,7 +233,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             return self._look_at_copy(call)
         if call.name not in MIXES:
             storages = [key for tensor in misplaced for key in self.devices.keys(tensor)]
-            self.watch.see_mixed(f"aten::{call.name}", _mixed(self.devices, inputs), storages)
+            names = sorted({str(self.devices.of(tensor)) for tensor in inputs if tensor.dim()})
+            self.watch.see_mixed(f"aten::{call.name}", f"would crash: tensors on {' and '.join(names)}", storages)
         return None
 
     def _look_at_number(self, call: Call) -> None:
@@ -268,15 +270,6 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             self.watch.see("copy", operator, f"copies to the GPU and waits ({pinned})")
 
 
-def _breaking(why: str) -> str:
-    return "breaks the graph: a value that it reads back" if why is READS else "breaks the graph: a size from the data"
-
-
-def _mixed(devices: Devices, inputs: Iterable[torch.Tensor]) -> str:
-    names = sorted({str(devices.of(tensor)) for tensor in inputs if tensor.dim()})
-    return f"would crash: tensors on {' and '.join(names)}"
-
-
 def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
     if kwargs.get("pin_memory"):
         kwargs = {**kwargs, "pin_memory": False}
@@ -291,10 +284,6 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from _tensors(value)
-
-
-def _dispatches_itself(kind: type) -> bool:
-    return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl  # type: ignore[attr-defined]
 
 
 def wait_of(call: Call) -> Wait | None:

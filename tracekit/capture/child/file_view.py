@@ -44,7 +44,9 @@ class NoViewError(Exception):
 
 def enter(holder: int) -> None:
     """Move this process, which has one thread, into the view; its working folder keeps its path."""
-    working_folder, rights = os.getcwd(), _rights()
+    working_folder = os.getcwd()
+    with open("/proc/self/status") as file:
+        rights = next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
     libc = ctypes.CDLL(None, use_errno=True)
     own_user = os.readlink("/proc/self/ns/user") == os.readlink(f"/proc/{holder}/ns/user")
     spaces = [os.open(f"/proc/{holder}/ns/{name}", os.O_RDONLY) for name in (["mnt"] if own_user else ["user", "mnt"])]
@@ -279,12 +281,6 @@ def _sockets() -> list[str]:
     with open("/proc/net/unix", "rb") as file:
         paths = {os.fsdecode(line.split(maxsplit=7)[7].rstrip(b"\n")) for line in file if b" /" in line}
     return sorted(path for path in paths if os.access(path, os.W_OK) and stat.S_ISSOCK(os.stat(path).st_mode))
-
-
-def _rights() -> int:
-    """The capabilities of this process, as bits."""
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
 
 
 def _give_all(process: int) -> bool:

@@ -93,16 +93,12 @@ class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Tensor) and _rounds(func, result):
             drawn = torch.float64 if result.dtype == torch.float64 else torch.float32
-            noise = torch.randn(
-                result.shape, dtype=drawn, device=result.device, generator=self._generator(result.device)
-            )
+            device = result.device
+            if device not in self._generators:
+                self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+            noise = torch.randn(result.shape, dtype=drawn, device=device, generator=self._generators[device])
             result.mul_(1 + torch.finfo(result.dtype).eps / 2 * noise)
         return result
-
-    def _generator(self, device: torch.device) -> torch.Generator:
-        if device not in self._generators:
-            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
-        return self._generators[device]
 
 
 def _rounds(func: Any, result: torch.Tensor) -> bool:

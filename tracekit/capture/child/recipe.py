@@ -76,7 +76,9 @@ class RecipeStep:
         self.evaluate: Callable[[], Any] | None = getattr(prepared, "evaluate", None)
         self._trains = workload == "training"
         if not self._trains:
-            self._infer_instead(module)
+            if self.infer is None:
+                raise NoInferenceError(module.__file__)
+            self._step, self._batches, self.infer, self._graph_size = self.infer, None, None, None
 
     def __call__(self) -> Any:
         """One step; in training it returns the recipe's loss."""
@@ -111,11 +113,6 @@ class RecipeStep:
             assert self._step is not None
             loss, steps = self._step(batch), steps + 1
         return steps, loss
-
-    def _infer_instead(self, module: ModuleType) -> None:
-        if self.infer is None:
-            raise NoInferenceError(module.__file__)
-        self._step, self._batches, self.infer, self._graph_size = self.infer, None, None, None
 
     def _plain_batch(self) -> Any:
         for batch in self._left:

@@ -141,13 +141,8 @@ class ScriptSteps:
         elif boundary is not None and boundary == self.boundary and boundary.is_call and module is self.caller:
             self._stepped()
             self.script_variant.watch(module)
-        return self._may_be_compiled(module, trains)
-
-    def _may_be_compiled(self, module: Any, trains: bool) -> bool:
-        """Whether the module takes part in steps. A first call that does not train may only set lazy parameters."""
-        if trains:
-            return True
-        return self.boundary is Boundary.CALL and self._calls[id(module)] > 1
+        # What takes part in steps is compiled. A first call that does not train may only set lazy parameters.
+        return trains or (self.boundary is Boundary.CALL and self._calls[id(module)] > 1)
 
     def _compiled_code_begins(self, function: Any) -> None:
         import torch

@@ -183,7 +183,9 @@ def _reasons() -> Iterator[str]:
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and _module(thread).partition(".")[0] not in _IDLE_MODULES:
             yield f"it has a thread of its own ({thread.name}), which would not stop with it"
-    if hasattr(signal, "getitimer") and any(signal.getitimer(timer)[0] for timer in _timers()):
+    if hasattr(signal, "getitimer") and any(
+        signal.getitimer(timer)[0] for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+    ):
         yield "a timer runs, which would not stop with it"
     if _is_a_server():
         yield "it listens to others, which would wait for it"
@@ -193,10 +195,6 @@ def _module(thread: threading.Thread) -> str:
     """Where the code of a thread is from."""
     target = getattr(thread, "_target", None)
     return str(getattr(target, "__module__", None) or type(thread).__module__)
-
-
-def _timers() -> list[int]:
-    return [signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF]
 
 
 def _is_a_server() -> bool:

@@ -47,20 +47,15 @@ def main(folder: str) -> None:
     stopwatch.start(job.began_ns or time.time_ns())
     if job.temporary and os.environ.get("TMPDIR") != job.temporary:  # a fork in a view of its own
         os.environ["TMPDIR"], tempfile.tempdir = job.temporary, None
-    _share_headers(job)
+    # Inductor keeps precompiled headers beside temporary files, of this pass alone: making them anew takes seconds.
+    if job.headers:
+        with contextlib.suppress(OSError, KeyError, ModuleNotFoundError):  # as where a user has no name
+            os.symlink(job.headers, os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}"))
     agreement.join(job)
     result = perform(job)
     put(Path(folder, RESULT), msgspec.json.encode(result, enc_hook=repr))
     if result.outcome == "ok":
         agreement.leave(job)
-
-
-def _share_headers(job: Job) -> None:
-    """Inductor keeps precompiled headers beside temporary files, which are of this pass alone: making them anew would
-    take seconds in each."""
-    if job.headers:
-        with contextlib.suppress(OSError, KeyError, ModuleNotFoundError):  # as where a user has no name
-            os.symlink(job.headers, os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}"))
 
 
 def perform(job: Job) -> PassResult:
@@ -205,7 +200,12 @@ def _profile(job: Job, notes: list[str]) -> PassResult:
 def _check(job: Job, notes: list[str]) -> PassResult:
     draw_as_eager(job)
     if job.is_script:
-        return _check_script(job)
+        # How far rounding moves its losses takes another process, because a script runs only once in each.
+        losses = Losses()
+        rounding = rounded_differently() if job.rounded else contextlib.nullcontext()
+        with _recorder() as recorder, rounding, GradientNorms() as gradients:
+            result = script.run(job, lambda _: losses.steps(), recorder, losses)
+        return msgspec.structs.replace(result, gradients=gradients.norms)
     with _recorder(), GradientNorms() as gradients:
         checked = check(_feed(job, notes))
     checked = msgspec.structs.replace(checked, gradients=gradients.norms)
@@ -221,16 +221,6 @@ def _check(job: Job, notes: list[str]) -> PassResult:
     except Exception as error:  # its losses are known, and can be compared like any others
         note = f"how far rounding alone moves its losses is unknown: {one_line(error)}"
         return msgspec.structs.replace(checked, effective=Effective(notes=[note]))
-
-
-def _check_script(job: Job) -> PassResult:
-    """The losses of a script; how far rounding moves them takes another process, because a script runs only once in
-    each."""
-    losses = Losses()
-    rounding = rounded_differently() if job.rounded else contextlib.nullcontext()
-    with _recorder() as recorder, rounding, GradientNorms() as gradients:
-        result = script.run(job, lambda _: losses.steps(), recorder, losses)
-    return msgspec.structs.replace(result, gradients=gradients.norms)
 
 
 def _train(job: Job, notes: list[str]) -> PassResult:

@@ -60,7 +60,10 @@ def as_document(report: Report) -> dict[str, Any]:
             _untraced(report, member) if isinstance(member, Untraced) else _variant(report, member)
             for member in report.subject.members
         ],
-        "comparison": [_comparison(report, entry, _contrast(report, entry)) for entry in report.comparisons],
+        "comparison": [
+            _comparison(report, entry, contrast_of(report.member(entry.variant), report.member(entry.baseline)))
+            for entry in report.comparisons
+        ],
         "answers": [
             *(_answer(profile, answer) for profile, answer in report.answers),
             *(answer for section in report.sections if section.scope == "run" for answer in _of_every_variant(section)),
@@ -263,10 +266,6 @@ def _calibrated(report: Report, profile: Profile) -> dict[str, Any] | None:
         "error": calibration.error if calibration.variants else None,
         "why_not": calibration.why_not or None,
     }
-
-
-def _contrast(report: Report, entry: Comparison) -> Contrast | None:
-    return contrast_of(report.member(entry.variant), report.member(entry.baseline))
 
 
 def _comparison(report: Report, entry: Comparison, contrast: Contrast | None) -> dict[str, Any]:

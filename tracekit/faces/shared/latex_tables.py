@@ -70,7 +70,10 @@ def escape(text: str) -> str:
 
 def prose(text: str, room: float = _WORD) -> str:
     """The same for text that is broken into lines: an overlong word may break, too."""
-    return "".join(_breaking(piece, room) for piece in re.findall(r"\s+|\S+", sanitize(text)))
+    return "".join(
+        escape(piece) if points(piece) <= room else _BREAK.join(map(escape, _PIECE.findall(piece)))
+        for piece in re.findall(r"\s+|\S+", sanitize(text))
+    )
 
 
 def lines_of(text: str, room: float) -> list[str]:
@@ -96,10 +99,6 @@ def points(text: str) -> float:
         )
         * _EM_OF_A_TABLE
     )
-
-
-def _breaking(piece: str, room: float) -> str:
-    return escape(piece) if points(piece) <= room else _BREAK.join(map(escape, _PIECE.findall(piece)))
 
 
 def _sign(character: str) -> str:
@@ -212,12 +211,20 @@ def _fitted(naturals: Sequence[float], room: float) -> list[float | None]:
 def _table(caption: str, laid: Laid, total: bool) -> Iterator[str]:
     kinds = "".join(_kind(*laid_column) for laid_column in laid)
     head = " & ".join(_head(column) for column, _ in laid) + r" \tabularnewline"
-    cells = zip(*(_cells(*laid_column) for laid_column in laid), strict=True)
-    rows = [" & ".join(row) + r" \tabularnewline" for row in cells]
+    cells = [
+        column.written or [escape(text) if width is None else prose(text, width) for text in column.cells]
+        for column, width in laid
+    ]
+    rows = [" & ".join(row) + r" \tabularnewline" for row in zip(*cells, strict=True)]
     if total:
         rows.insert(-1, r"\midrule")
-    if _height(laid) > _FLOATING:
-        yield from _over_pages(prose(caption), kinds, head, rows)
+    if _height(laid) > _FLOATING:  # it continues over pages, with its head on each
+        top = (r"\toprule", head, r"\midrule")
+        yield r"\begingroup\small"
+        yield rf"\begin{{longtable}}{{@{{}}{kinds}@{{}}}}"
+        yield rf"\caption{{{prose(caption)}}} \tabularnewline"
+        yield from (*top, r"\endfirsthead", *top, r"\endhead", r"\bottomrule", r"\endfoot", *rows)
+        yield from (r"\end{longtable}", r"\endgroup")
         return
     yield r"\begin{table}[htbp]\centering\small"
     yield rf"\caption{{{prose(caption)}}}"
@@ -229,16 +236,6 @@ def _height(laid: Laid) -> int:
     """About how many lines the rows take, since not every line is full."""
     lines = ([math.ceil(1.2 * points(text) / width) for text in column.cells] for column, width in laid if width)
     return sum(map(max, zip(*lines, [1] * len(laid[0][0].cells), strict=True)))
-
-
-def _over_pages(caption: str, kinds: str, head: str, rows: list[str]) -> Iterator[str]:
-    """A table that continues over pages, with its head on each."""
-    top = (r"\toprule", head, r"\midrule")
-    yield r"\begingroup\small"
-    yield rf"\begin{{longtable}}{{@{{}}{kinds}@{{}}}}"
-    yield rf"\caption{{{caption}}} \tabularnewline"
-    yield from (*top, r"\endfirsthead", *top, r"\endhead", r"\bottomrule", r"\endfoot", *rows)
-    yield from (r"\end{longtable}", r"\endgroup")
 
 
 def _kind(column: Column, width: float | None) -> str:
@@ -255,9 +252,3 @@ def _head(column: Column) -> str:
         return stacked[0]
     kind = "r" if column.figure else "l"
     return rf"\begin{{tabular}}[b]{{@{{}}{kind}@{{}}}}" + r" \\ ".join(stacked) + r"\end{tabular}"
-
-
-def _cells(column: Column, width: float | None) -> Sequence[str]:
-    if column.written:
-        return column.written
-    return [escape(text) if width is None else prose(text, width) for text in column.cells]

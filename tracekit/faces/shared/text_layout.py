@@ -109,7 +109,11 @@ def bucket_tables(block: Breakdown, width: int) -> Iterator[RenderableType]:
         if width_of(single_table) <= width and len(set(short(block.variants, head))) == len(block.variants):
             yield single_table
             return
-    yield from _in_parts(title, block, width)
+    for names in _fitting(block, width):
+        yield _buckets(title, block, Columns(names, [], False, False))
+    for base in dict.fromkeys(block.baselines[name] for name in block.compared):
+        compared = [name for name in block.compared if block.baselines[name] == base]
+        yield from _comparisons(block, base, compared, width)
 
 
 class Columns(Struct, frozen=True):
@@ -120,14 +124,6 @@ class Columns(Struct, frozen=True):
     shares: bool
     doubts: bool
     head: int = HEAD  # letters of a name over a column
-
-
-def _in_parts(title: str, block: Breakdown, width: int) -> Iterator[RenderableType]:
-    for names in _fitting(block, width):
-        yield _buckets(title, block, Columns(names, [], False, False))
-    for base in dict.fromkeys(block.baselines[name] for name in block.compared):
-        compared = [name for name in block.compared if block.baselines[name] == base]
-        yield from _comparisons(block, base, compared, width)
 
 
 def _comparisons(block: Breakdown, base: str, compared: list[str], width: int) -> Iterator[RenderableType]:

@@ -9,7 +9,6 @@ calls follow one another.
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, TypedDict
 
 import numpy as np
 from msgspec import Struct
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from tracekit.base.intervals import Bools, Ints, Union, distinct
 from tracekit.base.units import count, duration, many, times
 from tracekit.engine.buckets import SUBMITTING
-from tracekit.findings import Evidence, Finding, Where, blamed_events, evidence, rule
+from tracekit.findings import Finding, Where, blamed_events, evidence, rule
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs
 from tracekit.findings.culprits import outermost_operators, plain, where_of_event
 from tracekit.findings.holes import OFTEN, is_hole
@@ -155,16 +154,23 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
     for finding in obstacles(ledger):
         if finding.id == "graph_breaks":
             if (time := break_time(profile)) is not None:
-                yield _of_breaks(profile, finding, time)
+                yield replace(
+                    finding,
+                    why=f"{finding.why} The cost is {time.description}.",
+                    claim=time.claim,
+                    evidence=evidence(profile, blamed_events(profile, time.pieces)),
+                )
         else:
+            piece_mask = (
+                _of_function(profile, ledger.limits)
+                if finding.id == "recompile_limit"
+                else profile.attribution.pieces.of(*_OF_THE_HOST)
+            )
             yield replace(
                 finding,
-                **_inferred(
-                    profile,
-                    _of_function(profile, ledger.limits)
-                    if finding.id == "recompile_limit"
-                    else profile.attribution.pieces.of(*_OF_THE_HOST),
-                ),
+                evidence=evidence(profile, blamed_events(profile, piece_mask)),
+                claim=profile.attribution.pieces.union(piece_mask),
+                confidence="inferred",  # how much of the time whole graphs would save is not known
             )
 
 
@@ -177,34 +183,14 @@ def _of_function(profile: Profile, limits: list[Limit]) -> Bools:
     return of_function
 
 
-def _of_breaks(profile: Profile, finding: Finding, time: BreakTime) -> Finding:
-    return replace(
-        finding,
-        why=f"{finding.why} The cost is {time.description}.",
-        claim=time.claim,
-        evidence=evidence(profile, blamed_events(profile, time.pieces)),
-    )
-
-
-class _Inferred(TypedDict):
-    claim: Union
-    evidence: tuple[Evidence, ...]
-    confidence: Literal["inferred"]
-
-
-def _inferred(profile: Profile, piece_mask: Bools) -> _Inferred:
-    """The time of these pieces; how much of it whole graphs would save is not known."""
-    events = evidence(profile, blamed_events(profile, piece_mask))
-    return {"claim": profile.attribution.pieces.union(piece_mask), "evidence": events, "confidence": "inferred"}
-
-
 @rule("eager_remainders")
 def eager_remainders(profile: Profile) -> Iterator[Finding]:
     """`eager_remainders`, which is not one of `VERDICTS`: the GPU idles until work that no graph holds is submitted."""
     trace, pieces = profile.trace, profile.attribution.pieces
     if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.graph_launch):
         return
-    calls = _counted_calls(profile)
+    calls = distinct(trace.links.launches).astype(np.int64)
+    calls = calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]
     replays = trace.events_at(calls).roles.graph_launch
     eager = calls[~replays]
     is_eager_wait = pieces.of(*SUBMITTING) & ~is_hole(pieces)
@@ -232,13 +218,6 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
         link=_LINK,
         claim=pieces.union(is_eager_wait),
     )
-
-
-def _counted_calls(profile: Profile) -> Ints:
-    """The calls of counted steps that submitted anything."""
-    trace = profile.trace
-    calls = distinct(trace.links.launches).astype(np.int64)
-    return calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]
 
 
 def _until_one_of(profile: Profile, calls: Ints) -> Bools:

@@ -146,12 +146,15 @@ def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -
     reasons = _reasons(spans)
     because = f" The reason: {reasons[0].rstrip('.')}." if reasons else ""
     longest = _longest(spans)
+    at_most = f", the longest {duration(longest['dur_ns'])}" if len(spans) > 1 else ""
+    view = profile.attribution.answered_view
+    recorded = duration(int(view.step_ns[view.known].sum()))
     places = {(_called(span), _location(span).at) for span in spans}
     return Finding(
         cause.id,
         f"{cause.headline}{', most of all' if len(places) > 1 else ':'} {_called(longest)}{_location(longest).at}",
         why=f"{cause.what(spans)} {'take' if len(spans) > 1 else 'takes'} {duration(claim.total())} of the "
-        f"{_recorded(profile)}{_at_most(spans)}.{because}",
+        f"{recorded} recorded{at_most}.{because}",
         do=cause.advice(spans),
         where=_location(longest),
         evidence=evidence(profile, np.array([span["event"] for span in spans], np.int64)),
@@ -194,23 +197,9 @@ def _called(span: Span) -> str:
     return str(span.get("function") or (f"compile id {span['id']}" if span["id"] else span["span"]))
 
 
-def _at_most(spans: list[Span]) -> str:
-    """How long the longest takes, where there are several."""
-    return f", the longest {duration(_longest(spans)['dur_ns'])}" if len(spans) > 1 else ""
-
-
 def _location(span: Span) -> Where:
-    return Where(span.get("file"), span.get("line"), _function_and_id(span))
-
-
-def _recorded(profile: Profile) -> str:
-    view = profile.attribution.answered_view
-    return f"{duration(int(view.step_ns[view.known].sum()))} recorded"
-
-
-def _function_and_id(span: Span) -> str:
-    """The function, where it is known, and the compile id."""
-    return " ".join(filter(None, (span.get("function"), span["id"]))) or str(span["span"])
+    function_and_id = " ".join(filter(None, (span.get("function"), span["id"])))
+    return Where(span.get("file"), span.get("line"), function_and_id or str(span["span"]))
 
 
 @rule("lost_to_tools")

@@ -131,15 +131,10 @@ def _launches(profile: Profile, spans: Ints) -> tuple[int, int]:
     trace = profile.trace
     activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
     in_span = enclosing(trace, launches, lambda part: part.among(spans)) >= 0
-    in_span[in_span] = _in_counted_steps(profile, launches[in_span])
+    in_span[in_span] = profile.in_counted(trace.steps.of(trace.ts_ns[launches[in_span]]))
     activities, launches = activities[in_span], launches[in_span]
     single = launches[~at_once(profile, activities, launches)]
     return len(distinct(single)), len(distinct(launches))
-
-
-def _in_counted_steps(profile: Profile, rows: Ints) -> Bools:
-    """Which of these events start in a counted step."""
-    return profile.in_counted(profile.trace.steps.of(profile.trace.ts_ns[rows]))
 
 
 @rule("operator_loops")

@@ -89,7 +89,8 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     trace = profile.trace
     rows = kernels(profile, lambda events: ~events.roles.communication)
     rows = rows[np.lexsort((rows, trace.track[rows]))]  # stream by stream
-    chains = _chains(profile, rows, _is_fusible(profile, rows))
+    fused = np.fromiter(("triton" in name for name in trace.names), bool, len(trace.names))
+    chains = _chains(profile, rows, of_classes(profile, rows, ELEMENTWISE) & ~fused[trace.name_codes[rows]])
     if not chains.number:
         return
     steps, optimizer_arguments = profile.counted_steps, optimizer_setting(profile)
@@ -125,13 +126,6 @@ def _bytes_saved(profile: Profile, chains: _Chains) -> str:
         f", writing to memory and reading back {at_least}{size(saved)} a step that a fused kernel would keep in "
         "registers"
     )
-
-
-def _is_fusible(profile: Profile, rows: Ints) -> Bools:
-    """Which of them are elementwise kernels that are not fused yet."""
-    fused = np.fromiter(("triton" in name for name in profile.trace.names), bool, len(profile.trace.names))
-    fusible: Bools = of_classes(profile, rows, ELEMENTWISE) & ~fused[profile.trace.name_codes[rows]]
-    return fusible
 
 
 def _chains(profile: Profile, rows: Ints, fusible: Bools) -> _Chains:

@@ -73,16 +73,13 @@ class Chart(Figure):
     def content(self, form: str) -> bytes:
         """The file: `svg`, `png` or `pdf`."""
         file = BytesIO()
+        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
         with self.style():
-            self.savefig(file, format=form, dpi=200, metadata=_undated(form))
+            self.savefig(file, format=form, dpi=200, metadata=undated)
         return file.getvalue()
 
     def _repr_svg_(self) -> str:
         return self.content("svg").decode()
-
-
-def _undated(form: str) -> dict[str, None]:
-    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
 
 
 def named(text: str) -> str:

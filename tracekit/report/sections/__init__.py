@@ -35,7 +35,16 @@ def all_sections(report: Report) -> list[Section]:
                 f"two questions are called {section.id!r}, {titles[section.id]!r} and {section.title!r}: rename one"
             )
         worth[section.id] = max(worth.get(section.id, 0.0), section.worth)
-    return sorted(sections, key=lambda section: _order(section, worth[section.id]))
+    # The first and the last sections have a fixed order; only those in between are ordered by worth.
+    return sorted(
+        sections,
+        key=lambda section: (
+            _STAGES.index(section.stage),
+            -worth[section.id] if section.stage == "body" else 0.0,
+            section.rank,
+            section.id,
+        ),
+    )
 
 
 def _reworded(report: Report, section: Section) -> Section:
@@ -46,8 +55,3 @@ def _reworded(report: Report, section: Section) -> Section:
     blocks = tuple(map(of_the_recording_in, section.blocks))
     title = section.title if any(map(has_steps, report.profiles)) else of_the_recording(section.title)
     return replace(section, title=title, contents=replace(section.contents, blocks=blocks))
-
-
-def _order(section: Section, worth: float) -> tuple[int, float, int, str]:
-    """The first and the last sections have a fixed order; only those in between are ordered by worth."""
-    return _STAGES.index(section.stage), -worth if section.stage == "body" else 0.0, section.rank, section.id

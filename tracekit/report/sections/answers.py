@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from tracekit.analyses import Answer
 from tracekit.base.names import HEAD, short
 from tracekit.base.units import duration
-from tracekit.findings.tried import Attempt, with_results
+from tracekit.findings.tried import with_results
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, Section, made_by, of_run
@@ -22,22 +21,18 @@ _ANALYSIS = "kernels"
 def answers(report: Report) -> Iterator[Section]:
     """A section for each analysis and variant."""
     for profile, answer in report.answers:
+        blocks: list[Block] = [Sentences((with_results(answer.sentence, report.attempts[profile.name]),))]
+        if answer.table.num_rows:
+            blocks.append(Table(answer.analysis, answer.table))
         yield Section(
             id=answer.analysis,
             title=answer.title,
             scope="variant",
             stage="body",
             rank=answer.rank,
-            contents=_contents(answer, report.attempts[profile.name]),
+            contents=Contents(tuple(blocks), worth=answer.worth, status=answer.status),
             variant=profile.name,
         )
-
-
-def _contents(answer: Answer, tried: tuple[Attempt, ...]) -> Contents:
-    blocks: list[Block] = [Sentences((with_results(answer.sentence, tried),))]
-    if answer.table.num_rows:
-        blocks.append(Table(answer.analysis, answer.table))
-    return Contents(tuple(blocks), worth=answer.worth, status=answer.status)
 
 
 @of_run("joined_kernels", "Kernels side by side", rank=21)

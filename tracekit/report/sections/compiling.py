@@ -305,7 +305,12 @@ def _bound(effects: Effects) -> str:
     name = max(bounds, key=lambda bound: bounds[bound])
     share = percent(bounds[name])
     if name == "host":
-        return f"because {_waiting(effects.compiled, share)}: {_host(effects)}"
+        waiting = (
+            f"the GPU still spends {share} of a step waiting for the host"
+            if effects.compiled.has_gpu
+            else f"Python and what it calls still take {share} of a step"
+        )
+        return f"because {waiting}: {_host(effects)}"
     return (
         "because "
         + {
@@ -319,12 +324,6 @@ def _bound(effects: Effects) -> str:
             "compiling": f"{share} of a step is compiling",
         }[name]
     )
-
-
-def _waiting(side: Side, share: str) -> str:
-    if side.has_gpu:
-        return f"the GPU still spends {share} of a step waiting for the host"
-    return f"Python and what it calls still take {share} of a step"
 
 
 def _host(effects: Effects) -> str:
@@ -430,14 +429,11 @@ def _most_to_gain(effects: Effects) -> Iterator[str]:
         else [*share_by_kind]
     )
     untouched = f" ({_and(clauses)})" if share_by_kind else ""
+    subject = "Compiling" if effects.backend_name == DEFAULT else f"Compiling with {effects.backend_name}"
     yield (
-        f"{_compiling_phrase(effects)} can do nothing about {percent(sum(shares.values()))} of the eager "
+        f"{subject} can do nothing about {percent(sum(shares.values()))} of the eager "
         f"step{untouched}, so it could make the step at most {ratio(max_speed_up)} faster."
     )
-
-
-def _compiling_phrase(effects: Effects) -> str:
-    return "Compiling" if effects.backend_name == DEFAULT else f"Compiling with {effects.backend_name}"
 
 
 def _launches(effects: Effects) -> Iterator[str]:

@@ -12,7 +12,6 @@ from tracekit.profile.graph_cost import Changed, GraphCost, Padding, changed_siz
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.statistics.robust_line import LinearFit
 from tracekit.statistics.uncertainty import Interval
 from tracekit.trace.schema import column
 
@@ -62,7 +61,11 @@ def graph_sizes(report: Report) -> Contents | None:
     if not costs:
         return None
     if all(cost.is_constant for cost in costs.values()) and len({int(cost.sizes[0]) for cost in costs.values()}) == 1:
-        return Contents((Sentences((_constant(next(iter(costs.values()))),)),), worth=0.0, status="absent")
+        steps = next(iter(costs.values())).steps
+        nodes = int(steps.nodes[0])
+        size = " and ".join([*([f"{count(nodes)} nodes"] if nodes >= 0 else []), f"{count(int(steps.edges[0]))} edges"])
+        sentence = f"Every step trains on {size}: what one of them costs cannot be known."
+        return Contents((Sentences((sentence,)),), worth=0.0, status="absent")
     sentences = [_sentence(name, cost) for name, cost in costs.items()]
     sentences += _paddings(costs)
     sentences += [
@@ -78,21 +81,16 @@ def graph_sizes(report: Report) -> Contents | None:
     )
 
 
-def _constant(cost: GraphCost) -> str:
-    nodes = int(cost.steps.nodes[0])
-    size = " and ".join(
-        [*([f"{count(nodes)} nodes"] if nodes >= 0 else []), f"{count(int(cost.steps.edges[0]))} edges"]
-    )
-    return f"Every step trains on {size}: what one of them costs cannot be known."
-
-
 def _sentence(name: str, cost: GraphCost) -> str:
-    variant, sizes = sanitize(name), _range(cost)
+    variant = sanitize(name)
+    smallest, largest = int(cost.sizes.min()), int(cost.sizes.max())
+    span = count(smallest) if smallest == largest else f"{count(smallest)} … {count(largest)}"
+    sizes = f"{span} {cost.dimension}, {count(len(cost.sizes))} steps"
     line = cost.line
     if line is None:
         return f"{variant}: what an edge costs cannot be known: {cost.why_not} ({sizes})."
     of_trace = "" if cost.steps.unprofiled else ", of the trace"
-    growth = _growth(line, cost.dimension)
+    growth = f"{duration(line.slope * _THOUSAND)} ({_ends(_scaled(line.slope_interval))}) per thousand {cost.dimension}"
     if cost.growth == "unclear":
         return (
             f"{variant}: what an edge costs cannot be known: the sizes ({sizes}) are too similar, given how much steps "
@@ -107,22 +105,15 @@ def _sentence(name: str, cost: GraphCost) -> str:
             f"{variant}: a step takes {growth}; how much it takes apart from that cannot be known: the sizes "
             f"({sizes}{of_trace}) are too similar, given how much steps vary."
         )
+    share = (
+        "larger graphs cost disproportionately more"
+        if line.fixed_interval[1] < 0
+        else f"{percent(cost.growing_share)} of a step of median size grows with its graph"
+    )
     return (
-        f"{variant}: a step takes {duration(line.fixed)} ({_ends(line.fixed_interval)}) + {growth}; {_share(cost)} "
+        f"{variant}: a step takes {duration(line.fixed)} ({_ends(line.fixed_interval)}) + {growth}; {share} "
         f"({sizes}{of_trace})."
     )
-
-
-def _share(cost: GraphCost) -> str:
-    assert cost.line is not None
-    if cost.line.fixed_interval[1] < 0:
-        return "larger graphs cost disproportionately more"
-    return f"{percent(cost.growing_share)} of a step of median size grows with its graph"
-
-
-def _growth(line: LinearFit, dimension: str) -> str:
-    per_thousand = duration(line.slope * _THOUSAND)
-    return f"{per_thousand} ({_ends(_scaled(line.slope_interval))}) per thousand {dimension}"
 
 
 def _scaled(interval: Interval) -> Interval:
@@ -132,12 +123,6 @@ def _scaled(interval: Interval) -> Interval:
 def _ends(interval: Interval) -> str:
     like = max(map(abs, interval))
     return " … ".join(duration(end_ns, signed=end_ns < 0, like=like) for end_ns in interval)
-
-
-def _range(cost: GraphCost) -> str:
-    smallest, largest = int(cost.sizes.min()), int(cost.sizes.max())
-    span = count(smallest) if smallest == largest else f"{count(smallest)} … {count(largest)}"
-    return f"{span} {cost.dimension}, {count(len(cost.sizes))} steps"
 
 
 def _paddings(costs: dict[str, GraphCost]) -> Iterator[str]:

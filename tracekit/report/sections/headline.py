@@ -16,7 +16,7 @@ from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.profile.run_facts import break_even_doubt, break_even_steps, contrast_of, differs
 from tracekit.profile.start_up import cold_steps_sentence
 from tracekit.profile.subject import device_name
-from tracekit.report.blocks import Headline, Line, Mark, Pace, Sentences, Series
+from tracekit.report.blocks import Headline, Line, Pace, Sentences, Series
 from tracekit.report.comparability import Contradiction, contradiction, unlike
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
@@ -205,7 +205,9 @@ def _single_variant(report: Report, member: Member) -> str:
         pace, why = duration(unprofiled_ns(member)), sanitize(f"{member.outcome}: {member.reason}")
         return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
     if wall is not None:
-        pace = f"{duration(wall.step_ns)} a step{_median(member)}{_unprofiled(member)}"
+        measured = unprofiled_ns(member)
+        unprofiled = f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
+        pace = f"{duration(wall.step_ns)} a step{_median(member)}{unprofiled}"
         text = f"{name} takes {pace}: {_largest(_with_waits(report, member), member)}."
         rare = rare_work(member) if isinstance(member, Profile) else None
         return text + (f" {rare.in_words}." if rare is not None else "") + _left_out(member)
@@ -357,11 +359,6 @@ def _with_unknown(member: Profile) -> dict[str, float]:
     return {**member.known_parts, "unknown": unknown}
 
 
-def _unprofiled(member: Member) -> str:
-    measured = unprofiled_ns(member)
-    return f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
-
-
 def _traced(wall: Difference) -> str:
     """`29.4 ms shorter (one trace each; −31.9 ms … −26.9 ms over 5 pairs of traces)`; where the one trace is unlike
     the pairs, the pairs come first."""
@@ -461,10 +458,7 @@ def _line(name: str, attribution: Attribution, view: str) -> Line:
         steps=tuple(attribution.trace.steps.number),
         values=tuple(value if sure else None for value, sure in zip(step_view.step_ns.tolist(), is_known, strict=True)),
         marks=tuple(
-            _mark(compiles, sure) for compiles, sure in zip(attribution.compiles.tolist(), is_known, strict=True)
+            "compiles" if compiles else "" if sure else "unknown"
+            for compiles, sure in zip(attribution.compiles.tolist(), is_known, strict=True)
         ),
     )
-
-
-def _mark(compiles: bool, is_known: bool) -> Mark:
-    return "compiles" if compiles else "" if is_known else "unknown"

@@ -125,11 +125,11 @@ class SideBySide(Struct, frozen=True, dict=True):
             (column("function", pa.string(), "your function", role="detail"), [functions_of(row) for row in order]),
             (
                 column("file", pa.string(), "file of the line; null for several lines", role="source"),
-                [_file(row) for row in order],
+                [row[0].file if len(row) == 1 else None for row in order],
             ),
             (
                 column("line_number", pa.int64(), "line number in the file", role="source"),
-                [_number(row) for row in order],
+                [row[0].line if len(row) == 1 else None for row in order],
             ),
         )
         return self._costs.table(identity_columns, order)
@@ -205,14 +205,6 @@ class SideBySide(Struct, frozen=True, dict=True):
                 if (definition.file, definition.name) == (file, function)
             }
         )
-
-
-def _file(row: Row) -> str | None:
-    return row[0].file if len(row) == 1 else None
-
-
-def _number(row: Row) -> int | None:
-    return row[0].line if len(row) == 1 else None
 
 
 def _fused(entries: Sequence[Fused]) -> pa.Table:

@@ -76,9 +76,11 @@ def modules(report: Report) -> Contents | None:
     table = inclusive.table([(_MODULE, [" · ".join(chain) or NO_MODULE for chain in order])], order)
     for variant, title in zip(variants, short([variant.name for variant in variants], HEAD), strict=True):
         exclusive_ns = variant.by(costs.key)
-        table = table.append_column(
-            _exclusive(variant.name, title), pa.array([exclusive_ns.get(chain, 0.0) for chain in order])
+        meaning = "its own time, without the modules inside it; these columns add up to the step"
+        itself = column(
+            f"{variant.name} itself_ns", pa.float64(), meaning, "ns", role="detail", title=f"{title} itself"
         )
+        table = table.append_column(itself, pa.array([exclusive_ns.get(chain, 0.0) for chain in order]))
     # A collective is started by whichever gradient is ready last: it says nothing about that gradient's layer.
     communicates = max(variant.share_in(_COMMUNICATION) for variant in variants) >= _MIN_COMMUNICATION_SHARE
     computing = replace(inclusive, variants=[variant.without(_COMMUNICATION) for variant in inclusive.variants])
@@ -86,11 +88,6 @@ def modules(report: Report) -> Contents | None:
     scope = "inner modules included" + (" and communication left out" if communicates else "")
     sentence = f"Shares of a step, {scope}: {shares_sentence(computing, steps_of(variants), costliest)}."
     return Contents((Sentences((sentence,)), Table("modules", table, detail=True)), worth=worth)
-
-
-def _exclusive(variant: str, title: str) -> pa.Field:
-    meaning = "its own time, without the modules inside it; these columns add up to the step"
-    return column(f"{variant} itself_ns", pa.float64(), meaning, "ns", role="detail", title=f"{title} itself")
 
 
 def with_inner(variant: VariantOwners) -> VariantOwners:
@@ -143,7 +140,7 @@ def edge_types(report: Report) -> Contents | None:
     typed = [variant for variant in by_type if variant.share(_has_type)]
     unanswerable = [variant.name for variant in by_type if variant not in typed and _has_types(profiles[variant.name])]
     if not typed:
-        return _unanswered(unanswerable)
+        return Contents((Sentences((_of_one_module(unanswerable),)),), status="unanswered") if unanswerable else None
     costs = OwnerCosts(typed, _type_of, report.baselines)
     order = costs.costliest_first()
     names = {edge_type: edge_type for edge_type in [*filter(None, order)][:_MAX_NAMES]}
@@ -181,10 +178,6 @@ def _type_of(owner: Owner) -> str:
 def _has_types(profile: Profile) -> bool:
     graphs = profile.variant.graphs if profile.variant is not None else None
     return graphs is not None and len(graphs.edge_types) > 1
-
-
-def _unanswered(unanswerable: list[str]) -> Contents | None:
-    return Contents((Sentences((_of_one_module(unanswerable),)),), status="unanswered") if unanswerable else None
 
 
 def _of_one_module(unanswerable: list[str]) -> str:

@@ -120,6 +120,7 @@ def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str
             parts |= {"python": parts["python"] - communicates, "gpu_comm": communicates}
         largest = max(parts, key=lambda key: parts[key], default=None)
         late_for = matched.late_for_ns[rank.rank]
+        cause, bucket = max(late_for, key=lambda key: late_for[key], default=(rank.rank, ""))
         clock = matched.clocks[rank.rank]
         yield {
             "rank": rank.rank,
@@ -130,7 +131,7 @@ def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str
             "wait_ns": matched.wait_ns(rank.rank) / steps,
             "late": late.count(rank.rank),
             "late_ns": matched.late_ns(rank.rank) / steps,
-            "because": _because(rank.rank, late_for),
+            "because": f"waiting for rank {cause}" if cause != rank.rank else BUCKETS[bucket].label if bucket else None,
             "caused_ns": matched.delay_ns(rank.rank) / steps,
             "clock_offset_ns": clock.offset_ns,
             "clock_error_ns": clock.error_ns,
@@ -142,22 +143,14 @@ def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str
 def _stragglers(matched: Collectives) -> Iterator[dict[str, Any]]:
     """For each step, the rank that others wait for most; no row for a step in which no rank is late."""
     for step, rank in matched.late_rank_of.items():
+        caused = matched.caused_ns(rank, step)
+        cause = max(caused, key=lambda bucket: caused[bucket], default="")
         yield {
             "step": step,
             "rank": rank,
             "late_ns": matched.delay_ns(rank, step),
-            "because": _cause(matched.caused_ns(rank, step)),
+            "because": BUCKETS[cause].label if cause else None,
         }
-
-
-def _because(rank: int, late_for: dict[tuple[int, str], int]) -> str | None:
-    cause, bucket = max(late_for, key=lambda key: late_for[key], default=(rank, ""))
-    return f"waiting for rank {cause}" if cause != rank else BUCKETS[bucket].label if bucket else None
-
-
-def _cause(caused: dict[str, int]) -> str | None:
-    key = max(caused, key=lambda bucket: caused[bucket], default="")
-    return BUCKETS[key].label if key else None
 
 
 def _summary(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:

@@ -355,7 +355,10 @@ def _pair_rows(pairs: list[Pair]) -> Iterator[dict[str, Any]]:
     axes_of = [{name: value for name, value in pair.common.items() if name != "recipe"} for pair in pairs]
     names = names_of([{"recipe": pair.common["recipe"], **axes} for pair, axes in zip(pairs, axes_of, strict=True)])
     for pair, name in zip(pairs, names, strict=True):
-        above_bytes = [_above_start_bytes(result) for result in (pair.result, pair.reference_result)]
+        above_bytes = [
+            result.variant.memory.above_start_bytes if result.variant is not None else None
+            for result in (pair.result, pair.reference_result)
+        ]
         yield {
             "setting": name,
             "axis": pair.axis,
@@ -373,10 +376,6 @@ def _pair_rows(pairs: list[Pair]) -> Iterator[dict[str, Any]]:
 def _step_ns(result: CellResult) -> int | None:
     measured = result.variant.measured if result.variant is not None else None
     return measured.step_ns if measured is not None else None
-
-
-def _above_start_bytes(result: CellResult) -> int | None:
-    return result.variant.memory.above_start_bytes if result.variant is not None else None
 
 
 @of_study("seeds", "Between seeds", rank=14)

@@ -114,7 +114,7 @@ def _graph_rows(setting: Setting) -> Iterator[dict[str, Any]]:
             "graphs": max(variant.ledger.graphs for variant in compiled),
             "recompiles": recompiles(group),
             "graph_breaks": graph_breaks(group),
-            "reason": _reason(compiled),
+            "reason": next((variant.ledger.breaks[0].reason for variant in compiled if variant.ledger.breaks), None),
             "gave_up": max(len(variant.ledger.limits) for variant in compiled),
             "mode": ", ".join(dict.fromkeys(variant.effective.mode or "" for variant in compiled)) or None,
             "ran_eagerly": group.ran_eagerly,
@@ -129,7 +129,3 @@ def graph_breaks(group: Group) -> int | None:
 def recompiles(group: Group) -> int | None:
     """Recompilations in the profiled pass: the most of all seeds; None where nothing was captured."""
     return max((variant.ledger.recompiles for variant in group.variants), default=None)
-
-
-def _reason(compiled: list[Variant]) -> str | None:
-    return next((variant.ledger.breaks[0].reason for variant in compiled if variant.ledger.breaks), None)

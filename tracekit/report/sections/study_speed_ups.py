@@ -14,7 +14,7 @@ from tracekit.report.sections.study_cells import DATA, MODEL, SETTING, VARIANT
 from tracekit.report.sections.study_compiling import graph_breaks, recompiles
 from tracekit.study import Study
 from tracekit.study.pairs import Row, rows, variants_of
-from tracekit.study.settings import Group, Setting, SpeedUp, interval_text, settings
+from tracekit.study.settings import Setting, SpeedUp, interval_text, settings
 from tracekit.trace.schema import Role, column
 
 _REAL, _INTEGER = pa.float64(), pa.int64()
@@ -102,6 +102,8 @@ def _speed_up_rows(setting: Setting) -> Iterator[dict[str, Any]]:
         low, high = compared.interval if compared is not None and compared.interval is not None else (None, None)
         alike = compared.group if compared is not None else group
         ends = alike.step_interval or (None, None)
+        memories = [variant.memory for variant in group.variants]
+        peaks = [memory.peak_allocated_bytes or memory.host_peak_rss_bytes for memory in memories]
         yield {
             "setting": setting.name,
             "variant": group.variant,
@@ -118,17 +120,11 @@ def _speed_up_rows(setting: Setting) -> Iterator[dict[str, Any]]:
             "break_even_steps": compared.break_even_steps if compared is not None else None,
             "graph_breaks": graph_breaks(group),
             "recompiles": recompiles(group),
-            "peak_bytes": _peak_bytes(group),
+            "peak_bytes": max((peak for peak in peaks if peak is not None), default=None),
             "seeds": len(group.measured),
             "between_seeds": group.spread,
             "failed": len(group.failures),
         }
-
-
-def _peak_bytes(group: Group) -> int | None:
-    memories = [variant.memory for variant in group.variants]
-    peaks = [memory.peak_allocated_bytes or memory.host_peak_rss_bytes for memory in memories]
-    return max((peak for peak in peaks if peak is not None), default=None)
 
 
 @of_study("by_mode", "Speed-up in training, by model, data and mode", rank=2, stage="lead")

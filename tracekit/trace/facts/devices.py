@@ -55,7 +55,7 @@ def device_side_missing(trace: "Trace") -> Submitted | None:
         name = _most_frequent(trace, rows)
         description = f"{count(len(rows))} operators ran that only an accelerator has, most of them {name}"
         return Submitted(None, name, description, rows)
-    reads = trace.where(lambda part: _reads(part.roles))
+    reads = trace.where(lambda part: (part.roles.kind == OPERATOR) & part.roles.named(_READS))
     waited_ns, whole_ns = int(trace.dur_ns[reads].sum()), np.diff(trace.steps.window)[0]
     if len(reads) and waited_ns >= max(_MIN_READ_NS * len(reads), _MIN_SHARE_OF_READS * whole_ns):
         name = trace.names[trace.name_codes[reads[0]]]
@@ -79,11 +79,6 @@ def _is_launch(roles: Roles) -> Bools:
 def _is_accelerated(roles: Roles) -> Bools:
     operators: Bools = (roles.kind < USER) & roles.named(_ACCELERATED)  # users may name annotations as they like
     return operators | ((roles.kind <= USER) & roles.named(_COLLECTIVE))
-
-
-def _reads(roles: Roles) -> Bools:
-    reads: Bools = (roles.kind == OPERATOR) & roles.named(_READS)
-    return reads
 
 
 def _most_frequent(trace: "Trace", rows: Ints) -> str:

@@ -268,7 +268,8 @@ class _Workers:
             codes = [worker.wait() for worker in self._running]
             if any(codes):
                 raise _AloneError
-            return [Part.read(Path(f"{output}.json"), Path(f"{output}.arrow")) for output in self._outs()]
+            outputs = [f"{self._folder}/{worker}" for worker in range(1, self._stride)] if self._running else []
+            return [Part.read(Path(f"{output}.json"), Path(f"{output}.arrow")) for output in outputs]
         except (OSError, ValueError, TypeError, pa.ArrowInvalid):
             raise _AloneError from None
 
@@ -288,9 +289,6 @@ class _Workers:
                 return [(0, number) for number in range(len(parts[0].store))]
             raise _AloneError
         return order
-
-    def _outs(self) -> list[str]:
-        return [f"{self._folder}/{worker}" for worker in range(1, self._stride)] if self._running else []
 
     def _start(self, worker: int) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(

@@ -394,17 +394,15 @@ def _column(rows: ReadRows, index: int) -> pa.Array:
     column = _MADE[index](rows)
     if rows.plain is not None:
         return rows.plain.filled(index, column, rows.order)
-    return _taken(column, rows.order) if rows.order is not None else column
+    if rows.order is None:
+        return column
+    if column.null_count == len(column):
+        return column[: len(rows.order)]
+    return pa.array(values(column)[rows.order], mask=~valid(column)[rows.order] if column.null_count else None)
 
 
 def _listed(text: memoryview | bytes) -> bytes:
     return b"".join((b"[", text, b"]"))
-
-
-def _taken(column: pa.Array, rows: Ints) -> pa.Array:
-    if column.null_count == len(column):
-        return column[: len(rows)]
-    return pa.array(values(column)[rows], mask=~valid(column)[rows] if column.null_count else None)
 
 
 def _move_back(events: Sequence[Event]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracekit.base.intervals import Bools, Ints, distinct
+from tracekit.base.intervals import Ints, distinct
 from tracekit.errors.reading import EmptyTraceError, NotATraceError
 from tracekit.trace.reading import ascend, event_details, foreign
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
@@ -119,7 +119,7 @@ def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Callable[[]
 
     def columns(index: int, rows: pa.RecordBatch) -> list[Piece]:
         owner, _ = converted.order[index]
-        pieces = [Piece(values(column), _validity(column)) for column in rows.columns]
+        pieces = [Piece(values(column), valid(column) if column.null_count else None) for column in rows.columns]
         pieces.append(pieces[4])
         for column_index, numbers in zip((2, 3, 4, -1), maps[owner], strict=True):
             codes = pieces[column_index].values
@@ -127,10 +127,6 @@ def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Callable[[]
         return pieces
 
     return _tracks(converted, tracks), dictionaries, lambda: in_order(converted.batch, columns, len(converted.order))
-
-
-def _validity(column: pa.Array) -> Bools | None:
-    return valid(column) if column.null_count else None
 
 
 def _in_order(converted: Converted) -> bool:
@@ -186,16 +182,11 @@ def _meta(header: bytes, rest: bytes) -> dict[str, Any]:
     for text in (opening, closing):
         try:
             parsed = json.loads(text, strict=False)
-        except (ValueError, RecursionError):
-            parsed = _numbers_of(text)
+        except (ValueError, RecursionError):  # a quote left bare in some value: plain numbers can still be read
+            parsed = {key: int(value) for key, value in re.findall(r'"(\w+)"\s*:\s*(\d{1,19})\b', text)}
         if isinstance(parsed, dict):
             meta.update(parsed)
     return meta
-
-
-def _numbers_of(text: str) -> dict[str, Any]:
-    """The plain numbers in a header that is not JSON (a quote left bare in some value)."""
-    return {key: int(value) for key, value in re.findall(r'"(\w+)"\s*:\s*(\d{1,19})\b', text)}
 
 
 def in_order(batch: Batch, columns: Columns, count: int, rows: int = ROWS) -> Iterator[list[Piece]]:

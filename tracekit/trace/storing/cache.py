@@ -146,7 +146,7 @@ def publish(folder: Path, content: str, facts: dict[str, Any]) -> Entry | None:
     None if that cannot be done.
     """
     try:
-        files = {file.name: _described(file) for file in folder.iterdir()}
+        files = {file.name: {"bytes": file.stat().st_size, "crc32": _checksum_of(file)} for file in folder.iterdir()}
         (folder / _ENTRY).write_text(json.dumps({"format": FORMAT, "files": files, "facts": facts}))
         target = home() / "traces" / _key(content)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -209,10 +209,6 @@ def _opened(folder: Path) -> Entry | None:
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return Entry(folder, files, facts) if is_complete and listing["format"] == FORMAT else None
-
-
-def _described(file: Path) -> dict[str, int]:
-    return {"bytes": file.stat().st_size, "crc32": _checksum_of(file)}
 
 
 def _checksum_of(file: Path) -> int:

@@ -278,7 +278,7 @@ def joined(
             fields.append(column(f"{DELTA} {name}_ns", pa.float64(), f"against {base}", "ns", title=f"{DELTA} {name}"))
             columns.append(
                 [
-                    _difference(variant_ns, baseline_ns)
+                    None if variant_ns is None or baseline_ns is None else variant_ns - baseline_ns
                     for variant_ns, baseline_ns in zip(values[name], values[base], strict=True)
                 ]
             )
@@ -305,7 +305,3 @@ def _value(by_variant: Mapping[str, dict[str, Any]], name: str, column_name: str
         return 0.0
     value = by_variant[name][column_name]
     return None if value is None else float(value)
-
-
-def _difference(variant_ns: float | None, baseline_ns: float | None) -> float | None:
-    return None if variant_ns is None or baseline_ns is None else variant_ns - baseline_ns

@@ -274,20 +274,14 @@ def in_order(values: pa.Array, descending: bool, by_size: bool = False) -> Ints:
     """The order in which these values come: which is first, second, and so on; `by_size` leaves their signs out."""
     import pyarrow.compute as pc
 
-    order = pc.array_sort_indices(
-        pc.abs(values) if by_size else _comparable(values), order="descending" if descending else "ascending"
-    )
+    if by_size:
+        values = pc.abs(values)
+    elif pa.types.is_dictionary(values.type):
+        # The ranks of the texts, if few distinct texts fill many rows: numbers are sorted faster.
+        values = pc.sort_indices(pc.array_sort_indices(values.dictionary)).cast(pa.int32()).take(values.indices)
+    order = pc.array_sort_indices(values, order="descending" if descending else "ascending")
     places: Ints = order.to_numpy().astype(np.int64)
     return places
-
-
-def _comparable(values: pa.Array) -> pa.Array:
-    """The ranks of the texts, if few distinct texts fill many rows: numbers are sorted faster."""
-    import pyarrow.compute as pc
-
-    if not pa.types.is_dictionary(values.type):
-        return values
-    return pc.sort_indices(pc.array_sort_indices(values.dictionary)).cast(pa.int32()).take(values.indices)
 
 
 def values_at(column: pa.ChunkedArray, rows: Ints) -> list[Any]:

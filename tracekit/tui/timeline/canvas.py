@@ -177,13 +177,11 @@ class TextRow:
         """Draw some cells as the selected stretch of a category; with two lanes, in the upper or the lower half."""
         for cell in range(max(first, 0), min(stop, len(self))):
             if upper is None:
-                self._inks[cell] = self._inkwell.selected(category, written=self._is_filled(cell))
+                is_filled = self._inkwell[int(self._inks[cell])].background != self._inkwell.palette.track
+                self._inks[cell] = self._inkwell.selected(category, written=is_filled)
             else:
                 self._chars[cell] = "▀"
                 self._inks[cell] = self._inkwell.half_selected(int(self._inks[cell]), category, upper)
-
-    def _is_filled(self, cell: int) -> bool:
-        return self._inkwell[int(self._inks[cell])].background != self._inkwell.palette.track
 
     def runs(self) -> list[Run]:
         """The line as runs of neighbouring cells that have the same ink."""

@@ -115,7 +115,10 @@ def draw(state: State, names: Sequence[str], drawing: Drawing) -> Frame:
 
 def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing: Drawing) -> None:
     index, window = state.view.variants[variant], state.view.window(variant)
-    painter = LanePainter(index, drawing.edges(window), _begins(state.view, variant, drawing), drawing.inkwell)
+    lows = index.step_bounds[0]
+    begins = np.zeros(drawing.columns, bool)
+    begins[drawing.column(window, lows[(lows >= window[0]) & (lows < window[1])])] = True
+    painter = LanePainter(index, drawing.edges(window), begins, drawing.inkwell)
     laid = rows(index, height, share=not drawing.inkwell.palette.patterns)
     selection = state.selection if state.variant == variant else None
     cursor = next((k for k, row in enumerate(laid) if selection and _is_on(selection, row)), 0)
@@ -156,15 +159,6 @@ def _title(title: str, has_cursor: bool, drawing: Drawing) -> list[Run]:
     line.write("▸" if has_cursor else "", 0, 1, inkwell.plain(palette.accent, bold=True))
     line.write(title, 1, drawing.gutter - 2, inkwell.plain(palette.accent if has_cursor else palette.muted))
     return line.runs()
-
-
-def _begins(view: Viewport, variant: int, drawing: Drawing) -> Bools:
-    lows = view.variants[variant].step_bounds[0]
-    window = view.window(variant)
-    begins = np.zeros(drawing.columns, bool)
-    visible_lows = lows[(lows >= window[0]) & (lows < window[1])]
-    begins[drawing.column(window, visible_lows)] = True
-    return begins
 
 
 def _heading(view: Viewport, variant: int, name: str, drawing: Drawing) -> list[Run]:
@@ -271,7 +265,8 @@ class LanePainter(Struct, frozen=True):
         empty = columns.category == NONE
         height = np.where(empty, 0, np.clip(np.rint(columns.share * 8), 1, 8)).astype(np.int64)
         chars = self._patterns(columns, height) if self.inkwell.palette.patterns else _HEIGHTS[height]
-        shades = _shades(columns)
+        # Alternate between the two shades of a category where neighbours of it can be distinguished.
+        shades: Ints = columns.category.astype(np.int64) * 2 + ((columns.filling & 1) & (columns.filling != NONE))
         inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[shades])
         line = TextRow(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
         is_named = self._write_on(line, np.where(height == 8, columns.filling, NONE), shades, group, lane)
@@ -343,12 +338,6 @@ def _readable(texts: Sequence[str], room: int) -> str:
     """The longest name that fits, or else the last one cut if that is legible: `113…` of a duration would mislead."""
     cut = texts[-1] if room >= _READABLE and not texts[-1][:1].isdigit() else ""
     return next((text for text in texts if cell_len(text) <= room), cut)
-
-
-def _shades(columns: Columns) -> Ints:
-    """Alternate between the two shades of a category where neighbours of it can be distinguished."""
-    turns: Ints = columns.category.astype(np.int64) * 2 + ((columns.filling & 1) & (columns.filling != NONE))
-    return turns
 
 
 def _strengths(columns: Columns) -> Inks:

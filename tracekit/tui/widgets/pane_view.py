@@ -94,9 +94,7 @@ class PaneView(VerticalScroll, can_focus=False):
             await self.mount(*new)
         self.on_resize()
         self.scroll_to(y=0, animate=False, immediate=True)
-        self._begin(*begin)
-
-    def _begin(self, table: int, row: int) -> None:
+        table, row = begin
         first = self.stops[:1]
         if 0 <= table < len(self.grids):
             self.grids[table].start_at(row)
@@ -173,7 +171,11 @@ class Paragraphs(Static):
     def show(self, piece: Prose) -> None:
         """Show other sentences."""
         self.set_classes(f"prose {piece.tone}")
-        self.update(_text(piece))
+        style = _STYLES[piece.tone]
+        lines = [Text(line, style) for line in piece.lines]
+        if piece.title and lines:
+            lines[0] = Text.assemble((f"{piece.title}: ", "bold"), lines[0])
+        self.update(Text("\n").join(lines))
 
 
 def _parts(content: Content) -> Iterator[tuple[Any, Any]]:
@@ -203,14 +205,6 @@ def _showing(widget: Any, piece: object) -> Widget:
 def _hide(widgets: list[Widget]) -> None:
     for widget in widgets:
         widget.display = False
-
-
-def _text(piece: Prose) -> Text:
-    style = _STYLES[piece.tone]
-    lines = [Text(line, style) for line in piece.lines]
-    if piece.title and lines:
-        lines[0] = Text.assemble((f"{piece.title}: ", "bold"), lines[0])
-    return Text("\n").join(lines)
 
 
 class Bars(Widget):

@@ -8,7 +8,6 @@ import pyarrow as pa
 from msgspec import Struct
 
 from tracekit.analyses.event_rows import numbered, text
-from tracekit.base.intervals import Ints
 from tracekit.base.names import sanitize
 from tracekit.base.units import duration
 from tracekit.engine.buckets import ON_THE_GPU
@@ -23,7 +22,6 @@ from tracekit.tui.model.opened import OpenReport, steps_of
 from tracekit.tui.model.panes.names import name_code, work_chosen
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.model.work import Work
 from tracekit.vocabulary.kernel_names import short_kernel
 
 _COLUMNS = pa.schema(
@@ -70,10 +68,11 @@ def instances(opened: OpenReport, selection: Selection) -> Content:
 
 
 def _events(opened: OpenReport, profile: Profile, selection: Selection) -> pa.Table:
-    work = _work(opened, profile, selection)
+    bucket = selection.of("bucket")
+    work = opened.work(profile) if bucket is None or bucket in ON_THE_GPU else opened.behind(profile, selection)
     steps = np.ones(len(profile.trace.steps), bool) if selection.of("steps") is None else steps_of(profile, selection)
     name = selection.of("kernel") or selection.of("operator")
-    rows = np.flatnonzero(work_chosen(profile, work, selection, steps) & _bears_name(profile, work, selection, name))
+    rows = np.flatnonzero(work_chosen(profile, work, selection, steps) & (work.name == name_code(profile, name)))
     events, first = np.unique(work.event[rows], return_index=True)
     step, launch, trace = work.step[rows][first].astype(np.int64), work.launch[rows][first], profile.trace
     begin = trace.steps.begin[step] if len(step) else np.zeros(0, np.int64)
@@ -88,16 +87,6 @@ def _events(opened: OpenReport, profile: Profile, selection: Selection) -> pa.Ta
         pa.array(events.astype(np.int64)),
     ]
     return pa.Table.from_arrays(columns, schema=_COLUMNS)
-
-
-def _work(opened: OpenReport, profile: Profile, selection: Selection) -> Work:
-    bucket = selection.of("bucket")
-    return opened.work(profile) if bucket is None or bucket in ON_THE_GPU else opened.behind(profile, selection)
-
-
-def _bears_name(profile: Profile, work: Work, selection: Selection, name: str) -> Ints:
-    has_name: Ints = work.name == name_code(profile, name)
-    return has_name
 
 
 def _repeated(name: str, length: int) -> pa.Array:

@@ -121,14 +121,14 @@ def log_ratio(our_pass: Pass, their_pass: Pass) -> float:
 
     Of each turn, as many steps count on both sides: the fastest of more steps is faster.
     """
-    if our_pass.alike != their_pass.alike or not len(our_pass.turns) == len(their_pass.turns) > 1:
+    if our_pass.alike != their_pass.alike or min(len(our_pass.turns), len(their_pass.turns)) < 2:
         return math.log(our_pass.step_ns / their_pass.step_ns)
     if not our_pass.alike:
-        turns = zip(turn_logs(our_pass), turn_logs(their_pass), strict=True)
+        turns = zip(turn_logs(our_pass), turn_logs(their_pass), strict=False)
         return statistics.median(ours - theirs for ours, theirs in turns)
     even = [
         (_undisturbed(ours[: len(theirs)]), _undisturbed(theirs[: len(ours)]))
-        for ours, theirs in zip(_turns(our_pass), _turns(their_pass), strict=True)
+        for ours, theirs in zip(_turns(our_pass), _turns(their_pass), strict=False)  # a script may end in its turn
     ]
     our_ns, their_ns = (min(each) for each in zip(*even, strict=True))
     return math.log(max(our_ns, 1) / max(their_ns, 1))

@@ -55,10 +55,9 @@ _MOST_OF_MEMORY = 0.8  # that is free; peaks of processes that live together are
 AHEAD = 4  # rounds whose processes are made ready together
 FORKS = 2 * AHEAD  # of one process
 TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell more about where the time goes
-# Of each process. Other work slows a turn as a whole, but hardly ever all of several: the fastest of six is as fast as
-# that of eight in nearly every process, and the fastest of two or three is not. A variant that is measured alone takes
-# the fewest: other captures are compared with many processes of it, not with each.
-LEAST_TURNS, MOST_TURNS = 2, 6
+# Of each process. Other work often slows a turn as a whole, but seldom all of four, and a minute has time for twelve
+# pairs or more. A variant that is measured alone takes the fewest, for more processes.
+LEAST_TURNS, MOST_TURNS = 2, 4
 _LONG_S = 2.5  # a process whose turns have taken that long has shown enough
 _LOOKED_EVERY_S = 0.01
 _LOG = "log"  # in the scratch folder of a fork: its output

@@ -45,6 +45,15 @@ def measured(rng, slower=1.0, passes=8, drift=0.01):
     return Measured(step_ns=step, step_all_ns=every, spread_ns=0, clock="perf_counter", passes=rounds)
 
 
+def later(measured, slower=1.0):
+    """The same an hour later, slower by a factor."""
+    passes = [
+        changed(each, started_ns=each.started_ns + 3600 * 10**9, step_ns=round(each.step_ns * slower))
+        for each in measured.passes
+    ]
+    return changed(measured, passes=passes, step_ns=round(measured.step_ns * slower))
+
+
 def of(sample, measured):
     member = sample.members[0]
     return Subject([replace(member, variant=changed(member.variant, measured=measured))])
@@ -54,7 +63,8 @@ def test_a_run_against_itself_never_fails_and_ten_per_cent_always_does(sample):
     rng, outcomes = random.Random(1), {1.0: [], 1.03: [], 1.1: [], 1.5: []}
     for slower in outcomes:
         for _ in range(50):
-            pair = of(sample, measured(rng, slower)), of(sample, measured(rng))
+            before, after = measured(rng, passes=20), later(measured(rng, slower, passes=20))
+            pair = of(sample, after), of(sample, before)
             outcomes[slower] += against(*pair, metrics=["step_ms"])
     assert not failed(outcomes[1.0])
     assert all(row.fails for row in outcomes[1.5])
@@ -66,12 +76,7 @@ def two_captures(sample, seed, slower=1.0, passes=8, drift=0.02):
     """Two captures of the same, an hour apart, the later one slower by a factor."""
     rng = random.Random(seed)
     before, after = (measured(rng, passes=passes, drift=drift) for _ in range(2))
-    later = [
-        changed(each, started_ns=each.started_ns + 3600 * 10**9, step_ns=round(each.step_ns * slower))
-        for each in after.passes
-    ]
-    after = changed(after, passes=later, step_ns=round(after.step_ns * slower))
-    return of(sample, after), of(sample, before)
+    return of(sample, later(after, slower)), of(sample, before)
 
 
 def step_row(pair, **demand):

@@ -81,7 +81,6 @@ class LivePass:
         self._timed_out = False
         self._exit_code: int | None = None
         self.is_waiting = False  # for its turn
-        self.step_ns = 0  # of its last turn: the mean
 
     def start(self, begin: Start, stack: ExitStack) -> None:
         """Start it; it is killed at the end of the context, if it has not ended."""
@@ -100,7 +99,7 @@ class LivePass:
         answer = self._pipes.answer(self._running, self._ends)
         self._exit_code = self._running.poll()
         if answer is not None:
-            self.step_ns, self.is_waiting = answer, True
+            self.is_waiting = True
         elif self._exit_code is None:
             self._timed_out = True
             self._running.kill()

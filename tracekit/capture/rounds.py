@@ -18,7 +18,7 @@ from tracekit.capture.live import NoTurnsError
 from tracekit.capture.options import Options
 from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.turns import LEAST_TURNS, TURN_NS, InterruptedTurnsError, Turns
+from tracekit.capture.turns import MOST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
 from tracekit.run.contrast import (
@@ -197,7 +197,7 @@ def visible(run: Run, seconds: float, most_passes: int, compiles: bool = True) -
     first, *rest = _all_measured(run)
     if not rest:
         return None
-    turns_s = LEAST_TURNS * sum(max(TURN_NS, measured.step_ns) for measured in (first, *rest)) / 1e9
+    turns_s = MOST_TURNS * sum(max(TURN_NS, measured.step_ns) for measured in (first, *rest)) / 1e9
     ready_s = _READY_S * (1 + len(rest))
     if compiles:
         ready_s += sum(measured.compile_ns for measured in (first, *rest)) / 1e9 * _IN_CACHES

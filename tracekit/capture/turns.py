@@ -14,9 +14,8 @@ every few rounds a new process is started.
 
 A live process is told what to do by a pipe with a name in its scratch folder, `turns`: the length of its turn, ns; 0,
 upon which it takes a short trace, while the others still wait, and ends; or -1, upon which it ends at once. To another
-pipe, `waiting`, it writes whenever it waits: how long a step took in its last turn, ns. Results are files, as those of
-every pass: `so_far.json` is replaced after each turn, `result.json` is written when a pass ends. All of them die with
-the capture.
+pipe, `waiting`, it writes whenever it waits. Results are files, as those of every pass: `so_far.json` is replaced after
+each turn, `result.json` is written when a pass ends. All of them die with the capture.
 
 On a GPU, the work of a turn has ended when its process waits, and all processes share the memory: they take turns only
 where the peaks of all, as their first passes measured them, leave a fifth of it free. None is forked, because a device
@@ -31,7 +30,6 @@ stopped, because time passes while it waits.
 import ast
 import math
 import os
-import statistics
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -57,10 +55,10 @@ _MOST_OF_MEMORY = 0.8  # that is free; peaks of processes that live together are
 AHEAD = 4  # rounds whose processes are made ready together
 FORKS = 2 * AHEAD  # of one process
 TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell more about where the time goes
-# Of each process: processes differ more than turns do, unless other work on the machine disturbs these. Another pair
-# takes as long as a few turns of both, and tells more than these do once they are known this well.
+# Of each process. Other work often slows a turn as a whole, but seldom all of four, and a minute has time for twelve
+# pairs or more. A variant that is measured alone takes the fewest, for more processes.
 LEAST_TURNS, MOST_TURNS = 2, 4
-_ENOUGH_ERROR = 0.04  # as the standard error of the logarithm of a pair's ratio
+_LONG_S = 2.5  # a process whose turns have taken that long has shown enough
 _LOOKED_EVERY_S = 0.01
 _LOG = "log"  # in the scratch folder of a fork: its output
 _CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "now", "utcnow"}
@@ -298,11 +296,14 @@ class Turns:
     def _take_turns(self, number: int, live: list[LivePass], ends: float) -> None:
         first = number // 2 % len(live)  # each begins as often, and comes before each other one
         order = [*live[first:], *live[:first]][:: 1 if number % 2 else -1]
-        logs: list[list[float]] = []  # of the step times, for each time that all had a turn
-        while not _suffice(logs) and (len(logs) < LEAST_TURNS or time.monotonic() < ends):
+        deadline, most = time.monotonic() + _LONG_S * len(order), MOST_TURNS if len(order) > 1 else LEAST_TURNS
+        turns = 0
+        while turns < LEAST_TURNS or (
+            turns < most and time.monotonic() < min(ends, deadline) and all(process.is_waiting for process in order)
+        ):
             for process in order:
                 process.take_turn(TURN_NS)
-            logs.append([math.log(max(1, process.step_ns)) for process in live])
+            turns += 1
             order.reverse()  # what drifts steadily is then the same in both
         for process in order:
             process.end(traced=number <= TRACED_ROUNDS)
@@ -337,14 +338,6 @@ def _rounds_in_memory(run: Run | None) -> int:
     peaks = [variant.memory.host_peak_rss_bytes or 0 for variant in run.variants] if run is not None else []
     free = free_on_host()
     return AHEAD if free is None or not sum(peaks) else int(_MOST_OF_MEMORY * free / sum(peaks))
-
-
-def _suffice(logs: list[list[float]]) -> bool:
-    """Whether more turns would hardly tell more about these processes."""
-    if not LEAST_TURNS <= len(logs) < MOST_TURNS:
-        return len(logs) >= MOST_TURNS
-    ratios = ([log - turn[0] for turn, log in zip(logs, side, strict=True)] for side in [*zip(*logs, strict=True)][1:])
-    return all(statistics.stdev(side) / math.sqrt(len(side)) <= _ENOUGH_ERROR for side in ratios)
 
 
 def why_not(run: Run, prepared: Prepared, options: Options) -> str:

@@ -3,8 +3,8 @@
 Two variants are compared pass by pass. The passes of one round ran at the same time, in turns, or one after the other,
 so that drift – clocks, heat, other jobs – affects both and mostly cancels in their ratio: they are a pair. Other work
 only ever adds to a step, so what a turn took is a low quantile of its steps, what a pass took is its fastest turn, and
-what all pairs show is their location, which a few disturbed ones hardly move. Ratios are logarithms, so that neither
-side is favoured.
+what a variant took is the mean of the faster half of its passes. Ratios are logarithms, so that neither side is
+favoured.
 
 Processes of the same code differ persistently, by their layout in memory and by what ran beside them, so what the steps
 of one pass show says nothing about the next: only pairs do, and one pair alone is never significant.
@@ -12,8 +12,9 @@ of one pass show says nothing about the next: only pairs do, and one pair alone 
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise, starmap
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -29,12 +30,13 @@ from tracekit.statistics.uncertainty import (
     Prior,
     half_width_of_captures,
     half_width_of_difference,
-    half_width_of_location,
+    half_width_of_pairs,
     half_width_of_undisturbed,
     interval_from_logs,
     is_noise,
-    location,
     says_nothing,
+    square_of_error,
+    square_of_error_of_pairs,
     student_t,
     undisturbed,
 )
@@ -115,23 +117,22 @@ def _undisturbed(steps: list[int]) -> float:
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
-def log_ratio(our_pass: Pass, their_pass: Pass) -> float:
-    """The logarithm of the ratio of the two passes of a pair: of their fastest turns, if they took turns. Where steps
-    are not alike, a fast turn may be one of short steps, so it is the median over their turns.
+def pair_logs(our_pass: Pass, their_pass: Pass) -> tuple[float, float]:
+    """What a step took in either pass of a pair, as a logarithm: in the fastest turn, if they took turns. Where steps
+    are not alike, a fast turn may be one of short steps, so it is the median over turns.
 
     Of each turn, as many steps count on both sides: the fastest of more steps is faster.
     """
-    if our_pass.alike != their_pass.alike or not len(our_pass.turns) == len(their_pass.turns) > 1:
-        return math.log(our_pass.step_ns / their_pass.step_ns)
+    if our_pass.alike != their_pass.alike or min(len(our_pass.turns), len(their_pass.turns)) < 2:
+        return math.log(our_pass.step_ns), math.log(their_pass.step_ns)
     if not our_pass.alike:
-        turns = zip(turn_logs(our_pass), turn_logs(their_pass), strict=True)
-        return statistics.median(ours - theirs for ours, theirs in turns)
+        return statistics.median(turn_logs(our_pass)), statistics.median(turn_logs(their_pass))
     even = [
         (_undisturbed(ours[: len(theirs)]), _undisturbed(theirs[: len(ours)]))
-        for ours, theirs in zip(_turns(our_pass), _turns(their_pass), strict=True)
+        for ours, theirs in zip(_turns(our_pass), _turns(their_pass), strict=False)  # a script may end in its turn
     ]
     our_ns, their_ns = (min(each) for each in zip(*even, strict=True))
-    return math.log(max(our_ns, 1) / max(their_ns, 1))
+    return math.log(max(our_ns, 1)), math.log(max(their_ns, 1))
 
 
 def prior_of_passes(*sides: Measured) -> Prior:
@@ -262,11 +263,11 @@ class Contrast(Struct, frozen=True):
 def contrast(ours: Measured, theirs: Measured, confidence: float = CONFIDENCE_WHERE_STOPPED) -> Contrast:
     """The step time of `ours` compared with that of `theirs`, by the clock; `confidence` is the confidence of the
     interval."""
-    pairs = _rounds(ours.counted_passes, theirs.counted_passes)
-    if len(pairs) > 1:
-        logs = [log_ratio(our_pass, their_pass) for our_pass, their_pass in pairs]
-        half = half_width_of_location(logs, confidence, prior_of_pairs(ours, theirs))
-        return _contrast(location(logs), half, "rounds", len(logs), (ours, theirs))
+    our_logs, their_logs = _logs_of_pairs(ours, theirs)
+    if len(our_logs) > 1:
+        half = half_width_of_pairs(our_logs, their_logs, confidence, prior_of_pairs(ours, theirs))
+        log = undisturbed(our_logs) - undisturbed(their_logs)
+        return _contrast(log, half, "rounds", len(our_logs), (ours, theirs))
     log = math.log(ours.step_ns / theirs.step_ns)
     sides = [[math.log(timed_pass.step_ns) for timed_pass in side.counted_passes] for side in (ours, theirs)]
     if min(map(len, sides)) > 1:
@@ -310,14 +311,16 @@ def otherwise(ours: Measured, theirs: Measured) -> Contrast | None:
         if our_pass.turns
     ]
     logs = [
-        math.log(mine / its)
+        (math.log(mine), math.log(its))
         for our_pass, their_pass in pairs
         if (mine := _driven_ns(our_pass)) and (its := _driven_ns(their_pass))
     ]
     if by_time.covers != "rounds" or by_time.interval is None or len(logs) < max(2, by_time.passes):
         return None
-    half = half_width_of_location(logs, CONFIDENCE_WHERE_STOPPED, prior_of_pairs(ours, theirs))
-    by_thread = _contrast(location(logs), half, "rounds", len(logs), (ours, theirs))
+    our_logs, their_logs = zip(*logs, strict=True)
+    half = half_width_of_pairs(our_logs, their_logs, CONFIDENCE_WHERE_STOPPED, prior_of_pairs(ours, theirs))
+    log = undisturbed(our_logs) - undisturbed(their_logs)
+    by_thread = _contrast(log, half, "rounds", len(logs), (ours, theirs))
     assert by_thread.interval is not None
     low, high = max(by_time.interval[0], by_thread.interval[0]), min(by_time.interval[1], by_thread.interval[1])
     return by_thread if low > high else None
@@ -365,21 +368,20 @@ def _inverse(ratio: float) -> float:
 def passes_needed(ours: Measured, theirs: Measured | None, half_width: float, most: int) -> int:
     """How many passes that take turns make the interval of the ratio that narrow (as a logarithm), if they go on to
     scatter as they do; without `theirs`, the interval of the step time. At most `most`."""
+    square_of: Callable[[int], tuple[float, int]]
     if theirs is None:
-        logs, prior = [math.log(timed_pass.step_ns) for timed_pass in ours.counted_passes], prior_of_passes(ours)
+        logs = [math.log(timed_pass.step_ns) for timed_pass in ours.counted_passes]
+        square_of = partial(square_of_error, logs, prior_of_passes(ours))
     else:
-        pairs = _rounds(ours.counted_passes, theirs.counted_passes)
-        logs, prior = [log_ratio(our_pass, their_pass) for our_pass, their_pass in pairs], prior_of_pairs(ours, theirs)
-    half_width_of = half_width_of_location if theirs else half_width_of_undisturbed
-    freedom = prior.variance(logs)[1] if logs else 0
-    if not freedom:
+        logs, their_logs = _logs_of_pairs(ours, theirs)
+        square_of = partial(square_of_error_of_pairs, logs, their_logs, prior_of_pairs(ours, theirs))
+    if not logs:
         return most
-    per_t = half_width_of(logs, CONFIDENCE_WHERE_STOPPED, prior) / student_t(freedom, CONFIDENCE_WHERE_STOPPED)
     enough = (
         passes
         for passes in range(2, most)
-        if per_t * math.sqrt(len(logs) / passes) * student_t(freedom + passes - len(logs), CONFIDENCE_WHERE_STOPPED)
-        <= half_width
+        for square, freedom in [square_of(passes)]
+        if freedom and student_t(freedom, CONFIDENCE_WHERE_STOPPED) * math.sqrt(square) <= half_width
     )
     return next(enough, most)
 
@@ -414,6 +416,12 @@ def passes_document(measured: Measured) -> dict[str, Any]:
             for timed_pass in measured.passes
         ],
     }
+
+
+def _logs_of_pairs(ours: Measured, theirs: Measured) -> tuple[list[float], list[float]]:
+    """What a step took on either side of each pair, as logarithms; empty if the two sides did not take turns."""
+    logs = [*starmap(pair_logs, _rounds(ours.counted_passes, theirs.counted_passes))]
+    return [mine for mine, _ in logs], [its for _, its in logs]
 
 
 def _rounds(ours: list[Pass], theirs: list[Pass]) -> list[tuple[Pass, Pass]]:

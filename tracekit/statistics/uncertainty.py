@@ -2,7 +2,8 @@
 
 Student's t for means, also robust ones; order statistics for medians. What a machine does to a value only ever makes it
 larger, and goes on for longer than a value takes: the mean of the smaller half of the values is what they would be if
-it were quiet. Of a ratio, either side may be disturbed: its middle is what counts.
+it were quiet. Where values come in pairs, that is so of either side: what disturbs one of a pair need not disturb the
+other as much.
 
 The unit of repetition is the pass. The steps of one pass share its process, its memory layout and the state of the
 machine, so a thousand of them are still a single observation: each pass gives one value, and the interval comes from
@@ -37,10 +38,6 @@ Interval = tuple[float, float]
 _FAR_MORE, _FAR_LESS = 7, 1 / 16
 _MOST_PERSISTENT = 0.98
 _USELESS = 2  # times as high as its lower end is the upper end of an interval that says nothing
-# As many deviations from the middle are as far as a value counts; further out it is taken for disturbed.
-_DISTURBED = 3.0
-_MAD = 1.4826  # deviations of a normal distribution in its median absolute deviation
-_VARIANCE_OF_LOCATION = math.pi / 3  # of the Hodges–Lehmann estimate, compared with the mean, if nothing is disturbed
 _LEAST_UNDISTURBED = 3  # values: two or three do not show which of them is
 LARGEST_LOG = 700.0  # beyond 709.8, an exponential is too large for a float
 # A project is checked hundreds of times without having changed: at 95 %, some checks would fail by chance.
@@ -61,23 +58,21 @@ class Prior(Struct, frozen=True):
     deviation: float
     freedom: int
 
-    def variance(self, values: Sequence[float], free: int | None = None) -> tuple[float, int]:
-        """The variance of a single value and its degrees of freedom, 0 if nothing is known.
+    def variance(self, values: Sequence[float]) -> tuple[float, int]:
+        """The variance of a single value and its degrees of freedom, 0 if nothing is known."""
+        return self.pooled(_variance(values), len(values) - 1)
 
-        Both the expected variance and that of the values count, unless the values refute what was expected: they vary
-        much more, or there are many that vary much less. Of the values, `free` are, one fewer than there are unless
-        told otherwise.
+    def pooled(self, seen: float, free: int) -> tuple[float, int]:
+        """The same, where a variance was seen that has so many degrees of freedom.
+
+        Both count, the expected variance and the one that was seen, unless this refutes what was expected: it is much
+        larger, or much smaller and as certain.
         """
-        mean, freedom_left = statistics.fmean(values), len(values) - 1 if free is None else free
-        seen = sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
-        squares = freedom_left * seen
         expected = self.deviation**2
-        if freedom_left:
-            enough = len(values) > self.freedom
-            if seen > _FAR_MORE * expected or (enough and seen < _FAR_LESS * expected):
-                return seen, freedom_left
-        freedom = self.freedom + freedom_left
-        return (self.freedom * expected + squares) / freedom if freedom else math.inf, freedom
+        if free and (seen > _FAR_MORE * expected or (free >= self.freedom and seen < _FAR_LESS * expected)):
+            return seen, free
+        freedom = self.freedom + free
+        return (self.freedom * expected + free * seen) / freedom if freedom else math.inf, freedom
 
 
 NOTHING_KNOWN = Prior(0.0, 0)
@@ -118,28 +113,6 @@ def half_width_of_mean(values: Sequence[float], confidence: float, prior: Prior 
     return student_t(freedom, confidence) * math.sqrt(variance / len(values)) if freedom else math.inf
 
 
-def location(values: Sequence[float]) -> float:
-    """The middle of the values, of which a few may be disturbed: the median of the means of all pairs of them, each
-    with itself as well (Hodges and Lehmann 1963)."""
-    return statistics.median((first + second) / 2 for index, first in enumerate(values) for second in values[index:])
-
-
-def half_width_of_location(values: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN) -> float:
-    """Half the width of the confidence interval of `location`; infinite if nothing is known about the spread.
-
-    Disturbed values widen it no more than those that are just not taken for disturbed.
-    """
-    if not values:
-        return math.inf
-    middle = location(values)
-    deviation = _MAD * statistics.median(abs(value - middle) for value in values)
-    reach = _DISTURBED * max(deviation, prior.deviation)
-    counted = [min(max(value, middle - reach), middle + reach) for value in values] if reach else [*values]
-    variance, freedom = prior.variance(counted)
-    error = math.sqrt(_VARIANCE_OF_LOCATION * variance / len(values))
-    return student_t(freedom, confidence) * error if freedom else math.inf
-
-
 def undisturbed(values: Sequence[float]) -> float:
     """The mean of the smaller half of the values, of three at least: what they are where nothing disturbs them."""
     return statistics.fmean(sorted(values)[: _half(len(values))])
@@ -149,8 +122,34 @@ def half_width_of_undisturbed(values: Sequence[float], confidence: float, prior:
     """Half the width of the confidence interval of `undisturbed`; infinite if nothing is known about the spread."""
     if not values:
         return math.inf
-    square, freedom = _square_of_error(values, prior)
+    square, freedom = square_of_error(values, prior)
     return student_t(freedom, confidence) * math.sqrt(square) if freedom else math.inf
+
+
+def half_width_of_pairs(
+    ours: Sequence[float], theirs: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN
+) -> float:
+    """Half the width of the confidence interval of a difference of what paired values are undisturbed, where the prior
+    is about the difference of a pair; infinite if nothing is known about the spread."""
+    if not ours:
+        return math.inf
+    square, freedom = square_of_error_of_pairs(ours, theirs, prior)
+    return student_t(freedom, confidence) * math.sqrt(square) if freedom else math.inf
+
+
+def square_of_error_of_pairs(
+    ours: Sequence[float], theirs: Sequence[float], prior: Prior, count: int | None = None
+) -> tuple[float, int]:
+    """The square of the standard error of such a difference and its degrees of freedom (Wilcox 2012, 5.9.3: trimmed
+    means of dependent groups); of `count` pairs, if they go on to scatter as these do."""
+    differences = [mine - its for mine, its in zip(_shortened(ours), _shortened(theirs), strict=True)]
+    return _square_of_error(differences, prior, count)
+
+
+def square_of_error(values: Sequence[float], prior: Prior, count: int | None = None) -> tuple[float, int]:
+    """The square of the standard error of `undisturbed` and its degrees of freedom; of `count` values, if they go on to
+    scatter as these do."""
+    return _square_of_error(_shortened(values), prior, count)
 
 
 def half_width_of_difference(
@@ -161,7 +160,7 @@ def half_width_of_difference(
     ones."""
     if not ours or not theirs:
         return math.inf
-    squares_of_errors = [_square_of_error(side, prior) for side in (ours, theirs)]
+    squares_of_errors = [square_of_error(side, prior) for side in (ours, theirs)]
     if not all(freedom for _, freedom in squares_of_errors):
         return math.inf
     if not any(square for square, _ in squares_of_errors):
@@ -187,14 +186,22 @@ def _shortened(values: Sequence[float]) -> list[float]:
     return [min(value, limit) for value in values]
 
 
-def _square_of_error(values: Sequence[float], prior: Prior) -> tuple[float, int]:
-    """The square of the standard error of `undisturbed` and its degrees of freedom (Tukey, McLaughlin 1963: a trimmed
-    mean), where the prior is about single values, which are taken to be normally distributed."""
-    count, half_count = len(values), _half(len(values))
-    variance, freedom = prior.variance(
-        [value / _shrinks(half_count / count) for value in _shortened(values)], half_count - 1
-    )
-    return (_shrinks(half_count / count) * count / half_count) ** 2 * variance / count, freedom
+def _square_of_error(shortened: Sequence[float], prior: Prior, count: int | None) -> tuple[float, int]:
+    """The square of the standard error of a mean without the largest values (Tukey, McLaughlin 1963: a trimmed mean),
+    and its degrees of freedom. The prior is about single values, which are taken to be normally distributed."""
+    seen = _variance(shortened) / _shrinks(_half(len(shortened)) / len(shortened)) ** 2
+    if count is None:
+        count = len(shortened)
+    elif len(shortened) <= prior.freedom:  # too few to foresee that they will refute what is expected
+        seen = max(seen, _FAR_LESS * prior.deviation**2)
+    variance, freedom = prior.pooled(seen, _half(count) - 1)
+    share = _half(count) / count
+    return (_shrinks(share) / share) ** 2 * variance / count, freedom
+
+
+def _variance(values: Sequence[float]) -> float:
+    """0 for a single value."""
+    return statistics.variance(values) if len(values) > 1 else 0.0
 
 
 @cache

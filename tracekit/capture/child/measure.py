@@ -76,7 +76,7 @@ def infer_ns(feed: RecipeStep, job: Job, recorder: CompileRecorder) -> int | Non
     if feed.infer is None:
         return None
     timing.run_steps(timing.settle(recorder, FIRST_STEPS), feed.infer)
-    return typical_step(timing.run_steps(timing.time_many(job.device), feed.infer)).step_ns
+    return typical_step(timing.run_steps(timing.time_many(job.device, timing.ONE_OF_SEVERAL), feed.infer)).step_ns
 
 
 def ramp_ns(job: Job) -> int:

@@ -50,12 +50,12 @@ class TurnPipes:
         self._waited_ns = self._worked_ns = 0
         self.wants_trace = False  # after the last turn; not if the capture is gone
 
-    def next_turn_ns(self, step_ns: int) -> int:
-        """Say how long a step took in the last turn, wait for the next one, and return how long that is to be; 0 if
-        there is none any more."""
+    def next_turn_ns(self) -> int:
+        """Say that this process waits for its next turn, wait, and return how long that is to be; 0 if there is none
+        any more."""
         stopwatch.enter("wait")
         began_ns, worked_ns = time.perf_counter_ns(), time.process_time_ns()
-        os.write(self._waiting, message(step_ns))
+        os.write(self._waiting, message(1))
         answer = os.read(self._turns, MESSAGE_BYTES)
         self._waited_ns += time.perf_counter_ns() - began_ns
         self._worked_ns += time.process_time_ns() - worked_ns
@@ -98,7 +98,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     turns: list[Turn] = []
     result, queue = PassResult(no_turns=pipes.why_not), RunQueue()
     yardsticks = Yardsticks(queue)
-    while not result.no_turns and (turn_ns := pipes.next_turn_ns(step_ns)):
+    while not result.no_turns and (turn_ns := pipes.next_turn_ns()):
         count, yards_before = _steps_in_turn(turn_ns, step_ns, job.period), yardsticks.ns()
         steps, began_ns = timing.StepClock(job.device, count + 1, queue.now_ns), time.time_ns()
         worked_ns, driven_ns, queued_ns = time.process_time_ns(), time.thread_time_ns(), queue.waited_ns()

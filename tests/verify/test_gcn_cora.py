@@ -21,9 +21,12 @@ pytestmark = [
 ]
 RECIPE = Path(__file__).parents[2] / "recipes" / "gcn_cora.py"
 CAPTURES = max(SIZE // 6, 1)  # of each, beside nothing and beside a load
-BUDGET_S, MAX_SECONDS = 60.0, 90  # for measuring; and of the whole capture, besides compiling, where nothing else runs
+BUDGET_S, MAX_SECONDS = 55.0, 90  # for measuring; and of the whole capture, besides compiling, where nothing else runs
 MAX_HALF_WIDTH = {False: 0.05, True: 0.1}
 REACHED = {False: 1.0, True: 0.9}  # the least share of captures: beside nothing, and beside a load
+# In a virtual machine, others may have the sibling of a core, which no load average shows: then, the first yardstick
+# takes half as long again. Where that is so of more turns, a capture was not taken beside nothing.
+SLOW_YARDSTICK, MAX_SLOW_TURNS = 1.28, 1 / 3
 
 
 def seconds_of_compiling(run):
@@ -32,10 +35,18 @@ def seconds_of_compiling(run):
     return sum(stage.activities.get("compile", 0.0) for stage in spent if stage.stage != "live")
 
 
+def slow_turns(run):
+    """The share of turns beside which a core had a busy sibling."""
+    variants = [variant.measured for variant in run.variants]
+    turns = [turn for measured in variants for timed_pass in measured.passes for turn in timed_pass.turns]
+    yardsticks_ns = [turn.yardsticks_ns[0] for turn in turns]
+    return sum(ns > SLOW_YARDSTICK * min(yardsticks_ns) for ns in yardsticks_ns) / len(turns)
+
+
 @pytest.mark.parametrize("busy", [False, True], ids=["beside nothing", "beside a load"])
 def test_eager_and_compiled_are_told_apart_in_a_minute(busy, tmp_path, record_property):
     program, before = Program(RECIPE.read_text(), ("eager", "compiled")), machine()
-    half_widths, seconds = [], []
+    half_widths, seconds, slow = [], [], []
     with beside(BUSY) if busy else nullcontext():
         for at in range(CAPTURES):
             began = time.monotonic()
@@ -47,10 +58,15 @@ def test_eager_and_compiled_are_told_apart_in_a_minute(busy, tmp_path, record_pr
             (run,) = subject.runs.values()
             half_widths.append(math.log(contrast.interval[1] / contrast.interval[0]) / 2)
             seconds.append(took - seconds_of_compiling(run))
+            slow.append(slow_turns(run))
             print(f"{contrast.ratio:.3f} ± {half_widths[-1]:.1%}, {contrast.passes} pairs, {took:.0f} s, ", end="")
-            print(f"{seconds[-1]:.0f} besides compiling{', beside 2' if busy else ''}", flush=True)
-    reached = sum(each <= MAX_HALF_WIDTH[busy] for each in half_widths)
+            print(f"{seconds[-1]:.0f} besides compiling{', beside 2' if busy else ''}, ", end="")
+            print(f"{slow[-1]:.0%} of turns beside a busy sibling", flush=True)
+    reached = sum(
+        half <= MAX_HALF_WIDTH[busy or share > MAX_SLOW_TURNS] for half, share in zip(half_widths, slow, strict=True)
+    )
     row = {"beside": BUSY if busy else 0, "captures": CAPTURES, "sure enough": reached, "before": before}
+    row |= {"beside a busy sibling": sum(share > MAX_SLOW_TURNS for share in slow)}
     row |= {"widest": f"± {max(half_widths):.1%}", "longest": f"{max(seconds):.0f} s besides compiling"}
     record_property("table", ["gcn_cora, eager and compiled", row])
     assert reached >= REACHED[busy] * CAPTURES

@@ -59,15 +59,15 @@ _KINDS = {"idle": "idle_time(us)", "compute": "compute_time(us)"}
 @contextmanager
 def asked_for() -> Iterator[None]:
     """A context in which reports have these sections."""
-    asked = _Asked()
-    made: dict[str, tuple[str, Callable[[_Asked, Profile], Contents | None]]] = {
+    answers = _Answers()
+    made: dict[str, tuple[str, Callable[[_Answers, Profile], Contents | None]]] = {
         "hta_critical_path": ("Critical path, by HTA", _critical_path),
         "hta_gpu_time": ("Idle time of the GPU, by HTA", _gpu_time),
         "hta_overlap": ("Overlap of communication, by HTA", _overlap),
         "hta_queue_length": ("Queue length, by HTA", _queue_length),
     }
     for rank, (name, (title, ask)) in enumerate(made.items()):
-        of_variant(name, title, rank=800 + rank)(asked.by(ask))
+        of_variant(name, title, rank=800 + rank)(answers.by(ask))
     try:
         yield
     finally:
@@ -75,7 +75,7 @@ def asked_for() -> Iterator[None]:
             unregister(name)
 
 
-class _Asked:
+class _Answers:
     """HTA's analysis of each variant, made once for all sections."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class _Asked:
             int, tuple[Profile, ColumnAnalysis]
         ] = {}  # by the identity of a profile, which stays while here
 
-    def by(self, ask: "Callable[[_Asked, Profile], Contents | None]") -> Callable[[Report, Profile], Contents | None]:
+    def by(self, ask: "Callable[[_Answers, Profile], Contents | None]") -> Callable[[Report, Profile], Contents | None]:
         """A question as reports ask it."""
         return lambda report, profile: ask(self, profile)
 
@@ -109,13 +109,13 @@ class _Asked:
         return profile.per_rank or {self.exact(profile).ranks[0]: profile}
 
 
-def _critical_path(asked: _Asked, profile: Profile) -> Contents | None:
+def _critical_path(answers: _Answers, profile: Profile) -> Contents | None:
     """What bounds the longest chain of work, and the operators and kernels on it."""
-    frames = asked.frames("critical-path", profile)
+    frames = answers.frames("critical-path", profile)
     if isinstance(frames, Contents):
         return frames
     parts: list[dict[Any, Any]] = frames["critical_path_summary"].to_dict("records")
-    parts = sorted((part for part in parts if part["duration"] > 0), key=lambda each: -float(each["duration"]))
+    parts = sorted((part for part in parts if part["duration"] > 0), key=lambda part: -float(part["duration"]))
     total_ns = sum(float(part["duration"]) for part in parts) * _US
     bounds = ", ".join(f"{str(part['bound_by']).replace('_', ' ')} {float(part['share']):.0%}" for part in parts)
     by_name: dict[str, list[float]] = {}
@@ -128,27 +128,27 @@ def _critical_path(asked: _Asked, profile: Profile) -> Contents | None:
     return Contents((Sentences((sentence,)), Table("hta_critical_path", pa.Table.from_pylist(rows, PATH))))
 
 
-def _gpu_time(asked: _Asked, profile: Profile) -> Contents | None:
+def _gpu_time(answers: _Answers, profile: Profile) -> Contents | None:
     """Idle and computing time of each rank: ours, HTA's, and HTA's by default."""
-    frames = asked.frames("temporal-breakdown", profile)
+    frames = answers.frames("temporal-breakdown", profile)
     if isinstance(frames, Contents):
         return frames
     exact = _of_ranks(frames["temporal_breakdown"])
     default = _by_default(profile)
     rows: list[dict[str, Any]] = []
-    for rank, rank_profile in asked.ranks(profile).items():
+    for rank, rank_profile in answers.ranks(profile).items():
         ours = gpu_time(rank_profile.trace)
         our_times = {"idle": ours.idle_ns, "compute": ours.compute_ns}
-        for what, name in _KINDS.items():
+        for kind, name in _KINDS.items():
             theirs = float(exact[rank][name]) * _US
             rows.append(
                 {
                     "rank": rank,
-                    "what": what,
-                    "here_ns": float(our_times[what]),
+                    "what": kind,
+                    "here_ns": float(our_times[kind]),
                     "hta_ns": theirs,
                     "hta_alone_ns": float(default[rank][name]) * _US if rank in default else None,
-                    "because": _why(rank_profile, ours) if abs(theirs - our_times[what]) > 1 else None,
+                    "because": _why(rank_profile, ours) if abs(theirs - our_times[kind]) > 1 else None,
                 }
             )
     first = rows[0]
@@ -169,13 +169,13 @@ def _by_default(profile: Profile) -> dict[int, dict[Any, Any]]:
         return {}
 
 
-def _overlap(asked: _Asked, profile: Profile) -> Contents | None:
+def _overlap(answers: _Answers, profile: Profile) -> Contents | None:
     """The share of communication that computation overlaps, by rank."""
-    ranks = asked.ranks(profile)
+    ranks = answers.ranks(profile)
     ours = {rank: gpu_time(rank_profile.trace) for rank, rank_profile in ranks.items()}
     if all(rank_profile.overlap is None for rank_profile in ours.values()):
         return None
-    frames = asked.frames("comm-comp-overlap", profile)
+    frames = answers.frames("comm-comp-overlap", profile)
     if isinstance(frames, Contents):
         return frames
     theirs = _of_ranks(frames["comm_comp_overlap"])
@@ -188,9 +188,9 @@ def _overlap(asked: _Asked, profile: Profile) -> Contents | None:
     return Contents((Table("hta_overlap", pa.Table.from_pylist(rows, OVERLAP)),))
 
 
-def _queue_length(asked: _Asked, profile: Profile) -> Contents | None:
+def _queue_length(answers: _Answers, profile: Profile) -> Contents | None:
     """How much work is queued on each stream."""
-    frames = asked.frames("queue-length", profile)
+    frames = answers.frames("queue-length", profile)
     if isinstance(frames, Contents):
         return frames
     if "queue_length_summary" not in frames:

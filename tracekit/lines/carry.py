@@ -102,11 +102,11 @@ def _steps(trace: Trace, names: dict[tuple[str, int], int], track: int | None) -
     numbers = np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
     tokens = numbers[index] if len(numbers) else np.zeros(0, np.int64)
     bounds = zip(steps.issued.tolist(), steps.returned.tolist(), steps.until.tolist(), strict=True)
-    return [_of_step(spans, tokens, start, end, until) for start, end, until in bounds]
+    return [_of_step(spans, tokens, start, end, done) for start, end, done in bounds]
 
 
-def _of_step(spans: Spans, tokens: Ints, start: int, end: int, until: int) -> _Step:
-    first, last = np.searchsorted(spans.starts, (start, max(until, end)))
+def _of_step(spans: Spans, tokens: Ints, start: int, end: int, done: int) -> _Step:
+    first, last = np.searchsorted(spans.starts, (start, max(done, end)))
     rows_of_step = slice(int(first), int(last))
     return _Step(
         start,
@@ -129,14 +129,14 @@ def _pairs(steady: list[_Step], detailed: list[_Step]) -> list[_Pair]:
     for step in steady:
         key = step.tokens.tobytes()
         if key in equal:
-            same = equal[key][turns.get(key, 0) % len(equal[key])]
+            equal_step = equal[key][turns.get(key, 0) % len(equal[key])]
             turns[key] = turns.get(key, 0) + 1
             all_tokens = np.arange(len(step.tokens))
-            pairs.append(_pair(step, same, all_tokens, all_tokens))
+            pairs.append(_pair(step, equal_step, all_tokens, all_tokens))
             continue
         if key not in best:
             candidates = ((candidate, *matched(step.tokens, candidate.tokens)) for candidate in detailed)
-            best[key] = max(candidates, key=lambda each: len(each[1]))
+            best[key] = max(candidates, key=lambda match: len(match[1]))
         pairs.append(_pair(step, *best[key]))
     return pairs
 

@@ -99,14 +99,14 @@ class _Regions(Struct, frozen=True):
 
     def fills(self, with_kernels: Thread, launch: Ints, gpu: Ints) -> Fills:
         """Where the operators that have lines begin, and the launches of the kernels that do."""
-        trace, around, assigned = self.trace, self.thread.owners, with_kernels.owners
+        trace, usual_owners, assigned = self.trace, self.thread.owners, with_kernels.owners
         owners_here = assigned.at(assigned.edges)
-        new = owners_here != around.at(assigned.edges)
+        new = owners_here != usual_owners.at(assigned.edges)
         rows = np.flatnonzero((gpu >= 0) & (launch >= 0))
         rows = rows[trace.track[launch[rows]] == self.track]
         starts = np.concatenate((assigned.edges[new], trace.ts_ns[launch[rows]]))
         order = np.argsort(starts, kind="stable")
-        return Fills(self.spans, around, starts[order], np.concatenate((owners_here[new], gpu[rows]))[order])
+        return Fills(self.spans, usual_owners, starts[order], np.concatenate((owners_here[new], gpu[rows]))[order])
 
     def _without_kernels(self, is_seen: Bools, owners: Owners) -> Thread:
         """The thread with regions in which kernels run on the host that left no events: an estimate.
@@ -155,16 +155,18 @@ class _Regions(Struct, frozen=True):
         is_region = np.isin(operators.rows, self.spans.rows)
         region = np.where(is_region, -1, self.spans.innermost.at(operators.starts))
         parent = operators.parent
-        within = (parent >= 0) & ~is_region[parent]
-        direct = (region >= 0) & ~(within & (operators.starts[parent] >= self.spans.starts[np.maximum(region, 0)]))
+        in_operator = (parent >= 0) & ~is_region[parent]
+        direct = (region >= 0) & ~(in_operator & (operators.starts[parent] >= self.spans.starts[np.maximum(region, 0)]))
         return operators.chosen(direct), region[direct]
 
     def _owners(self, number: int, lines: Sequence[Group], owners: Owners) -> Ints:
         """The owner of each event of a region, given its lines; −1 for an event without lines, which keeps the
         region's owner."""
-        around = self.thread.owners.at(self.spans.starts[number : number + 1])
+        owner_of_region = self.thread.owners.at(self.spans.starts[number : number + 1])
         owner_of_group = {
-            group: int(owners.of_group(around, owners.group(group))[0]) for group in dict.fromkeys(lines) if group
+            group: int(owners.of_group(owner_of_region, owners.group(group))[0])
+            for group in dict.fromkeys(lines)
+            if group
         }
         return np.array([owner_of_group.get(group, -1) for group in lines], np.int64)
 

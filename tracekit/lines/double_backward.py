@@ -78,9 +78,9 @@ def _inside_nodes(trace: Trace, nodes: Ints, is_forward: Bools) -> _Inside:
         outermost = spans.chosen(spans.depth == 0)
         if not len(rows) or not len(outermost):
             continue
-        around = outermost.innermost.at(trace.ts_ns[rows])
-        found_rows.append(rows[around >= 0])
-        ends.append(outermost.ends[around[around >= 0]])
+        node = outermost.innermost.at(trace.ts_ns[rows])
+        found_rows.append(rows[node >= 0])
+        ends.append(outermost.ends[node[node >= 0]])
     nothing = np.zeros(0, np.int64)
     return _Inside(np.concatenate([nothing, *found_rows]), np.concatenate([nothing, *ends]))
 

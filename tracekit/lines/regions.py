@@ -58,22 +58,22 @@ def _of_compilations(trace: Trace, compiled: dict[int, Regions]) -> dict[int, Re
     number = values(trace.events["sequence"], -1)
     of_number: dict[int, str] = {}
     forward: dict[int, Regions] = {}
-    for track, around in compiled.items():
+    for track, regions in compiled.items():
         functions = Spans.of(trace, on_thread(trace, track, _operators(trace, _FORWARD)))
-        within = around.spans.innermost.at(functions.starts)
-        functions, within = functions.chosen(within >= 0), within[within >= 0].tolist()
-        of_number |= {int(number[row]): around.names[index] for row, index in zip(functions.rows, within, strict=True)}
-        alone = np.ones(len(around.spans), bool)
-        alone[within] = False
-        names = [around.names[index] for index in (*np.flatnonzero(alone).tolist(), *within)]
-        rows = np.concatenate((around.spans.rows[alone], functions.rows))
+        homes = regions.spans.innermost.at(functions.starts)
+        functions, homes = functions.chosen(homes >= 0), homes[homes >= 0].tolist()
+        of_number |= {int(number[row]): regions.names[index] for row, index in zip(functions.rows, homes, strict=True)}
+        alone = np.ones(len(regions.spans), bool)
+        alone[homes] = False
+        names = [regions.names[index] for index in (*np.flatnonzero(alone).tolist(), *homes)]
+        rows = np.concatenate((regions.spans.rows[alone], functions.rows))
         forward[track] = _in_order(trace, rows, [name_of(name, backward=False) for name in names])
     backward = _operators(trace, _BACKWARD) & np.isin(number, [*of_number])
     both = {}
-    for track, around in forward.items():
+    for track, regions in forward.items():
         rows = on_thread(trace, track, backward)
         names = [name_of(of_number[row_number], backward=True) for row_number in number[rows].tolist()]
-        both[track] = _in_order(trace, np.concatenate((around.spans.rows, rows)), [*around.names, *names])
+        both[track] = _in_order(trace, np.concatenate((regions.spans.rows, rows)), [*regions.names, *names])
     return both
 
 

@@ -77,9 +77,9 @@ def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> t
     owner, divided = np.zeros(len(track), np.int64), np.zeros(len(track), bool)
     helpers = [*threads][1:]
     for number, thread in threads.items():
-        asked = track == number if number in helpers else ~np.isin(track, helpers)
-        owner[asked] = thread.owners.at(moment[asked])
-        divided[asked] = thread.divided.at(moment[asked]) > 0
+        of_thread = track == number if number in helpers else ~np.isin(track, helpers)
+        owner[of_thread] = thread.owners.at(moment[of_thread])
+        divided[of_thread] = thread.divided.at(moment[of_thread]) > 0
     return owner, divided
 
 
@@ -130,15 +130,15 @@ def _last_before(trace: Trace, rows: Ints, nodes: Spans) -> Ints:
     if not len(rows) or not len(nodes):
         return np.full(len(nodes), -1, np.int64)
     numbers, _ = _numbers(trace)
-    asked, starts = numbers[nodes.rows], trace.ts_ns[rows]
+    wanted_numbers, starts = numbers[nodes.rows], trace.ts_ns[rows]
     low = min(int(starts.min()), int(nodes.starts.min()))
     width = max(int(starts.max()), int(nodes.starts.max())) - low + 1
     distinct_numbers, rank = np.unique(numbers[rows], return_inverse=True)
     keys = rank.reshape(-1) * width + (starts - low)
-    number = np.minimum(np.searchsorted(distinct_numbers, asked), len(distinct_numbers) - 1)
+    number = np.minimum(np.searchsorted(distinct_numbers, wanted_numbers), len(distinct_numbers) - 1)
     position = np.searchsorted(keys, number * width + (nodes.starts - low), side="left") - 1
     operator = rows[np.maximum(position, 0)]
-    fits = (position >= 0) & (asked >= 0) & (numbers[operator] == asked)
+    fits = (position >= 0) & (wanted_numbers >= 0) & (numbers[operator] == wanted_numbers)
     return np.where(fits, operator, -1)
 
 

@@ -54,21 +54,21 @@ class RareWork(Struct, frozen=True):
 
 def _cause(rare: RareLine) -> str:
     """`eval at train.py:14 (9.7 ms in 1 of 10 steps)`."""
-    what = rare.phase if rare.phase != PHASES[0] else "work"
-    where = f" at {sanitize(short(rare.lines))}" if rare.lines else ""
-    return f"{what}{where} ({duration(rare.each_ns)} in {_so_many(rare.every)})"
+    work = rare.phase if rare.phase != PHASES[0] else "work"
+    place = f" at {sanitize(short(rare.lines))}" if rare.lines else ""
+    return f"{work}{place} ({duration(rare.each_ns)} in {_so_many(rare.every)})"
 
 
-def _so_many(every: float) -> str:
+def _so_many(steps_apiece: float) -> str:
     """`1 of 10 steps`, `3 of 10 steps`."""
-    few, many = _whole(every)
-    return f"{few} of {many} steps"
+    longer_steps, of_steps = _whole(steps_apiece)
+    return f"{longer_steps} of {of_steps} steps"
 
 
-def _whole(every: float) -> tuple[int, int]:
+def _whole(steps_apiece: float) -> tuple[int, int]:
     """How many of how many steps, as few as make whole numbers, or nearly."""
-    few = next((few for few in range(1, 10) if abs(few * every - round(few * every)) < 0.05), 1)
-    return few, round(few * every)
+    few = next((few for few in range(1, 10) if abs(few * steps_apiece - round(few * steps_apiece)) < 0.05), 1)
+    return few, round(few * steps_apiece)
 
 
 @once
@@ -81,14 +81,14 @@ def rare_work(profile: Profile) -> RareWork | None:
     places = np.arange(len(counted)) % period
     usual_ns = float(np.median(lasting))
     is_longer: Bools = np.isin(places, places_far_longer(lasting.tolist(), period))
-    beyond = float((lasting[is_longer] - usual_ns).sum())
-    if beyond < LEAST_SHARE * lasting.sum() or 2 * is_longer.sum() >= len(lasting):
+    excess_ns = float((lasting[is_longer] - usual_ns).sum())
+    if excess_ns < LEAST_SHARE * lasting.sum() or 2 * is_longer.sum() >= len(lasting):
         return None
     longer = int(is_longer.sum())
     return RareWork(
         every=len(lasting) / longer,
-        longer_ns=beyond / longer,
-        share=beyond / float(lasting.sum()),
+        longer_ns=excess_ns / longer,
+        share=excess_ns / float(lasting.sum()),
         by_line=_by_line(profile, counted, is_longer, float(lasting.mean())),
     )
 
@@ -110,8 +110,8 @@ def _by_line(profile: Profile, counted: Ints, is_longer: Bools, mean_ns: float) 
             taken[row.group][row.phase, step] += ns
     periods, found = len(counted) // profile.pattern.period, []
     for group, by_phase in taken.items():
-        beyond = np.where(is_longer, by_phase - np.median(by_phase[:, ~is_longer], axis=1, keepdims=True), 0.0)
-        phase, of_steps = PHASES[int(beyond.sum(axis=1).argmax())], beyond.sum(axis=0)
+        excess_ns = np.where(is_longer, by_phase - np.median(by_phase[:, ~is_longer], axis=1, keepdims=True), 0.0)
+        phase, of_steps = PHASES[int(excess_ns.sum(axis=1).argmax())], excess_ns.sum(axis=0)
         holds = of_steps >= _TAKES_PART * of_steps.max()
         if of_steps.sum() >= LEAST_SHARE * mean_ns * len(counted) and holds.sum() >= periods:
             every, each_ns = len(counted) / int(holds.sum()), float(of_steps[holds].mean())

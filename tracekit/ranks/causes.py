@@ -86,15 +86,15 @@ class _Search:
         ]
         spent[:, _COMMUNICATION] = 0  # never to blame: the lateness of others causes it
         spent[:, _PYTHON] -= [int(wait.python_ns.sum()) for wait in waited]
-        beyond = _beyond(spent, is_late)
-        waiting = _beyond(np.array([[wait.waited_ns.sum()] for wait in waited]), is_late)
-        bucket = int(beyond.argmax())
+        excess = _excess(spent, is_late)
+        waiting = _excess(np.array([[wait.waited_ns.sum()] for wait in waited]), is_late)
+        bucket = int(excess.argmax())
         if base is None:
             begun = self._start[rows] - self._spent[0][rows].sum(axis=1)
-            if _beyond(begun[:, None] - begun.min(), is_late)[0] > max(beyond[bucket], waiting[0], 0):
+            if _excess(begun[:, None] - begun.min(), is_late)[0] > max(excess[bucket], waiting[0], 0):
                 return Cause(rank, None, UNSEEN)
-        if waiting[0] <= max(beyond[bucket], 0):
-            return Cause(rank, KEYS[bucket] if beyond[bucket] > 0 else None)
+        if waiting[0] <= max(excess[bucket], 0):
+            return Cause(rank, KEYS[bucket] if excess[bucket] > 0 else None)
         of_late = waited[int(is_late.argmax())]
         return self._passed_on(self._collective[of_late.rows], of_late.waited_ns, of_late.certain)
 
@@ -123,11 +123,11 @@ class _Search:
         return None
 
 
-def _beyond(spent: Ints, is_late: Bools) -> Ints:
+def _excess(spent: Ints, is_late: Bools) -> Ints:
     """By how much the late rank exceeds the mean of the others, times their number, so that whole numbers stay
     whole."""
-    beyond: Ints = spent[is_late][0] * (len(spent) - 1) - spent[~is_late].sum(axis=0)
-    return beyond
+    excess: Ints = spent[is_late][0] * (len(spent) - 1) - spent[~is_late].sum(axis=0)
+    return excess
 
 
 def _by_bucket(matched: Matched, name: str) -> Ints:
@@ -154,8 +154,8 @@ class Waits:
         """The waits in these rows; `spent` has the time of each bucket up to the starts, and up to the ends."""
         rows = rows[np.lexsort((rows, end[rows]))]
         self.rows, self._end = rows, end[rows]
-        until = np.concatenate(([BEFORE], self._end))[:-1]
-        self._since = np.maximum(start[rows], until)
+        left_before = np.concatenate(([BEFORE], self._end))[:-1]
+        self._since = np.maximum(start[rows], left_before)
         self._idle_until = spent[1][rows][:, _WAITING_BUCKETS]
         before = np.concatenate((np.zeros((1, len(_WAITING_BUCKETS)), np.int64), self._idle_until))[:-1]
         self._idle_since = np.maximum(spent[0][rows][:, _WAITING_BUCKETS], before)

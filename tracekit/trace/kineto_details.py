@@ -26,6 +26,36 @@ _MOST_BYTES = 1 << 60  # sums of as many events as a file holds fit an int64
 _UNKNOWN = -1
 
 
+class _EventWithArguments(msgspec.Struct, gc=False):
+    name: msgspec.Raw = NOTHING
+    ts: msgspec.Raw = NOTHING
+    args: Arguments | None = None
+
+
+_EVENTS_WITH_ARGUMENTS = msgspec.json.Decoder(list[_EventWithArguments])
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    address: int | float | str | None = msgspec.field(default=None, name="Addr")
+    bytes: int | float | str | None = msgspec.field(default=None, name="Bytes")
+    allocated: int | float | str | None = msgspec.field(default=None, name="Total Allocated")
+    reserved: int | float | str | None = msgspec.field(default=None, name="Total Reserved")
+    kind: int | float | str | None = msgspec.field(default=None, name="Device Type")
+    device: int | float | str | None = msgspec.field(default=None, name="Device Id")
+
+
+class _MemoryInstant(msgspec.Struct, gc=False):
+    name: msgspec.Raw = NOTHING
+    ts: msgspec.Raw = NOTHING
+    pid: msgspec.Raw = NOTHING
+    tid: msgspec.Raw = NOTHING
+    args: msgspec.Raw = NOTHING
+
+
+_MEMORY_INSTANTS = msgspec.json.Decoder(list[_MemoryInstant])
+_ARGUMENTS = msgspec.json.Decoder(_Arguments)
+
+
 def events_again(path: Path, decoder: msgspec.json.Decoder[list[T]], markers: Sequence[bytes]) -> Iterator[list[T]]:
     """The events of the file, some at a time, without those of damaged chunks and of chunks that lack all these bytes.
 
@@ -54,15 +84,6 @@ def _list_in(tail: bytes) -> bytes:
     except (ValueError, RecursionError):
         return b""
     return text[:end].encode()
-
-
-class _EventWithArguments(msgspec.Struct, gc=False):
-    name: msgspec.Raw = NOTHING
-    ts: msgspec.Raw = NOTHING
-    args: Arguments | None = None
-
-
-_EVENTS_WITH_ARGUMENTS = msgspec.json.Decoder(list[_EventWithArguments])
 
 
 def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
@@ -94,27 +115,6 @@ def _beginnings(times: Ints) -> list[bytes]:
     if len(str(first)) != len(str(last)) or len(str(first)) <= dropped:
         return [b""]
     return [str(prefix).encode() for prefix in range(first // 10**dropped, last // 10**dropped + 1)]
-
-
-class _Arguments(msgspec.Struct, gc=False):
-    address: int | float | str | None = msgspec.field(default=None, name="Addr")
-    bytes: int | float | str | None = msgspec.field(default=None, name="Bytes")
-    allocated: int | float | str | None = msgspec.field(default=None, name="Total Allocated")
-    reserved: int | float | str | None = msgspec.field(default=None, name="Total Reserved")
-    kind: int | float | str | None = msgspec.field(default=None, name="Device Type")
-    device: int | float | str | None = msgspec.field(default=None, name="Device Id")
-
-
-class _MemoryInstant(msgspec.Struct, gc=False):
-    name: msgspec.Raw = NOTHING
-    ts: msgspec.Raw = NOTHING
-    pid: msgspec.Raw = NOTHING
-    tid: msgspec.Raw = NOTHING
-    args: msgspec.Raw = NOTHING
-
-
-_MEMORY_INSTANTS = msgspec.json.Decoder(list[_MemoryInstant])
-_ARGUMENTS = msgspec.json.Decoder(_Arguments)
 
 
 def memory_events(trace: Trace) -> list[MemoryEvents]:

@@ -44,44 +44,6 @@ _MAX_PLACES = 5  # places that get a finding each
 _LINK = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization"
 
 
-def operator_sized_by_readback(profile: Profile, call: int) -> str | None:
-    """The operator that allocates a tensor whose size this waiting call reads back; None if it reads anything else.
-
-    What is read was counted in whole numbers by one of the operators right before, which takes a recording with shapes
-    to know.
-    """
-    trace = profile.trace
-    (read,) = outermost_operators(profile, np.array([call], np.int64)).tolist()
-    if read < 0:
-        return None
-    operators = _neighbours(profile, read)
-    names = [trace.names[code] for code in trace.name_codes[operators].tolist()]
-    position = operators.tolist().index(read)
-    counts = [
-        int(operators[k])
-        for k in range(max(position - _OPERATORS_ON_EITHER_SIDE, 0), position)
-        if _COUNTING.fullmatch(names[k])
-    ]
-    allocator = next(filter(_ALLOCATES.fullmatch, names[position + 1 : position + 1 + _OPERATORS_ON_EITHER_SIDE]), None)
-    if allocator is None or not counts:
-        return None
-    call_arguments = arguments(trace, np.array(counts, np.int64))
-    types = [call_args.types[0] for call_args in call_arguments.values() if call_args.types]
-    return allocator if any(kind in _TYPES_OF_SIZES for kind in types) else None
-
-
-def _neighbours(profile: Profile, operator: int) -> Ints:
-    """The outermost operators of its thread around that time, in order."""
-    trace = profile.trace
-    start = int(trace.ts_ns[operator])
-    end = start + int(trace.dur_ns[operator])
-    low, high = np.searchsorted(trace.ts_ns, [start - _LOOKED_NS, end + _LOOKED_NS]).tolist()
-    rows = np.arange(low, high, dtype=np.int64)
-    roles = trace.events_at(rows).roles
-    same_thread = trace.track[rows] == trace.track[operator]
-    return outermost(trace, rows[same_thread & (roles.kind == OPERATOR) & ~roles.annotation & (trace.dur_ns[rows] > 0)])
-
-
 class _Cause(Struct, frozen=True):
     """Why something waits, recognised by an operator or a Python function around the call."""
 
@@ -198,6 +160,44 @@ _SIZE = _Cause(
     sizes=True,
 )
 _ANY = _Cause("", "waits for the GPU", "Remove the wait, or wait only every N steps.")
+
+
+def operator_sized_by_readback(profile: Profile, call: int) -> str | None:
+    """The operator that allocates a tensor whose size this waiting call reads back; None if it reads anything else.
+
+    What is read was counted in whole numbers by one of the operators right before, which takes a recording with shapes
+    to know.
+    """
+    trace = profile.trace
+    (read,) = outermost_operators(profile, np.array([call], np.int64)).tolist()
+    if read < 0:
+        return None
+    operators = _neighbours(profile, read)
+    names = [trace.names[code] for code in trace.name_codes[operators].tolist()]
+    position = operators.tolist().index(read)
+    counts = [
+        int(operators[k])
+        for k in range(max(position - _OPERATORS_ON_EITHER_SIDE, 0), position)
+        if _COUNTING.fullmatch(names[k])
+    ]
+    allocator = next(filter(_ALLOCATES.fullmatch, names[position + 1 : position + 1 + _OPERATORS_ON_EITHER_SIDE]), None)
+    if allocator is None or not counts:
+        return None
+    call_arguments = arguments(trace, np.array(counts, np.int64))
+    types = [call_args.types[0] for call_args in call_arguments.values() if call_args.types]
+    return allocator if any(kind in _TYPES_OF_SIZES for kind in types) else None
+
+
+def _neighbours(profile: Profile, operator: int) -> Ints:
+    """The outermost operators of its thread around that time, in order."""
+    trace = profile.trace
+    start = int(trace.ts_ns[operator])
+    end = start + int(trace.dur_ns[operator])
+    low, high = np.searchsorted(trace.ts_ns, [start - _LOOKED_NS, end + _LOOKED_NS]).tolist()
+    rows = np.arange(low, high, dtype=np.int64)
+    roles = trace.events_at(rows).roles
+    same_thread = trace.track[rows] == trace.track[operator]
+    return outermost(trace, rows[same_thread & (roles.kind == OPERATOR) & ~roles.annotation & (trace.dur_ns[rows] > 0)])
 
 
 @rule("sync_stall")

@@ -71,4 +71,4 @@ def test_eager_and_compiled_are_told_apart_in_a_minute(busy, tmp_path, record_pr
     record_property("table", ["gcn_cora, eager and compiled", row])
     assert reached >= REACHED[busy] * CAPTURES
     if not busy:
-        assert max(seconds) <= MAX_SECONDS
+        assert all(took <= MAX_SECONDS for took, share in zip(seconds, slow, strict=True) if share <= MAX_SLOW_TURNS)

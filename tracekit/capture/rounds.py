@@ -38,6 +38,8 @@ from tracekit.statistics.uncertainty import (
     POWER,
     TOLERANCE,
     Interval,
+    Prior,
+    expected_square_of_error,
     margin_of_passes,
     smallest_regression,
     student_t,
@@ -203,9 +205,10 @@ def visible(run: Run, seconds: float, most_passes: int, compiles: bool = True) -
         ready_s += sum(measured.compile_ns for measured in (first, *rest)) / 1e9 * _IN_CACHES
     rounds = max(RESERVED_ROUNDS, min(int(seconds / (turns_s + ready_s)), most_passes - 1))
     prior = prior_of_pairs(first, *rest)
-    error = math.hypot(SPREAD_IN_TURNS, prior.deviation - SPREAD_OF_PAIRS) / math.sqrt(rounds)
-    freedom = prior.freedom + rounds - 1
-    return math.expm1(error * (student_t(freedom, CONFIDENCE_WHERE_STOPPED) + student_t(freedom, 2 * POWER - 1)))
+    in_turns = Prior(math.hypot(SPREAD_IN_TURNS, prior.deviation - SPREAD_OF_PAIRS), prior.freedom)
+    square, freedom = expected_square_of_error(in_turns, rounds)
+    t_values = student_t(freedom, CONFIDENCE_WHERE_STOPPED) + student_t(freedom, 2 * POWER - 1)
+    return math.expm1(math.sqrt(square) * t_values)
 
 
 def _passes_that_suffice(run: Run, options: Options) -> int:

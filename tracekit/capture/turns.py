@@ -109,9 +109,8 @@ class Turns:
         yield
         if planned.name in self._parents:
             self._parents[planned.name].parent.wait()
-            self._parents_s = max(
-                self._parents_s, time.monotonic() - began
-            )  # at most, and later ones have nothing beside them
+            # At most: later ones have nothing beside them.
+            self._parents_s = max(self._parents_s, time.monotonic() - began)
 
     @property
     def compiles(self) -> bool:

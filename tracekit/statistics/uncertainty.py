@@ -143,13 +143,19 @@ def square_of_error_of_pairs(
     """The square of the standard error of such a difference and its degrees of freedom (Wilcox 2012, 5.9.3: trimmed
     means of dependent groups); of `count` pairs, if they go on to scatter as these do."""
     differences = [mine - its for mine, its in zip(_shortened(ours), _shortened(theirs), strict=True)]
-    return _square_of_error(differences, prior, count)
+    return _square_of_error(_seen(differences, prior, count), prior, count or len(differences))
 
 
 def square_of_error(values: Sequence[float], prior: Prior, count: int | None = None) -> tuple[float, int]:
     """The square of the standard error of `undisturbed` and its degrees of freedom; of `count` values, if they go on to
     scatter as these do."""
-    return _square_of_error(_shortened(values), prior, count)
+    shortened = _shortened(values)
+    return _square_of_error(_seen(shortened, prior, count), prior, count or len(shortened))
+
+
+def expected_square_of_error(prior: Prior, count: int) -> tuple[float, int]:
+    """The same of so many values that scatter as is expected of them."""
+    return _square_of_error(prior.deviation**2, prior, count)
 
 
 def half_width_of_difference(
@@ -186,14 +192,16 @@ def _shortened(values: Sequence[float]) -> list[float]:
     return [min(value, limit) for value in values]
 
 
-def _square_of_error(shortened: Sequence[float], prior: Prior, count: int | None) -> tuple[float, int]:
-    """The square of the standard error of a mean without the largest values (Tukey, McLaughlin 1963: a trimmed mean),
-    and its degrees of freedom. The prior is about single values, which are taken to be normally distributed."""
+def _seen(shortened: Sequence[float], prior: Prior, count: int | None) -> float:
+    """The variance of a single value; to foresee that of `count` values, a few that agree do not refute the prior."""
     seen = _variance(shortened) / _shrinks(_half(len(shortened)) / len(shortened)) ** 2
-    if count is None:
-        count = len(shortened)
-    elif len(shortened) <= prior.freedom:  # too few to foresee that they will refute what is expected
-        seen = max(seen, _FAR_LESS * prior.deviation**2)
+    is_too_early = count is not None and len(shortened) <= prior.freedom
+    return max(seen, _FAR_LESS * prior.deviation**2) if is_too_early else seen
+
+
+def _square_of_error(seen: float, prior: Prior, count: int) -> tuple[float, int]:
+    """The square of the standard error of the mean of `count` values without the largest (Tukey, McLaughlin 1963: a
+    trimmed mean), and its degrees of freedom. Values are taken to be normally distributed."""
     variance, freedom = prior.pooled(seen, _half(count) - 1)
     share = _half(count) / count
     return (_shrinks(share) / share) ** 2 * variance / count, freedom

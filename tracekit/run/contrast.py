@@ -83,10 +83,17 @@ def _without_waits(timed_pass: Pass) -> bool:
 
 
 def _scatter(timed_pass: Pass) -> float:
-    """Half the range in which the middle half of the steps lies, as a logarithm; of steps that are not alike, that of
-    whole periods. What a pass of many turns took is as much more certain than a turn as these are many."""
+    """How uncertain what the pass took is, by its own steps, as a logarithm.
+
+    Of turns of alike steps the fastest counts, which is about as uncertain as it is far from the next one; of other
+    turns the median, which is as much more certain than one of them as these are many. Without turns, half the range
+    in which the middle half of the steps lies; of steps that are not alike, that of whole periods.
+    """
     if len(timed_pass.turns) > 1:
-        return statistics.stdev(turn_logs(timed_pass)) / math.sqrt(len(timed_pass.turns))
+        logs = sorted(turn_logs(timed_pass))
+        if timed_pass.alike:
+            return (logs[1] - logs[0]) / math.sqrt(2)
+        return statistics.stdev(logs) / math.sqrt(len(logs))
     times, period = timed_pass.step_all_ns, timed_pass.period
     sums_of_periods = [sum(times[first : first + period]) for first in range(0, len(times) - period + 1, period)]
     if len(sums_of_periods) < 2:

@@ -16,37 +16,34 @@ from tracekit.capture.rounds import Rounds
 from tracekit.capture.turns import Turns
 from tracekit.run import Requested, Run, Variant
 
-STARTING, FORKING, PASSING = 10, 3, 4  # seconds a round: one that makes three ready, one that is ready, one of passes
-AHEAD, FORKS = 3, 6  # rounds made ready together, and in all by one process
+STARTING, TURNS, PASSING = 2, 3, 4  # seconds: until the processes of a round are ready, its turns, and one of passes
+AHEAD, FORKS = 3, 6  # rounds that take turns together, and in all by one process
 
 
 class Machine:
-    """Its clock, and rounds of turns that take time: some make the processes of the next ones ready, too."""
+    """Its clock, and rounds of turns that take time."""
 
     def __init__(self, refuses=False, starting_parents=0.0):
         self.now_s, self.taken, self.refuses, self.rng = 1000.0, [], refuses, random.Random(1)
-        self.ready, self.starting_parents, self.left = range(1), starting_parents, 0
+        self.starting_parents, self.left = starting_parents, 0
 
     @property
     def parents_s(self):
         return self.starting_parents if self.taken and self.left < 1 else 0.0
 
-    def starts(self, number):
-        return number not in self.ready and (number - self.ready.stop) % AHEAD == 0
-
-    def take(self, number, variants, ends, most_ahead, known):
+    def take(self, number, variants, ends, rounds, known):
         self.ends = ends
-        if number not in self.ready:
-            self.ready = range(number, number + min(AHEAD, most_ahead))
-            self.batch_s = (STARTING - FORKING) / AHEAD * len(self.ready)
-            self.ready_s = (STARTING - FORKING) / AHEAD
-            self.now_s += self.batch_s + (self.starting_parents if self.left < 1 else 0.0)
-            self.left = (self.left or FORKS) - len(self.ready)
-        self.now_s += FORKING
+        if self.left < 1:
+            self.now_s, self.left = self.now_s + self.starting_parents, FORKS
+        numbers = range(number, number + min(AHEAD, self.left, rounds))
+        self.turns_s, self.ready_s = TURNS, STARTING
+        self.now_s += len(numbers) * STARTING
         if self.refuses:
             raise NoTurnsError("it has a thread of its own")
-        self.taken.append(number)
-        return {each.name: self._passed(number) for each in variants}
+        self.now_s += len(numbers) * TURNS
+        self.left -= len(numbers)
+        self.taken += numbers
+        return {each: {variant.name: self._passed(each) for variant in variants} for each in numbers}
 
     def close(self):
         pass
@@ -82,7 +79,7 @@ def taken(monkeypatch, machine, budget):
     return machine.now_s - began, told
 
 
-@pytest.mark.parametrize(("budget", "rounds_taken"), [(18, 3), (22, 4), (26, 4), (30, 5), (60, 11)])
+@pytest.mark.parametrize(("budget", "rounds_taken"), [(10, 2), (16, 3), (22, 4), (26, 5), (60, 12)])
 def test_rounds_fill_a_budget_and_none_exceeds_it(monkeypatch, budget, rounds_taken):
     machine = Machine()
     seconds, _ = taken(monkeypatch, machine, budget)
@@ -100,7 +97,7 @@ def test_the_time_of_processes_to_fork_from_is_in_the_budget(monkeypatch, budget
 
 def test_two_rounds_are_taken_whatever_they_take(monkeypatch):
     machine = Machine()
-    assert taken(monkeypatch, machine, 5) == (STARTING + FORKING, [(STARTING, FORKING)])
+    assert taken(monkeypatch, machine, 5) == (2 * (STARTING + TURNS), [])
     assert machine.taken == [1, 2]
     assert machine.ends == 1000 + 5
 
@@ -124,21 +121,44 @@ def test_on_a_busy_machine_turns_end_with_the_budget_but_for_the_fewest(monkeypa
     monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: machine.now_s))
     live = [Live(), Live()]
     prepared = SimpleNamespace(is_script=False, run=SimpleNamespace(device="cpu", environment={}))
-    Turns(prepared, None, {}, Options(""))._take_turns(1, live, ends_s)
+    Turns(prepared, None, {}, Options(""))._take_turns({1: live}, ends_s)
     assert [each.taken for each in live] == [turns_taken] * 2
+
+
+def test_rounds_that_live_together_take_turns_as_their_processes_do(monkeypatch):
+    """So the turns of each lie far apart; which process of a round comes first changes from one to the next."""
+    taken = []
+
+    class Live:
+        is_waiting = True
+
+        def __init__(self, name):
+            self.name = name
+
+        def take_turn(self, turn_ns):
+            taken.append(self.name)
+
+        def end(self, traced):
+            taken.append(f"{self.name} ends")
+
+    prepared = SimpleNamespace(is_script=False, run=SimpleNamespace(device="cpu", environment={}))
+    rounds_of_two = {number: [Live(f"a{number}"), Live(f"b{number}")] for number in (1, 2)}
+    Turns(prepared, None, {}, Options(""))._take_turns(rounds_of_two, 1e12)
+    first, second = ["a1", "b1", "a2", "b2"], ["b1", "a1", "b2", "a2"]
+    assert taken[:16] == [*first, *second] * 2
+    assert taken[16:] == [f"{name} ends" for name in first]
 
 
 def test_the_time_left_comes_true(monkeypatch):
     seconds, told = taken(monkeypatch, Machine(), 60)
-    assert len(told) == 10
-    estimates = [after + left for after, left in told[1:]]  # the first does not know what others take
-    assert estimates == pytest.approx([seconds] * 9, rel=0.1)
+    assert len(told) == 3  # after each time that rounds took turns together
+    assert [after + left for after, left in told] == pytest.approx([seconds] * 3, rel=0.1)
 
 
 def test_where_turns_are_refused_the_passes_in_their_place_count(monkeypatch):
     seconds, told = taken(monkeypatch, Machine(refuses=True), 33)
-    assert seconds == STARTING + 5 * PASSING
-    assert [after + left for after, left in told] == [seconds] * 4
+    assert seconds == AHEAD * STARTING + 6 * PASSING
+    assert [after + left for after, left in told] == [seconds] * 5
 
 
 def test_what_will_be_seen_depends_on_the_number_of_pairs():

@@ -130,7 +130,10 @@ def test_whose_process_is_made_ready_first_changes_from_round_to_round(tmp_path,
     monkeypatch.setattr(turns.Turns, "_started", noting)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "recipe.py").write_text(NOTING)
-    captured(tmp_path / "recipe.py", tmp_path / "run.json", "first", "second", passes=5)
+    said = []
+    captured(tmp_path / "recipe.py", tmp_path / "run.json", "first", "second", passes=6, tell=said.append)
+    (line,) = (line for line in said if "rounds:" in line)  # between rounds that are taken together, and the next ones
+    assert re.search(r"5 rounds: second (.* \(.*; 4 pairs\)|too uncertain to tell yet).*; about .* left", line)
     first = [next(name for number, name in started if number == each) for each in (1, 2, 3, 4)]
     assert first in (["first", "second"] * 2, ["second", "first"] * 2)
 
@@ -460,10 +463,10 @@ def test_ended_in_a_turn_nothing_runs_on_and_nothing_is_left_stopped(write_recip
     assert not passes_of(capturing.pid)
     assert not states(f"tracekit-passes-{os.getuid()}/{capturing.pid}-")
     kept = runs.read(out)
-    if ending == signal.SIGINT:  # the round that was interrupted counts, too
+    if ending == signal.SIGINT:  # the rounds that were interrupted count, too
         for variant in kept.variants:
-            assert [each.round for each in variant.measured.passes] == [0, 1]
-            assert variant.measured.passes[1].turns
+            assert [each.round for each in variant.measured.passes] == [*range(1 + turns.AHEAD)]
+            assert all(each.turns for each in variant.measured.passes[1:])
             assert variant.outcome == "ok"
     else:
         assert [len(variant.measured.passes) for variant in kept.variants] == [1, 1]

@@ -6,7 +6,7 @@ Each round reverses the order, so that a steady drift favours no variant.
 import math
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -18,7 +18,7 @@ from tracekit.capture.live import NoTurnsError
 from tracekit.capture.options import Options
 from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.turns import MOST_TURNS, TURN_NS, InterruptedTurnsError, Turns
+from tracekit.capture.turns import LEAST_TURNS, LONG_S, MOST_TURNS, TURN_NS, InterruptedTurnsError, Turns
 from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
 from tracekit.run.contrast import (
@@ -74,25 +74,30 @@ class Rounds(Struct):
     _ready_s: float = 0.0  # that it took to make those of one round ready
 
     def runs(self, run: Run) -> Iterator[Run]:
-        """Yield the run after each round, and after one that is interrupted if every variant was measured in it."""
+        """Yield the run after each round, or after some that are taken together, also if these are interrupted once
+        every variant was measured in one."""
         first_began = time.monotonic()
         ends = first_began + seconds_for_rounds(run, self.options)
         self._turns_s = _expected_seconds(run)
-        for number in range(1, self.options.passes):
+        if self.turns is not None:
+            self._turns_s = _seconds_of_turns(_all_measured(run))
+            self._ready_s = _READY_S * len(run.variants)
+        number = 1
+        while number < self.options.passes:
             began = time.monotonic()
             variants = self._turns(number, run)
-            is_over = began + self._expected(number) > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
+            is_over = began + self._seconds_of(1) > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
             if not variants or (number >= RESERVED_ROUNDS and is_over):
                 return
+            rounds = self._coming_rounds(number, run, ends - began)
             if number > 1:
-                self.options.tell(messages.progress_line(number, run, self._seconds_left(number, run, ends - began)))
-            starts = self._starts(number)
+                self.options.tell(messages.progress_line(number, run, self._seconds_of(rounds)))
+            taken = 1
             if self.turns is not None:
                 try:
-                    most_ahead = self._most_ahead(number, ends - began)
-                    results = self.turns.take(number, variants, ends, most_ahead=most_ahead, known=run)
+                    results = self.turns.take(number, variants, ends, rounds=rounds, known=run)
                 except InterruptedTurnsError as interrupt:
-                    yield self._with_results(interrupt.so_far, number, run)
+                    yield self._with_rounds(interrupt.so_far, run)
                     raise KeyboardInterrupt(str(interrupt)) from None
                 except NoTurnsError as error:
                     self.turns.close()
@@ -100,51 +105,33 @@ class Rounds(Struct):
                     began = time.monotonic()  # the passes in its place take shorter
                     self.options.tell(messages.no_turns(str(error)))
                 else:
-                    run = self._with_results(results, number, run)
+                    run, taken = self._with_rounds(results, run), len(results)
             if self.turns is None:
                 for variant in variants:
-                    run = self._with_results({variant.name: self._measured_again(number, variant)}, number, run)
-            self._turns_s = time.monotonic() - began
-            if self.turns is not None and starts:
-                self._turns_s = max(self._turns_s - self.turns.batch_s, 0.0)
-                self._ready_s = self.turns.ready_s
-            run = _with_time(run, number, time.monotonic() - first_began)
+                    run = self._with_rounds({number: {variant.name: self._measured_again(number, variant)}}, run)
+                self._turns_s = time.monotonic() - began
+            else:
+                self._turns_s, self._ready_s = self.turns.turns_s, self.turns.ready_s
+            number += taken
+            run = _with_time(run, number - 1, time.monotonic() - first_began)
             yield run
 
-    def _starts(self, number: int) -> bool:
-        """Whether a round makes new processes ready, as far as is known now."""
-        return self.turns is None or self.turns.starts(number)
+    def _seconds_of(self, rounds: int) -> float:
+        """How long the next rounds will take."""
+        return rounds * (self._turns_s + self._ready_s) + (self.turns.parents_s if self.turns is not None else 0.0)
 
-    def _most_ahead(self, number: int, seconds_left: float) -> int:
-        """How many rounds there will be at most, from this one on."""
-        allowed = self.options.passes - number
-        if number < RESERVED_ROUNDS:
-            return allowed
-        return max(1, min(allowed, int(seconds_left / max(self._expected(number), 0.1))))
-
-    def _expected(self, number: int) -> float:
-        """How long a round will take, if it makes processes ready for itself alone."""
-        if not self._starts(number):
-            return self._turns_s
-        return self._turns_s + self._ready_s + (self.turns.parents_s if self.turns is not None else 0.0)
+    def _coming_rounds(self, number: int, run: Run, seconds_left: float) -> int:
+        """How many rounds there will be, from this one on: until they suffice, if the passes go on to scatter as they
+        do, but no more than are allowed, and none that the budget has no time for."""
+        enough = _passes_that_suffice(run, self.options)
+        wanted = min(self.options.passes, max(enough, ENOUGH_ROUNDS) + 1) - number  # the first round is not counted
+        affordable = int((seconds_left - self._seconds_of(0)) / max(self._turns_s + self._ready_s, 0.1))
+        return max(1, min(wanted, max(affordable, RESERVED_ROUNDS - number)))
 
     def _suffices(self, run: Run) -> bool:
         if self.options.min_detectable is not None:
             return detectable(run) <= self.options.min_detectable
         return is_settled(run, self.options.precision)
-
-    def _seconds_left(self, number: int, run: Run, budget_left: float) -> float:
-        """How long the rounds to come will take: until they suffice, if the passes go on to scatter as they do, but no
-        more rounds than are allowed, and none that the budget has no time for."""
-        enough = _passes_that_suffice(run, self.options)
-        rounds = min(self.options.passes, max(enough, ENOUGH_ROUNDS) + 1) - number  # the first round is not counted
-        seconds = 0.0
-        for coming in range(number, number + max(rounds, 1)):
-            total = seconds + self._expected(coming)
-            if coming > number and coming >= RESERVED_ROUNDS and total > budget_left:
-                break
-            seconds = total
-        return seconds
 
     def _turns(self, number: int, run: Run) -> list[PlannedVariant]:
         able = {variant.name for variant in run.variants if variant.outcome == "ok"} - self.lost
@@ -155,16 +142,18 @@ class Rounds(Struct):
         caches = self.caches[planned.name]
         return measure_again(number, planned, self.prepared, self.folder, caches=caches, options=self.options)
 
-    def _with_results(self, results: Mapping[str, PassResult], number: int, run: Run) -> Run:
-        for name, result in results.items():
-            if result.measured is None:
-                self.lost.add(name)
-                self.options.tell(messages.lost_pass(name, number, result.error or result.outcome))
-        variants = [
-            _with_pass(variant, results[variant.name]) if variant.name in results else variant
-            for variant in run.variants
-        ]
-        return in_proportion(with_common_period(replace(run, variants=variants)))
+    def _with_rounds(self, results: Mapping[int, Mapping[str, PassResult]], run: Run) -> Run:
+        """The run with the results of these rounds, by variant; a variant of which a pass has failed gets no more."""
+        for number, of_round in results.items():
+            for name, result in of_round.items():
+                if name in self.lost:
+                    continue
+                if result.measured is None:
+                    self.lost.add(name)
+                    self.options.tell(messages.lost_pass(name, number, result.error or result.outcome))
+                variants = [_with_pass(each, result) if each.name == name else each for each in run.variants]
+                run = replace(run, variants=variants)
+        return in_proportion(with_common_period(run))
 
 
 def in_proportion(run: Run) -> Run:
@@ -199,16 +188,21 @@ def visible(run: Run, seconds: float, most_passes: int, compiles: bool = True) -
     first, *rest = _all_measured(run)
     if not rest:
         return None
-    turns_s = MOST_TURNS * sum(max(TURN_NS, measured.step_ns) for measured in (first, *rest)) / 1e9
     ready_s = _READY_S * (1 + len(rest))
     if compiles:
         ready_s += sum(measured.compile_ns for measured in (first, *rest)) / 1e9 * _IN_CACHES
-    rounds = max(RESERVED_ROUNDS, min(int(seconds / (turns_s + ready_s)), most_passes - 1))
+    rounds = max(RESERVED_ROUNDS, min(int(seconds / (_seconds_of_turns([first, *rest]) + ready_s)), most_passes - 1))
     prior = prior_of_pairs(first, *rest)
     in_turns = Prior(math.hypot(SPREAD_IN_TURNS, prior.deviation - SPREAD_OF_PAIRS), prior.freedom)
     square, freedom = expected_square_of_error(in_turns, rounds)
     t_values = student_t(freedom, CONFIDENCE_WHERE_STOPPED) + student_t(freedom, 2 * POWER - 1)
     return math.expm1(math.sqrt(square) * t_values)
+
+
+def _seconds_of_turns(sides: Sequence[Measured]) -> float:
+    """The expected duration of the turns of a round."""
+    turns_s = [max(TURN_NS, measured.step_ns) / 1e9 for measured in sides]
+    return sum(min(MOST_TURNS, max(LEAST_TURNS, math.ceil(LONG_S / turn_s))) * turn_s for turn_s in turns_s)
 
 
 def _passes_that_suffice(run: Run, options: Options) -> int:

@@ -6,6 +6,10 @@ they are long, and waits at the end of the last one while the others take theirs
 time. The passes of a round are a pair. The next round has other processes, because those of the same code differ for as
 long as they live.
 
+Where processes can be forked, those of some rounds live together, and these rounds take turns, too: first each round
+its first turns, then each its second ones. What disturbs a turn often lasts for seconds, so turns of a process that lie
+further apart more often include one that nothing disturbed.
+
 Most of the time of a process is over before its first step. So one that has imported everything is forked for the
 passes of some rounds, which are made ready together (`parents`); the first such process gets ready while losses are
 checked, because nothing is timed then. Each fork sets up, compiles, warms up and allocates by itself; a recipe whose
@@ -31,7 +35,7 @@ import ast
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -52,22 +56,22 @@ from tracekit.run import Run
 
 TURN_NS = 250_000_000
 _MOST_OF_MEMORY = 0.8  # that is free; peaks of processes that live together are not measured, but added
-AHEAD = 4  # rounds whose processes are made ready together
+AHEAD = 4  # rounds whose processes live together
 FORKS = 2 * AHEAD  # of one process
 TRACED_ROUNDS = 6  # later passes take no trace: more of them would hardly tell more about where the time goes
 # Of each process. Other work often slows a turn as a whole, but seldom all of four, and a minute has time for twelve
 # pairs or more. A variant that is measured alone takes the fewest, for more processes.
 LEAST_TURNS, MOST_TURNS = 2, 4
-_LONG_S = 2.5  # a process whose turns have taken that long has shown enough
+LONG_S = 2.5  # a process whose turns have taken that long has shown enough
 _LOOKED_EVERY_S = 0.01
 _LOG = "log"  # in the scratch folder of a fork: its output
 _CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "now", "utcnow"}
 
 
 class InterruptedTurnsError(Exception):
-    """Ctrl-C in a round of turns: what every process has measured so far, and which signal it was."""
+    """Ctrl-C among turns: what every process has measured so far, by round and variant, and which signal it was."""
 
-    def __init__(self, so_far: dict[str, PassResult], signal: str) -> None:
+    def __init__(self, so_far: dict[int, dict[str, PassResult]], signal: str) -> None:
         super().__init__(signal)
         self.so_far = so_far
 
@@ -79,20 +83,15 @@ class Turns:
         self.prepared = prepared  # its period is only known once the first passes have ended
         self._folder, self._caches, self._options = folder, caches, options
         self._parents: dict[str, _Forked] = {}
-        self._ahead: dict[int, list[_Started]] = {}  # the passes of rounds to come, by round
         # A recipe takes its first steps before it is forked, unless that starts threads: they do not survive a fork.
         self._warms = not prepared.is_script and prepared.run.environment.get("threads") == 1
         self._may_fork = hasattr(os, "pidfd_open") and not options.python and prepared.run.device == "cpu"
         self._may_fork &= options.passes > 1 and not _why_never(prepared, options)
-        self.batch_s = self.ready_s = 0.0  # that it took lately to make processes ready, and those of one round
+        self.turns_s = self.ready_s = 0.0  # that a round took lately for its turns, and until its processes were ready
         self._parents_s = 0.0  # that it took to start those that are forked
 
     def close(self) -> None:
         """End all processes."""
-        for started in self._ahead.values():
-            for process in started:
-                process.stack.close()
-        self._ahead.clear()
         for parent in self._parents.values():
             parent.stack.close()
         self._parents.clear()
@@ -117,12 +116,6 @@ class Turns:
         """Whether each round compiles anew, from caches, as far as is known now."""
         return not (self._may_fork and self._warms)
 
-    def starts(self, number: int) -> bool:
-        """Whether that round makes new processes ready, as far as is known now."""
-        if number in self._ahead:
-            return False
-        return not self._may_fork or (number - max(self._ahead, default=number - 1) - 1) % AHEAD == 0
-
     @property
     def parents_s(self) -> float:
         """How long the next processes to be made ready wait for one to be forked from."""
@@ -139,65 +132,66 @@ class Turns:
         variants: Sequence[PlannedVariant],
         ends: float = math.inf,
         *,
-        most_ahead: int = AHEAD,
+        rounds: int = 1,
         known: Run | None = None,
-    ) -> dict[str, PassResult]:
-        """The result of each variant in that round. After `ends` (monotonic s), none takes more turns than it must.
-
-        Where processes can be forked, those of the next rounds are made ready at once, at most `most_ahead` rounds
-        together. `known` is the run so far, which shows how many steps a script has.
+    ) -> dict[int, dict[str, PassResult]]:
+        """The results of that round and of those after it, by variant: of so many `rounds` where processes can be
+        forked, but of no more than can live together, and otherwise of one. After `ends` (monotonic s), none takes more
+        turns than it must. `known` is the run so far, which shows how many steps a script has.
 
         Raises NoTurnsError; and, once each variant has had a turn, an InterruptedTurnsError in place of a
         KeyboardInterrupt.
         """
         load = load_average()
-        names = {planned.name for planned in variants}
-        if {process.name for process in self._ahead.get(number, [])} != names:
-            self._close([*self._ahead])
-            self._make_ready(number, variants, most_ahead, known)
-        began_ns, started = time.time_ns(), self._ahead.pop(number)
         with ExitStack() as stack:
-            for process in started:
-                stack.push(process.stack)
+            started = self._made_ready(number, variants, rounds, known, stack)
+            began, began_ns = time.monotonic(), time.time_ns()
+            in_order = {planned.name: at for at, planned in enumerate(self.prepared.variants)}
+            live = {
+                each: [process.live for process in sorted(of_round, key=lambda process: in_order[process.name])]
+                for each, of_round in started.items()
+            }
             try:
-                by_name = {process.name: process.live for process in started}
-                self._take_turns(
-                    number,
-                    [by_name[planned.name] for planned in self.prepared.variants if planned.name in by_name],
-                    ends,
-                )
+                self._take_turns(live, ends)
             except KeyboardInterrupt as interrupt:
-                so_far = self._results(number, started, began_ns, load)
-                if all(result.turns for result in so_far.values()):
+                results = self._results(started, began_ns, load)
+                so_far = {
+                    each: of_round
+                    for each, of_round in results.items()
+                    if all(result.turns for result in of_round.values())
+                }
+                if so_far:
                     raise InterruptedTurnsError(so_far, str(interrupt)) from None
                 raise
-            results = self._results(number, started, began_ns, load)
-        if number == 1 and self._may_fork and not all(result.turns for result in results.values()):
+            results = self._results(started, began_ns, load)
+            self.turns_s = (time.monotonic() - began) / len(started)
+        if number == 1 and self._may_fork and not all(result.turns for result in results[1].values()):
             self._may_fork = False  # perhaps only forks fail
             self.close()
             return self.take(number, variants, ends, known=known)
-        for name, result in results.items():
-            if result.no_turns or (not result.turns and (result.outcome == "ok" or number == 1)):
-                why = result.no_turns or result.error or "it ended before its first turn"
-                raise NoTurnsError(f"in {name}, {why}")
+        for each, of_round in results.items():
+            for name, result in of_round.items():
+                if result.no_turns or (not result.turns and (result.outcome == "ok" or each == 1)):
+                    why = result.no_turns or result.error or "it ended before its first turn"
+                    raise NoTurnsError(f"in {name}, {why}")
         return results
 
-    def _close(self, rounds: Iterable[int]) -> None:
-        for number in rounds:
-            for process in self._ahead.pop(number, []):
-                process.stack.close()
-
-    def _make_ready(self, number: int, variants: Sequence[PlannedVariant], most_ahead: int, known: Run | None) -> None:
-        """Start the processes of that round or, where they can be forked, of that and some later ones, and wait until
-        all of them wait for their turns: as many at a time as there are cores."""
+    def _made_ready(
+        self, number: int, variants: Sequence[PlannedVariant], rounds: int, known: Run | None, stack: ExitStack
+    ) -> "dict[int, list[_Started]]":
+        """The processes of that round and, where they can be forked, of some later ones, once all of them wait for
+        their turns: as many at a time get ready as there are cores. They end with the `stack`."""
         began, have_parents = time.monotonic(), bool(self._parents) and not self._parents_end
         forked = self._forked(number, variants) if self._may_fork else None
         if not have_parents:
             self._parents_s = time.monotonic() - began
-        rounds = 1
         if forked:
             fresh = min(parent.left for parent in forked.values())
-            rounds = max(1, min(AHEAD, fresh, most_ahead, _rounds_in_memory(known)))
+            rounds = max(1, min(AHEAD, fresh, rounds, _rounds_in_memory(known)))
+            for parent in forked.values():
+                parent.left -= rounds
+        else:
+            rounds = 1
         coming = [
             (coming_round, planned)
             for coming_round in range(number, number + rounds)
@@ -205,19 +199,18 @@ class Turns:
         ]  # whose process comes first changes, so that nothing that depends on the order favours a variant
         if self.compiles:
             coming.sort(key=lambda pair: not pair[1].requested.compile)
+        made: dict[int, list[_Started]] = {each: [] for each in range(number, number + rounds)}
         in_flight: list[LivePass] = []
         while coming or in_flight:
             while coming and len(in_flight) < (self._at_once(coming[0][1]) if forked else len(variants)):
                 each, planned = coming.pop(0)
                 started = self._started(each, planned, known, forked[planned.name] if forked else None)
-                self._ahead.setdefault(each, []).append(started)
+                stack.push(started.stack)
+                made[each].append(started)
                 in_flight.append(started.live)
             in_flight = [live for live in in_flight if not live.is_ready(_LOOKED_EVERY_S)]
-        self.batch_s = time.monotonic() - began
-        self.ready_s = (self.batch_s - (0.0 if have_parents else self._parents_s)) / rounds
-        if forked:
-            for parent in forked.values():
-                parent.left -= rounds
+        self.ready_s = (time.monotonic() - began - (0.0 if have_parents else self._parents_s)) / rounds
+        return made
 
     def _at_once(self, planned: PlannedVariant) -> int:
         """How many processes of such a variant may get ready at the same time: as many as there are cores if they are
@@ -278,34 +271,46 @@ class Turns:
             return _Started(planned.name, live, forked.since if forked else None, stack.pop_all())
 
     def _results(
-        self, number: int, started: "Iterable[_Started]", began_ns: int, load: float | None
-    ) -> dict[str, PassResult]:
-        return {
-            process.name: finished(
-                replace(process.live.job, round=number),
-                process.live.result(),
-                began=began_ns,
-                load=load,
-                options=self._options,
-                parent=process.parent,
-            )
-            for process in started
-        }
+        self, started: "dict[int, list[_Started]]", began_ns: int, load: float | None
+    ) -> dict[int, dict[str, PassResult]]:
+        """Both passes of a round began with its first turn."""
+        rounds = {}
+        for number, of_round in started.items():
+            results = {process.name: process.live.result() for process in of_round}
+            turns_ns = [turn.started_ns for result in results.values() for turn in result.turns]
+            rounds[number] = {
+                process.name: finished(
+                    replace(process.live.job, round=number),
+                    results[process.name],
+                    began=min(turns_ns, default=began_ns),
+                    load=load,
+                    options=self._options,
+                    parent=process.parent,
+                )
+                for process in of_round
+            }
+        return rounds
 
-    def _take_turns(self, number: int, live: list[LivePass], ends: float) -> None:
-        first = number // 2 % len(live)  # each begins as often, and comes before each other one
-        order = [*live[first:], *live[:first]][:: 1 if number % 2 else -1]
-        deadline, most = time.monotonic() + _LONG_S * len(order), MOST_TURNS if len(order) > 1 else LEAST_TURNS
-        turns = 0
-        while turns < LEAST_TURNS or (
-            turns < most and time.monotonic() < min(ends, deadline) and all(process.is_waiting for process in order)
-        ):
+    def _take_turns(self, rounds: dict[int, list[LivePass]], ends: float) -> None:
+        orders = {}
+        for number, live in rounds.items():
+            first = number // 2 % len(live)  # each begins as often, and comes before each other one
+            orders[number] = [*live[first:], *live[:first]][:: 1 if number % 2 else -1]
+        count = sum(map(len, orders.values()))
+        most = LEAST_TURNS if count == len(orders) else MOST_TURNS
+        deadline = min(ends, time.monotonic() + LONG_S * count)
+        for turn in range(most):
+            if turn >= LEAST_TURNS and time.monotonic() >= deadline:
+                break
+            for order in orders.values():
+                if turn >= LEAST_TURNS and not all(process.is_waiting for process in order):
+                    continue
+                for process in order:
+                    process.take_turn(TURN_NS)
+                order.reverse()  # what drifts steadily is then the same in both
+        for number, order in orders.items():
             for process in order:
-                process.take_turn(TURN_NS)
-            turns += 1
-            order.reverse()  # what drifts steadily is then the same in both
-        for process in order:
-            process.end(traced=number <= TRACED_ROUNDS)
+                process.end(traced=number <= TRACED_ROUNDS)
 
 
 class _Started(Struct, frozen=True):

@@ -31,11 +31,11 @@ class Machine:
     def parents_s(self):
         return self.starting_parents if self.taken and self.left < 1 else 0.0
 
-    def take(self, number, variants, ends, rounds, known):
+    def take(self, number, variants, ends, rounds, renews, known):
         self.ends = ends
-        if self.left < 1:
+        if not self.taken or (renews and self.left < 1):
             self.now_s, self.left = self.now_s + self.starting_parents, FORKS
-        numbers = range(number, number + min(AHEAD, self.left, rounds))
+        numbers = range(number, number + min(AHEAD, rounds))
         self.turns_s, self.ready_s = TURNS, STARTING
         self.now_s += len(numbers) * STARTING
         if self.refuses:
@@ -93,6 +93,13 @@ def test_the_time_of_processes_to_fork_from_is_in_the_budget(monkeypatch, budget
     seconds, _ = taken(monkeypatch, machine, budget)
     assert len(machine.taken) > AHEAD
     assert seconds <= 1.1 * budget
+
+
+def test_time_that_is_too_short_for_new_processes_to_fork_from_is_used(monkeypatch):
+    """After six rounds, 15 seconds are left: new processes would have time for none, and old ones have it for three."""
+    machine = Machine(starting_parents=12.0)
+    seconds, _ = taken(monkeypatch, machine, 12 + 6 * (STARTING + TURNS) + 15)
+    assert seconds == 12 + 9 * (STARTING + TURNS)
 
 
 def test_two_rounds_are_taken_whatever_they_take(monkeypatch):

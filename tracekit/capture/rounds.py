@@ -50,6 +50,7 @@ from tracekit.statistics.uncertainty import (
 RESERVED_ROUNDS = 3
 # With this many rounds, the first pass, which had to compile, is left out; with fewer, every pass is needed.
 ENOUGH_ROUNDS = 4
+_WORTH_PARENTS = 2  # rounds: for fewer, the processes that are there are forked once more
 NARROW = 0.02  # of the step time to either side, unless a precision is requested
 SEEN = (1 + TOLERANCE) ** 2 - 1  # the regression that a check is to show, unless it is told otherwise
 _READY_S, _IN_CACHES = 1.0, 0.1  # that a process takes to be ready, besides that part of compiling
@@ -86,16 +87,17 @@ class Rounds(Struct):
         while number < self.options.passes:
             began = time.monotonic()
             variants = self._turns(number, run)
-            is_over = began + self._seconds_of(1) > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
+            parents_s = self._parents_s(ends - began)
+            is_over = began + parents_s + self._seconds_of(1) > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
             if not variants or (number >= RESERVED_ROUNDS and is_over):
                 return
-            rounds = self._coming_rounds(number, run, ends - began)
+            rounds = self._coming_rounds(number, run, ends - began - parents_s)
             if number > 1:
-                self.options.tell(messages.progress_line(number, run, self._seconds_of(rounds)))
+                self.options.tell(messages.progress_line(number, run, parents_s + self._seconds_of(rounds)))
             taken = 1
             if self.turns is not None:
                 try:
-                    results = self.turns.take(number, variants, ends, rounds=rounds, known=run)
+                    results = self.turns.take(number, variants, ends, rounds=rounds, renews=parents_s > 0, known=run)
                 except InterruptedTurnsError as interrupt:
                     yield self._with_rounds(interrupt.so_far, run)
                     raise KeyboardInterrupt(str(interrupt)) from None
@@ -117,15 +119,21 @@ class Rounds(Struct):
             yield run
 
     def _seconds_of(self, rounds: int) -> float:
-        """How long the next rounds will take."""
-        return rounds * (self._turns_s + self._ready_s) + (self.turns.parents_s if self.turns is not None else 0.0)
+        """How long the next rounds will take, once there are processes to fork from."""
+        return rounds * (self._turns_s + self._ready_s)
+
+    def _parents_s(self, seconds_left: float) -> float:
+        """How long the next rounds wait for new processes to be forked from; not at all where these would have time for
+        hardly any round."""
+        parents_s = self.turns.parents_s if self.turns is not None else 0.0
+        return parents_s if seconds_left >= parents_s + self._seconds_of(_WORTH_PARENTS) else 0.0
 
     def _coming_rounds(self, number: int, run: Run, seconds_left: float) -> int:
         """How many rounds there will be, from this one on: until they suffice, if the passes go on to scatter as they
         do, but no more than are allowed, and none that the budget has no time for."""
         enough = _passes_that_suffice(run, self.options)
         wanted = min(self.options.passes, max(enough, ENOUGH_ROUNDS) + 1) - number  # the first round is not counted
-        affordable = int((seconds_left - self._seconds_of(0)) / max(self._turns_s + self._ready_s, 0.1))
+        affordable = int(seconds_left / max(self._seconds_of(1), 0.1))
         return max(1, min(wanted, max(affordable, RESERVED_ROUNDS - number)))
 
     def _suffices(self, run: Run) -> bool:

@@ -118,13 +118,13 @@ class Turns:
 
     @property
     def parents_s(self) -> float:
-        """How long the next processes to be made ready wait for one to be forked from."""
-        return self._parents_s if self._parents_end else 0.0
+        """How long the next processes to be made ready wait for one to be forked from, if that is a new one."""
+        return self._parents_s if any(forked.left < 1 for forked in self._parents.values()) else 0.0
 
-    @property
-    def _parents_end(self) -> bool:
-        """Whether a process that was forked may be forked no more."""
-        return any(forked.left < 1 for forked in self._parents.values())
+    def _end_parents(self) -> None:
+        """End those that were forked often enough."""
+        for name in [name for name, forked in self._parents.items() if forked.left < 1]:
+            self._parents.pop(name).stack.close()
 
     def take(
         self,
@@ -133,16 +133,20 @@ class Turns:
         ends: float = math.inf,
         *,
         rounds: int = 1,
+        renews: bool = True,
         known: Run | None = None,
     ) -> dict[int, dict[str, PassResult]]:
         """The results of that round and of those after it, by variant: of so many `rounds` where processes can be
         forked, but of no more than can live together, and otherwise of one. After `ends` (monotonic s), none takes more
-        turns than it must. `known` is the run so far, which shows how many steps a script has.
+        turns than it must. Processes that were forked often enough are replaced if it `renews` them. `known` is the run
+        so far, which shows how many steps a script has.
 
         Raises NoTurnsError; and, once each variant has had a turn, an InterruptedTurnsError in place of a
         KeyboardInterrupt.
         """
         load = load_average()
+        if renews:
+            self._end_parents()
         with ExitStack() as stack:
             started = self._made_ready(number, variants, rounds, known, stack)
             began, began_ns = time.monotonic(), time.time_ns()
@@ -181,13 +185,13 @@ class Turns:
     ) -> "dict[int, list[_Started]]":
         """The processes of that round and, where they can be forked, of some later ones, once all of them wait for
         their turns: as many at a time get ready as there are cores. They end with the `stack`."""
-        began, have_parents = time.monotonic(), bool(self._parents) and not self._parents_end
+        began, have_parents = time.monotonic(), bool(self._parents)
         forked = self._forked(number, variants) if self._may_fork else None
         if not have_parents:
             self._parents_s = time.monotonic() - began
         if forked:
-            fresh = min(parent.left for parent in forked.values())
-            rounds = max(1, min(AHEAD, fresh, rounds, _rounds_in_memory(known)))
+            left = min(parent.left for parent in forked.values())
+            rounds = max(1, min(AHEAD, left if left > 0 else AHEAD, rounds, _rounds_in_memory(known)))
             for parent in forked.values():
                 parent.left -= rounds
         else:
@@ -221,9 +225,6 @@ class Turns:
 
     def _forked(self, number: int, variants: Sequence[PlannedVariant]) -> "dict[str, _Forked] | None":
         """For each variant a process that can be forked; None if one cannot."""
-        for planned in variants:
-            if planned.name in self._parents and self._parents[planned.name].left < 1:
-                self._parents.pop(planned.name).stack.close()
         for planned in variants:
             if planned.name not in self._parents:
                 self._start_parent(number, planned)

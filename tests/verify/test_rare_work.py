@@ -2,7 +2,7 @@
 the report names the line of the rare work.
 
 Other work on the machine disturbs the script's clock, too: it counts the faster half of blocks of whole periods, as a
-capture counts its fastest passes.
+capture counts the faster half of its passes.
 """
 
 import os

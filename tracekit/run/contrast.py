@@ -3,7 +3,7 @@
 Two variants are compared pass by pass. The passes of one round ran at the same time, in turns, or one after the other,
 so that drift – clocks, heat, other jobs – affects both and mostly cancels in their ratio: they are a pair. Other work
 only ever adds to a step, so what a turn took is a low quantile of its steps, what a pass took is its fastest turn, and
-what a variant took is the mean of its fastest passes. Ratios are logarithms, so that neither side is
+what a variant took is the mean of the faster half of its passes. Ratios are logarithms, so that neither side is
 favoured.
 
 Processes of the same code differ persistently, by their layout in memory and by what ran beside them, so what the steps

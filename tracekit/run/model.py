@@ -167,7 +167,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The unprofiled passes: the step time to quote."""
 
-    step_ns: _StepNs  # of several passes, the geometric mean of the fastest
+    step_ns: _StepNs  # of several passes, the geometric mean of those of the faster half
     step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]  # of all counted passes
     spread_ns: _Ns  # the interquartile range
     first_steps_ns: list[int] = []  # steps 0–2, where compilation shows

@@ -1,9 +1,9 @@
 """Confidence intervals from few measurements, and the smallest regression that a check of two captures could have seen.
 
 Student's t for means, also robust ones; order statistics for medians. What a machine does to a value only ever makes it
-larger, and goes on for longer than a value takes: the mean of the smallest is what all would be if it were quiet.
-These are half of few values, and a smaller share of many. Where values come in pairs, that is so of either side: what
-disturbs one of a pair need not disturb the other as much.
+larger, and goes on for longer than a value takes: the mean of the smaller half of the values is what they would be if
+it were quiet. Where values come in pairs, that is so of either side: what disturbs one of a pair need not disturb the
+other as much.
 
 The unit of repetition is the pass. The steps of one pass share its process, its memory layout and the state of the
 machine, so a thousand of them are still a single observation: each pass gives one value, and the interval comes from
@@ -38,10 +38,7 @@ Interval = tuple[float, float]
 _FAR_MORE, _FAR_LESS = 7, 1 / 16
 _MOST_PERSISTENT = 0.98
 _USELESS = 2  # times as high as its lower end is the upper end of an interval that says nothing
-# Of n values, so many times √n are taken for undisturbed, but no more than half of them, and three at least: fewer do
-# not show which of them is. With it, 99 % intervals of 180 ratios of captures of the same code missed four, with a half
-# of the values ten.
-_UNDISTURBED, _LEAST_UNDISTURBED = 1.6, 3
+_LEAST_UNDISTURBED = 3  # values: two or three do not show which of them is
 LARGEST_LOG = 700.0  # beyond 709.8, an exponential is too large for a float
 # A project is checked hundreds of times without having changed: at 95 %, some checks would fail by chance.
 SURE = 0.99
@@ -117,13 +114,8 @@ def half_width_of_mean(values: Sequence[float], confidence: float, prior: Prior 
 
 
 def undisturbed(values: Sequence[float]) -> float:
-    """The mean of the smallest values: what all are where nothing disturbs them."""
-    return statistics.fmean(sorted(values)[: undisturbed_count(len(values))])
-
-
-def undisturbed_count(count: int) -> int:
-    """How many of so many values are taken for undisturbed."""
-    return max(min(count, _LEAST_UNDISTURBED), min((count + 1) // 2, math.ceil(_UNDISTURBED * math.sqrt(count))))
+    """The mean of the smaller half of the values, of three at least: what they are where nothing disturbs them."""
+    return statistics.fmean(sorted(values)[: _half(len(values))])
 
 
 def half_width_of_undisturbed(values: Sequence[float], confidence: float, prior: Prior = NOTHING_KNOWN) -> float:
@@ -189,15 +181,20 @@ def half_width_of_difference(
     )
 
 
+def _half(count: int) -> int:
+    """How many of the values are taken for undisturbed: a half, but not fewer than three."""
+    return max(min(count, _LEAST_UNDISTURBED), (count + 1) // 2)
+
+
 def _shortened(values: Sequence[float]) -> list[float]:
     """The values, in place of those that may be disturbed the largest of the others."""
-    limit = sorted(values)[undisturbed_count(len(values)) - 1]
+    limit = sorted(values)[_half(len(values)) - 1]
     return [min(value, limit) for value in values]
 
 
 def _seen(shortened: Sequence[float], prior: Prior, count: int | None) -> float:
     """The variance of a single value; to foresee that of `count` values, a few that agree do not refute the prior."""
-    seen = _variance(shortened) / _shrinks(undisturbed_count(len(shortened)) / len(shortened)) ** 2
+    seen = _variance(shortened) / _shrinks(_half(len(shortened)) / len(shortened)) ** 2
     is_too_early = count is not None and len(shortened) <= prior.freedom
     return max(seen, _FAR_LESS * prior.deviation**2) if is_too_early else seen
 
@@ -205,8 +202,8 @@ def _seen(shortened: Sequence[float], prior: Prior, count: int | None) -> float:
 def _square_of_error(seen: float, prior: Prior, count: int) -> tuple[float, int]:
     """The square of the standard error of the mean of `count` values without the largest (Tukey, McLaughlin 1963: a
     trimmed mean), and its degrees of freedom. Values are taken to be normally distributed."""
-    variance, freedom = prior.pooled(seen, undisturbed_count(count) - 1)
-    share = undisturbed_count(count) / count
+    variance, freedom = prior.pooled(seen, _half(count) - 1)
+    share = _half(count) / count
     return (_shrinks(share) / share) ** 2 * variance / count, freedom
 
 

@@ -75,8 +75,8 @@ class Rounds(Struct):
     _ready_s: float = 0.0  # that it took to make those of one round ready
 
     def runs(self, run: Run) -> Iterator[Run]:
-        """Yield the run after each round, or after some that are taken together, also if these are interrupted once
-        every variant was measured in one."""
+        """Yield the run after each round, or each group of rounds that take turns together; after a group that is
+        interrupted, too, if every variant was measured in one of its rounds."""
         first_began = time.monotonic()
         ends = first_began + seconds_for_rounds(run, self.options)
         self._turns_s = _expected_seconds(run)
@@ -123,14 +123,14 @@ class Rounds(Struct):
         return rounds * (self._turns_s + self._ready_s)
 
     def _parents_s(self, seconds_left: float) -> float:
-        """How long the next rounds wait for new processes to be forked from; not at all where these would have time for
-        hardly any round."""
+        """How long the next rounds wait until there are new processes to fork from; 0 where the time left is too short
+        to be worth it."""
         parents_s = self.turns.parents_s if self.turns is not None else 0.0
         return parents_s if seconds_left >= parents_s + self._seconds_of(_WORTH_PARENTS) else 0.0
 
     def _coming_rounds(self, number: int, run: Run, seconds_left: float) -> int:
-        """How many rounds there will be, from this one on: until they suffice, if the passes go on to scatter as they
-        do, but no more than are allowed, and none that the budget has no time for."""
+        """How many more rounds to expect, this one included: as many as suffice if the passes go on to scatter as they
+        do, but no more than are allowed, or than the budget has time for."""
         enough = _passes_that_suffice(run, self.options)
         wanted = min(self.options.passes, max(enough, ENOUGH_ROUNDS) + 1) - number  # the first round is not counted
         affordable = int(seconds_left / max(self._seconds_of(1), 0.1))

@@ -136,10 +136,10 @@ class Turns:
         renews: bool = True,
         known: Run | None = None,
     ) -> dict[int, dict[str, PassResult]]:
-        """The results of that round and of those after it, by variant: of so many `rounds` where processes can be
-        forked, but of no more than can live together, and otherwise of one. After `ends` (monotonic s), none takes more
-        turns than it must. Processes that were forked often enough are replaced if it `renews` them. `known` is the run
-        so far, which shows how many steps a script has.
+        """The results of that round and those after it, by round and variant: up to `rounds` of them where processes
+        can be forked, as far as they can live together, and otherwise one. After `ends` (monotonic s), no process takes
+        more turns than it must. `renews` replaces processes that have been forked often enough. `known` is the run so
+        far, which shows how many steps a script has.
 
         Raises NoTurnsError; and, once each variant has had a turn, an InterruptedTurnsError in place of a
         KeyboardInterrupt.

@@ -28,6 +28,7 @@ from tracekit.statistics.uncertainty import (
     CONFIDENCE_WHERE_STOPPED,
     Interval,
     Prior,
+    fastest,
     half_width_of_captures,
     half_width_of_difference,
     half_width_of_pairs,
@@ -292,7 +293,7 @@ def contrast_of_captures(ours: Measured, theirs: Measured, confidence: float) ->
         return by_clock
     after, before = map(fastest_logs, comparable(ours, theirs))
     half = half_width_of_captures(after, before, confidence, prior_of_passes(ours, theirs), drift(ours, theirs))
-    log, by_machine = undisturbed(after) - undisturbed(before), slower(ours, theirs)
+    log, by_machine = undisturbed(after, fastest) - undisturbed(before, fastest), slower(ours, theirs)
     interval = interval_from_logs(log - half - max(by_machine, 0.0), log + half - min(by_machine, 0.0))
     return replace(by_clock, ratio=math.exp(log), interval=interval, slower=math.exp(by_machine))
 

@@ -18,6 +18,7 @@ import statistics
 from collections.abc import Sequence
 
 from tracekit.run import Measured, Pass
+from tracekit.statistics.uncertainty import fastest
 
 # Expected of both slopes before any pass is measured: steps suffer about as much as the mean of both yardsticks.
 _SLOPE, _SLOPE_DEVIATION = 0.5, 0.5
@@ -54,14 +55,14 @@ def slower(ours: Measured, theirs: Measured) -> float:
     """How much slower the machine was for the steps of `ours`, as a logarithm; negative if it was faster, and 0 if that
     cannot be told.
 
-    Of each capture, the faster half of the comparable passes counts, by which it is compared with others.
+    Of each capture, the fastest of the comparable passes count, by which it is compared with others.
     """
     counted = [ours.counted_passes, theirs.counted_passes]
     if not _all_have_yardsticks(counted):
         return 0.0
     sides = comparable(ours, theirs)
-    halves = [sorted(side, key=lambda each: each.step_ns)[: (len(side) + 1) // 2] for side in sides]
-    apart = _less(*map(_middle, halves))
+    counting = [sorted(side, key=lambda each: each.step_ns)[: fastest(len(side))] for side in sides]
+    apart = _less(*map(_middle, counting))
     explained = sum(slope * log for slope, log in zip(_slopes(counted), apart, strict=True))
     return explained if abs(explained) > _AT_ONE_PACE else 0.0
 

@@ -18,7 +18,6 @@ import statistics
 from collections.abc import Sequence
 
 from tracekit.run import Measured, Pass
-from tracekit.statistics.uncertainty import fastest
 
 # Expected of both slopes before any pass is measured: steps suffer about as much as the mean of both yardsticks.
 _SLOPE, _SLOPE_DEVIATION = 0.5, 0.5
@@ -29,9 +28,9 @@ _AT_ONE_PACE = 0.03  # by up to so much, as a logarithm, captures seem to differ
 _MAX_EXCESS_OF_FAST, _ONE_OF_FASTEST = 0.25, 10
 _LEAST_PASSES = 4  # that are fast, of each capture
 # What the yardsticks do not explain of how captures of the same code differ that are so long apart, per standard
-# deviation of the second yardstick. Until then, it grows like the path of a random walk. Chosen on 28 captures of six
-# programs on two cores of a virtual machine, 7 to 31 minutes apart: 104 ratios, of which 99 % intervals then missed 3.
-_DRIFT_OF_A_RATIO, _DRIFTED_AFTER_NS = 0.08, 15 * 60 * 1_000_000_000
+# deviation of the second yardstick. Until then, it grows like the path of a random walk. Chosen on 63 captures of seven
+# programs on two cores of a virtual machine, up to an hour apart: 531 ratios, of which 99 % intervals then missed 3.
+_DRIFT_OF_A_RATIO, _DRIFTED_AFTER_NS = 0.06, 15 * 60 * 1_000_000_000
 
 Pair = tuple[float, float]  # one figure for each of the two yardsticks
 
@@ -55,14 +54,14 @@ def slower(ours: Measured, theirs: Measured) -> float:
     """How much slower the machine was for the steps of `ours`, as a logarithm; negative if it was faster, and 0 if that
     cannot be told.
 
-    Of each capture, the fastest of the comparable passes count, by which it is compared with others.
+    Of each capture, the faster half of the comparable passes counts: of fewer, the yardsticks differ by chance.
     """
     counted = [ours.counted_passes, theirs.counted_passes]
     if not _all_have_yardsticks(counted):
         return 0.0
     sides = comparable(ours, theirs)
-    counting = [sorted(side, key=lambda each: each.step_ns)[: fastest(len(side))] for side in sides]
-    apart = _less(*map(_middle, counting))
+    halves = [sorted(side, key=lambda each: each.step_ns)[: (len(side) + 1) // 2] for side in sides]
+    apart = _less(*map(_middle, halves))
     explained = sum(slope * log for slope, log in zip(_slopes(counted), apart, strict=True))
     return explained if abs(explained) > _AT_ONE_PACE else 0.0
 

@@ -424,7 +424,7 @@ def test_reasons_are_told_in_full_and_once_for_all_rows_that_have_them():
 
 
 @pytest.mark.parametrize(
-    ("steadiness", "minutes", "told"), [(3, 1, False), (3, 30, True), (8, 1, False), (2, 30, False)]
+    ("steadiness", "minutes", "told"), [(4, 1, False), (4, 30, True), (8, 1, False), (2, 30, False)]
 )
 def test_captures_are_far_apart_only_on_an_unsteady_machine_and_if_others_would_be_closer(
     sample, steadiness, minutes, told

@@ -28,8 +28,8 @@ from tracekit.run.contrast import (
     contrast,
     fastest_logs,
     passes_needed,
+    prior_of_captures,
     prior_of_pairs,
-    prior_of_passes,
     step_interval,
 )
 from tracekit.run.pace import comparable, drift
@@ -271,7 +271,7 @@ def detectable(run: Run) -> float:
     """The smallest regression that a check of this run against another one like it would see in every variant, as a
     share of the step time; infinite where a variant has fewer than two passes."""
     margins = [
-        margin_of_passes(logs, logs, prior_of_passes(measured), drift(measured, measured))
+        margin_of_passes(logs, logs, prior_of_captures(measured), drift(measured, measured))
         for measured in _all_measured(run)
         for logs in map(fastest_logs, comparable(measured))
         if logs

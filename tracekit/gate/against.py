@@ -9,7 +9,7 @@ from tracekit.gate.metrics import METRICS, NS_PER_MS, ONE_PASS, Reading
 from tracekit.gate.rows import Demand, Row, judged, unanswered
 from tracekit.profile import Member, Subject, Untraced
 from tracekit.report.comparability import different_things
-from tracekit.run.contrast import Contrast, contrast_of_captures, fastest_logs, prior_of_passes
+from tracekit.run.contrast import Contrast, contrast_of_captures, fastest_logs, prior_of_captures
 from tracekit.run.pace import comparable, drift
 from tracekit.statistics.uncertainty import LARGEST_LOG, SURE, TOLERANCE, margin, margin_of_passes
 
@@ -98,7 +98,7 @@ def _by_passes(after: Member, before: Member, reading: Reading) -> Reading:
         # A run against itself: that its passes equal themselves says nothing about others.
         (logs,) = map(fastest_logs, comparable(measured_after))
         log_margin = margin_of_passes(
-            logs, logs, prior_of_passes(measured_after), drift(measured_after, measured_after)
+            logs, logs, prior_of_captures(measured_after), drift(measured_after, measured_after)
         )
     between = drift(measured_after, measured_before)
     drifted = math.expm1(between * NormalDist().inv_cdf((1 + SURE) / 2))

@@ -26,6 +26,7 @@ from tracekit.run.pace import comparable, drift, slower
 from tracekit.statistics.uncertainty import (
     CONFIDENCE,
     CONFIDENCE_WHERE_STOPPED,
+    NOTHING_KNOWN,
     Interval,
     Prior,
     fastest,
@@ -52,6 +53,7 @@ SPREAD_OF_PAIRS, SPREAD_IN_TURNS = 0.06, 0.03
 _UNDISTURBED = 0.1  # of the steps of a turn take less than what the turn is said to take
 NO_DIFFERENCE = 1.015  # a ratio that is known to be closer to 1 is no difference that matters
 _SAME_RATIO = 1.005
+_AGREE_BY_CHANCE = 10  # passes at most
 _QUEUED_TOLD = 0.05  # of the time of steps
 _MIN_SHARE_TO_REPORT = 0.01  # of the cost of compiling: a smaller part is not told
 
@@ -147,6 +149,12 @@ def prior_of_passes(*sides: Measured) -> Prior:
     """The same for single passes: both passes of a pair contribute to how much pairs differ."""
     pairs = prior_of_pairs(*sides)
     return Prior(pairs.deviation / math.sqrt(2), pairs.freedom)
+
+
+def prior_of_captures(*sides: Measured) -> Prior:
+    """The same for captures, unless they have so many passes that the fastest do not agree by chance."""
+    many_passes = all(len(side.counted_passes) > _AGREE_BY_CHANCE for side in sides)
+    return NOTHING_KNOWN if many_passes else prior_of_passes(*sides)
 
 
 def cold_cost_ns(variant: Variant | None) -> float | None:
@@ -292,7 +300,7 @@ def contrast_of_captures(ours: Measured, theirs: Measured, confidence: float) ->
     if by_clock.covers != "passes":
         return by_clock
     after, before = map(fastest_logs, comparable(ours, theirs))
-    half = half_width_of_captures(after, before, confidence, prior_of_passes(ours, theirs), drift(ours, theirs))
+    half = half_width_of_captures(after, before, confidence, prior_of_captures(ours, theirs), drift(ours, theirs))
     log, by_machine = undisturbed(after, fastest) - undisturbed(before, fastest), slower(ours, theirs)
     interval = interval_from_logs(log - half - max(by_machine, 0.0), log + half - min(by_machine, 0.0))
     return replace(by_clock, ratio=math.exp(log), interval=interval, slower=math.exp(by_machine))

@@ -2,8 +2,9 @@
 
 Beside each turn of steps, two yardsticks are timed: pieces of work that are always the same. How much of what slows
 them slows the steps, too, shows from pass to pass within each capture (analysis of covariance: each capture has a mean
-of its own, and both have the slopes in common), together with what is expected of any program. The yardsticks of two
-captures, times these slopes, then say what the machine did to the second one.
+of its own, and both have the slopes in common), together with what is expected of any program. Captures are compared by
+their fastest passes, so what the machine did to the second one is how much longer the fastest yardsticks took there,
+times these slopes.
 
 They differ by a little at the same pace as well, because a process has its place in memory, so less than that says
 nothing, and they are too coarse to correct a step time by: they only say which passes can be compared, and how far
@@ -23,14 +24,15 @@ from tracekit.run import Measured, Pass
 _SLOPE, _SLOPE_DEVIATION = 0.5, 0.5
 _DEVIATION = 0.03  # of a pass, as a logarithm, that the slopes do not explain
 _AT_ONE_PACE = 0.03  # by up to so much, as a logarithm, captures seem to differ that nothing disturbed
+_FASTEST = 3  # turns whose yardsticks show how fast the machine is at best
 # Beside a pass, the first yardstick takes this much longer at most, as a logarithm, than beside the fastest tenth: half
 # of what a busy sibling of a core makes of it, and far more than where a process lies in memory.
 _MAX_EXCESS_OF_FAST, _ONE_OF_FASTEST = 0.25, 10
 _LEAST_PASSES = 4  # that are fast, of each capture
 # What the yardsticks do not explain of how captures of the same code differ that are so long apart, per standard
-# deviation of the second yardstick. Until then, it grows like the path of a random walk. Chosen on 63 captures of seven
-# programs on two cores of a virtual machine, up to an hour apart: 531 ratios, of which 99 % intervals then missed 3.
-_DRIFT_OF_A_RATIO, _DRIFTED_AFTER_NS = 0.06, 15 * 60 * 1_000_000_000
+# deviation of the second yardstick. Until then, it grows like the path of a random walk. Chosen on 94 captures of nine
+# programs on two cores of a virtual machine, up to an hour apart: 207 ratios, of which 99 % intervals then missed 1.
+_DRIFT_OF_A_RATIO, _DRIFTED_AFTER_NS = 0.05, 15 * 60 * 1_000_000_000
 
 Pair = tuple[float, float]  # one figure for each of the two yardsticks
 
@@ -52,18 +54,20 @@ def comparable(*captures: Measured) -> list[list[Pass]]:
 
 def slower(ours: Measured, theirs: Measured) -> float:
     """How much slower the machine was for the steps of `ours`, as a logarithm; negative if it was faster, and 0 if that
-    cannot be told.
-
-    Of each capture, the faster half of the comparable passes counts: of fewer, the yardsticks differ by chance.
-    """
-    counted = [ours.counted_passes, theirs.counted_passes]
-    if not _all_have_yardsticks(counted):
+    cannot be told."""
+    sides = [ours.counted_passes, theirs.counted_passes]
+    if not _all_have_yardsticks(sides):
         return 0.0
-    sides = comparable(ours, theirs)
-    halves = [sorted(side, key=lambda each: each.step_ns)[: (len(side) + 1) // 2] for side in sides]
-    apart = _less(*map(_middle, halves))
-    explained = sum(slope * log for slope, log in zip(_slopes(counted), apart, strict=True))
+    apart = _less(*map(_at_best, sides))
+    explained = sum(slope * log for slope, log in zip(_slopes(sides), apart, strict=True))
     return explained if abs(explained) > _AT_ONE_PACE else 0.0
+
+
+def _at_best(passes: Sequence[Pass]) -> Pair:
+    """What the yardsticks took where they were fastest, a few turns in the mean."""
+    turns = [turn for timed_pass in passes for turn in timed_pass.turns]
+    first, second = (sorted(math.log(max(turn.yardsticks_ns[kind], 1)) for turn in turns)[:_FASTEST] for kind in (0, 1))
+    return statistics.fmean(first), statistics.fmean(second)
 
 
 def drift(ours: Measured, theirs: Measured) -> float:

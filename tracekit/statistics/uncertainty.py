@@ -122,8 +122,8 @@ def smaller_half(count: int) -> int:
 
 
 def fastest(count: int) -> int:
-    """The share for values that are not in pairs, their square root: with it, 99 % intervals of 180 ratios of captures
-    of the same code missed none; with the smaller half of the values, twelve."""
+    """The share for values that are not in pairs, their square root: of a few captures of the same code, the means of
+    the smaller halves differed by 3.1 %, those of the fastest by 2.8 %, as standard deviations."""
     return min(smaller_half(count), max(_LEAST_FASTEST, math.ceil(math.sqrt(count))))
 
 

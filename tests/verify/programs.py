@@ -16,6 +16,9 @@ from tracekit.capture.harness import Options, capture
 from tracekit.capture.passes import load_average, usable_cores
 
 SIZE = int(os.environ.get("TRACEKIT_VERIFY_SIZE", "60"))  # captures of code against itself; others in proportion
+# In a virtual machine, others may have the sibling of a core, which no load average shows: then, the first yardstick
+# takes half as long again. Where that is so of more turns, a capture was not taken beside nothing.
+SLOW_YARDSTICK, MAX_SLOW_TURNS = 1.28, 1 / 3
 BUSY = 2  # processes beside half of the captures
 _PRODUCTS = 100  # of matrices in a step: one more is one per cent
 _SLEEP_MS = 20.0
@@ -159,3 +162,11 @@ def machine() -> str:
     """`load 2.1 on 2 cores`: what else ran when a figure was taken."""
     load = load_average()
     return f"load {'unknown' if load is None else f'{load:.1f}'} on {usable_cores()} cores"
+
+
+def slow_turns(run):
+    """The share of turns beside which a core had a busy sibling."""
+    variants = [variant.measured for variant in run.variants]
+    turns = [turn for measured in variants for timed_pass in measured.passes for turn in timed_pass.turns]
+    yardsticks_ns = [turn.yardsticks_ns[0] for turn in turns]
+    return sum(ns > SLOW_YARDSTICK * min(yardsticks_ns) for ns in yardsticks_ns) / len(turns)

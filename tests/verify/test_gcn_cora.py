@@ -13,7 +13,7 @@ import pytest
 from tracekit.profile import open_subject
 from tracekit.profile.run_facts import contrast_of
 
-from .programs import BUSY, SIZE, Program, beside, captured, machine
+from .programs import BUSY, MAX_SLOW_TURNS, SIZE, Program, beside, captured, machine, slow_turns
 
 pytestmark = [
     pytest.mark.alone,
@@ -24,23 +24,12 @@ CAPTURES = max(SIZE // 6, 1)  # of each, beside nothing and beside a load
 BUDGET_S, MAX_SECONDS = 55.0, 90  # for measuring; and of the whole capture, besides compiling, where nothing else runs
 MAX_HALF_WIDTH = {False: 0.05, True: 0.1}
 REACHED = {False: 1.0, True: 0.9}  # the least share of captures: beside nothing, and beside a load
-# In a virtual machine, others may have the sibling of a core, which no load average shows: then, the first yardstick
-# takes half as long again. Where that is so of more turns, a capture was not taken beside nothing.
-SLOW_YARDSTICK, MAX_SLOW_TURNS = 1.28, 1 / 3
 
 
 def seconds_of_compiling(run):
     """In the first passes; those that take turns are forked from a process that has compiled."""
     spent = [stage for variant in run.variants for stage in variant.spent] + run.spent
     return sum(stage.activities.get("compile", 0.0) for stage in spent if stage.stage != "live")
-
-
-def slow_turns(run):
-    """The share of turns beside which a core had a busy sibling."""
-    variants = [variant.measured for variant in run.variants]
-    turns = [turn for measured in variants for timed_pass in measured.passes for turn in timed_pass.turns]
-    yardsticks_ns = [turn.yardsticks_ns[0] for turn in turns]
-    return sum(ns > SLOW_YARDSTICK * min(yardsticks_ns) for ns in yardsticks_ns) / len(turns)
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["beside nothing", "beside a load"])

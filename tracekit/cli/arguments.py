@@ -25,12 +25,17 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="what to do if a trace has no ProfilerStep: infer steps from what plainly repeats in it (infer, the "
         "default), or take all of it as one recording (annotated)",
     )
-    parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
+    add_no_cache(parser)
     parser.add_argument(
         "--no-ranks",
         action="store_true",
         help="make each trace a variant of its own, even if several are ranks of one job",
     )
+
+
+def add_no_cache(parser: argparse.ArgumentParser) -> None:
+    """The option that leaves the cache alone."""
+    parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
 
 
 def add_readers(parser: argparse.ArgumentParser) -> None:

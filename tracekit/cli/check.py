@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracekit.cli.arguments import NOT_CHECKED, Verb, percentage, source
+from tracekit.cli.arguments import NOT_CHECKED, Verb, add_no_cache, percentage, source
 from tracekit.cli.output import (
     STDOUT,
     add_format,
@@ -80,11 +80,11 @@ class CheckVerb(Verb):
             metavar="NAME",
             help="a metric that may stay unanswered or uncertain, repeatable (default: what cannot be answered fails)",
         )
-        add_format(parser, _FORMATS, _FORMATS[0])
+        add_format(parser, _FORMATS)
         add_output(parser, "write to this file instead of stdout (-)")
         parser.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML to this file")
         parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write Markdown to this file")
-        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
+        add_no_cache(parser)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -95,7 +95,7 @@ class CheckVerb(Verb):
         from tracekit.gate.drawing import FORMATS, junit_error
 
         check_format(options, _FORMATS)
-        name = format_of(options, _FORMATS, _FORMATS[0])
+        name = format_of(options, _FORMATS)
         to_file = options.output not in (None, STDOUT)
         files = {"junit": options.junit, "markdown": options.markdown, **({name: options.output} if to_file else {})}
         outputs = {path: format_name for format_name, path in files.items() if path not in (None, STDOUT)}

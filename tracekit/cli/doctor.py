@@ -3,6 +3,7 @@
 import argparse
 
 from tracekit.cli.arguments import Verb
+from tracekit.cli.output import add_json
 
 
 class DoctorVerb(Verb):
@@ -13,7 +14,7 @@ class DoctorVerb(Verb):
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
+        add_json(parser)
         parser.add_argument(
             "--json", dest="format", action="store_const", const="json", help="print the results as JSON"
         )

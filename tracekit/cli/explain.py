@@ -31,14 +31,13 @@ class ExplainVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Print them."""
-        from tracekit.cli.progress import Progress
         from tracekit.faces import Options
         from tracekit.faces.shared.explain import explain
         from tracekit.report import report
         from tracekit.report.blocks import Block, Sentences
 
-        with Progress() as progress:
-            opened = report(open_given(options.inputs, options, progress), options.baseline)
+        with open_given(options.inputs, options) as subject:
+            opened = report(subject, options.baseline)
         facts = explain(opened, options.budget_tokens)
         blocks: list[Block] = [Sentences(tuple(facts.removesuffix("\n").split("\n")))]
         write_out(facts if options.format == "text" else printed(blocks, Options(), options))

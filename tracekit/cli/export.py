@@ -4,7 +4,7 @@ import argparse
 
 from tracekit.cli.arguments import Verb, add_inputs, add_knowledge, add_readers, add_selection
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import add_format, add_output, check_format, check_output, format_of, write_report
+from tracekit.cli.output import add_format, add_output, find_face, write_report
 
 _FORMATS = ("parquet", "csv", "xlsx")
 
@@ -22,20 +22,17 @@ class ExportVerb(Verb):
         add_readers(parser)
         add_knowledge(parser)
         add_selection(parser)
-        add_format(parser, _FORMATS, _FORMATS[0], "xlsx is one file; ")
+        add_format(parser, _FORMATS, "xlsx is one file; ")
         add_output(parser, "folder to write into; a file for xlsx", "DIR", required=True)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Write the tables."""
         from tracekit import faces
-        from tracekit.cli.progress import Progress
         from tracekit.report import report
 
-        face = faces.find(format_of(options, _FORMATS, _FORMATS[0]))
-        check_output(face, options, options.inputs)
-        check_format(options, _FORMATS)
-        with Progress() as progress:
-            opened = report(open_given(options.inputs, options, progress))
+        face = find_face(options, _FORMATS)
+        with open_given(options.inputs, options) as subject:
+            opened = report(subject)
         write_report(face, opened, faces.Options(), options)
         return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracekit.cli.arguments import Verb, add_inputs, add_knowledge, rows
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import add_json, overwriting, printed, tell_written, write_out
+from tracekit.cli.output import add_json, add_output, overwriting, printed, tell_written, write_out
 from tracekit.errors.asking import UnknownVariantError
 
 if TYPE_CHECKING:
@@ -50,20 +50,18 @@ class HtaVerb(Verb):
             "--rows", type=rows, default=_ROWS, metavar="N", help="rows to show, or 'all' (default: 20)"
         )
         add_json(parser)
-        parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write Parquet files to")
-        parser.add_argument("--force", action="store_true", help="also overwrite a trace or a run that is not an input")
+        add_output(parser, "folder to write Parquet files to", "DIR")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Run the analysis, and show or write its tables."""
-        from tracekit.cli.progress import Progress
         from tracekit.faces.parquet import write_table
         from tracekit.faces.shared.output_files import fill
         from tracekit.hta import needed
 
         needed()
-        with Progress() as progress:
-            profiles = open_given(options.inputs, options, progress).traced(options.inputs[0]).profiles
+        with open_given(options.inputs, options) as subject:
+            profiles = subject.traced(options.inputs[0]).profiles
         if options.output is None:
             write_out(_drawn(_answers(options, profiles, None), options))
             return 0

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracekit.cli.arguments import Verb, add_knowledge, rows, source
+from tracekit.cli.arguments import Verb, add_knowledge, add_no_cache, rows, source
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_json, printed, write_out
 from tracekit.errors.reading import NoSuchSourceError, NothingOfYoursError
@@ -44,19 +44,18 @@ class LinesVerb(Verb):
         )
         add_json(parser)
         parser.add_argument("--full", action="store_true", help="split costs by forward and backward, and by bucket")
-        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
+        add_no_cache(parser)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw the lines."""
-        from tracekit.cli.progress import Progress
         from tracekit.faces import Options
         from tracekit.report.owner_costs import VariantOwners
         from tracekit.report.sections.lines import SideBySide
 
-        with Progress() as progress:
-            subject = open_given([options.input], options, progress).traced(options.input)
-            variants = [VariantOwners(profile.name, profile.owner_means, options.view) for profile in subject.profiles]
+        with open_given([options.input], options) as subject:
+            profiles = subject.traced(options.input).profiles
+            variants = [VariantOwners(profile.name, profile.owner_means, options.view) for profile in profiles]
         if not any(variant.total_ns for variant in variants):
             raise NothingOfYoursError(options.input, variants[0].means.reason or f"it has no {options.view} time")
         side_by_side = SideBySide(variants, {variant.name: variants[0].name for variant in variants})

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -31,12 +31,12 @@ def add_output(parser: argparse.ArgumentParser, help_text: str, metavar: str = "
     parser.add_argument("--force", action="store_true", help="also overwrite a trace or a run that is not an input")
 
 
-def add_format(parser: argparse.ArgumentParser, formats: Collection[str], first: str, remark: str = "") -> None:
+def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], remark: str = "") -> None:
     """`--format`, which the suffix of the output file can replace."""
     parser.add_argument(
         "--format",
         choices=formats,
-        help=f"output format; {remark}default: by the suffix of the file named with -o, or else {first}",
+        help=f"output format; {remark}default: by the suffix of the file named with -o, or else {formats[0]}",
     )
 
 
@@ -70,9 +70,9 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def format_of(options: argparse.Namespace, formats: Collection[str], first: str) -> str:
+def format_of(options: argparse.Namespace, formats: Sequence[str]) -> str:
     """The format of the output: the one requested, else the one that the file's suffix names, else the first."""
-    return options.format or _format_by_name(options.output, formats) or first
+    return options.format or _format_by_name(options.output, formats) or formats[0]
 
 
 def check_format(options: argparse.Namespace, formats: Collection[str]) -> None:
@@ -98,19 +98,23 @@ def overwriting(options: argparse.Namespace, inputs: list[Path]) -> "Overwriting
     return Overwriting(inputs, options.force)
 
 
-def check_output(face: "Face", options: argparse.Namespace, inputs: list[Path]) -> None:
-    """Refuse an output that cannot be written before anything is read. Raises TracekitError."""
+def find_face(options: argparse.Namespace, formats: Sequence[str]) -> "Face":
+    """The face of the format of the output. Raises TracekitError, before anything is read, if it cannot be written."""
+    from tracekit import faces
     from tracekit.faces.shared.files import refuse_early
 
+    face = faces.find(format_of(options, formats))
     if options.output in (None, STDOUT):
         if face.draw is None:
             raise NeedsFolderError(face.name, "a file for each variant" if face.write_variant else "several files")
         if not face.on_terminal and sys.stdout.isatty():
             raise BytesToTerminalError
-        return
-    if face.fill is not None and options.format is None and _format_by_name(options.output, [face.name]):
+    elif face.fill is not None and options.format is None and _format_by_name(options.output, [face.name]):
         raise NeedsFolderError(face.name)
-    refuse_early(face, options.output, overwriting(options, inputs))
+    else:
+        refuse_early(face, options.output, overwriting(options, options.inputs))
+    check_format(options, formats)
+    return face
 
 
 def write_report(face: "Face", report: "Report", how: "Options", options: argparse.Namespace) -> None:
@@ -137,6 +141,17 @@ def send(content: str | bytes) -> None:
         raise BytesToTerminalError
     else:
         write_out(content)
+
+
+def deliver(content: str | bytes, options: argparse.Namespace, spared: "Overwriting") -> None:
+    """Write to the file that the command line names, or else to stdout. Raises TracekitError."""
+    from tracekit.faces.shared.output_files import write_content
+
+    if options.output in (None, STDOUT):
+        send(content)
+    else:
+        write_content(options.output, content, spared)
+        tell_written(options.output)
 
 
 def tell_written(path: Path, how: str = "") -> None:

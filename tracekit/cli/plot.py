@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tracekit.cli.arguments import Verb, add_baseline, add_inputs, add_knowledge
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import STDOUT, add_output, overwriting, send, tell_written
+from tracekit.cli.output import STDOUT, add_output, deliver, overwriting
 
 # The modules of tracekit.plots, which takes longer to import than to list.
 _KINDS = sorted(path.stem for path in (Path(__file__).parents[1] / "plots").glob("[a-z]*.py"))
@@ -33,9 +33,7 @@ class PlotVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw it."""
-        from tracekit.cli.progress import Progress
         from tracekit.errors.asking import OutputError
-        from tracekit.faces.shared.output_files import write_content
         from tracekit.plots import plot
         from tracekit.report import report
 
@@ -46,13 +44,9 @@ class PlotVerb(Verb):
         spared = overwriting(options, options.inputs)
         if to_file:
             spared.refuse(options.output)
-        with Progress() as progress:
-            opened = report(open_given(options.inputs, options, progress), options.baseline)
+        with open_given(options.inputs, options) as subject:
+            opened = report(subject, options.baseline)
             kind = options.kind or ("attribution" if opened.subject.study is None else "measures")
             content = plot(opened, kind).content(form)
-        if to_file:
-            write_content(options.output, content, spared)
-            tell_written(options.output)
-        else:
-            send(content.decode() if form == "svg" else content)
+        deliver(content if to_file else content.decode(), options, spared)
         return 0

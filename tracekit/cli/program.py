@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -94,7 +94,19 @@ def entry() -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code."""
-    return _guarded(lambda: _run([*(sys.argv[1:] if arguments is None else arguments)]))
+    try:
+        try:
+            return _run([*(sys.argv[1:] if arguments is None else arguments)])
+        finally:
+            write_out()  # flush what others have printed, including argparse
+    except KeyboardInterrupt as interrupt:
+        tell("tracekit: interrupted")
+        name = str(interrupt)  # as raised by tracekit.base.interruption; empty for Ctrl-C
+        return 128 + (signal.Signals[name] if name in signal.Signals.__members__ else signal.SIGINT)
+    except BrokenPipeError:
+        return 0  # the reader of our output has ended (`| head`), and has what it wanted
+    except (TracekitError, OSError) as error:
+        return _failed(error, code=1)
 
 
 class _Version(argparse.Action):
@@ -134,13 +146,16 @@ def _run(arguments: list[str]) -> int:
         subparser = verbs.add_parser(verb.name, help=verb.__doc__, description=verb.__doc__)
         verb.arguments(subparser)
         subparser.set_defaults(verb=verb)
-    own_arguments, script_arguments = _split(_with_verb(arguments, parser))
-    options, unknown = parser.parse_known_args(own_arguments)
+    arguments = _with_verb(arguments, parser)
+    # What follows `--` belongs to the script, if the verb runs any.
+    runs_scripts = any(verb.runs_scripts for verb in VERBS if arguments[:1] == [verb.name])
+    separator = arguments.index("--") if runs_scripts and "--" in arguments else len(arguments)
+    options, unknown = parser.parse_known_args(arguments[:separator])
     if unknown:
         option_names = [name for action in verbs.choices[options.verb.name]._actions for name in action.option_strings]
         hint = getattr(options, "unknown", "") or _suggestion(unknown[0].partition("=")[0], option_names)
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint and f'. {hint}'}")
-    options.arguments = script_arguments
+    options.arguments = arguments[separator + 1 :]
     if options.verb.needs_pandas:
         admit_pandas()
     if options.verb.reads_traces:
@@ -190,29 +205,6 @@ def _say_what_to_restore() -> None:
         if journal_count := len(abandoned()):
             captures = "a capture was killed" if journal_count == 1 else f"{journal_count} captures were killed"
             tell(f"tracekit: {captures} before the files it changed were put back. See: tracekit restore --dry-run")
-
-
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The arguments of a verb that runs scripts, and those after `--`, which are the script's."""
-    runs_scripts = any(verb.runs_scripts for verb in VERBS if arguments[:1] == [verb.name])
-    separator = arguments.index("--") if runs_scripts and "--" in arguments else len(arguments)
-    return arguments[:separator], arguments[separator + 1 :]
-
-
-def _guarded(work: Callable[[], int]) -> int:
-    try:
-        try:
-            return work()
-        finally:
-            write_out()  # flush what others have printed, including argparse
-    except KeyboardInterrupt as interrupt:
-        tell("tracekit: interrupted")
-        name = str(interrupt)  # as raised by tracekit.base.interruption; empty for Ctrl-C
-        return 128 + (signal.Signals[name] if name in signal.Signals.__members__ else signal.SIGINT)
-    except BrokenPipeError:
-        return 0  # the reader of our output has ended (`| head`), and has what it wanted
-    except (TracekitError, OSError) as error:
-        return _failed(error, code=1)
 
 
 def _failed(error: TracekitError | OSError, code: int) -> int:

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from types import TracebackType
 from typing import Any, Self
 
 from tracekit.base.units import count, size
@@ -26,40 +25,30 @@ class Progress:
         if reading.bytes_read < self._last:  # the next file
             self._began = time.monotonic()
         self._last = reading.bytes_read
-        if not self._wanted or time.monotonic() - self._began < _PATIENCE:
-            return
-        if self._bar is None:
-            self._open()
         rate = count(round(reading.events / max(time.monotonic() - self._began, 1e-3)))
         text = f"{size(reading.bytes_read)} of {size(reading.size)}, {count(reading.events)} events, {rate} a second"
-        self._bar.update(self._task, completed=reading.bytes_read, total=max(reading.size, 1), description=text)
+        self._show(reading.bytes_read, max(reading.size, 1), text)
 
     def ranks(self, ranks_read: int, total: int) -> None:
         """Show how many of the ranks have been read."""
-        if self._wanted and time.monotonic() - self._began >= _PATIENCE:
-            if self._bar is None:
-                self._open()
-            self._bar.update(
-                self._task,
-                completed=ranks_read,
-                total=total,
-                description=f"{count(ranks_read)} of {count(total)} ranks",
-            )
+        self._show(ranks_read, total, f"{count(ranks_read)} of {count(total)} ranks")
 
-    def _open(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    def _show(self, completed: int, total: int, text: str) -> None:
+        if not self._wanted or time.monotonic() - self._began < _PATIENCE:
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("reading"), BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task("")
-        self._bar.start()
+            columns = (TextColumn("reading"), BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("")
+            self._bar.start()
+        self._bar.update(self._task, completed=completed, total=total, description=text)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()

@@ -16,7 +16,7 @@ from tracekit.cli.arguments import (
     rows,
 )
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import STDOUT, add_format, add_output, check_format, check_output, format_of, write_report
+from tracekit.cli.output import STDOUT, add_format, add_output, find_face, write_report
 
 
 class ReportVerb(Verb):
@@ -33,7 +33,7 @@ class ReportVerb(Verb):
         add_knowledge(parser)
         add_baseline(parser)
         add_selection(parser)
-        add_format(parser, faces.names(), faces.FIRST)
+        add_format(parser, faces.names())
         parser.add_argument(
             "--rows",
             type=rows,
@@ -58,15 +58,12 @@ class ReportVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw the report."""
-        from tracekit.cli.progress import Progress
         from tracekit.report import report
 
-        face = faces.find(format_of(options, faces.names(), faces.FIRST))
-        check_output(face, options, options.inputs)
-        check_format(options, faces.names())
+        face = find_face(options, faces.names())
         with _requested_sections(options):
-            with Progress() as progress:
-                opened = report(open_given(options.inputs, options, progress), options.baseline)
+            with open_given(options.inputs, options) as subject:
+                opened = report(subject, options.baseline)
             stream = sys.stdout if options.output in (None, STDOUT) else None
             how = faces.Options(rows=options.rows, full=options.full, stream=stream)
             write_report(face, opened, how, options)

@@ -10,10 +10,9 @@ from tracekit.cli.output import (
     add_format,
     add_output,
     check_format,
+    deliver,
     format_of,
     overwriting,
-    send,
-    tell_written,
 )
 
 _FORMATS = ("text", "csv", "json", "parquet")
@@ -33,15 +32,13 @@ class SqlVerb(Verb):
             "query", metavar="QUERY", help="for example: select variant, wall_ns / 1e6 as ms from variants"
         )
         add_knowledge(parser)
-        add_format(parser, _FORMATS, _FORMATS[0])
+        add_format(parser, _FORMATS)
         add_output(parser, "write to this file instead of stdout (-)")
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Run the query, and write its result."""
-        from tracekit.cli.progress import Progress
         from tracekit.faces.shared.one_table import drawn
-        from tracekit.faces.shared.output_files import write_content
         from tracekit.report import report
         from tracekit.sql import query
 
@@ -50,13 +47,8 @@ class SqlVerb(Verb):
         to_file = options.output not in (None, STDOUT)
         if to_file:
             spared.refuse(options.output)
-        with Progress() as progress:
-            opened = report(open_given(options.inputs, options, progress))
+        with open_given(options.inputs, options) as subject:
+            opened = report(subject)
             answer = query(opened, options.query)
-        content = drawn(answer, format_of(options, _FORMATS, _FORMATS[0]), None if to_file else sys.stdout)
-        if to_file:
-            write_content(options.output, content, spared)
-            tell_written(options.output)
-        else:
-            send(content)
+        deliver(drawn(answer, format_of(options, _FORMATS), None if to_file else sys.stdout), options, spared)
         return 0

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import Verb, names, positive, selection
+from tracekit.cli.arguments import Verb, given, names, positive, selection
 
 
 class SweepVerb(Verb):
@@ -18,6 +18,7 @@ class SweepVerb(Verb):
         parser.add_argument(
             "-o",
             "--output",
+            dest="out",
             type=Path,
             default=Path("study"),
             metavar="FOLDER",
@@ -58,6 +59,7 @@ class SweepVerb(Verb):
         )
         parser.add_argument(
             "--device",
+            dest="devices",
             type=names,
             default=("auto",),
             metavar="DEVICE,…",
@@ -69,16 +71,4 @@ class SweepVerb(Verb):
         """Sweep."""
         from tracekit.sweep import SweepOptions, sweep
 
-        return sweep(
-            SweepOptions(
-                file=options.file,
-                out=options.output,
-                only=options.only,
-                retry=options.retry,
-                devices=options.device,
-                dry_run=options.dry_run,
-                epochs=options.epochs,
-                seeds=options.seeds,
-                threads=options.threads,
-            )
-        )
+        return sweep(SweepOptions(**given(options, SweepOptions)))

@@ -37,7 +37,10 @@ class TuiVerb(Verb):
         first_frame.show(options.inputs)
         gc.disable()  # collecting garbage among imported modules would take an eighth of the start-up time
         import_numpy()  # here, not because of `reads_traces`, so that the first screen appears earlier
-        _begin_to_look_up(options.inputs)
+        from tracekit.trace.storing import cache, code_version
+
+        if cache.is_on():  # while Textual is imported, the name of each trace in the cache is worked out
+            code_version.begin(options.inputs)
         try:
             from tracekit.tui.escape import answer_escape_soon
 
@@ -61,14 +64,6 @@ class TuiVerb(Verb):
         if app.failure is not None:
             raise app.failure
         return app.return_code or 0
-
-
-def _begin_to_look_up(inputs: list[Path]) -> None:
-    """Have the name of each trace in the cache worked out while Textual is imported."""
-    from tracekit.trace.storing import cache, code_version
-
-    if cache.is_on():
-        code_version.begin(inputs)
 
 
 def is_on_a_terminal() -> bool:

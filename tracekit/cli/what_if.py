@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tracekit.cli.arguments import Verb, add_knowledge, source
+from tracekit.cli.arguments import Verb, add_knowledge, add_no_cache, source
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_json, printed, write_out
 
@@ -28,19 +28,18 @@ class WhatIfVerb(Verb):
         )
         add_knowledge(parser)
         add_json(parser)
-        parser.add_argument("--no-cache", action="store_true", help="read every trace anew, and cache nothing")
+        add_no_cache(parser)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw a table for each variant."""
         from tracekit.analyses import summary
-        from tracekit.cli.progress import Progress
         from tracekit.faces import Options
         from tracekit.report.blocks import Block, Sentences, Table
 
-        with Progress() as progress:
-            subject = open_given(options.inputs, options, progress).traced(options.inputs[0])
-            answers = [(profile.name, summary(profile, "what_if")) for profile in subject.profiles]
+        with open_given(options.inputs, options) as subject:
+            profiles = subject.traced(options.inputs[0]).profiles
+            answers = [(profile.name, summary(profile, "what_if")) for profile in profiles]
         blocks: list[Block] = []
         for name, answer in answers:
             blocks.append(Sentences((f"{name}: {answer.sentence}" if len(answers) > 1 else answer.sentence,)))

@@ -79,8 +79,7 @@ class Progress:
     def resume(self) -> None:
         """The sweep starts: what an earlier one has done, and what remains."""
         if self._begun:
-            remaining = f"; {many(len(self._left), 'cell')} left{self._time()}" if self._left else ""
-            self._tell(f"{self._begun} of {many(self._total, 'cell')} done already{remaining}.")
+            self._tell(f"{self._begun} of {many(self._total, 'cell')} done already{self._remaining()}.")
 
     def begin(self, cell: Cell) -> None:
         """A cell starts."""
@@ -94,14 +93,17 @@ class Progress:
         with self._lock:
             self._left.pop(record.cell.key, None)
             self._records.append(record)
-            remaining = f"; {many(len(self._left), 'cell')} left{self._time()}" if self._left else ""
+            remaining = self._remaining()
         how = record.outcome if record.outcome == "ok" else f"{record.outcome} ({record.error})"
         self._tell(f"  {how}, {duration(record.seconds * 1e9)}{remaining}")
 
-    def _time(self) -> str:
-        """`, about 12.3 s`, judging by the cells that have run; nothing before one has."""
+    def _remaining(self) -> str:
+        """`; 3 cells left, about 12.3 s`, judging by the cells that have run; nothing if none is left."""
+        if not self._left:
+            return ""
         seconds = _expected_seconds(self._records, [*self._left.values()])
-        return f", about {duration(seconds * 1e9 / self._devices)}" if seconds is not None else ""
+        time_left = f", about {duration(seconds * 1e9 / self._devices)}" if seconds is not None else ""
+        return f"; {many(len(self._left), 'cell')} left{time_left}"
 
 
 def ending(study: Study, folder: Path) -> Iterator[str]:

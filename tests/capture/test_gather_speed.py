@@ -1,6 +1,6 @@
 """How fast a device gathers rows, measured on the one that is present."""
 
-from tracekit.capture.gather_speed import gather_bytes_per_s
+from tracekit.capture.environment import gather_bytes_per_s
 
 
 def test_it_is_a_rate_that_memory_can_have():

@@ -8,7 +8,7 @@ from small import training
 from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import script
 from tests.report.test_run_facts import opened, variant
-from tracekit.capture.child.gradient_norms import GradientNorms
+from tracekit.capture.child.loss_check import GradientNorms
 from tracekit.capture.messages import _sameness
 from tracekit.report import report
 from tracekit.report.sections.headline import at_a_glance

@@ -8,8 +8,8 @@ import torch
 
 from tests.capture.capturing import COMPILED, perform
 from tests.capture.small_scripts import script
+from tracekit.capture.child.loss_check import Losses
 from tracekit.capture.child.script import with_remarks
-from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.step_ends import Boundary, StepEnds
 from tracekit.capture.child.timing import run_steps
 from tracekit.capture.job import Job, PassResult

@@ -4,8 +4,7 @@ import gc
 import itertools
 import random
 
-from tracekit.capture.child.run_queue import RunQueue
-from tracekit.capture.child.yardstick import Yardsticks
+from tracekit.capture.child.yardstick import RunQueue, Yardsticks
 
 
 def test_both_are_timed():

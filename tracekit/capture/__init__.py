@@ -24,14 +24,14 @@ In the parent, in this order:
 
 In the child, one pass (`child`):
 
-    start, worker                reads the job, does its stage, writes the result; if the process dies, so_far has it
+    start, worker                reads the job, does its stage, writes the result, and meanwhile what it has so far
     recipe | script              what trains: `recipe` calls the steps; those of a script are detected from outside
                                  (script_steps: step_ends, script_variant, file_journal)
     measure                      stage "measure": timing, memory
     traces                       stage "profile": event_tree
-    loss_check, script_losses    stage "check"
+    loss_check                   stage "check"
 
 `compiler` records what the compiler does during a pass; `tracekit.compile_log` makes the ledger from its records.
 `audit` has both sides of `tracekit audit`: `auditing` is the parent, and `child` is the child with its emulated GPU.
-`environment` and `gather_speed` describe the machine, and run in a process with torch.
+`environment` describes the machine, and runs in a process with torch.
 """

@@ -1,20 +1,42 @@
-"""How far a capture is: how long it has taken so far, and how long what is left will take, from its first stage on.
+"""The time of a capture: while it runs, how long it has taken so far and how long what is left will take; at its end,
+where the time went, pass by pass, which is what `--explain-time` prints.
 
 A pass of one variant takes about as long as the same pass of another, but for compiling; so the first pass shows how
 long the others will take, and how long compiling takes is known once a variant has been measured.
 """
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from tracekit.base.units import duration
 from tracekit.capture.job import Stage
 from tracekit.capture.options import Options
 from tracekit.capture.variants import PlannedVariant
+from tracekit.run import Activity, Run, StageTime
 
-_STAGES: tuple[Stage, ...] = ("measure", "profile", "check")
 # As parts of how long the measured pass took: of what is no compiling, and of compiling, of which a part is in caches.
 _SHARES: dict[Stage, tuple[float, float]] = {"measure": (1.0, 1.0), "profile": (0.9, 0.8), "check": (0.9, 0.25)}
+_DOINGS = {
+    "inspect": "preparing",
+    "measure": "measuring",
+    "profile": "taking traces",
+    "check": "checking its losses",
+    "train": "training",
+}
+_WORDS: dict[Activity, str] = {
+    "start": "starting",
+    "import": "importing",
+    "set up": "setting up",
+    "warm up": "warming up",
+    "compile": "compiling",
+    "wait": "waiting",
+    "steps": "timed steps",
+    "trace": "traces",
+    "losses": "losses",
+    "end": "ending",
+}
+_TOLD_S = 0.05
 
 
 class Course:
@@ -22,7 +44,7 @@ class Course:
 
     def __init__(self, variants: Sequence[PlannedVariant], losses: bool, options: Options) -> None:
         self._began = time.monotonic()
-        stages = _STAGES if losses else _STAGES[:-1]
+        stages = [stage for stage in _SHARES if losses or stage != "check"]
         self._coming = [(variant, stage) for variant in variants for stage in stages]
         self._variants, self._options = variants, options
         self._plain_s: float | None = None  # the first measured pass, without compiling
@@ -49,3 +71,43 @@ class Course:
         """Note how long the measured pass of that variant took, and how much of it was compiling."""
         self._compiling_s[name] = compiling_s
         self._plain_s = max(self._plain_s or 0.0, seconds - compiling_s)
+
+
+def explained_time(run: Run) -> Iterator[str]:
+    """A line for each pass, and one for all rounds of turns, each with what its processes did."""
+    rows = [*_rows(run)]
+    yield f"Where the time of this capture went: {sum(seconds for _, seconds, _ in rows):.1f} s in passes"
+    width = max((len(label) for label, _, _ in rows), default=0)
+    for label, seconds, activities in rows:
+        parts = ", ".join(f"{activity} {took:.1f}" for activity, took in activities.items() if took >= _TOLD_S)
+        yield f"  {label.ljust(width)}  {seconds:6.1f} s{f'  {parts}' if parts else ''}"
+
+
+def _rows(run: Run) -> Iterator[tuple[str, float, dict[str, float]]]:
+    for spent in run.spent:
+        if spent.stage != "live":
+            yield _DOINGS.get(spent.stage, spent.stage), spent.seconds, _in_words(spent)
+    in_rounds: Counter[Activity] = Counter()
+    for variant in run.variants:
+        for spent in variant.spent:
+            if spent.round:
+                in_rounds.update(spent.activities)
+            else:
+                stage = _DOINGS.get(spent.stage, spent.stage)
+                yield f"{variant.name}: {stage}", spent.seconds, _in_words(spent)
+    rounds = next((spent for spent in run.spent if spent.stage == "live"), None)
+    if rounds is not None:
+        # Only one process at a time takes steps or a trace; the rest of the time, processes get ready.
+        yield (
+            f"{rounds.round} rounds of all variants",
+            rounds.seconds,
+            {
+                "making processes ready": max(rounds.seconds - (in_rounds["steps"] + in_rounds["trace"]), 0.0),
+                "timed steps": in_rounds["steps"],
+                "traces": in_rounds["trace"],
+            },
+        )
+
+
+def _in_words(spent: StageTime) -> dict[str, float]:
+    return {words: spent.activities[activity] for activity, words in _WORDS.items() if activity in spent.activities}

@@ -24,7 +24,7 @@ from msgspec.structs import asdict
 
 from tracekit.base.units import size
 from tracekit.capture import environment, lost_kernels
-from tracekit.capture.gather_speed import gather_bytes_per_s
+from tracekit.capture.device import CPU, GPU, activities, build, has_gpu, is_gpu, properties
 from tracekit.installed import install_command, python_path
 
 Level = Literal["needed", "for a GPU", "for inductor", "for inductor on a GPU", "optional"]
@@ -77,23 +77,11 @@ def _torch() -> Found:
     return Found(tuple(map(int, version.split(".")[:2])) >= (2, 6), version)
 
 
-def _profiler() -> Found:
-    return _probed(profile_cpu)
-
-
-def _geometric() -> Found:
-    return _package("torch-geometric", "torch_geometric")
-
-
 def _sampler() -> Found:
     samplers = [name for name in ("pyg-lib", "torch-sparse") if _version(name)]
     return Found(
         bool(samplers), ", ".join(f"{name} {_version(name)}" for name in samplers) or "none: recipes use their own"
     )
-
-
-def _scipy() -> Found:
-    return _package("scipy", "scipy")
 
 
 def _compiler() -> Found:
@@ -107,34 +95,14 @@ def _headers() -> Found:
     return Found(header.is_file(), str(header) if header.is_file() else f"no {header}")
 
 
-def _inductor() -> Found:
-    return _probed(compile_cpu)
-
-
-def _gpu() -> Found:
-    return _probed(name_gpu)
-
-
 def _driver() -> Found:
     versions = [row["driver_version"] for row in environment.identity() if "driver_version" in row]
     return Found(bool(versions), versions[0] if versions else "nvidia-smi is missing, or gives no answer")
 
 
-def _cupti() -> Found:
-    return _probed(profile_gpu)
-
-
-def _inductor_on_gpu() -> Found:
-    return _probed(compile_gpu)
-
-
 def _triton() -> Found:
     version = _version("triton") or _version("pytorch-triton") or _version("pytorch-triton-rocm")
     return Found(version is not None, version or "not installed")
-
-
-def _scanner() -> Found:
-    return _probed(import_scanner)
 
 
 def _disk() -> Found:
@@ -145,24 +113,36 @@ def _disk() -> Found:
 CHECKS = (
     Check("Python", _python, "Install Python 3.11 or later.", "needed"),
     Check("PyTorch", _torch, f"Install 2.6 or later: {install_command('capture')}", "needed"),
-    Check("CPU profiler", _profiler, "Install a PyTorch built with Kineto, from pytorch.org.", "needed", "PyTorch"),
+    Check(
+        "CPU profiler",
+        lambda: _probed(profile_cpu),
+        "Install a PyTorch built with Kineto, from pytorch.org.",
+        "needed",
+        "PyTorch",
+    ),
     Check("disk space", _disk, "Capture elsewhere: -o /a/larger/disk/run.json"),
     Check(
         "fast reading of traces",
-        _scanner,
+        lambda: _probed(import_scanner),
         "Install a C compiler and Python's headers, and tracekit again: reports of large traces take half as long.",
     ),
-    Check("torch-geometric", _geometric, "The recipes need it: pip install torch-geometric"),
+    Check(
+        "torch-geometric",
+        lambda: _package("torch-geometric", "torch_geometric"),
+        "The recipes need it: pip install torch-geometric",
+    ),
     Check("neighbour sampler", _sampler, "For faster sampling: pip install pyg-lib -f https://data.pyg.org/whl/"),
-    Check("scipy", _scipy, "Some data sets and transforms need it: pip install scipy"),
+    Check("scipy", lambda: _package("scipy", "scipy"), "Some data sets and transforms need it: pip install scipy"),
     Check("C++ compiler", _compiler, "Install one (g++), or capture with --backend aot_eager.", "for inductor"),
     Check(
         "Python headers", _headers, "Install them (python3-dev), or capture with --backend aot_eager.", "for inductor"
     ),
-    Check("torch.compile", _inductor, "Capture with --backend aot_eager.", "for inductor", "PyTorch"),
+    Check(
+        "torch.compile", lambda: _probed(compile_cpu), "Capture with --backend aot_eager.", "for inductor", "PyTorch"
+    ),
     Check(
         "GPU",
-        _gpu,
+        lambda: _probed(name_gpu),
         "PyTorch is a CPU build, a driver is missing, or CUDA_VISIBLE_DEVICES hides the GPU.",
         "for a GPU",
         "PyTorch",
@@ -170,7 +150,7 @@ CHECKS = (
     Check("GPU driver", _driver, "Without nvidia-smi a run does not say which driver it ran on.", "optional", "GPU"),
     Check(
         "GPU kernels in traces",
-        _cupti,
+        lambda: _probed(profile_gpu),
         "Allow profiling (driver option NVreg_RestrictProfilingToAdminUsers=0, or the container's --cap-add=SYS_ADMIN) "
         "and stop other profilers (nsys, dcgm).",
         "for a GPU",
@@ -179,7 +159,7 @@ CHECKS = (
     Check("Triton", _triton, "Compiling for a GPU needs it: pip install triton", "for inductor on a GPU", "GPU"),
     Check(
         "torch.compile on the GPU",
-        _inductor_on_gpu,
+        lambda: _probed(compile_gpu),
         "Capture with --backend aot_eager.",
         "for inductor on a GPU",
         "Triton",
@@ -198,8 +178,11 @@ def examine(checks: Sequence[Check] | None = None) -> list[Result]:
 
 
 def _result(check: Check, needed: "Future[Result] | None") -> Result:
-    met = needed is None or needed.result().ok
-    finding = _look(check) if met else Found(None, f"not checked, because it needs {check.needs}")
+    try:
+        met = needed is None or needed.result().ok
+        finding = check.look() if met else Found(None, f"not checked, because it needs {check.needs}")
+    except Exception as error:  # a check that cannot be done has failed; the others go on
+        finding = Found(False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     advice = check.advice if finding.ok is False else None
     return Result(check.name, check.level, finding.ok, finding.text, advice)
 
@@ -244,13 +227,6 @@ def verdict(results: list[Result]) -> str:
     return f"This machine can capture {' and '.join(filter(None, (', '.join(able[:-1]), able[-1])))}."
 
 
-def _look(check: Check) -> Found:
-    try:
-        return check.look()
-    except Exception as error:  # a check that cannot be done has failed; the others go on
-        return Found(False, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
-
-
 def _probed(probe: Callable[[], str]) -> Found:
     """Run the probe in a separate process, so that it cannot change torch or crash here."""
     ok, text = run(probe.__name__)
@@ -286,9 +262,7 @@ def import_scanner() -> str:
 
 def profile_cpu() -> str:
     """Check that a traced multiplication appears in the trace."""
-    import torch
-
-    if not _rows(_trace([torch.profiler.ProfilerActivity.CPU], "cpu"), "cpu_op"):
+    if not _rows(_trace(CPU), "cpu_op"):
         raise ProbeError("a traced multiplication does not appear in the trace")
     return f"works ({_build()})"
 
@@ -304,30 +278,24 @@ def compile_cpu() -> str:
 
 def name_gpu() -> str:
     """The GPUs that PyTorch sees, and how fast the first one gathers rows, as in message passing."""
-    from tracekit.capture.device import GPU, has_gpu, properties
-
     if not has_gpu():
         raise ProbeError(f"none ({_build()})")
     names = ", ".join(gpu.name for gpu in properties())
-    speed = gather_bytes_per_s(GPU)
+    speed = environment.gather_bytes_per_s(GPU)
     return names if speed is None else f"{names}; gathers {speed / 1e9:,.0f} GB of rows a second"
 
 
 def profile_gpu() -> str:
     """Check that kernels appear in the trace, in later sessions, too: the driver has to allow profiling."""
-    from tracekit.capture.device import GPU, activities, has_gpu
-
     if not has_gpu():
         raise ProbeError("no GPU")
-    sessions = [_trace(activities(with_gpu=True), GPU) for _ in range(_SESSIONS)]
+    sessions = [_trace(GPU) for _ in range(_SESSIONS)]
     return _verdict([(_rows(events, "cuda_runtime"), _rows(events, "kernel")) for events in sessions])
 
 
 def compile_gpu() -> str:
     """Check that Inductor generates working kernels."""
     import torch
-
-    from tracekit.capture.device import GPU, has_gpu
 
     if not has_gpu():
         raise ProbeError("no GPU")
@@ -403,12 +371,12 @@ def main(name: str, folder: str) -> None:
     Path(folder, "answer.json").write_text(json.dumps(answer))
 
 
-def _trace(activities: list[object], device: str) -> list[dict[str, object]]:
+def _trace(device: str) -> list[dict[str, object]]:
     import torch
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trace.json")
-        with torch.profiler.profile(activities=activities) as profiler:
+        with torch.profiler.profile(activities=activities(with_gpu=is_gpu(device))) as profiler:
             x = torch.ones(8, 8, device=device)
             (x @ x).sum().item()
         profiler.export_chrome_trace(str(path))
@@ -422,8 +390,6 @@ def _rows(events: list[dict[str, object]], category: str) -> int:
 
 def _build() -> str:
     import torch
-
-    from tracekit.capture.device import build
 
     return f"PyTorch {torch.__version__}, built for {build()}"
 

@@ -1,5 +1,5 @@
-"""What the numbers depend on: versions, GPU, driver, clocks, CPU and threads; and what nvidia-smi says about the
-GPU.
+"""What the numbers depend on: versions, GPU, driver, clocks, CPU and threads; what nvidia-smi says about the GPU; and
+how fast the GPU gathers rows when it does nothing else, which is the yardstick for message passing.
 """
 
 import importlib.metadata
@@ -10,12 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tracekit.capture.device import has_gpu, is_gpu, properties, uuid
+from tracekit.capture.device import gpu, has_gpu, is_gpu, properties, synchronize, uuid
 
 _PACKAGES = ("torch", "torch-geometric", "dgl", "triton", "pyg-lib", "torch-sparse", "numpy", "msgspec")
 _VARIABLES = re.compile(
@@ -53,24 +54,35 @@ _REASONS = {
     0x40: "heat (hardware)",
     0x80: "power brake",
 }
+_ROWS, _COLUMNS, _PICKED = 1 << 20, 64, 1 << 19  # 256 MiB: no cache holds the table that is gathered from
+_TIMES = 10
 Row = dict[str, str]
 
 
 def gather() -> dict[str, Any]:
     """Everything worth knowing when two runs disagree."""
+    import torch
+
     installed = packages()
+    cpu_model = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.M)
     return {
         **versions(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cpu": _cpu_model(),
+        "cpu": cpu_model[1] if cpu_model else platform.processor() or platform.machine(),
         "cpu_count": os.cpu_count(),
         "cpus_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "cpu_load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,  # before anything runs
         "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         # The library that reports kernels to the profiler, if it was installed as a package with PyTorch.
         "cupti": next((version for name, version in installed.items() if name.startswith("nvidia-cuda-cupti")), None),
-        **_torch_facts(),
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+        "cudnn": _cudnn(),
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "gpus": _gpus(),
         "variables": {name: value for name, value in sorted(os.environ.items()) if _VARIABLES.match(name)},
         "packages": installed,
@@ -126,20 +138,6 @@ def missing_compiler(device: str) -> str | None:
     return None if any(map(shutil.which, cc)) else f"a C compiler ({cc[0]}), for Triton"
 
 
-def _torch_facts() -> dict[str, Any]:
-    import torch
-
-    return {
-        "cuda": torch.version.cuda,
-        "hip": torch.version.hip,
-        "cudnn": _cudnn(),
-        "threads": torch.get_num_threads(),
-        "interop_threads": torch.get_num_interop_threads(),
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-    }
-
-
 def _cudnn() -> int | None:
     import torch
 
@@ -154,21 +152,16 @@ def _gpus() -> list[dict[str, Any]]:
     identities = {row.get("uuid"): row for row in identity()}
     return [
         {
-            "name": gpu.name,
+            "name": card.name,
             "uuid": name,
-            "memory_bytes": gpu.total_memory,
-            "capability": f"{gpu.major}.{gpu.minor}",
-            "multiprocessors": gpu.multi_processor_count,
+            "memory_bytes": card.total_memory,
+            "capability": f"{card.major}.{card.minor}",
+            "multiprocessors": card.multi_processor_count,
             **{field: value for field, value in identities.get(name, {}).items() if field not in ("name", "uuid")},
         }
-        for gpu in properties()
-        for name in [uuid(gpu)]
+        for card in properties()
+        for name in [uuid(card)]
     ]
-
-
-def _cpu_model() -> str:
-    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.M)
-    return match[1] if match else platform.processor() or platform.machine()
 
 
 def _read(path: str) -> str | None:
@@ -178,9 +171,9 @@ def _read(path: str) -> str | None:
         return None
 
 
-def identity(uuid: str | None = None) -> list[Row]:
+def identity() -> list[Row]:
     """Name, driver and limits, which do not change while the GPU works; empty without nvidia-smi."""
-    return _query(_IS, uuid)
+    return _query(_IS)
 
 
 def under_load(uuid: str | None = None) -> list[Row]:
@@ -191,13 +184,11 @@ def under_load(uuid: str | None = None) -> list[Row]:
 def processes_on(uuid: str) -> int | None:
     """How many processes have that GPU open, this one among them, and may compute on it; None where nvidia-smi does not
     say."""
-    command = ["nvidia-smi", "-i", uuid, "--query-compute-apps=pid", "--format=csv,noheader"]
-    try:
-        process = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except (OSError, subprocess.SubprocessError):
+    process = _nvidia_smi(uuid, "--query-compute-apps=pid")
+    if process is None or process.returncode != 0:
         return None
     pids = [line.strip() for line in process.stdout.splitlines() if line.strip().isdecimal()]
-    return len(pids) or None if process.returncode == 0 else None
+    return len(pids) or None
 
 
 def throttled_by(row: Row) -> list[str]:
@@ -210,15 +201,12 @@ def throttled_by(row: Row) -> list[str]:
     return [words for bit, words in _REASONS.items() if bits & bit]
 
 
-def _query(fields: Sequence[str], uuid: str | None) -> list[Row]:
+def _query(fields: Sequence[str], uuid: str | None = None) -> list[Row]:
     """A row for each GPU, or for the one with that uuid; fields that this driver does not know are left out."""
     if not fields or not shutil.which("nvidia-smi"):
         return []
-    gpu_option = ["-i", uuid] if uuid else []
-    command = ["nvidia-smi", *gpu_option, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
-    try:
-        process = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except (OSError, subprocess.SubprocessError):
+    process = _nvidia_smi(uuid, f"--query-gpu={','.join(fields)}")
+    if process is None:
         return []
     unknown = set(_UNKNOWN_FIELD.findall(process.stdout + process.stderr)) & {*fields}
     if unknown:
@@ -227,3 +215,40 @@ def _query(fields: Sequence[str], uuid: str | None) -> list[Row]:
     answers = (dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
     # Unknown are "[N/A]", "[Not Supported]", "[Unknown Error]".
     return [{field: cell for field, cell in row.items() if cell and not cell.startswith("[")} for row in answers]
+
+
+def _nvidia_smi(uuid: str | None, query: str) -> "subprocess.CompletedProcess[str] | None":
+    """What it answers about all GPUs, or the one with that uuid; None if it does not."""
+    gpu_option = ["-i", uuid] if uuid else []
+    command = ["nvidia-smi", *gpu_option, query, "--format=csv,noheader"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def gather_bytes_per_s(device: str, rows: int = _ROWS) -> float | None:
+    """Bytes read and written per second while random rows of 256 bytes are gathered; None if memory does not suffice.
+
+    A capture measures it once, before anything else runs on the GPU: it takes a tenth of a second and, meanwhile,
+    300 MB.
+    """
+    import torch
+
+    try:
+        table = torch.zeros(rows, _COLUMNS, device=device)
+        picked = torch.randint(rows, (min(_PICKED, rows),), device=device)
+        torch.index_select(table, 0, picked)
+        synchronize(device)
+        began = time.perf_counter()
+        for _ in range(_TIMES):
+            torch.index_select(table, 0, picked)
+        synchronize(device)
+        elapsed_s = time.perf_counter() - began
+    except torch.OutOfMemoryError:
+        return None
+    moved = _TIMES * len(picked) * (2 * _COLUMNS * table.element_size() + picked.element_size())
+    del table, picked
+    if is_gpu(device):
+        gpu().empty_cache()
+    return moved / elapsed_s if elapsed_s else None

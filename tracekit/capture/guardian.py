@@ -103,7 +103,9 @@ def main() -> None:
     if os.read(0, 1) == _DONE:
         return
     ends = time.monotonic() + _MOST_S
-    while (survivors := [*journal.processes(folder), *_processes(scratch)]) and time.monotonic() < ends:
+    # The passes and what they started have the folder for temporary files that they were given.
+    of_passes = (f"TMPDIR={scratch}\0", f"TMPDIR={scratch}/")
+    while (survivors := [*journal.processes(folder), *processes_with(*of_passes)]) and time.monotonic() < ends:
         for process in survivors:
             with suppress(OSError):
                 os.kill(process, signal.SIGKILL)
@@ -113,9 +115,9 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _processes(scratch: str) -> Iterator[int]:
-    """The passes and what they started, recognised by the folder for temporary files that they were given."""
-    marks = (f"TMPDIR={scratch}\0".encode(), f"TMPDIR={scratch}/".encode())
+def processes_with(*settings: str) -> Iterator[int]:
+    """The processes that were started with one of these in their environment, `NAME=value` and a NUL; only on Linux."""
+    marks = [setting.encode() for setting in settings]
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if any(mark in environ.read_bytes() for mark in marks):

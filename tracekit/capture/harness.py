@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from tracekit import run as runs
 from tracekit.base import interruption
 from tracekit.capture import messages, process, turns
-from tracekit.capture.course import Course
-from tracekit.capture.explained_time import explained_time
+from tracekit.capture.course import Course, explained_time
 from tracekit.capture.first_passes import first_passes
 from tracekit.capture.folder_lock import folder_lock
 from tracekit.capture.options import Options
@@ -72,7 +71,9 @@ def _capture(options: Options, until_captured: ExitStack) -> Run:
         ):
             run = _capture_all(prepared, folder, caches, run_file, by_blocks=by_blocks, options=options)
             until_captured.close()
-            prepared = by_blocks.prepared = replace(prepared, period=_period(run))
+            # Passes and traces that hold the longest period of any variant whole hold the others, too, or nearly.
+            period = max((variant.measured.period for variant in run.variants if variant.measured), default=1)
+            prepared = by_blocks.prepared = replace(prepared, period=period)
             run = replace(run, why_no_turns=turns.why_not(run, prepared, options))
             if run.why_no_turns:
                 by_blocks.close()
@@ -98,11 +99,6 @@ def _empty_caches(prepared: Prepared) -> Iterator[dict[str, Path]]:
     """An empty folder for the compiler caches of each variant, by its name."""
     with ExitStack() as stack:
         yield {variant.name: stack.enter_context(process.scratch()) for variant in prepared.variants}
-
-
-def _period(run: Run) -> int:
-    """The longest period of any variant: passes and traces that hold it whole hold the others, too, or nearly."""
-    return max((variant.measured.period for variant in run.variants if variant.measured), default=1)
 
 
 def exit_code(run: Run) -> int:
@@ -181,8 +177,7 @@ def _train(run: Run, prepared: Prepared, folder: Path, run_file: Path, options: 
 def _with_variant(run: Run, variant: Variant, data: str | None) -> Run:
     if data and run.data and data != run.data:
         note = f"it trained on other data: {data}"
-        effective = replace(variant.effective, notes=[*variant.effective.notes, note])
-        variant = replace(variant, effective=effective)
+        variant = replace(variant, effective=variant.effective.plus([note]))
     return with_common_period(replace(run, variants=[*run.variants, variant], data=run.data or data))
 
 
@@ -242,7 +237,9 @@ def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path
             run = replace(
                 run,
                 variants=[
-                    _with_training(captured, training) if captured.name == variant.name else captured
+                    replace(captured, trainings=[*captured.trainings, training])
+                    if captured.name == variant.name
+                    else captured
                     for captured in run.variants
                 ],
             )
@@ -255,7 +252,3 @@ def results(run: Run) -> Iterator[str]:
     for variant in trained[1:]:
         if (contrast := accuracy_contrast(variant.trainings, trained[0].trainings)) is not None:
             yield f"{variant.name}: {in_words(contrast, variant.name, trained[0].name)}"
-
-
-def _with_training(variant: Variant, training: Training) -> Variant:
-    return replace(variant, trainings=[*variant.trainings, training])

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 from msgspec.structs import replace
 
+from tracekit.base.atomic import put
 from tracekit.run import (
     WINDOWS,
     Activity,
@@ -182,6 +183,13 @@ def message(ns: int) -> bytes:
     return b"%20d\n" % ns
 
 
+def store_so_far(job: Job, result: PassResult) -> None:
+    """Store what the pass has measured so far where its parent finds it, so that it survives any end of the process,
+    in place of what it had measured before; does nothing in a process of the user's, which has no parent."""
+    if job.scratch:
+        put(Path(job.scratch, SO_FAR), msgspec.json.encode(result, enc_hook=repr))
+
+
 def has_something(result: PassResult) -> bool:
     """Whether the pass has any useful result, however it ended."""
     return result.measured is not None or result.traces != Traces()
@@ -192,7 +200,7 @@ def rank_jobs(job: Job, folder: Path) -> list[tuple[Job, Path]]:
     jobs = []
     port = _free_port() if job.ranks > 1 else 0
     for rank in range(job.ranks):
-        scratch = rank_folder(folder, rank)
+        scratch = folder if rank == 0 else folder / f"rank{rank}"
         traces = job.folder if rank == 0 else str(Path(job.folder) / f"rank{rank}")
         scratch.mkdir(exist_ok=True)
         if job.stage == "profile":
@@ -203,11 +211,6 @@ def rank_jobs(job: Job, folder: Path) -> list[tuple[Job, Path]]:
         for earlier in folder.glob(pattern):
             earlier.unlink()
     return jobs
-
-
-def rank_folder(folder: Path, rank: int) -> Path:
-    """The scratch folder of that rank."""
-    return folder if rank == 0 else folder / f"rank{rank}"
 
 
 def rank_log(log: Path, rank: int) -> Path:

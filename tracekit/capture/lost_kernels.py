@@ -5,7 +5,7 @@ the reason on the terminal, where it would otherwise be lost.
 import gzip
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -69,17 +69,12 @@ class GpuSide(Struct, frozen=True):
 
 
 def gpu_side(path: Path) -> GpuSide | None:
-    """The launches and GPU activities of a trace file; None if it cannot be read."""
+    """The launches of a trace file, matched with GPU activities by their correlation; None if it cannot be read."""
     try:
         with gzip.open(path) as file:
             events = msgspec.json.decode(file.read(), type=_Trace).traceEvents
     except (OSError, EOFError, msgspec.DecodeError):
         return None  # the reader of traces repairs what it can, and reports what it could not
-    return count(events)
-
-
-def count(events: Iterable[_Event]) -> GpuSide:
-    """Match launches with activities by their correlation."""
     launched: set[int] = set()
     executed: set[int] = set()
     for event in events:
@@ -93,10 +88,10 @@ def count(events: Iterable[_Event]) -> GpuSide:
     return GpuSide(len(launched), len(launched - executed))
 
 
-def notes_of(path: Path) -> list[str]:
-    """Notes on the trace at that path; none if it is complete."""
+def what_is_missing(path: Path) -> GpuSide | None:
+    """The launches and GPU activities of the trace at that path if it lost kernels, else None."""
     side = gpu_side(path)
-    return [side.sentence()] if side is not None and side.incomplete else []
+    return side if side is not None and side.incomplete else None
 
 
 def completed(result: PassResult, folder: Path, take: Callable[[Window], PassResult]) -> PassResult:
@@ -104,34 +99,26 @@ def completed(result: PassResult, folder: Path, take: Callable[[Window], PassRes
 
     CUPTI of CUDA 12.6 to 13.0 reports no times for the first kernels of a later session, and Kineto drops those.
     """
-    before = {window: _side(result.traces, window, folder) for window in WINDOWS}
+    before = _incomplete_sides(result.traces, folder)
     if not any(before.values()):
         return result
     if before["cold"] is None:  # a process's first session is complete
         for window in ("steady", "detail"):
-            if before[window] is not None:
-                result = _taken_again(result, take(window), window)
-    after = {window: _side(result.traces, window, folder) for window in WINDOWS}
+            # The trace that is taken again has overwritten the first one, as it has the same name.
+            if before[window] is not None and (again := take(window)).traces.of(window) is not None:
+                result = replace(result, profiled=again.profiled or result.profiled)
+    after = _incomplete_sides(result.traces, folder)
     notes = [f"{window}: {side.sentence()}" for window, side in after.items() if side]
     healed = [window for window, side in before.items() if side and not after[window]]
     if healed:
         notes.append(f"the profiler lost kernels where traces share a process: {', '.join(healed)} got one each")
-    effective = replace(result.effective, notes=[*result.effective.notes, *notes])
-    return replace(result, effective=effective)
+    return replace(result, effective=result.effective.plus(notes))
 
 
-def _side(traces: Traces, window: Window, folder: Path) -> GpuSide | None:
-    """What is missing in that trace, if there is a trace and something is missing."""
-    name = traces.of(window)
-    side = gpu_side(folder / name) if name else None
-    return side if side is not None and side.incomplete else None
-
-
-def _taken_again(result: PassResult, again: PassResult, window: Window) -> PassResult:
-    """The result, with what the second pass measured. Its trace has overwritten the first, as it has the same name."""
-    if again.traces.of(window) is None:
-        return result
-    return replace(result, profiled=again.profiled or result.profiled)
+def _incomplete_sides(traces: Traces, folder: Path) -> dict[Window, GpuSide | None]:
+    """Of each trace that lost kernels, its launches and activities; None for a whole one, or where there is none."""
+    names = {window: traces.of(window) for window in WINDOWS}
+    return {window: what_is_missing(folder / name) if name else None for window, name in names.items()}
 
 
 def loud() -> dict[str, str]:

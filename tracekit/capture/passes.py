@@ -56,16 +56,26 @@ def capture_variant(
     results: PassResults = {}
     try:
         traces_folder.mkdir()
-        _perform_all(
-            planned,
-            prepared,
-            traces_folder,
-            caches=caches,
-            options=options,
-            course=course,
-            untimed=untimed,
-            results=results,
-        )
+        for stage in _STAGES if has_losses(prepared, options) else _STAGES[:-1]:
+            with (
+                process.scratch() if stage == "profile" else nullcontext(caches) as scratch,
+                untimed(planned, results["measure"].memory.host_peak_rss_bytes) if stage == "check" else nullcontext(),
+            ):
+                options.tell(f"{messages.doing(planned.name, stage)}{course.begins(planned.name, stage)}")
+                job = _job(stage, planned, prepared, folder, options, before=results.get("measure"))
+                job = with_headers(job, caches)
+                perform = partial(
+                    _perform, scratch=scratch, traces_folder=traces_folder, options=options, begin=prepared.begin
+                )
+                results[stage] = result = perform(job)
+                if stage == "measure" and result.spent is not None:
+                    course.measured(planned.name, result.spent.seconds, result.spent.activities.get("compile", 0.0))
+                if stage == "profile" and job.device != "cpu":
+                    results[stage] = completed(result, traces_folder, partial(_again, job, perform, options))
+                if stage == "check" and prepared.is_script and not planned.requested.compile:
+                    results[stage] = with_drift(result, partial(perform, replace(job, rounded=True)))
+                if results[stage].outcome != "ok" and not has_something(results[stage]):
+                    break
         outcome, error = _outcome(results)
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
@@ -79,28 +89,24 @@ def measure_again(
     number: int, planned: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
 ) -> PassResult:
     """Another, shorter unprofiled pass, which uses what the first one compiled."""
-    traces_folder = folder / slug(planned.name, prepared.run.planned)
-    job = replace(_job("measure", planned, prepared, traces_folder, options=options, before=None), round=number)
-    return _perform(job, caches, traces_folder, options)
+    job = replace(_job("measure", planned, prepared, folder, options), round=number)
+    return _perform(job, caches, Path(job.folder), options)
 
 
 def live_job(
     number: int, planned: PlannedVariant, prepared: Prepared, folder: Path, options: Options
 ) -> tuple[Job, Path]:
     """The same pass as one that takes turns with those of other variants, and the file for what its process prints."""
-    traces_folder = folder / slug(planned.name, prepared.run.planned)
-    job = _job("live", planned, prepared, traces_folder, options=options, before=None)
-    job = replace(job, round=number)
-    return job, traces_folder / f"live{_log_suffix(job)}.log"
+    job = replace(_job("live", planned, prepared, folder, options), round=number)
+    return job, Path(job.folder, f"live{_log_suffix(job)}.log")
 
 
 def train(
     seed: int, planned: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
 ) -> PassResult:
     """A training to its end with that seed."""
-    traces_folder = folder / slug(planned.name, prepared.run.planned)
-    job = _job("train", planned, prepared, traces_folder, options=options, before=None)
-    return _perform(replace(job, seed=seed, epochs=options.epochs), caches, traces_folder, options)
+    job = replace(_job("train", planned, prepared, folder, options), seed=seed, epochs=options.epochs)
+    return _perform(job, caches, Path(job.folder), options)
 
 
 def slug(name: str, among: Sequence[str]) -> str:
@@ -108,39 +114,6 @@ def slug(name: str, among: Sequence[str]) -> str:
     short = [re.sub(r"[^\w.-]+", "-", variant_name).strip("-.") or "variant" for variant_name in among]
     position = among.index(name)
     return short[position] if short.count(short[position]) == 1 else f"{short[position]}-{position}"
-
-
-def _perform_all(
-    planned: PlannedVariant,
-    prepared: Prepared,
-    traces_folder: Path,
-    *,
-    caches: Path,
-    options: Options,
-    course: Course,
-    untimed: Untimed,
-    results: PassResults,
-) -> None:
-    for stage in _STAGES if has_losses(prepared, options) else _STAGES[:-1]:
-        with (
-            process.scratch() if stage == "profile" else nullcontext(caches) as scratch,
-            untimed(planned, results["measure"].memory.host_peak_rss_bytes) if stage == "check" else nullcontext(),
-        ):
-            options.tell(f"{messages.doing(planned.name, stage)}{course.begins(planned.name, stage)}")
-            job = _job(stage, planned, prepared, traces_folder, options=options, before=results.get("measure"))
-            job = with_headers(job, caches)
-            perform = partial(
-                _perform, scratch=scratch, traces_folder=traces_folder, options=options, begin=prepared.begin
-            )
-            results[stage] = perform(job)
-            if stage == "measure" and (spent := results[stage].spent) is not None:
-                course.measured(planned.name, spent.seconds, spent.activities.get("compile", 0.0))
-            if stage == "profile" and job.device != "cpu":
-                results[stage] = completed(results[stage], traces_folder, partial(_again, job, perform, options))
-            if stage == "check" and prepared.is_script and not planned.requested.compile:
-                results[stage] = with_drift(results[stage], partial(perform, replace(job, rounded=True)))
-            if results[stage].outcome != "ok" and not has_something(results[stage]):
-                return
 
 
 def has_losses(prepared: Prepared, options: Options) -> bool:
@@ -164,10 +137,10 @@ def _job(
     stage: Stage,
     planned: PlannedVariant,
     prepared: Prepared,
-    traces_folder: Path,
-    *,
+    folder: Path,
     options: Options,
-    before: PassResult | None,
+    *,
+    before: PassResult | None = None,
 ) -> Job:
     run = prepared.run
     measured = before.measured if before is not None else None
@@ -185,7 +158,7 @@ def _job(
         label=f"{run.recipe} {planned.name}",
         requested=planned.requested,
         device=run.device,
-        folder=str(traces_folder),
+        folder=str(folder / slug(planned.name, prepared.run.planned)),
         available=before.ended if before else None,
         period=measured.period if measured is not None else prepared.period,
     )
@@ -334,18 +307,14 @@ def with_drift(checked: PassResult, again: Callable[[], PassResult]) -> PassResu
         return checked
     rerun = again()
     if rerun.outcome != "ok":
-        return _noted(checked, f"how far rounding alone moves its losses is unknown: {rerun.error}")
+        remark = f"how far rounding alone moves its losses is unknown: {rerun.error}"
+        return replace(checked, effective=checked.effective.plus(remarks=[remark]))
     apart = divergence(checked.losses[:1], rerun.losses[:1])
     if apart is None or apart > _OTHER_TRAINING:
         remark = (
             "losses were not compared: the script draws random numbers that no seed fixes, so no two runs are alike"
         )
-        return replace(_noted(checked, remark), losses=[])
+        return replace(checked, losses=[], effective=checked.effective.plus(remarks=[remark]))
     drifts = divergence(checked.losses, rerun.losses), divergence(checked.gradients, rerun.gradients)
     loss_drift, gradient_drift = (moved if moved is not None and math.isfinite(moved) else None for moved in drifts)
     return replace(checked, loss_drift=loss_drift, gradient_drift=gradient_drift)
-
-
-def _noted(checked: PassResult, remark: str) -> PassResult:
-    effective = checked.effective
-    return replace(checked, effective=replace(effective, remarks=[*effective.remarks, remark]))

@@ -22,7 +22,7 @@ from tracekit.base import interruption
 from tracekit.base.workspace import temporary_home, workspace
 from tracekit.capture import lost_kernels, messages
 from tracekit.capture.file_view import BYTECODE, refusal, shared_bytecode, view
-from tracekit.capture.guardian import guarded_folder
+from tracekit.capture.guardian import guarded_folder, processes_with
 from tracekit.capture.job import (
     RESULT,
     SO_FAR,
@@ -76,8 +76,18 @@ class Separate:
         return self._process.poll()
 
     def kill(self) -> None:
-        """Kill it, and what it started."""
-        kill_all(self._process, self._folder)
+        """Kill it, and what it started: compile workers, loader workers, processes with their own session."""
+        try:
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        except (ProcessLookupError, PermissionError):
+            pass  # all have already ended
+        self._process.wait()
+        for stray in processes_with(f"{MARK}={self._folder}\0"):  # they have left the group
+            with suppress(ProcessLookupError):
+                os.kill(stray, signal.SIGKILL)
 
 
 def scratch() -> AbstractContextManager[Path]:
@@ -266,30 +276,6 @@ def environment(job: Job, folder: Path) -> dict[str, str]:
         **({"TORCHINDUCTOR_COMPILE_THREADS": "1"} if job.forks else {}),
         **({name: str(job.threads) for name in _THREADS} if job.threads else {}),
     }
-
-
-def kill_all(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """Kill the pass and whatever it started: compile workers, loader workers, processes with their own session."""
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    except (ProcessLookupError, PermissionError):
-        pass  # all have already ended
-    process.wait()
-    for stray in _strays(folder):
-        with suppress(ProcessLookupError):
-            os.kill(stray, signal.SIGKILL)
-
-
-def _strays(folder: Path) -> Iterator[int]:
-    """Processes that left the group, recognised by the variable that we set; only on Linux."""
-    mark = f"{MARK}={folder}\0".encode()
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if mark in environ.read_bytes():
-                yield int(environ.parent.name)
 
 
 def _death(code: int) -> str:

@@ -50,7 +50,10 @@ def record(
     if is_captured():
         yield  # the recording script itself runs in a capture, which records it
         return
-    _refuse_a_second_profiler()
+    import torch
+
+    if are_idle() or torch.autograd._profiler_enabled():
+        raise ProfilerBusyError
     run_file = run_path(Path(path))
     run = _run_to_add_to(run_file, variant)
     traces_folder = make_folder(run_file, run.created) / slug(variant, [variant])
@@ -81,13 +84,6 @@ def record(
             )
             for line in [*([messages.moved_aside(aside)] if aside else []), *messages.written(run_file)]:
                 messages.on_stderr(line)
-
-
-def _refuse_a_second_profiler() -> None:
-    import torch
-
-    if are_idle() or torch.autograd._profiler_enabled():
-        raise ProfilerBusyError
 
 
 class _Recording:
@@ -195,6 +191,10 @@ def _variant(
 def _warnings(result: PassResult, traces_folder: Path) -> Iterator[str]:
     """Warnings about what happened but is not in the trace."""
     if device.has_gpu() and result.traces.steady:
-        yield from lost_kernels.notes_of(traces_folder / result.traces.steady)
-    elif (other := device.other_accelerator()) and device.holds_tensors(other):
-        yield f"its work on {other} is not in its trace, and was not waited for, because {other} cannot be measured"
+        if side := lost_kernels.what_is_missing(traces_folder / result.traces.steady):
+            yield side.sentence()
+    elif (accelerator := device.other_accelerator()) and device.holds_tensors(accelerator):
+        yield (
+            f"its work on {accelerator} is not in its trace, and was not waited for, because {accelerator} cannot be "
+            "measured"
+        )

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import assert_never
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from tracekit.capture import journal
 from tracekit.capture.file_view import FileOverlay
@@ -288,8 +287,7 @@ def without_view(why: str, files: Undone, changed: list[str]) -> Written:
 def with_files(effective: Effective, results: Iterable[PassResult]) -> Effective:
     """With a sentence for each kind of thing that happened to the files of these passes."""
     written = [result.written for result in results]
-    notes, remarks = [*_notes(written)], [*_remarks(written)]
-    return replace(effective, notes=[*effective.notes, *notes], remarks=[*effective.remarks, *remarks])
+    return effective.plus(_notes(written), _remarks(written))
 
 
 def _remarks(written: Sequence[Written]) -> Iterator[str]:

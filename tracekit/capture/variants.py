@@ -87,16 +87,14 @@ def _base(name: str, declared: Mapping[str, Mapping[str, Any]]) -> Mapping[str, 
 
 
 def _read_suffix(suffix: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    pairs = dict(_pair(piece) for piece in suffix.split(",") if piece)
+    pairs: dict[str, str] = {}
+    for piece in filter(None, suffix.split(",")):
+        name, equals, value = piece.partition("=")
+        if not equals:
+            raise BadParameterError(name, "", "a setting of the form NAME=VALUE")
+        pairs[name] = value
     options = {key: parse(key, pairs.pop(key), _COMPILE_OPTIONS[key]) for key in [*pairs] if key in _COMPILE_OPTIONS}
     return {**options, **parse_all(pairs, params)}
-
-
-def _pair(piece: str) -> tuple[str, str]:
-    name, equals, value = piece.partition("=")
-    if not equals:
-        raise BadParameterError(name, "", "a setting of the form NAME=VALUE")
-    return name, value
 
 
 def _request(settings: Mapping[str, Any], backend: str) -> Requested:

@@ -6,7 +6,7 @@ meanwhile, and whether two training curves are the same.
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -56,6 +56,10 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str] = []
     remarks: list[str] = []  # worth knowing, but no reason for doubt
     ran_eagerly: str | None = None  # the reason, if compiling was requested but nothing was compiled
+
+    def plus(self, notes: Iterable[str] = (), remarks: Iterable[str] = ()) -> "Effective":
+        """The same with more notes and remarks."""
+        return replace(self, notes=[*self.notes, *notes], remarks=[*self.remarks, *remarks])
 
 
 class Traces(msgspec.Struct, frozen=True, kw_only=True):

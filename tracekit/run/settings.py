@@ -17,8 +17,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0)]  # 0 stands for none
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 TIMEOUT_S = 1800.0  # that a pass may take
-BACKEND = "inductor"
-DEFAULT = "inductor"
+BACKEND = DEFAULT = "inductor"  # of torch.compile
 
 
 class StepSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,20 +58,11 @@ class Backend(Struct, frozen=True):
     cuda_graphs: bool  # it can record CUDA graphs, always or in some modes
 
 
-_ALL = (
-    Backend(DEFAULT, fuses=True, cuda_graphs=True),
-    Backend("cudagraphs", fuses=False, cuda_graphs=True),
-    *(
-        Backend(name, fuses=False, cuda_graphs=False)
-        for name in (
-            "eager",
-            "eager_debug",
-            "eager_noexcept",
-            "aot_eager",
-            "aot_eager_default_partitioner",
-        )
-    ),
-)
-
-
-BACKENDS = {backend.name: backend for backend in _ALL}
+BACKENDS = {
+    DEFAULT: Backend(DEFAULT, fuses=True, cuda_graphs=True),
+    "cudagraphs": Backend("cudagraphs", fuses=False, cuda_graphs=True),
+    **{
+        name: Backend(name, fuses=False, cuda_graphs=False)
+        for name in ("eager", "eager_debug", "eager_noexcept", "aot_eager", "aot_eager_default_partitioner")
+    },
+}

@@ -5,54 +5,41 @@ would mix both. Variants of the same parameters run the same steps, so they have
 """
 
 import math
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tracekit.run.model import Measured, Run, Variant
+from tracekit.run.model import Measured, Run
 from tracekit.statistics.typical_step import StepPattern, step_pattern, typical_steps
 from tracekit.statistics.uncertainty import undisturbed
 
 
 def with_common_period(run: Run) -> Run:
     """The run with the step times of all passes by the pattern that all of them show together."""
-    timed = [variant for variant in run.variants if variant.measured is not None and variant.measured.passes]
-    patterns: list[tuple[Variant, StepPattern]] = []
-    for variant in timed:
-        fitting_patterns = (pattern for candidate, pattern in patterns if _runs_the_same(variant, candidate))
-        pattern = next(fitting_patterns, None) or _common(
-            [candidate for candidate in timed if _runs_the_same(variant, candidate)]
-        )
-        patterns.append((variant, pattern))
-    by_name = {variant.name: pattern for variant, pattern in patterns}
-    return replace(
-        run,
-        variants=[
-            replace(variant, measured=_with_pattern(variant.measured, by_name[variant.name]))
-            if variant.name in by_name and variant.measured is not None
-            else variant
-            for variant in run.variants
-        ],
-    )
+    timed = [(variant, variant.measured) for variant in run.variants if variant.measured and variant.measured.passes]
+    by_name: dict[str, Measured] = {}
+    for variant, _ in timed:
+        if variant.name in by_name:
+            continue
+        program = variant.params, variant.workload
+        of_program = [
+            (candidate.name, measured)
+            for candidate, measured in timed
+            if (candidate.params, candidate.workload) == program
+        ]
+        pattern = _common([measured for _, measured in of_program])
+        by_name |= {name: _with_pattern(measured, pattern) for name, measured in of_program}
+    variants = [replace(variant, measured=by_name.get(variant.name, variant.measured)) for variant in run.variants]
+    return replace(run, variants=variants)
 
 
-def _runs_the_same(first: Variant, second: Variant) -> bool:
-    return (first.params, first.workload) == (second.params, second.workload)
-
-
-def _common(variants: list[Variant]) -> StepPattern:
+def _common(captures: Sequence[Measured]) -> StepPattern:
     """The pattern of all their passes or, where these show none together, that of the variant that shows one."""
-    times = [[timed_pass.step_all_ns for timed_pass in _measured(variant).passes] for variant in variants]
-    pattern = step_pattern([timed_pass for passes in times for timed_pass in passes])
-    return max([pattern, *map(step_pattern, times)], key=_tells) if pattern.period == 1 else pattern
-
-
-def _tells(pattern: StepPattern) -> tuple[int, bool]:
-    return pattern.period, not pattern.alike
-
-
-def _measured(variant: Variant) -> Measured:
-    assert variant.measured is not None
-    return variant.measured
+    times = [[timed_pass.step_all_ns for timed_pass in measured.passes] for measured in captures]
+    pattern = step_pattern([steps_ns for passes in times for steps_ns in passes])
+    if pattern.period > 1:
+        return pattern
+    return max([pattern, *map(step_pattern, times)], key=lambda candidate: (candidate.period, not candidate.alike))
 
 
 def _with_pattern(measured: Measured, pattern: StepPattern) -> Measured:

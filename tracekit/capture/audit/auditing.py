@@ -2,7 +2,7 @@
 people and for programs.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -111,22 +111,26 @@ def _summary(audit: Audit) -> str:
     if not audit.rows:
         return "nothing blocks there" if audit.used else "nothing was put there"
     crashes = sum(row.kind == "mixed" for row in audit.rows)
-    usual, seldom, loading = [], [], []
-    for kind, noun in _NOUNS.items():
-        rows = [row for row in audit.rows if row.kind == kind]
-        if of_step := [row for row in rows if not row.loading and not _is_seldom(row, audit.steps)]:
-            usual.append(_times(sum(row.per_step for row in of_step), noun))
-        if of_some := [row for row in rows if not row.loading and _is_seldom(row, audit.steps)]:
-            seldom.append(_times(sum(row.count for row in of_some), noun))
-        if of_loader := [row for row in rows if row.loading]:
-            loading.append(_times(sum(row.count for row in of_loader), noun))
+    in_steps = [row for row in audit.rows if not row.loading]
+    usual = [row for row in in_steps if not _is_seldom(row, audit.steps)]
+    seldom = [row for row in in_steps if _is_seldom(row, audit.steps)]
     clauses = [
         f"it would crash at {many(crashes, 'line')}" if crashes else "",
-        f"{', '.join(usual)} a step" if usual else "",
-        f"{', '.join(seldom)} in only some of the steps" if seldom else "",
-        f"{', '.join(loading)} in the data loader" if loading else "",
+        _amounts(usual, lambda row: row.per_step, "a step"),
+        _amounts(seldom, lambda row: row.count, "in only some of the steps"),
+        _amounts([row for row in audit.rows if row.loading], lambda row: row.count, "in the data loader"),
     ]
     return "; ".join(filter(None, clauses))
+
+
+def _amounts(rows: list[Row], amount: Callable[[Row], float], where: str) -> str:
+    """`2 waits, 1 blocking copy a step`: the sum of the amounts for each kind of these rows; empty if there is none."""
+    amounts = []
+    for kind, noun in _NOUNS.items():
+        if of_kind := [row for row in rows if row.kind == kind]:
+            total = sum(map(amount, of_kind))
+            amounts.append(f"{_count(total)} {noun[total != 1]}")
+    return f"{', '.join(amounts)} {where}" if amounts else ""
 
 
 def _is_seldom(row: Row, steps: int) -> bool:
@@ -147,7 +151,3 @@ def _described(row: Row, steps: int) -> Iterator[str]:
 
 def _count(per_step: float) -> str:
     return f"{per_step:.2f}".rstrip("0").rstrip(".")
-
-
-def _times(per_step: float, noun: tuple[str, str]) -> str:
-    return f"{_count(per_step)} {noun[per_step != 1]}"

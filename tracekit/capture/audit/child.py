@@ -42,7 +42,10 @@ def audit(job: Job, notes: list[str]) -> PassResult:
         except (Exception, SystemExit) as error:
             result = failure(error)
         with emulation.watch.silenced():
-            return replace(result, audit=_audit_of(emulation, losses))
+            watch, used = emulation.watch, emulation.devices.used
+            notes = [*_left_open(emulation), *watch.notes]
+            audited = Audit(steps=watch.steps, rows=watch.rows(), losses=losses, notes=notes, used=used)
+            return replace(result, audit=audited)
 
 
 @contextmanager
@@ -123,12 +126,6 @@ def _quietly(emulation: Emulation, feed: RecipeStep) -> float:
     loss = feed()
     with emulation.watch.silenced():
         return float(loss)
-
-
-def _audit_of(emulation: Emulation, losses: list[float]) -> Audit:
-    watch = emulation.watch
-    notes = [*_left_open(emulation), *watch.notes]
-    return Audit(steps=watch.steps, rows=watch.rows(), losses=losses, notes=notes, used=emulation.devices.used)
 
 
 def _left_open(emulation: Emulation) -> Iterator[str]:

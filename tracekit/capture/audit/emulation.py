@@ -27,15 +27,29 @@ tensor_device = torch.Tensor.device.__get__  # the real attribute, whatever repl
 _KNOWN_NAMESPACES = ("aten", "prim", "prims", "profiler", "quantized", "mkldnn", "mkl", "onednn")
 READS = "reads a value back (.item(), float(), int(), if tensor:)"
 _MASK = "counts the rows of a boolean mask"
-_SIZED = "counts its result: its size depends on the data"
+# Operators that have a result whose size depends on the data.
+_SIZED_BY_DATA = (
+    *("nonzero", "_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive", "bincount"),
+    *("_coalesce", "to_sparse", "_to_sparse", *(f"_to_sparse_{form}" for form in ("csr", "csc", "bsr", "bsc"))),
+)
 _CHECKS = "checks whether it succeeded"
 # Operators that accept tensors on two devices; every operator accepts a zero-dimensional one on the CPU.
-MIXES = {"copy_", "_to_copy", "_foreach_copy_", "set_", "lift_fresh", "_copy_from"}
+MIXES = {
+    *("copy_", "_to_copy", "_foreach_copy_", "set_", "lift_fresh", "_copy_from"),
+    # Packed sequences have their sizes on the CPU, wherever they are used.
+    *("_pack_padded_sequence", "_pack_padded_sequence_backward", "_pad_packed_sequence"),
+    *("lstm", "gru", "rnn_tanh", "rnn_relu"),
+}
 ON_THE_CPU = {"_pack_padded_sequence": (1,)}  # the results of an operator that are on the CPU
 PUTS = {"index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}
 INDEXES = {"index", "_unsafe_index", *PUTS}
 # What writes a number, which may be a tensor without dimensions: the argument's name and position.
-NUMBERS = {"copy_": ("src", 1), "masked_fill": ("value", 2), "masked_fill_": ("value", 2)}
+NUMBERS = {
+    "copy_": ("src", 1),
+    "masked_fill": ("value", 2),
+    "masked_fill_": ("value", 2),
+    **dict.fromkeys(PUTS, ("values", 2)),
+}
 
 
 def normalized(device: Any) -> torch.device:
@@ -306,28 +320,12 @@ def _fills(call: Call) -> bool:
     return isinstance(values, torch.Tensor) and values.dim() == 0 and values.device.type == "cpu"
 
 
-_INDEX = Wait(_MASK, unless=lambda call: not masks_of(call))
-
-
-_PUT = Wait(_MASK, unless=_fills)
-
-
 _WAITS = {
     "_local_scalar_dense": Wait(READS),
-    "nonzero": Wait(_SIZED),
-    "index": _INDEX,
-    "_unsafe_index": _INDEX,
-    "index_put": _PUT,
-    "index_put_": _PUT,
-    "_index_put_impl_": _PUT,
-    "_unsafe_index_put": _PUT,
+    **dict.fromkeys(("index", "_unsafe_index"), Wait(_MASK, unless=lambda call: not masks_of(call))),
+    **dict.fromkeys(PUTS, Wait(_MASK, unless=_fills)),
     "masked_select": Wait(_MASK),
-    "_unique": Wait(_SIZED),
-    "_unique2": Wait(_SIZED),
-    "unique_dim": Wait(_SIZED),
-    "unique_consecutive": Wait(_SIZED),
-    "unique_dim_consecutive": Wait(_SIZED),
-    "bincount": Wait(_SIZED),
+    **dict.fromkeys(_SIZED_BY_DATA, Wait("counts its result: its size depends on the data")),
     "repeat_interleave": Wait(
         "adds up the repetitions: give it output_size=",
         unless=lambda call: call.overload != "Tensor" or call.kwargs.get("output_size") is not None,
@@ -341,22 +339,8 @@ _WAITS = {
         "looks for the minimum and the maximum", sized=False, unless=lambda call: (call.argument("max", 3) or 0) != 0
     ),
     "embedding_renorm_": Wait("counts the rows that it renormalizes", sized=False),
-    "_coalesce": Wait(_SIZED),
-    "_to_sparse": Wait(_SIZED),
-    "to_sparse": Wait(_SIZED),
-    **{f"_to_sparse_{form}": Wait(_SIZED) for form in ("csr", "csc", "bsr", "bsc")},
     "segment_reduce": Wait("checks the lengths", sized=False, unless=lambda call: bool(call.kwargs.get("unsafe"))),
     "_linalg_check_errors": Wait(_CHECKS, sized=False),
     "linalg_eig": Wait("computes on the CPU"),
     "_linalg_svd": Wait(_CHECKS, sized=False),
 }
-
-
-# Packed sequences have their sizes on the CPU, wherever they are used.
-MIXES |= {"_pack_padded_sequence", "_pack_padded_sequence_backward", "_pad_packed_sequence"}
-
-
-MIXES |= {"lstm", "gru", "rnn_tanh", "rnn_relu"}
-
-
-NUMBERS |= dict.fromkeys(PUTS, ("values", 2))

@@ -69,7 +69,7 @@ def replace(replacements: Replacements, emulation: Emulation) -> None:
         set_default_tensor_type=making.default_type,
         **{name: making.sparse(getattr(torch, name)) for name in _SPARSE},
     )
-    replacements.put_all(torch.cuda, **{name: making.type_of(name) for name in CUDA_TYPES})
+    replacements.put_all(torch.cuda, **{name: _TypeOnGpu(name, moving) for name in CUDA_TYPES})
     replacements.put_all(torch._C._nn, _parse_to=_parsing(torch._C._nn._parse_to))
     replacements.put_all(torch._C, _group_tensors_by_device_and_dtype=_grouped(moving, _GROUP))
     replacements.put_all(torch.nn.functional, one_hot=reading.one_hot(torch.nn.functional.one_hot))
@@ -307,10 +307,6 @@ class Making:
         """Replaces `tensor.new`, which is less specific than `new_empty` and `new_tensor`."""
         return self._moving.arrived(_NEW(tensor, *args, **options), _source_of(args), self._moving.device(tensor))
 
-    def type_of(self, name: str) -> type:
-        """Replaces `torch.cuda.FloatTensor`, which makes tensors on the GPU, and names their type."""
-        return _TypeOnGpu(name, self._moving)
-
     def default_type(self, tensor_type: Any) -> None:
         """Replaces `torch.set_default_tensor_type`."""
         on_gpu, dtype = named_type(tensor_type)
@@ -322,7 +318,7 @@ class Making:
 
 
 class _TypeOnGpu(type):
-    """A class of tensors, by device and dtype."""
+    """Replaces `torch.cuda.FloatTensor`, which makes tensors on the GPU, and names their type: device and dtype."""
 
     def __new__(mcs, name: str, moving: Moving) -> "_TypeOnGpu":
         return super().__new__(mcs, name, (), {"__module__": "torch.cuda"})

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import torch
+
 from tracekit.capture import journal
 from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
 from tracekit.capture.file_view import caches
@@ -51,8 +53,6 @@ class FileJournal:
 
     def begin(self) -> None:
         """Start listening. An audit hook cannot be removed, so after `end` it ignores what it hears."""
-        import torch
-
         self._out = os.open(self._folder / journal.JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         if self._backs_up:
             journal.record_process(self._folder)
@@ -74,8 +74,6 @@ class FileJournal:
 
     def end(self) -> None:
         """Stop, because the program is over."""
-        import torch
-
         self._on = False
         torch._C.PyTorchFileWriter = self._writer
 

@@ -101,7 +101,7 @@ class _View:
 
     def __init__(self, home: str, through: list[str], vital: list[str]) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._home, self._latest_common_collective, self._vital = home, through, vital
+        self._home, self._through, self._vital = home, through, vital
         self._root = os.path.join(home, "root")
         self._knows_all = True
         self._overlays: list[tuple[str, str]] = []
@@ -116,10 +116,10 @@ class _View:
         self._points = sorted(self._types)
         self._show("/")
         for path in _sockets():
-            if not path.startswith(tuple(f"{folder}/" for folder in (*_NO_FILES, *self._latest_common_collective))):
+            if not path.startswith(tuple(f"{folder}/" for folder in (*_NO_FILES, *self._through))):
                 with suppress(OSError):  # its folder is not shown
                     self._bind(path)
-        for path in self._latest_common_collective:
+        for path in self._through:
             if os.path.isdir(path) and os.path.isdir(self._in_root(path)):
                 self._bind(path, recursive=not _is_below(self._home, path))
         os.chdir(self._root)

@@ -1,10 +1,13 @@
 """A process that is forked for pass after pass, so that each starts at once: it imports what all of them need.
 
-Forks share where libraries lie in memory; what they allocate is scattered, as in separate processes.
+Forks share where libraries lie in memory; what they allocate is scattered, as in separate processes. None need look
+for garbage among all that its parent has imported: that takes a quarter of a second, and copies every page of memory
+that it looks at.
 """
 
 import ast
 import ctypes
+import gc
 import importlib
 import importlib.util
 import os
@@ -19,8 +22,8 @@ from pathlib import Path
 
 import msgspec
 
+from tracekit.base.units import many
 from tracekit.capture.child import file_view
-from tracekit.capture.child.turns import own_processes
 from tracekit.capture.device import was_touched
 from tracekit.capture.file_view import VIEW
 from tracekit.capture.job import BEGINNING, FORK, MESSAGE_BYTES, TURNS, WAITING, Beginning, Job, message
@@ -28,6 +31,9 @@ from tracekit.capture.job import BEGINNING, FORK, MESSAGE_BYTES, TURNS, WAITING,
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SAFE_THREADS = ("jemalloc_bg_thd",)  # jemalloc ends it before a fork, and starts it again afterwards
 _SCATTERED_BLOCKS, _MOST_BYTES = 400, 1 << 16
+_COMPILE_WORKER = b"torch/_inductor/compile_worker"  # idle where nothing compiles
+
+_frozen: list[int] = []  # how many objects, as long as nobody else froze any
 
 
 def set_up_may_start_threads() -> bool:
@@ -144,6 +150,21 @@ def _scatter_heap() -> None:
         libc.malloc(ctypes.c_size_t(round(_MOST_BYTES ** sizes.random())))
 
 
+def freeze_objects() -> None:
+    """Set aside everything there is, before a fork; not if the program has set something aside itself."""
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
+        _frozen[:] = [gc.get_freeze_count()]
+
+
+def thaw_objects() -> None:
+    """Undo that in a fork; what the program has set aside since then stays there."""
+    if _frozen and gc.get_freeze_count() == _frozen[0]:
+        gc.unfreeze()
+    _frozen.clear()
+
+
 def why_not() -> str:
     """Why forks of this process could hang or fail; empty if it has one thread, no process, and has touched no device.
 
@@ -157,3 +178,14 @@ def why_not() -> str:
     if threads != 1:
         return f"it has {threads} threads"
     return f"it has {processes} of its own" if (processes := own_processes()) else ""
+
+
+def own_processes() -> str:
+    """`2 processes`: how many this one started that still run, without those of the compiler; empty if there are none,
+    or the system does not tell."""
+    count = 0
+    for listed in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            for child in listed.read_text().split():
+                count += _COMPILE_WORKER not in Path(f"/proc/{child}/cmdline").read_bytes()
+    return many(count, "process", "processes") if count else ""

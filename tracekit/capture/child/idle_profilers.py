@@ -92,10 +92,6 @@ def _idle(kind: Any) -> Any:
 
     for name in _SILENT:
         if hasattr(kind, name):
-            setattr(Idle, name, _nothing)
+            setattr(Idle, name, lambda *_, **__: None)
     Idle.__name__ = Idle.__qualname__ = kind.__name__
     return Idle
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    return None

@@ -1,21 +1,38 @@
-"""Does a variant still compute the same? Compares losses of seeded steps, with the random numbers of eager mode.
+"""Stage `check`: does a variant still compute the same? Compares losses of seeded steps, and norms of gradients, with
+the random numbers of eager mode.
 
-The same operators with different rounding, as between two runs on a GPU, or between two kernels.
+A recipe's step returns its loss. A script does not report its losses: they are the tensors that its backward passes
+start from, or the results of closures.
+
+Losses alone do not tell whether backward passes compute the same: Adam and its like take steps of the same size,
+whatever the scale of the gradients.
+
+All are read at once, which waits for the GPU, so they belong to a pass of their own in which nothing is timed.
+
+How far rounding by itself moves the losses is shown by another training, whose operators round differently, as between
+two runs on a GPU, or between two kernels.
 """
 
 import math
-from contextlib import AbstractContextManager
+import time
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tracekit.capture.child import timing
+from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.stopwatch import stopwatch
+from tracekit.capture.device import records_a_graph
 from tracekit.capture.job import Job, PassResult
 from tracekit.run import divergence
 
 STEPS = 20
+_LEAST_STEPS = 5  # of a script, unless these take longer than `_PATIENCE_NS`
+_PATIENCE_NS = 60_000_000_000
 _SEED = 1  # of the rounding errors only
 # Operators that add up: on a GPU, atomics change the order from run to run; another kernel changes it anywhere.
 _SUMS = {"sum", "mean", "mm", "addmm", "bmm", "baddbmm", "embedding_dense_backward", "index_select_backward"}
@@ -108,3 +125,81 @@ def _rounds(func: Any, result: torch.Tensor) -> bool:
         return True
     # A result that shares memory with an argument was rounded when the argument was made.
     return result.dtype in _HALF_TYPES and all(output.alias_info is None for output in func._schema.returns)
+
+
+class Losses:
+    """Losses in the order in which a script made them, from its very beginning, so that those of two variants belong
+    to the same batches."""
+
+    def __init__(self) -> None:
+        self._read: list[float | None] = []
+        self._in_step = 0
+
+    def backward_from(self, roots: Any) -> None:
+        """Note the tensors that a backward pass starts from: those with a single number are losses."""
+        for root in roots if isinstance(roots, list | tuple) else [roots]:
+            self._note(root)
+
+    def optimizer_returned(self, result: Any) -> None:
+        """Note what a step of the optimizer returned: its closure's loss, if it was given one."""
+        if not self._in_step:
+            self._note(result)
+        self._in_step = 0
+
+    def steps(self) -> timing.Steps[PassResult]:
+        """Take as many steps as a recipe's losses are compared in, or fewer if they take minutes."""
+        stopwatch.enter("losses")
+        deadline_ns = time.perf_counter_ns() + _PATIENCE_NS
+        with suppress(timing.EndedError):
+            for step in range(STEPS):
+                if agreed(step >= _LEAST_STEPS and time.perf_counter_ns() > deadline_ns):
+                    break
+                yield
+        return PassResult(losses=[] if all(loss is None for loss in self._read) else [*self._read])
+
+    def _note(self, loss: Any) -> None:
+        value = _single_number(loss)
+        if value is not None:
+            self._in_step += 1
+            self._read.append(value if math.isfinite(value) else None)
+
+
+def _single_number(loss: Any) -> float | None:
+    if not isinstance(loss, torch.Tensor):
+        return loss if isinstance(loss, float) else None
+    if loss.numel() != 1 or loss.is_complex() or (loss.is_cuda and records_a_graph()):
+        return None  # nothing can be read while a CUDA graph is recorded: trying would end the recording
+    return float(loss.detach())
+
+
+class GradientNorms:
+    """While it is active, notes the norm of all gradients together, before each step of any optimizer."""
+
+    def __init__(self) -> None:
+        self.norms: list[float | None] = []  # None for one that is not finite
+        self._hook: Any = None
+
+    def __enter__(self) -> "GradientNorms":
+        self._hook = register_optimizer_step_pre_hook(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hook.remove()
+
+    def _note(self, optimizer: Any, *_: object) -> None:
+        if torch.compiler.is_compiling() or records_a_graph():
+            return  # nothing can be read there
+        gradients = [
+            parameter.grad.detach()
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if parameter.grad is not None
+        ]
+        if gradients:
+            norm = math.hypot(*map(_norm, gradients))
+            self.norms.append(norm if math.isfinite(norm) else None)
+
+
+def _norm(gradient: Any) -> float:
+    values = gradient.coalesce().values() if gradient.is_sparse else gradient
+    return float(values.abs().double().norm())

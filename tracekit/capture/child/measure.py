@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tracekit.capture import environment
-from tracekit.capture.child import so_far, timing
+from tracekit.capture.child import timing
 from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.memory import MemoryMeter
@@ -18,7 +18,7 @@ from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.device import gpu, is_gpu, synchronize, uuid
-from tracekit.capture.job import Job, PassResult
+from tracekit.capture.job import Job, PassResult, store_so_far
 from tracekit.compile_log.ledger import total_ns
 from tracekit.run import Measured
 from tracekit.statistics.typical_step import typical_step
@@ -57,7 +57,7 @@ def measure(job: Job, recorder: CompileRecorder, graphs: GraphLog) -> timing.Ste
         clock=timing.clock(job.device),
     )
     result = PassResult(measured=measured, memory=peaks, graphs=graphs.last(len(times)))
-    so_far.store(job, result)
+    store_so_far(job, result)
     if job.round:
         return result
     try:
@@ -101,10 +101,8 @@ def _state(name: str | None) -> dict[str, Any]:
     """What nvidia-smi says of the GPU while it works, and of those that share it."""
     rows = environment.under_load(name)
     processes = environment.processes_on(name) if name is not None else None
-    return {**(_readable(rows[0]) if rows else {}), **({} if processes is None else {"processes": processes})}
-
-
-def _readable(row: environment.Row) -> dict[str, Any]:
-    reasons = environment.throttled_by(row)
-    plain = {field: value for field, value in row.items() if not field.endswith("reasons.active")}
-    return {**plain, "throttled_by": reasons}
+    state: dict[str, Any] = {}
+    if rows:
+        state = {field: value for field, value in rows[0].items() if not field.endswith("reasons.active")}
+        state["throttled_by"] = environment.throttled_by(rows[0])
+    return state if processes is None else {**state, "processes": processes}

@@ -113,7 +113,11 @@ def out_of_memory(text: str) -> str:
     """
     on_gpu = _OF_A_GPU.search(text) is not None
     requested, free = _ASKED.search(text), _FREE.search(text)
-    free_size = _as_size(free[1]) if free else _now(free_bytes() if on_gpu else free_on_host())
+    if free:
+        free_size = _as_size(free[1])
+    else:
+        free_now = free_bytes() if on_gpu else free_on_host()
+        free_size = size(free_now) if free_now is not None else ""
     facts = [f"{_as_size(requested[1])} asked for"] if requested else []
     facts += [f"{free_size} free on the {'GPU' if on_gpu else 'host'}"] if free_size else []
     return f"out of memory: {', '.join(facts)}" if facts else text
@@ -122,10 +126,6 @@ def out_of_memory(text: str) -> str:
 def _as_size(amount: str) -> str:
     number, unit = amount.split()
     return size(int(number)) if unit == "bytes" and number.isdigit() else amount
-
-
-def _now(free_bytes: int | None) -> str | None:
-    return size(free_bytes) if free_bytes is not None else None
 
 
 def free_on_host() -> int | None:

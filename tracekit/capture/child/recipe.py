@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import torch
+
 from tracekit.capture.child.graph_log import GraphLog, as_declared
 from tracekit.capture.job import Job
 from tracekit.errors.capturing import NoInferenceError, NotARecipeError
@@ -31,8 +33,6 @@ def load(path: str) -> ModuleType:
 
 def seed_all(seed: int) -> None:
     """Seed every generator a recipe is likely to draw from."""
-    import torch
-
     random.seed(seed)
     torch.manual_seed(seed)
     if numpy := sys.modules.get("numpy"):
@@ -41,8 +41,6 @@ def seed_all(seed: int) -> None:
 
 def make_context(module: ModuleType, job: Job, notes: list[str]) -> SimpleNamespace:
     """The `ctx` a recipe's setup receives."""
-    import torch
-
     declared = dict(getattr(module, "PARAMS", {}))
     return SimpleNamespace(
         **{**declared, **job.params},
@@ -70,7 +68,8 @@ class RecipeStep:
             raise NotARecipeError(module.__file__, "its setup returns no step")
         self._batches: Any = getattr(prepared, "batches", None)
         self._left: Iterator[Any] = iter(())
-        self._next_batch = self._marked_batch if mark_loading and not self._marks_itself() else self._plain_batch
+        is_marked = mark_loading and not isinstance(self._batches, torch.utils.data.DataLoader)  # which marks itself
+        self._next_batch = self._marked_batch if is_marked else self._plain_batch
         self._graph_size: Callable[..., Mapping[str, int]] | None = getattr(prepared, "graph_size", None)
         self.infer: Callable[[], Any] | None = getattr(prepared, "infer", None)
         self.evaluate: Callable[[], Any] | None = getattr(prepared, "evaluate", None)
@@ -123,21 +122,12 @@ class RecipeStep:
         raise ValueError("the recipe's batches are empty, or can be iterated only once")
 
     def _marked_batch(self) -> Any:
-        import torch
-
         with torch.profiler.record_function("enumerate(DataLoader)#batches.__next__"):
             return self._plain_batch()
-
-    def _marks_itself(self) -> bool:
-        import torch
-
-        return isinstance(self._batches, torch.utils.data.DataLoader)
 
 
 def _compiler(requested: Requested) -> Callable[..., Any]:
     """torch.compile with this variant's settings; where it has none, the recipe's own arguments apply."""
-    import torch
-
     if not requested.compile:
         return lambda module=None, **_: module if module is not None else (lambda decorated: decorated)
     return lambda module=None, **arguments: torch.compile(module, **compile_arguments(requested, arguments))

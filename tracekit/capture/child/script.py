@@ -5,12 +5,13 @@ counts as a step, and what differed from a plain run, are remarks of the pass.
 import sys
 from typing import Any
 
+import torch
 from msgspec.structs import replace
 
 from tracekit.capture.child import program, recipe, timing
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.idle_profilers import idle_profilers, was_one_met
-from tracekit.capture.child.script_losses import Losses
+from tracekit.capture.child.loss_check import Losses
 from tracekit.capture.child.script_steps import EnoughError, MakePass, ScriptSteps
 from tracekit.capture.child.step_ends import Boundary
 from tracekit.capture.child.stopwatch import stopwatch
@@ -79,7 +80,10 @@ def _result(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
 
 def _left_by(end: SystemExit, steps: ScriptSteps, job: Job) -> str | None:
     """Why the pass failed if the script ended itself; None if it did so as intended, having taken its steps."""
-    code = _exit_code(end)
+    code = 0 if end.code is None else end.code
+    if not isinstance(code, int):  # a text: Python prints it, and exits with 1
+        print(code, file=sys.stderr)
+        code = 1
     if steps.result is not None or (code == 0 and steps.taken):
         return None
     moment = f"after step {steps.taken}" if steps.taken else "before its first step"
@@ -87,27 +91,14 @@ def _left_by(end: SystemExit, steps: ScriptSteps, job: Job) -> str | None:
     return f"the script exited (exit code {code}) {moment}{hint}"
 
 
-def _exit_code(end: SystemExit) -> int:
-    """The exit code that Python would use: a text is printed, and means failure."""
-    if end.code is None or isinstance(end.code, int):
-        return end.code or 0
-    print(end.code, file=sys.stderr)
-    return 1
-
-
 def with_remarks(result: PassResult, steps: ScriptSteps) -> PassResult:
     """The result, with remarks on how it was obtained."""
     assert steps.boundary is not None
-    notes, remarks = [*result.effective.notes], [*result.effective.remarks, *_remarks(result, steps)]
+    notes = []
     if result.ended is not None and _is_short(result, steps):
         notes.append(f"the script ended after {result.ended} steps, which is fewer than a capture takes")
-    effective = replace(result.effective, notes=notes, remarks=remarks)
-    return replace(
-        result,
-        effective=_of_scripted(effective, steps),
-        boundary=steps.boundary.name.lower(),
-        step=what_a_step_is(steps),
-    )
+    effective = _of_scripted(result.effective.plus(notes, _remarks(result, steps)), steps)
+    return replace(result, effective=effective, boundary=steps.boundary.name.lower(), step=what_a_step_is(steps))
 
 
 def _remarks(result: PassResult, steps: ScriptSteps) -> list[str]:
@@ -159,8 +150,6 @@ def _is_short(result: PassResult, steps: ScriptSteps) -> bool:
 
 
 def _name(caller: Any) -> str:
-    import torch
-
     if isinstance(caller, torch.jit.ScriptModule):
         return str(caller.original_name)
     return type(caller).__name__ if isinstance(caller, torch.nn.Module) else "what is compiled"

@@ -13,14 +13,16 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
-from tracekit.capture.child import loss_check, timing
+import torch
+
+from tracekit.capture.child import timing
 from tracekit.capture.child.failure import failure
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.graph_log import GraphCalls, GraphLog
+from tracekit.capture.child.loss_check import STEPS, Losses
 from tracekit.capture.child.measure import FIRST_STEPS, length
 from tracekit.capture.child.memory import MemoryMeter
 from tracekit.capture.child.replaced import Replacements, out_of_dynamos_sight
-from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_variant import ScriptVariant
 from tracekit.capture.child.step_ends import Boundary, StepEnds, allowed, of_a_call
 from tracekit.capture.child.traces import DETAIL, STEADY_WARMUP
@@ -35,7 +37,7 @@ from tracekit.statistics.typical_step import typical_step
 from tracekit.vocabulary import step_marks
 
 MakePass: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
-_STEPS = 10  # enough to count; later steps are timed, and should run nothing of ours
+_COUNTED_STEPS = 10  # enough to count; later steps are timed, and should run nothing of ours
 
 
 class _Stamp(NamedTuple):
@@ -145,8 +147,6 @@ class ScriptSteps:
         return trains or (self.boundary is Boundary.CALL and self._calls[id(module)] > 1)
 
     def _compiled_code_begins(self, function: Any) -> None:
-        import torch
-
         self.backward.step_aside()
         if not self.script_variant.is_aside:  # it was not called by a module
             self._called(function, torch.is_grad_enabled())
@@ -255,8 +255,6 @@ class BackwardPasses:
         self._replaced = Replacements()
 
     def __enter__(self) -> "BackwardPasses":
-        import torch
-
         self._replaced.put(torch.autograd, "backward", self._counting(torch.autograd.backward))
         return self
 
@@ -280,12 +278,12 @@ class BackwardPasses:
     def step_ended(self) -> None:
         """Count the end of a step."""
         self._ended.append(self._passes)
-        if len(self._ended) == _STEPS and self._listener is None:
+        if len(self._ended) == _COUNTED_STEPS and self._listener is None:
             self._replaced.undo()
 
     def in_a_step(self) -> float:
         """The median number of backward passes in the counted steps."""
-        counted = self._ended[:_STEPS]
+        counted = self._ended[:_COUNTED_STEPS]
         return statistics.median(end - start for start, end in zip([0, *counted], counted, strict=False))
 
     def _counting(self, backward: Callable[..., None]) -> Callable[..., None]:
@@ -316,7 +314,14 @@ class ExpectedSteps:
 
     def steps(self) -> int:
         """The number of all steps, if nothing compiles any more."""
-        steps = self._steps()
+        if self._job.stage == "check":
+            steps = STEPS
+        elif self._job.stage == "measure":
+            step_ns = round(statistics.median(self._quiet)) if self._quiet else 0
+            timed = length(self._job)
+            steps = self._settled + 1 + (timed.steps(step_ns) if step_ns else timed.fewest_steps)
+        else:
+            steps = self._settled + STEADY_WARMUP + self._job.steps + DETAIL.warmup + DETAIL.steps
         return steps if self._job.available is None else min(steps, self._job.available)
 
     def left_ns(self, steps_taken: int) -> int | None:
@@ -329,12 +334,3 @@ class ExpectedSteps:
         if self._job.stage == "profile" or len(self._quiet) < timing.QUIET_STEPS or steps_left <= 0:
             return None
         return round(steps_left * statistics.median(self._quiet))
-
-    def _steps(self) -> int:
-        if self._job.stage == "check":
-            return loss_check.STEPS
-        if self._job.stage == "measure":
-            step_ns = round(statistics.median(self._quiet)) if self._quiet else 0
-            timed = length(self._job)
-            return self._settled + 1 + (timed.steps(step_ns) if step_ns else timed.fewest_steps)
-        return self._settled + STEADY_WARMUP + self._job.steps + DETAIL.warmup + DETAIL.steps

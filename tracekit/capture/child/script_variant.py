@@ -5,6 +5,7 @@ is to be measured, because it chooses one itself.
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import torch
 from msgspec.structs import replace
 
 from tracekit.capture.child.recipe import compile_arguments
@@ -42,8 +43,6 @@ class ScriptVariant:
         return self._aside > 0
 
     def __enter__(self) -> "ScriptVariant":
-        import torch
-
         self._call: Any = torch.nn.Module.__call__
         self._compile: Any = torch.compile
         self._outermost = self._make_outermost()
@@ -60,24 +59,18 @@ class ScriptVariant:
 
     def look_no_more(self) -> None:
         """Stop looking, because after the first step every module has been called."""
-        import torch
-
         if self._looking:
             self._looking = False
             torch.nn.Module.__call__ = self._call
 
     def step_aside(self) -> None:
         """Remove everything of ours for the time being."""
-        import torch
-
         self._aside += 1
         if self._looking and self._aside == 1:
             torch.nn.Module.__call__ = self._call
 
     def step_back(self) -> None:
         """Return; has to be called once for each `step_aside`."""
-        import torch
-
         self._aside -= 1
         if self._looking and not self._aside:
             torch.nn.Module.__call__ = self._outermost
@@ -98,8 +91,6 @@ class ScriptVariant:
 
     def _met(self, module: Any) -> None:
         """Report a module. Its training mode is ignored: layers with frozen statistics and wrappers do not set it."""
-        import torch
-
         parameters = [*module.parameters()]
         if not parameters:
             return  # a loss
@@ -109,14 +100,10 @@ class ScriptVariant:
 
     def watch(self, module: Any) -> None:
         """Treat its calls as the steps: from the next one on, it reports them itself, and nothing else is watched."""
-        import torch
-
         if self._looking and isinstance(module, torch.nn.Module):
             self._watched = module
 
     def _watch(self) -> None:
-        import torch
-
         module = self._watched
         call = module._compiled_call_impl or module._call_impl
         learns = any(parameter.requires_grad for parameter in module.parameters())
@@ -131,8 +118,6 @@ class ScriptVariant:
         object.__setattr__(module, "_compiled_call_impl", watched)  # a compiled module would pass it on to the original
 
     def _compile_in_place(self, module: Any) -> None:
-        import torch
-
         if self.compiles_itself or not self._requested.compile:
             return
         parts = (part for model in self.compiled for part in model.modules())

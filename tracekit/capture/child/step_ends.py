@@ -238,7 +238,7 @@ class CompiledRegions:
 
         callback_handler.remove_start_callback(self._begins)
         self._replaced.undo()
-        self._entered = self._left = _nothing  # code that was compiled meanwhile lives on
+        self._entered = self._left = lambda _: None  # code that was compiled meanwhile lives on
 
     def __bool__(self) -> bool:
         """Whether compiled code is running."""
@@ -274,10 +274,6 @@ class CompiledRegions:
             return trace(variable, tx, name, *args, **kwargs)
 
         return tracing
-
-
-def _nothing(_: Region) -> None:
-    return None
 
 
 class CompiledSteps:

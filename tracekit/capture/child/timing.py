@@ -1,7 +1,7 @@
 """Warms up until nothing compiles, and times steps.
 
-The work of a pass is a generator: each `yield` is one step of training. `drive` calls a recipe's steps; a script takes
-its own steps, and its optimizer resumes the generator.
+The work of a pass is a generator: each `yield` is one step of training. `run_steps` calls a recipe's steps; a script
+takes its own steps, and its optimizer resumes the generator.
 """
 
 import statistics

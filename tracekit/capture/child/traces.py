@@ -16,10 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import torch
 from msgspec import Struct
 from msgspec.structs import replace
+from torch.profiler import ProfilerAction
 
-from tracekit.capture.child import event_tree, so_far, timing
+from tracekit.capture.child import event_tree, timing
 from tracekit.capture.child.agreement import agreed
 from tracekit.capture.child.event_tree import LineSampler
 from tracekit.capture.child.graph_log import GraphLog
@@ -28,7 +30,7 @@ from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.compiler import CompileRecorder, effective
 from tracekit.capture.device import activities, is_gpu, synchronize
 from tracekit.capture.environment import versions
-from tracekit.capture.job import Job, PassResult
+from tracekit.capture.job import Job, PassResult, store_so_far
 from tracekit.compile_log.ledger import StepStart, ledger
 from tracekit.run import Profiled, Traces, Window
 from tracekit.statistics.typical_step import StepPattern, costliest_start, typical_step
@@ -101,7 +103,7 @@ class _Taking:
         cold, most_warmup, steady, detail = planned_windows(self.job.steps, self.job.available, period)
         if cold and self._wants(cold):
             yield from self.trace(cold)
-            so_far.store(self.job, self.result())
+            store_so_far(self.job, self.result())
         elif cold:
             for _ in range(cold.steps):
                 yield from self.step()
@@ -111,7 +113,7 @@ class _Taking:
             yield from self.step()
         if self._wants(steady):
             yield from self.trace(steady)
-            so_far.store(self.job, self.result())
+            store_so_far(self.job, self.result())
         if detail and self._wants(detail):
             for _ in range(agreed(self._until_costliest(detail))):
                 yield from self.step()
@@ -134,7 +136,7 @@ class _Taking:
         happened = ledger(self.recorder, self.starts)
         outcome = effective(self.job, happened)
         if "cold" in self.names and not _sees_gpu(COLD, self.job) and self.job.device != "cpu":
-            outcome = replace(outcome, notes=[*outcome.notes, _COLD_WITHOUT_GPU])
+            outcome = outcome.plus([_COLD_WITHOUT_GPU])
         traces, graphs = Traces(**self.names), self.graphs.first(len(self.starts))
         return PassResult(traces=traces, profiled=self.profiled, ledger=happened, effective=outcome, graphs=graphs)
 
@@ -149,7 +151,14 @@ class _Taking:
         name = name or f"{window.name}.json.gz"
         first = len(self.starts) + window.warmup
         last = first + window.steps - 1
-        write = self._writing(window, Path(self.job.folder) / name, last)
+        path = Path(self.job.folder) / name
+
+        def write(profiler: Any) -> None:
+            """The trace and, for one with stacks, the file of lines beside it, once it is recorded."""
+            export(profiler, path, last)
+            if window.options.get("with_stack"):
+                event_tree.write(profiler, path, self.recorder.provenance.graphs, self.sampler.samples)
+
         with real_profilers():
             profiler = _profiler(window, first, last, self.job, write)
         profiler.step_num = len(self.starts)  # the N of ProfilerStep#N counts the training's steps
@@ -191,22 +200,9 @@ class _Taking:
 
     def _wait(self) -> None:
         """Wait until the previous step is done; on a GPU inside a named span, so that the training is not blamed."""
-        import torch
-
         on_gpu = self.job.device != "cpu"
         with torch.profiler.record_function(OWN_WAIT) if on_gpu else contextlib.nullcontext():
             synchronize(self.job.device)
-
-    def _writing(self, window: PlannedWindow, path: Path, last: int) -> Callable[[Any], None]:
-        """A function that writes a finished recording: the trace and, for one with stacks, the file of lines beside
-        it."""
-
-        def write(profiler: Any) -> None:
-            export(profiler, path, last)
-            if window.options.get("with_stack"):
-                event_tree.write(profiler, path, self.recorder.provenance.graphs, self.sampler.samples)
-
-        return write
 
     def _keep(self, window: PlannedWindow, name: str, profiler: Any, stamps: list[int], *, ended: bool = False) -> None:
         profiler.stop()
@@ -221,8 +217,6 @@ class _Taking:
 
 
 def _profiler(window: PlannedWindow, first: int, last: int, job: Job, write: Callable[[Any], None]) -> Any:
-    import torch
-
     return torch.profiler.profile(
         activities=activities(with_gpu=_sees_gpu(window, job)),
         schedule=_schedule(first, last),
@@ -233,8 +227,6 @@ def _profiler(window: PlannedWindow, first: int, last: int, job: Job, write: Cal
 
 def _start_warm(profiler: Any, device: str) -> None:
     """Start recording, after launching kernels that may be lost."""
-    import torch
-
     profiler.step_num -= 1
     profiler.current_action = profiler.schedule(profiler.step_num)
     profiler.start()
@@ -252,8 +244,6 @@ def _sees_gpu(window: PlannedWindow, job: Job) -> bool:
 
 
 def _schedule(first: int, last: int) -> Callable[[int], Any]:
-    from torch.profiler import ProfilerAction
-
     def action(step: int) -> Any:
         if step < first:
             return ProfilerAction.WARMUP

@@ -15,17 +15,16 @@ from pathlib import Path
 
 import msgspec
 
-from tracekit.base.units import many, percent
-from tracekit.capture.child import garbage, so_far, timing
+from tracekit.base.units import percent
+from tracekit.capture.child import forks, timing
 from tracekit.capture.child.graph_log import GraphLog
 from tracekit.capture.child.measure import ramp_ns
 from tracekit.capture.child.memory import MemoryMeter
-from tracekit.capture.child.run_queue import RunQueue
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.child.traces import short_trace
-from tracekit.capture.child.yardstick import Yardsticks
+from tracekit.capture.child.yardstick import RunQueue, Yardsticks
 from tracekit.capture.compiler import CompileRecorder
-from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message
+from tracekit.capture.job import MESSAGE_BYTES, TURNS, WAITING, Job, PassResult, message, store_so_far
 from tracekit.run import Measured, Traces, Turn
 from tracekit.statistics.typical_step import typical_step
 
@@ -36,7 +35,6 @@ _QUIET_STEPS = 2  # where nothing compiles, the first steps are the only slow on
 _TRACED_STEPS, _MOST_TRACED = 4, 50
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
 _SPARED_NS = 20_000_000  # of that work: what waiting itself takes
-_COMPILE_WORKER = b"torch/_inductor/compile_worker"  # idle where nothing compiles
 _IDLE_MODULES = ("concurrent", "multiprocessing", "torch", "tqdm")  # modules whose threads wait for work, or draw a bar
 _LISTENS = "0A"  # the state of a socket, tcp(7)
 
@@ -90,7 +88,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
     memory = MemoryMeter(job.device)
     warmup = yield from warm_up(job, recorder)
     gc.collect()
-    garbage.thaw()
+    forks.thaw_objects()
     warmup += yield from memory.forget_peaks()
     step_ns, clock = (yield from timing.time_one(job.device)), timing.clock(job.device)
     settled = len(recorder.compiled)
@@ -140,7 +138,7 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
         result = PassResult(
             measured=measured, memory=memory.peaks(len(times)), graphs=graphs.last(len(times)), turns=turns
         )
-        so_far.store(job, result)
+        store_so_far(job, result)
         if has_ended:
             return result
         if why := pipes.why_not:
@@ -166,22 +164,13 @@ def why_not_stopped() -> str:
     return next(_reasons(), "")
 
 
-def own_processes() -> str:
-    """`2 processes`: how many this one started that still run, without those of the compiler; empty if there are none,
-    or the system does not tell."""
-    count = 0
-    for listed in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):
-            for child in listed.read_text().split():
-                count += _COMPILE_WORKER not in Path(f"/proc/{child}/cmdline").read_bytes()
-    return many(count, "process", "processes") if count else ""
-
-
 def _reasons() -> Iterator[str]:
-    if processes := own_processes():
+    if processes := forks.own_processes():
         yield f"it has {processes} of its own, which would not stop with it"
     for thread in threading.enumerate():
-        if thread is not threading.main_thread() and _module(thread).partition(".")[0] not in _IDLE_MODULES:
+        target = getattr(thread, "_target", None)
+        module = str(getattr(target, "__module__", None) or type(thread).__module__)  # where its code is from
+        if thread is not threading.main_thread() and module.partition(".")[0] not in _IDLE_MODULES:
             yield f"it has a thread of its own ({thread.name}), which would not stop with it"
     if hasattr(signal, "getitimer") and any(
         signal.getitimer(timer)[0] for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
@@ -189,12 +178,6 @@ def _reasons() -> Iterator[str]:
         yield "a timer runs, which would not stop with it"
     if _is_a_server():
         yield "it listens to others, which would wait for it"
-
-
-def _module(thread: threading.Thread) -> str:
-    """Where the code of a thread is from."""
-    target = getattr(thread, "_target", None)
-    return str(getattr(target, "__module__", None) or type(thread).__module__)
 
 
 def _is_a_server() -> bool:

@@ -14,25 +14,32 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tracekit.base.atomic import put
 from tracekit.capture import compiler
-from tracekit.capture.child import agreement, forks, garbage, recipe, script, timing
+from tracekit.capture.child import agreement, forks, recipe, script, timing
 from tracekit.capture.child.failure import failure, one_line
 from tracekit.capture.child.file_journal import FileJournal
-from tracekit.capture.child.gradient_norms import GradientNorms
-from tracekit.capture.child.loss_check import check, draw_as_eager, drift, metrics, number, rounded_differently
+from tracekit.capture.child.loss_check import (
+    GradientNorms,
+    Losses,
+    check,
+    draw_as_eager,
+    drift,
+    metrics,
+    number,
+    rounded_differently,
+)
 from tracekit.capture.child.measure import infer_ns, measure
 from tracekit.capture.child.recipe import RecipeStep
-from tracekit.capture.child.script_losses import Losses
 from tracekit.capture.child.script_variant import steered
 from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.child.traces import profile
 from tracekit.capture.child.turns import TurnPipes, take_turns, warm_up
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.device import GPU, accelerator, devices, synchronize, why_no_gpu
-from tracekit.capture.environment import backends, gather
-from tracekit.capture.gather_speed import gather_bytes_per_s
+from tracekit.capture.environment import backends, gather, gather_bytes_per_s
 from tracekit.capture.job import RESULT, Job, PassResult
 from tracekit.capture.variants import parse_all
 from tracekit.compile_log.ledger import total_ns
@@ -77,7 +84,7 @@ def perform(job: Job) -> PassResult:
     finally:
         if files is not None:
             files.end()
-    return msgspec.structs.replace(result, notes=notes, activities=stopwatch.seconds())
+    return replace(result, notes=notes, activities=stopwatch.seconds())
 
 
 def _inspect(job: Job, notes: list[str]) -> PassResult:
@@ -90,7 +97,7 @@ def _inspect(job: Job, notes: list[str]) -> PassResult:
     declared = dict(getattr(module, "PARAMS", {}))
     if hasattr(module, "prepare"):
         with contextlib.suppress(TracekitError):  # the parent reads the same parameters, and reports what is wrong
-            parsed_job = msgspec.structs.replace(job, params=parse_all(job.params, declared))
+            parsed_job = replace(job, params=parse_all(job.params, declared))
             module.prepare(recipe.make_context(module, parsed_job, notes))
     return PassResult(
         params=declared,
@@ -102,19 +109,16 @@ def _inspect(job: Job, notes: list[str]) -> PassResult:
 
 def _machine() -> dict[str, Any]:
     """What the parent, which never imports torch, needs to know about the machine."""
+    environment = gather()
+    if GPU in devices() and (speed := gather_bytes_per_s(GPU)) is not None:
+        environment["gather_bytes_per_s"] = round(speed)
     return {
-        "environment": {**gather(), **_speed()},
+        "environment": environment,
         "devices": devices(),
         "accelerator": accelerator(),
         "why_no_gpu": why_no_gpu(),
         "backends": backends(),
     }
-
-
-def _speed() -> dict[str, float]:
-    """How fast the GPU gathers rows, if there is one."""
-    speed = gather_bytes_per_s(GPU) if GPU in devices() else None
-    return {} if speed is None else {"gather_bytes_per_s": round(speed)}
 
 
 def _measure(job: Job, notes: list[str]) -> PassResult:
@@ -126,19 +130,14 @@ def _measure(job: Job, notes: list[str]) -> PassResult:
         if job.round:
             return result
         assert result.measured is not None
-        measured = msgspec.structs.replace(result.measured, epoch_steps=feed.epoch_steps)
-        result = msgspec.structs.replace(result, measured=measured)
+        measured = replace(result.measured, epoch_steps=feed.epoch_steps)
+        result = replace(result, measured=measured)
         try:
             infer = infer_ns(feed, job, recorder)
         except Exception as error:  # the training was measured
             failed = failure(error)
-            failure_of_infer = {
-                "outcome": failed.outcome,
-                "error": f"infer(): {failed.error}",
-                "traceback": failed.traceback,
-            }
-            return msgspec.structs.replace(result, **failure_of_infer)
-        return msgspec.structs.replace(result, measured=msgspec.structs.replace(measured, infer_ns=infer))
+            return replace(result, outcome=failed.outcome, error=f"infer(): {failed.error}", traceback=failed.traceback)
+        return replace(result, measured=replace(measured, infer_ns=infer))
 
 
 def _live(job: Job, notes: list[str]) -> PassResult:
@@ -162,7 +161,7 @@ def _parent(job: Job, notes: list[str]) -> PassResult:
             if job.warms:
                 with _recorder() as recorder:
                     timing.run_steps(warm_up(job, recorder), _inherited.feed)
-    garbage.freeze()
+    forks.freeze_objects()
     return _be_forked(job)
 
 
@@ -205,10 +204,10 @@ def _check(job: Job, notes: list[str]) -> PassResult:
         rounding = rounded_differently() if job.rounded else contextlib.nullcontext()
         with _recorder() as recorder, rounding, GradientNorms() as gradients:
             result = script.run(job, lambda _: losses.steps(), recorder, losses)
-        return msgspec.structs.replace(result, gradients=gradients.norms)
+        return replace(result, gradients=gradients.norms)
     with _recorder(), GradientNorms() as gradients:
         checked = check(_feed(job, notes))
-    checked = msgspec.structs.replace(checked, gradients=gradients.norms)
+    checked = replace(checked, gradients=gradients.norms)
     if job.requested.compile or not checked.losses:
         return checked
     gc.collect()  # the second training needs the memory of the first one
@@ -217,14 +216,26 @@ def _check(job: Job, notes: list[str]) -> PassResult:
             loss_drift = drift(_feed(job, []), checked.losses)
         moved = divergence(gradients.norms, rounded.norms)
         gradient_drift = moved if moved is not None and math.isfinite(moved) else None
-        return msgspec.structs.replace(checked, loss_drift=loss_drift, gradient_drift=gradient_drift)
+        return replace(checked, loss_drift=loss_drift, gradient_drift=gradient_drift)
     except Exception as error:  # its losses are known, and can be compared like any others
         note = f"how far rounding alone moves its losses is unknown: {one_line(error)}"
-        return msgspec.structs.replace(checked, effective=Effective(notes=[note]))
+        return replace(checked, effective=Effective(notes=[note]))
 
 
 def _train(job: Job, notes: list[str]) -> PassResult:
-    return train(_feed(job, notes), job)
+    """Train that many epochs, with only a clock reading between them, then evaluate the recipe's own metric."""
+    feed = _feed(job, notes)
+    steps, loss, times = 0, None, []
+    synchronize(job.device)
+    for _ in range(job.epochs):
+        started = time.perf_counter_ns()
+        steps, loss = feed.epoch()
+        synchronize(job.device)
+        times.append(time.perf_counter_ns() - started)
+    last = number(loss)  # before evaluating, because the next replay of a CUDA graph overwrites it
+    reached = metrics(feed.evaluate() if feed.evaluate else {})
+    training = Training(seed=job.seed, epochs=job.epochs, steps=steps, epoch_all_ns=times, loss=last, metrics=reached)
+    return PassResult(training=training)
 
 
 def _audit(job: Job, notes: list[str]) -> PassResult:
@@ -258,18 +269,3 @@ def _feed(job: Job, notes: list[str], mark_loading: bool = False, module: Module
     feed = RecipeStep(module, recipe.make_context(module, job, notes), mark_loading, job.workload)
     recipe.seed_all(job.seed)
     return feed
-
-
-def train(feed: RecipeStep, job: Job) -> PassResult:
-    """Train that many epochs, with only a clock reading between them, then evaluate the recipe's own metric."""
-    steps, loss, times = 0, None, []
-    synchronize(job.device)
-    for _ in range(job.epochs):
-        started = time.perf_counter_ns()
-        steps, loss = feed.epoch()
-        synchronize(job.device)
-        times.append(time.perf_counter_ns() - started)
-    last = number(loss)  # before evaluating, because the next replay of a CUDA graph overwrites it
-    reached = metrics(feed.evaluate() if feed.evaluate else {})
-    training = Training(seed=job.seed, epochs=job.epochs, steps=steps, epoch_all_ns=times, loss=last, metrics=reached)
-    return PassResult(training=training)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tracekit.trace import Trace
-from tracekit.trace.schema import category
+from tracekit.trace.reading.event_details import category
 
 ARGS = {
     "correlation": ("correlation",),

@@ -30,7 +30,7 @@ def test_the_process_that_helps_to_read_is_counted() -> None:
 
 def test_laws_and_rules_are_counted_though_no_statement_names_them() -> None:
     """They decide what is stored of a trace, and are imported as all modules of their packages."""
-    assert {"tracekit.trace.facts.laws.graph_nodes", "tracekit.trace.facts.laws.steps"} <= set(
+    assert {"tracekit.trace.facts.laws.recorders", "tracekit.trace.facts.laws.steps"} <= set(
         sources("tracekit.engine.cached")
     )
     assert "tracekit.findings.rules.pageable_copies" in sources("tracekit.findings")

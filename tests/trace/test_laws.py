@@ -38,7 +38,7 @@ from tracekit.base.intervals import Union
 from tracekit.errors import TracekitError
 from tracekit.trace import Trace
 from tracekit.trace.facts import FIGURES, Breach, all_laws
-from tracekit.trace.facts.known import Unknown
+from tracekit.trace.facts.law import Unknown
 from tracekit.trace.split import split
 
 

@@ -1,6 +1,6 @@
 """How many events of each category and name does each track hold? That answers most questions about a whole trace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,34 +43,26 @@ class Census(Struct, frozen=True):
 def take_census(trace: "Trace") -> Census:
     """Count the events of every track by category and name."""
     names, cats = max(len(trace.names), 1), max(len(trace.labels.kinds), 1)
-    total = _Counts(names * cats * max(len(trace.tracks), 1))
-    for part in parts(trace):
-        categories = trace.cat_codes[part.selection].astype(np.int64)
-        total.add((part.track * np.int64(cats) + categories) * names + part.name_codes)
-    keys, counts = total.occurring()
+    keys_by_part = (
+        (part.track * np.int64(cats) + trace.cat_codes[part.selection].astype(np.int64)) * names + part.name_codes
+        for part in parts(trace)
+    )
+    keys, counts = _counted(keys_by_part, names * cats * max(len(trace.tracks), 1))
     rest, name = np.divmod(keys, names)
     track, category = np.divmod(rest, cats)
     return Census(trace.labels.roles(category, name), track, counts)
 
 
-class _Counts:
-    """How often each of many numbers occurs: a counter for each, or sorting if there would be too many counters."""
-
-    def __init__(self, size: int) -> None:
-        self._cells = np.zeros(size, np.int64) if size <= _CELLS else None
-        self._sorted: dict[int, int] = {}
-
-    def add(self, keys: Ints) -> None:
-        """Count these numbers."""
-        if self._cells is not None:
-            self._cells += np.bincount(keys, minlength=len(self._cells))
-            return
-        for key, count in zip(*(column.tolist() for column in np.unique(keys, return_counts=True)), strict=True):
-            self._sorted[key] = self._sorted.get(key, 0) + count
-
-    def occurring(self) -> tuple[Ints, Ints]:
-        """The numbers that occurred, and how often."""
-        if self._cells is not None:
-            keys = np.flatnonzero(self._cells)
-            return keys, self._cells[keys]
-        return np.array([*self._sorted], np.int64), np.array([*self._sorted.values()], np.int64)
+def _counted(columns: Iterable[Ints], size: int) -> tuple[Ints, Ints]:
+    """Which numbers below `size` occur, and how often: by a counter for each, or by sorting if these would be many."""
+    if size <= _CELLS:
+        cells = np.zeros(size, np.int64)
+        for numbers in columns:
+            cells += np.bincount(numbers, minlength=size)
+        occurring = np.flatnonzero(cells)
+        return occurring, cells[occurring]
+    counts: dict[int, int] = {}
+    for numbers in columns:
+        for number, count in zip(*(column.tolist() for column in np.unique(numbers, return_counts=True)), strict=True):
+            counts[number] = counts.get(number, 0) + count
+    return np.array([*counts], np.int64), np.array([*counts.values()], np.int64)

@@ -1,6 +1,5 @@
 """What does a trace say about each of its collectives: which one it is, how many bytes it moves, in which process
-group, and which kind of parallelism that group serves? And which waits belong to the recording itself, not to the
-training?
+group, and which kind of parallelism that group serves?
 """
 
 import re
@@ -13,7 +12,7 @@ from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints
 from tracekit.trace import Trace
-from tracekit.trace.rows import Events, enclosing
+from tracekit.trace.rows import enclosing
 from tracekit.trace.schema import values
 
 _KINDS = (
@@ -82,24 +81,18 @@ def collective_arguments(trace: Trace, rows: Ints, rank: int, world_size: int | 
     """For each communication kernel, or span of a backend, what is recorded about it: in its own arguments, in those of
     the call that launched it, or only in its name."""
     groups = groups_of(trace.meta)
-    lines: list[dict[str, Any]] = trace.communications.to_pylist()
     described_rows = rows_of(trace, trace.communications)
-    line_of = {row: line for row, line in zip(described_rows.tolist(), lines, strict=True) if row >= 0}
-    enclosing_rows = (
-        _enclosing_records(trace, rows, described_rows) if trace.device == "gpu" else [np.full(len(rows), -1)]
-    )
+    lines = zip(described_rows.tolist(), trace.communications.to_pylist(), strict=True)
+    line_of: dict[int, Mapping[str, Any]] = {row: line for row, line in lines if row >= 0}
+    enclosing_rows = _enclosing_records(trace, rows, described_rows) if trace.device == "gpu" else []
     entries = []
     for index, row in enumerate(rows.tolist()):
-        candidates = (line_of.get(event) for event in (row, *(int(outer[index]) for outer in enclosing_rows)))
-        line: Mapping[str, Any] = next(
-            (recorded for recorded in candidates if recorded is not None and _says(recorded)), {}
-        )
+        events = (row, *(int(outer[index]) for outer in enclosing_rows))
+        recorded = (line_of[event] for event in events if event in line_of)
+        telling = (line for line in recorded if (line["collective"], line["input_bytes"]) != (None, None))
+        line: Mapping[str, Any] = next(telling, {})
         entries.append(_arguments_of(line, trace.names[trace.name_codes[row]], groups, rank, world_size))
     return entries
-
-
-def _says(line: Mapping[str, Any]) -> bool:
-    return line["collective"] is not None or line["input_bytes"] is not None
 
 
 def _enclosing_records(trace: Trace, rows: Ints, described_rows: Ints) -> list[Ints]:
@@ -110,11 +103,7 @@ def _enclosing_records(trace: Trace, rows: Ints, described_rows: Ints) -> list[I
     launches = trace.links.launch(rows)
 
     def among(names: Bools) -> Ints:
-        def asked(part: Events) -> Bools:
-            mask: Bools = part.roles.host & names[part.name_codes]
-            return mask
-
-        return enclosing(trace, launches, asked)
+        return enclosing(trace, launches, lambda part: part.roles.host & names[part.name_codes])
 
     return [among(says & records), among(says & ~records)]
 
@@ -199,16 +188,14 @@ def role_of(label: str | None, kinds: set[str]) -> tuple[str | None, bool]:
     return None, False
 
 
-def rows_of(trace: "Trace", table: pa.Table) -> Ints:
+def rows_of(trace: Trace, table: pa.Table) -> Ints:
     """The event that each row of a table describes, by its start, process, thread and name; −1 for none."""
     starts = values(table["ts_ns"])
     low, high = np.searchsorted(trace.ts_ns, starts, side="left"), np.searchsorted(trace.ts_ns, starts, side="right")
-    threads = zip(trace.tracks["pid"].to_pylist(), trace.tracks["tid"].to_pylist(), strict=True)
-    tracks = {thread: row for row, thread in enumerate(threads)}
     described = zip(*(table[name].to_pylist() for name in ("pid", "tid", "name")), strict=True)
     rows = []
     for first, end, (pid, tid, name) in zip(low.tolist(), high.tolist(), described, strict=True):
-        track = tracks.get((pid, tid), -1)
+        track = trace.track_rows.get((pid, tid), -1)
         matches = (
             row for row in range(first, end) if trace.track[row] == track and trace.names[trace.name_codes[row]] == name
         )

@@ -1,29 +1,23 @@
 """Reads a Kineto file a second time: the arguments of some events, and allocations."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 import numpy as np
 
 from tracekit.base.intervals import Ints, distinct
-from tracekit.errors import TracekitError
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.chunks import Chunks, NoEventsError
-from tracekit.trace.reading.event_details import NOTHING, value_of
-from tracekit.trace.reading.source import Source
+from tracekit.trace.reading.chunks import events_again
+from tracekit.trace.reading.event_details import NOTHING, Scalar, value_of
 from tracekit.trace.rereading import Arguments, MemoryEvents
 
-T = TypeVar("T")
-_NAME = "[memory]"
+_NAME = b'"[memory]"'
 _DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps"}  # c10/core/DeviceType.h
 _MOST_BYTES = 1 << 60  # sums of as many events as a file holds fit an int64
 _UNKNOWN = -1
+_Row = tuple[int, int, int, int, int, int, int]
 
 
 class _EventWithArguments(msgspec.Struct, gc=False):
@@ -32,16 +26,13 @@ class _EventWithArguments(msgspec.Struct, gc=False):
     args: Arguments | None = None
 
 
-_EVENTS_WITH_ARGUMENTS = msgspec.json.Decoder(list[_EventWithArguments])
-
-
-class _Arguments(msgspec.Struct, gc=False):
-    address: int | float | str | None = msgspec.field(default=None, name="Addr")
-    bytes: int | float | str | None = msgspec.field(default=None, name="Bytes")
-    allocated: int | float | str | None = msgspec.field(default=None, name="Total Allocated")
-    reserved: int | float | str | None = msgspec.field(default=None, name="Total Reserved")
-    kind: int | float | str | None = msgspec.field(default=None, name="Device Type")
-    device: int | float | str | None = msgspec.field(default=None, name="Device Id")
+class _MemoryArguments(msgspec.Struct, gc=False):
+    address: Scalar = msgspec.field(default=None, name="Addr")
+    bytes: Scalar = msgspec.field(default=None, name="Bytes")
+    allocated: Scalar = msgspec.field(default=None, name="Total Allocated")
+    reserved: Scalar = msgspec.field(default=None, name="Total Reserved")
+    kind: Scalar = msgspec.field(default=None, name="Device Type")
+    device: Scalar = msgspec.field(default=None, name="Device Id")
 
 
 class _MemoryInstant(msgspec.Struct, gc=False):
@@ -52,38 +43,9 @@ class _MemoryInstant(msgspec.Struct, gc=False):
     args: msgspec.Raw = NOTHING
 
 
+_EVENTS_WITH_ARGUMENTS = msgspec.json.Decoder(list[_EventWithArguments])
 _MEMORY_INSTANTS = msgspec.json.Decoder(list[_MemoryInstant])
-_ARGUMENTS = msgspec.json.Decoder(_Arguments)
-
-
-def events_again(path: Path, decoder: msgspec.json.Decoder[list[T]], markers: Sequence[bytes]) -> Iterator[list[T]]:
-    """The events of the file, some at a time, without those of damaged chunks and of chunks that lack all these bytes.
-
-    A file that no longer exists, such as that of a trace read from a pipe, has no events.
-    """
-    with suppress(NoEventsError, TracekitError), Source(path) as source:
-        chunks = Chunks(source)
-        for chunk in chunks:
-            text = bytes(chunk)
-            yield _decoded(decoder, text) if any(marker in text for marker in markers) else []
-        yield _decoded(decoder, _list_in(chunks.tail))
-
-
-def _decoded(decoder: msgspec.json.Decoder[list[T]], chunk: bytes) -> list[T]:
-    try:
-        return decoder.decode(chunk)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return []
-
-
-def _list_in(tail: bytes) -> bytes:
-    """The list of events at the beginning of a file's last bytes, after the bracket or the comma before them."""
-    text = "[" + tail.decode("utf-8", "replace")[1:]
-    try:
-        _, end = json.JSONDecoder(strict=False).raw_decode(text)
-    except (ValueError, RecursionError):
-        return b""
-    return text[:end].encode()
+_MEMORY_ARGUMENTS = msgspec.json.Decoder(_MemoryArguments)
 
 
 def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
@@ -119,22 +81,16 @@ def _beginnings(times: Ints) -> list[bytes]:
 
 def memory_events(trace: Trace) -> list[MemoryEvents]:
     """The allocations of each device that has any; none if the trace was recorded without `profile_memory`."""
-    tracks = {
-        (pid, tid): row
-        for row, (pid, tid) in enumerate(
-            zip(trace.tracks["pid"].to_pylist(), trace.tracks["tid"].to_pylist(), strict=True)
-        )
-    }
     times: list[Ints] = []
-    rows: list[tuple[int, int, int, int, int, int, int]] = []
+    rows: list[_Row] = []
 
     @cache
     def track_of(pid: bytes, tid: bytes) -> int:
-        names = [str(msgspec.json.decode(identifier)) for identifier in (pid, tid)]
-        return tracks.get((names[0], names[1]), _UNKNOWN)
+        process, thread = (str(msgspec.json.decode(identifier)) for identifier in (pid, tid))
+        return trace.track_rows.get((process, thread), _UNKNOWN)
 
-    for events in events_again(trace.path, _MEMORY_INSTANTS, [_NAME.encode()]):
-        instants = [event for event in events if bytes(event.name) == b'"[memory]"']
+    for events in events_again(trace.path, _MEMORY_INSTANTS, [_NAME]):
+        instants = [event for event in events if bytes(event.name) == _NAME]
         starts, has_time = exact.from_texts([event.ts for event in instants])
         read = [_row(event, track_of) for event in instants]
         valid = [index for index, row in enumerate(read) if row is not None and has_time[index]]
@@ -156,12 +112,10 @@ def _of_device(ts: Ints, table: Ints, kind: int, number: int) -> MemoryEvents:
     return MemoryEvents(name if number < 0 else f"{name}:{number}", ts[mask], *table[mask, 2:].T)
 
 
-def _row(
-    event: _MemoryInstant, track_of: Callable[[bytes, bytes], int]
-) -> tuple[int, int, int, int, int, int, int] | None:
+def _row(event: _MemoryInstant, track_of: Callable[[bytes, bytes], int]) -> _Row | None:
     """Device type, its number, bytes, address, what is allocated and reserved in total, and the track."""
     try:
-        decoded = _ARGUMENTS.decode(event.args)
+        decoded = _MEMORY_ARGUMENTS.decode(event.args)
         track = track_of(bytes(event.pid), bytes(event.tid))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None

@@ -57,13 +57,10 @@ class Links(Struct, frozen=True, dict=True):
         order = np.argsort(self.launches, kind="stable")  # activities are in order of their starts
         calls = self.launches[order]
         bounds = runs(calls)
-        counts = np.diff(bounds).astype(np.int32)
-        first, nothing = (
-            self.activities[order[bounds[:-1]]],
-            np.array([-1, 0], np.int32),
-        )  # of what is no call: the last
-        columns = calls[bounds[:-1]], np.append(first, nothing[:1]), np.append(counts, nothing[1:])
-        return put_aside(columns[0]), put_aside(columns[1]), put_aside(columns[2])
+        # The last of each is for what is no call.
+        first = np.append(self.activities[order[bounds[:-1]]], np.int32(-1))
+        counts = np.append(np.diff(bounds), 0).astype(np.int32)
+        return put_aside(calls[bounds[:-1]]), put_aside(first), put_aside(counts)
 
 
 def link(trace: "Trace", impossible: "Impossible | None" = None) -> Links:

@@ -1,7 +1,7 @@
 """Load a trace: read it, or find it in the cache."""
 
 import os
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,7 @@ from tracekit.base.workspace import workspace_anywhere
 from tracekit.trace.model import Trace
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.source import local
-from tracekit.trace.reading.tables import EVENTS_FILE
-from tracekit.trace.schema import STORED
+from tracekit.trace.reading.tables import EVENTS_FILE, STORED
 from tracekit.trace.sources import source_of
 from tracekit.trace.storing import cache
 
@@ -31,11 +30,9 @@ def load(
     if use_cache is None:
         use_cache = cache.is_on()
     if workers is None:
-        workers = min(
-            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, _MAX_WORKERS
-        )
-    home = cache.home() / "work"
-    with local(path, home) as file:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        workers = min(cores, _MAX_WORKERS)
+    with local(path, cache.home() / "work") as file:
         content = cache.content_of(file) if use_cache else None
         entry = cache.find(content) if content else None
         trace = _recalled(path, entry) if entry is not None else None
@@ -44,7 +41,11 @@ def load(
 
 def _read(path: Path, file: Path, content: str | None, workers: int, watch: ReadWatch | None) -> Trace:
     with workspace_anywhere(cache.home() / "work") as folder:
-        tables = _made(folder / "tables") if folder is not None else None
+        tables: Path | None = None
+        if folder is not None:
+            with suppress(OSError):
+                (folder / "tables").mkdir()
+                tables = folder / "tables"
         source = source_of(file)
         reading = source.read(file, path, folder=folder, tables=tables, workers=workers, watch=watch)
         facts = {**{name: getattr(reading, name) for name in _FACTS}, "source_name": source.name}
@@ -55,17 +56,15 @@ def _read(path: Path, file: Path, content: str | None, workers: int, watch: Read
             and tables is not None
             and reading.bytes_read >= cache.WORTH_BYTES
         ):
-            try:
+            with suppress(OSError):
                 for name in _TABLES:
                     table = getattr(reading, name)
                     with pa.ipc.new_file(str(tables / f"{name}.arrow"), table.schema) as writer:
                         writer.write_table(table)
                 about = {"path": str(path), "bytes_read": reading.bytes_read, "events": len(reading.events)}
                 entry = cache.publish(tables, content, {**facts, **about})
-            except OSError:
-                entry = None
         beside = {name: getattr(reading, name) for name in _TABLES}
-        return Trace(path, _given(reading.events), entry=entry, **beside, **facts)
+        return Trace(path, lambda: reading.events, entry=entry, **beside, **facts)
 
 
 def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
@@ -85,15 +84,3 @@ def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
     except (OSError, pa.ArrowInvalid, KeyError, TypeError):
         entry.drop()
         return None
-
-
-def _made(folder: Path) -> Path | None:
-    try:
-        folder.mkdir()
-    except OSError:
-        return None
-    return folder
-
-
-def _given(table: pa.Table) -> Callable[[], pa.Table]:
-    return lambda: table

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.base.intervals import Bools, Ints, Rows, runs
-from tracekit.trace.census import Census, take_census
+from tracekit.trace.census import Ask, Census, take_census
 from tracekit.trace.facts import Breach, breaches
 from tracekit.trace.facts.coverage import Coverage, find_coverage
 from tracekit.trace.facts.impossible import Impossible, find_impossible
-from tracekit.trace.facts.known import Unknown
+from tracekit.trace.facts.law import Unknown
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.roles import OPERATOR, PYTHON, Labels, Roles
-from tracekit.trace.rows import AroundCalls, Events, RowFilter, find_frames, find_operators, parts
+from tracekit.trace.rows import AroundCalls, Events, RowFilter, around_calls, is_users_frame, parts
 from tracekit.trace.schema import EVENTS, codes, held, labels, small, values
 from tracekit.trace.steps import StepTable, Threads, find_steps, find_threads, host_recorded
 from tracekit.trace.storing.cache import Entry
@@ -48,8 +48,8 @@ class Trace(Struct, frozen=True, dict=True):
     path: Path
     read_events: Callable[[], pa.Table]
     tracks: pa.Table
-    communications: pa.Table  # what is recorded about collectives besides times; see reading/communications.py
-    notes: pa.Table  # what is recorded about waits and counters; see reading/gpu_notes.py
+    communications: pa.Table  # what is recorded about collectives besides times; see reading/event_details.py
+    notes: pa.Table  # what is recorded about waits and counters; see reading/event_details.py
     meta: dict[str, Any]
     lost: int = 0  # events that could not be read
     mended: int = 0  # events read although their JSON is broken
@@ -148,6 +148,12 @@ class Trace(Struct, frozen=True, dict=True):
         return small(self.recorded.events["track"])
 
     @cached_property
+    def track_rows(self) -> dict[tuple[str, str], int]:
+        """The row in `tracks` of each process and thread."""
+        threads = zip(self.tracks["pid"].to_pylist(), self.tracks["tid"].to_pylist(), strict=True)
+        return {thread: row for row, thread in enumerate(threads)}
+
+    @cached_property
     def correlation(self) -> Ints:
         """Correlation id of each event, 0 for none."""
         return held(self.recorded.events["correlation"])
@@ -190,7 +196,7 @@ class Trace(Struct, frozen=True, dict=True):
 
     @property
     def file_row(self) -> Rows:
-        """For each event the row of the file on which it stands; see `schema.STORED`."""
+        """For each event the row of the file on which it stands; see `reading.tables.STORED`."""
         return small(self.recorded.events["file_row"])
 
     @cached_property
@@ -213,6 +219,11 @@ class Trace(Struct, frozen=True, dict=True):
     def census(self) -> Census:
         """How many events of which kind each track holds, those without any part included."""
         return take_census(self) if self.is_recorded else self.recorded.census
+
+    def processes_with(self, ask: Ask) -> set[str]:
+        """The processes, or devices, of which a track has events of that role."""
+        tracks = np.flatnonzero(self.census.by_track(ask, len(self.tracks)))
+        return {str(self.tracks["pid"][int(track)].as_py()) for track in tracks}
 
     @property
     def roles(self) -> Roles:
@@ -251,13 +262,13 @@ class Trace(Struct, frozen=True, dict=True):
 
     @cached_property
     def operators(self) -> AroundCalls:
-        """Which operator made which runtime call."""
-        return find_operators(self)
+        """Which operator made which runtime call: the innermost one around it."""
+        return around_calls(self, lambda part: part.roles.operator & part.lasting)
 
     @cached_property
     def frames(self) -> AroundCalls:
         """Which of the user's Python frames encloses each runtime call."""
-        return find_frames(self)
+        return around_calls(self, is_users_frame(self))
 
     @cached_property
     def steps(self) -> StepTable:
@@ -301,20 +312,12 @@ class Trace(Struct, frozen=True, dict=True):
 
     @cached_property
     def lost_from_ns(self) -> int | None:
-        """The time from which something may be missing in a file that was cut; None in a whole one."""
-        return first_loss(self)
-
-
-def first_loss(trace: "Trace") -> int | None:
-    """The earliest time, in ns on the trace's clock, at which something may be missing; None in a complete file."""
-    if not trace.cut_short or not len(trace.ts_ns):
-        return None
-    starts = trace.ts_ns
-    if not trace.in_order:
-        return int(starts[0])
-    host_only = trace.meta.get("deviceProperties") == [] and not trace.meta.get("with_stack")
-    is_ordered = _host_follows_gpu(trace) or (host_only and _take_turns(trace))
-    return int(starts[-1]) if is_ordered else int(starts[0])
+        """The earliest time, in ns on the trace's clock, at which something may be missing; None in a complete file."""
+        if not self.cut_short or not len(self.ts_ns):
+            return None
+        host_only = self.meta.get("deviceProperties") == [] and not self.meta.get("with_stack")
+        is_ordered = self.in_order and (_host_follows_gpu(self) or (host_only and _take_turns(self)))
+        return int(self.ts_ns[-1]) if is_ordered else int(self.ts_ns[0])
 
 
 def _host_follows_gpu(trace: "Trace") -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracekit.base.intervals import Bools, Ints
-from tracekit.trace.roles import OPERATOR, PYTHON
+from tracekit.trace.roles import DEVICE_SYNC, PYTHON
 from tracekit.trace.rows import PART, enclosing
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _STOP = re.compile(
     r"(?:.*[/\\])?torch[/\\](?:autograd[/\\])?profiler[/\\]?.*\.py\(\d+\): (?:stop_trace|__exit__)", re.DOTALL
 )
-_WAIT = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 
 
 def own_waits(trace: "Trace", calls: Ints) -> Ints:
@@ -62,15 +61,13 @@ def _last_work(trace: "Trace", waits: Ints) -> int:
 
 def _works(events: "Events") -> Bools:
     roles = events.roles
-    operators = (roles.kind == OPERATOR) & ~roles.annotation
-    works: Bools = operators | roles.launch | roles.sync_by_name
-    return works
+    return roles.operator | roles.launch | roles.sync_by_name
 
 
 def _ends_the_recording(trace: "Trace", call: int) -> bool:
     """Whether a wait for the whole GPU comes after all else: without stacks, this marks the end of a recording."""
     sync_event = trace.events_at(np.array([call]))
-    if not sync_event.roles.named(_WAIT, runtime=True)[0] or trace.operators.of(np.array([call]))[0] >= 0:
+    if not sync_event.roles.named(DEVICE_SYNC, runtime=True)[0] or trace.operators.of(np.array([call]))[0] >= 0:
         return False
     steps = trace.where(lambda part: part.roles.step)
     if (trace.events_at(steps).end_ns > trace.ts_ns[call]).any():

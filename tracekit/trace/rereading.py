@@ -34,14 +34,12 @@ class Arguments(msgspec.Struct, gc=False):
     @property
     def inputs(self) -> Inputs | None:
         """The dimensions of an operator's inputs, lists of tensors one by one; None if they were not recorded."""
-        decoded = value_of(self.dims)
-        return [*_flat(decoded)] if isinstance(decoded, list) else None
+        return _dims(self.dims)
 
     @property
     def strides(self) -> Inputs | None:
         """The strides of the inputs, in the form of `inputs`."""
-        decoded = value_of(self.steps)
-        return [*_flat(decoded)] if isinstance(decoded, list) else None
+        return _dims(self.steps)
 
     @property
     def types(self) -> list[str]:
@@ -66,6 +64,11 @@ class Arguments(msgspec.Struct, gc=False):
         """The CUDA context that a GPU activity belongs to; processes do not share one."""
         decoded = value_of(self.gpu_context)
         return decoded if isinstance(decoded, int) else None
+
+
+def _dims(raw: msgspec.Raw) -> Inputs | None:
+    decoded = value_of(raw)
+    return [*_flat(decoded)] if isinstance(decoded, list) else None
 
 
 def _flat(nested: list[Any]) -> Iterator[tuple[int, ...]]:

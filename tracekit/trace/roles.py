@@ -39,6 +39,7 @@ SYNC = re.compile(
     r"|hipMemcpy(?:HtoD|DtoH|DtoD|WithStream)"
     r"|cu(?:Stream|Ctx|Event)Synchronize|cuMemcpy(?:HtoD|DtoH|DtoD|2D|3D|Peer)?"
 )
+DEVICE_SYNC = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")  # for all that the GPU has to do
 FREE = re.compile(r"(?:cuda|hip)Free(?:Host)?")
 ALLOC = re.compile(
     r"(?:cuda|hip)(?:Malloc(?:Async|Managed|Host|FromPoolAsync)?|Free(?:Async|Host)?|Host(?:Alloc|Register|Unregister))"
@@ -50,10 +51,7 @@ STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # a longer number does not count 
 OWN_WAIT = re.compile(re.escape(event_names.OWN_WAIT))
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#.*", re.DOTALL)
 DATALOAD = re.compile(r"enumerate\(DataLoader\).*", re.DOTALL)
-COMPILE = re.compile(
-    "|".join(map(re.escape, event_names.COMPILE_SPANS)) + r"|.* \(dynamo_timed\)",
-    re.DOTALL,
-)
+COMPILE = re.compile("|".join(map(re.escape, event_names.COMPILE_SPANS)) + r"|.* \(dynamo_timed\)", re.DOTALL)
 GUARDS = re.compile(r"TorchDynamo Cache Lookup")
 COMPILED_CODE = re.compile(r"(?:## Call CompiledFxGraph|CompiledFunction).*", re.DOTALL)
 COMPILED_REGION = re.compile(rf"Torch-Compiled Region.*|{COMPILED_CODE.pattern}", re.DOTALL)  # or what calls it
@@ -104,6 +102,12 @@ class Roles(Struct, frozen=True, dict=True):
     def annotation(self) -> Bools:
         """Spans that a program or a library named, which do no work themselves."""
         mask: Bools = (self.kind == USER) | ((self.kind == OPERATOR) & self.named(ANNOTATION))
+        return mask
+
+    @cached_property
+    def operator(self) -> Bools:
+        """Operators, without the annotations that older versions of the profiler record as such."""
+        mask: Bools = (self.kind == OPERATOR) & ~self.annotation
         return mask
 
     @cached_property

@@ -2,25 +2,18 @@
 and never held for all events at once.
 """
 
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Ints, Rows, distinct, topmost
+from tracekit.base.intervals import Bools, Ints, Rows, distinct, topmost
 from tracekit.trace.links import looked_up
-from tracekit.trace.roles import OPERATOR, OTHER, PYTHON, RUNTIME
+from tracekit.trace.roles import OPERATOR, OTHER, PYTHON, RUNTIME, Roles
 from tracekit.trace.storing.scratch import scratch_array
 from tracekit.vocabulary.code_owner import may_be_the_users, profiled
-
-if TYPE_CHECKING:
-    from tracekit.trace.model import Trace
-from collections.abc import Callable, Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING
-
-from tracekit.base.intervals import Bools
-from tracekit.trace.roles import Roles
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -97,11 +90,11 @@ class Events(Struct, frozen=True, dict=True):
         )
 
 
-def parts(trace: "Trace", size: int = PART) -> Iterator[Events]:
+def parts(trace: "Trace") -> Iterator[Events]:
     """All events, some at a time, in order."""
     count = len(trace.ts_ns)
-    for start in range(0, count, size):
-        yield Events(trace, slice(start, min(start + size, count)))
+    for start in range(0, count, PART):
+        yield Events(trace, slice(start, min(start + PART, count)))
 
 
 RowFilter = Callable[[Events], Bools]
@@ -147,11 +140,11 @@ class Blocks:
         return Block(low, high, first, following, rows)
 
 
-def at_moments(trace: "Trace", size: int = PART) -> Iterator[Events]:
+def at_moments(trace: "Trace") -> Iterator[Events]:
     """All events, some at a time, cut so that events that start together stay together."""
     start = 0
     while start < len(trace.ts_ns):
-        end = moment_after(trace, start + size)
+        end = moment_after(trace, start + PART)
         yield Events(trace, slice(start, end))
         start = end
 
@@ -249,18 +242,8 @@ class AroundCalls(Struct, frozen=True):
         return looked_up(self.calls, self.enclosing_rows, rows)
 
 
-def find_operators(trace: "Trace") -> AroundCalls:
-    """The innermost operator around each call."""
-    return _enclosing_calls(trace, lambda part: (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting)
-
-
-def find_frames(trace: "Trace") -> AroundCalls:
-    """The innermost Python frame of the user's own code around each call."""
-    return _enclosing_calls(trace, _users(trace))
-
-
-def _enclosing_calls(trace: "Trace", predicate: RowFilter) -> AroundCalls:
-    """For each call that fits the predicate, the events around it, found in one pass over the trace."""
+def around_calls(trace: "Trace", predicate: RowFilter) -> AroundCalls:
+    """The innermost wanted event around each runtime call, found in one pass over the trace."""
     call_count = trace.census.count(lambda roles: roles.runtime)
     calls, enclosing_rows = scratch_array(call_count, np.int32), scratch_array(call_count, np.int32)
     filled = 0
@@ -277,10 +260,11 @@ def user_frames(trace: "Trace", rows: Ints) -> Ints:
     """The innermost Python frame of the user's own code around each event; −1 without stacks."""
     if not trace.has_stacks:
         return np.full(len(rows), -1, np.int64)
-    return enclosing(trace, rows, _users(trace))
+    return enclosing(trace, rows, is_users_frame(trace))
 
 
-def _users(trace: "Trace") -> RowFilter:
+def is_users_frame(trace: "Trace") -> RowFilter:
+    """Which events are Python frames of the user's own code."""
     frames = map(profiled, trace.names)
     are_users = (frame is not None and may_be_the_users(frame.file) for frame in frames)
     users = np.fromiter(are_users, bool, len(trace.names))

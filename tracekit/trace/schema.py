@@ -1,5 +1,5 @@
-"""The tables of a trace, a comment for each column; and Arrow columns as NumPy arrays and back. (`pyarrow.compute`
-could do that too, but takes 80 ms to import.)
+"""The columns of tables: what each says of itself, and Arrow columns as NumPy arrays and back (`pyarrow.compute` could
+do that too, but takes 80 ms to import); and the tables of a trace that are exported, a comment for each column.
 
 Times are int64 nanoseconds on the trace's own clock (`ts_ns`), exact to the decimal text of the file.
 """
@@ -28,16 +28,6 @@ Role = Literal[
     "bar",
 ]
 LABEL = pa.dictionary(pa.int32(), pa.string())  # text that repeats: names, categories, buckets
-# How older versions of the profiler spelled the categories, in lower case.
-ALIASES = {
-    "operator": "cpu_op",
-    "runtime": "cuda_runtime",
-    "memcpy": "gpu_memcpy",
-    "memset": "gpu_memset",
-    "user": "gpu_user_annotation",
-}
-# Files of 2019 have no categories; the process shows what an event is.
-CATEGORY_BY_PID = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
 Column: TypeAlias = Any  # pa.Array or pa.ChunkedArray
 # Where NumPy has another name. Arrow's `to_pandas_dtype` needs pandas in many versions, which reports do without.
 _KINDS = {pa.float64(): "float64", pa.float32(): "float32"}
@@ -88,17 +78,6 @@ EVENTS = pa.schema(
         column("python_parent_id", pa.int64(), "id of the frame that called it"),
     ]
 )
-
-
-# As a trace is stored: beside them the row of the file on which each event stands, as written: events of equal `pid`,
-# `tid` and `args.context` have equal numbers, of which those of events without a category are complements (~number).
-STORED = EVENTS.append(pa.field("file_row", pa.int32()))
-
-
-# The same columns while a trace is being read: text as numbers, whose meaning each part defines for itself.
-CODED = pa.schema([pa.field(f.name, pa.int32() if f.type == LABEL else f.type) for f in EVENTS])
-
-
 TRACKS = pa.schema(
     [
         column("track", pa.int32(), "row number"),
@@ -110,32 +89,33 @@ TRACKS = pa.schema(
 )
 
 
-def category(cat: object, pid: object) -> str:
-    """The category of an event in today's spelling."""
-    if cat is None:
-        return CATEGORY_BY_PID.get(str(pid), "")
-    lowered = str(cat).lower()
-    return ALIASES.get(lowered, lowered)
-
-
 def values(column: Column, null: int = 0) -> Ints:
     """The integers of a column, with `null` in place of missing ones."""
-    chunks = [column] if isinstance(column, pa.Array) else column.chunks
-    if not chunks:
-        return np.zeros(0, np.int64)
-    parts = [_values(chunk, null) for chunk in chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return _of_chunks(_chunks(column), null)
 
 
-def joined(schema: pa.Schema, pieces: Iterable[pa.Table]) -> pa.Table:
-    """Pieces of a table of that schema as a whole; without any, a table with no rows."""
-    return pa.concat_tables([schema.empty_table(), *pieces]).unify_dictionaries()
+def codes(column: Column) -> Rows:
+    """The numbers behind a column of labels, whose chunks share one dictionary."""
+    numbers: Rows = _of_chunks([chunk.indices for chunk in _chunks(column)], -1).astype(np.int32, copy=False)
+    return numbers
+
+
+def small(column: Column) -> Rows:
+    """The integers of a column of 32 bits."""
+    return values(column).astype(np.int32, copy=False)
 
 
 def held(column: Column) -> Ints:
     """The integers of a column of events, which has 0 in place of missing values, so that nothing is copied."""
-    chunks = [column] if isinstance(column, pa.Array) else column.chunks
+    chunks = _chunks(column)
     return _data(chunks[0]) if len(chunks) == 1 else values(column)
+
+
+def labels(column: Column) -> list[str]:
+    """The labels that the numbers stand for."""
+    chunks = _chunks(column)
+    texts: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
+    return texts
 
 
 def valid(array: pa.Array) -> Bools:
@@ -148,11 +128,19 @@ def valid(array: pa.Array) -> Bools:
     return is_valid
 
 
-def _values(array: pa.Array, null: int) -> Ints:
-    if not len(array):
-        return np.zeros(0, np.int64)
-    data = _data(array)
-    return np.where(valid(array), data, null) if array.null_count else data
+def joined(schema: pa.Schema, pieces: Iterable[pa.Table]) -> pa.Table:
+    """Pieces of a table of that schema as a whole; without any, a table with no rows."""
+    return pa.concat_tables([schema.empty_table(), *pieces]).unify_dictionaries()
+
+
+def _chunks(column: Column) -> list[pa.Array]:
+    chunks: list[pa.Array] = [column] if isinstance(column, pa.Array) else column.chunks
+    return chunks
+
+
+def _of_chunks(chunks: list[pa.Array], null: int) -> Ints:
+    parts = [np.where(valid(chunk), _data(chunk), null) if chunk.null_count else _data(chunk) for chunk in chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _data(array: pa.Array) -> Ints:
@@ -161,25 +149,3 @@ def _data(array: pa.Array) -> Ints:
     kind = _KINDS.get(array.type, str(array.type))
     data: Ints = np.frombuffer(array.buffers()[1], kind, count=array.offset + len(array))[array.offset :]
     return data
-
-
-def small(column: Column) -> Rows:
-    """The integers of a column of 32 bits."""
-    return values(column).astype(np.int32, copy=False)
-
-
-def codes(column: Column) -> Rows:
-    """The numbers behind a column of labels, whose chunks share one dictionary."""
-    chunks = [column] if isinstance(column, pa.Array) else column.chunks
-    parts = [_values(chunk.indices, -1) for chunk in chunks]
-    if not parts:
-        return np.zeros(0, np.int32)
-    numbers: Rows = (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.int32, copy=False)
-    return numbers
-
-
-def labels(column: Column) -> list[str]:
-    """The labels that the numbers stand for."""
-    chunks = [column] if isinstance(column, pa.Array) else column.chunks
-    texts: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
-    return texts

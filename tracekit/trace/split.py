@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from tracekit.base.intervals import Bools, Ints, Rows, distinct
 from tracekit.trace.census import Ask
 from tracekit.trace.model import Trace
-from tracekit.trace.schema import LABEL, STORED, TRACKS, codes, held, valid
-from tracekit.trace.storing.cache import recall, remember, result_name
+from tracekit.trace.reading.tables import STORED
+from tracekit.trace.schema import LABEL, TRACKS, codes, held, valid
+from tracekit.trace.storing.cache import kept, result_name
 from tracekit.trace.storing.column_file import Piece, in_memory
 
 _RANK = re.compile(r"\brank[ _-]?(\d+)", re.IGNORECASE)
@@ -34,25 +35,13 @@ class Part(Struct, frozen=True):
 def split(trace: Trace) -> list[Part]:
     """The ranks of a merged file; none if the file is of one process, or its ranks cannot be separated."""
     pids = np.array(trace.tracks["pid"].to_pylist(), object)
-    owned = _cached_owners(trace, pids)
+    owned = kept(trace.entry, lambda: result_name("split", __name__), list[_Owned], lambda: _owned(trace, pids))
     return [Part(rank, _trace_of_tracks(trace, np.isin(pids, [pid, *devices]), pid)) for rank, pid, devices in owned]
-
-
-def _cached_owners(trace: Trace, pids: Rows) -> list[_Owned]:
-    """The result of `_owned`; if it is cached, no event is read."""
-    if trace.entry is None:
-        return _owned(trace, pids)
-    name = result_name("split", __name__)
-    owned = recall(trace.entry, name, list[_Owned])
-    if owned is None:
-        owned = _owned(trace, pids)
-        remember(trace.entry, name, owned)
-    return owned
 
 
 def _owned(trace: Trace, pids: Rows) -> list[_Owned]:
     """For each rank of a merged file, its process and the devices that it drives."""
-    training = _training(trace, pids)
+    training = _training(trace)
     if not 1 < len(training) <= _MAX_PROCESSES:
         return []
     owner = _owners(trace, pids, training)
@@ -64,12 +53,11 @@ def _owned(trace: Trace, pids: Rows) -> list[_Owned]:
     return [(rank, pid, devices[pid]) for rank, pid in sorted(zip(ranks, order, strict=True))]
 
 
-def _training(trace: Trace, pids: Rows) -> list[str]:
+def _training(trace: Trace) -> list[str]:
     """The processes with steps; without any, those that launch work."""
     asks: tuple[Ask, ...] = (lambda roles: roles.step, lambda roles: roles.launch)
     for ask in asks:
-        counts = trace.census.by_track(ask, len(pids))
-        if processes := sorted({str(pid) for pid in pids[counts > 0]}):
+        if processes := sorted(trace.processes_with(ask)):
             return processes
     return []
 
@@ -163,15 +151,13 @@ def _events(trace: Trace, tracks: Bools) -> pa.Table:
     pieces, dictionaries = [], []
     for field in STORED:
         column = trace.recorded.events[field.name].combine_chunks()
+        whole = column if isinstance(column, pa.Array) else column.chunk(0)
         if field.type == LABEL:
-            coded = column if isinstance(column, pa.DictionaryArray) else column.chunk(0)
-            dictionaries.append(coded.dictionary)
+            dictionaries.append(whole.dictionary)
             pieces.append(Piece(codes(trace.recorded.events[field.name])[rows]))
         elif field.name == "track":
             pieces.append(Piece(number[trace.track[rows]].astype(np.int32)))
         else:
-            coded = column if isinstance(column, pa.Array) else column.chunk(0)
-            pieces.append(
-                Piece(held(trace.recorded.events[field.name])[rows], valid(coded)[rows] if coded.null_count else None)
-            )
+            is_valid = valid(whole)[rows] if whole.null_count else None
+            pieces.append(Piece(held(trace.recorded.events[field.name])[rows], is_valid))
     return in_memory(pieces, STORED, dictionaries)

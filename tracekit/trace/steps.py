@@ -2,39 +2,28 @@
 which threads help it? Where a trace has no steps, the part that repeats is found.
 """
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
-
-from tracekit.base.intervals import Bools, Ints, count_up_to
-from tracekit.trace.census import Ask
-from tracekit.trace.roles import OPERATOR, PYTHON
-from tracekit.trace.rows import AFTER, BEFORE, at_moments
-
-if TYPE_CHECKING:
-    from tracekit.trace.model import Trace
-import re
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Rows, distinct, place_among, runs
+from tracekit.base.intervals import Bools, Ints, Rows, count_up_to, distinct, place_among, runs
 from tracekit.base.units import count
+from tracekit.trace.census import Ask
 from tracekit.trace.own_waits import own_end
-from tracekit.trace.roles import DATALOAD, OPTIMIZER_STEP, STEP, USER
-from tracekit.trace.rows import outermost
+from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP, USER
+from tracekit.trace.rows import AFTER, BEFORE, at_moments, outermost
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
-    from tracekit.trace.rows import Events
 
 _MIN_MARKED_ITERATIONS = 2  # iterations that an optimizer or a loader marks
 _LEAST_UNMARKED = 3  # repetitions of a sequence of operators
-_MIN_OPERATORS_OF_A_WHOLE_STEP = (
-    0.5  # of the usual number of operators: with less, the recording began or ended in the middle of an iteration
-)
+# Of the usual number of operators: with less, the recording began or ended in the middle of an iteration.
+_MIN_OPERATORS_OF_A_WHOLE_STEP = 0.5
 _WHOLE_TURN = 0.9  # of the optimizers' steps must repeat after so many
 _MIN_COVERAGE = 0.8  # of the time from the main thread's first work to its last: iterations are most of a recording
 _WHOLE_LENGTH = 0.95  # of the shortest other iteration: one that takes less at an end that nothing marks is cut off
@@ -108,19 +97,14 @@ def _find_steps(trace: "Trace", cut: int) -> StepTable:
         return replace(steps, annotated=False, inferred=iterations.basis, whole=iterations.whole)
     annotations = trace.where(lambda part: part.roles.named(STEP))
     rows = annotations[trace.events_at(annotations).roles.step & (trace.track[annotations] == main)]
-    numbers = [_number(trace.names[code]) for code in trace.name_codes[rows].tolist()]
+    names = (trace.names[code] for code in trace.name_codes[rows].tolist())
+    numbers = [int(match[1]) for match in map(STEP.fullmatch, names) if match is not None]
     starts, ends = trace.ts_ns[rows], trace.events_at(rows).end_ns
     order = sorted(range(len(rows)), key=lambda k: (starts[k], ends[k], numbers[k]))
     issued, returned = starts[order], ends[order]
     returned[-1] = min(returned[-1], cut)
     end = np.append(issued[1:], returned[-1])
     return _lasting_until_done(trace, [numbers[k] for k in order], issued, returned, end)
-
-
-def _number(name: str) -> int:
-    match = STEP.fullmatch(name)
-    assert match is not None
-    return int(match[1])
 
 
 class Iterations(Struct, frozen=True):
@@ -195,7 +179,9 @@ def find_repetition(trace: "Trace") -> Iterations | None:
     main = trace.threads.main
     if main is None:
         return None
-    operators = _outermost_work(trace, main)
+    # What the main thread does: operators, and calls that submit work, that no other operator encloses.
+    works = trace.where(lambda part: (part.roles.operator | part.roles.launch) & part.lasting & (part.track == main))
+    operators = outermost(trace, works)
     if not len(operators):
         return None
     repetitions: list[Iterations] = []
@@ -206,17 +192,6 @@ def find_repetition(trace: "Trace") -> Iterations | None:
             if repetitions[-1].coverage >= _MIN_COVERAGE:
                 return repetitions[-1]
     return max(repetitions, key=lambda iterations: iterations.coverage, default=None)
-
-
-def _outermost_work(trace: "Trace", main: int) -> Ints:
-    """The main thread's operators, and calls that submit work, that no other operator encloses."""
-
-    def works(part: "Events") -> Bools:
-        operators = (part.roles.kind == OPERATOR) & ~part.roles.annotation
-        is_work: Bools = (operators | part.roles.launch) & part.lasting & (part.track == main)
-        return is_work
-
-    return outermost(trace, trace.where(works))
 
 
 def _by_optimizer(trace: "Trace", main: int, operators: Ints) -> Iterations | None:
@@ -373,6 +348,13 @@ class Threads(Struct, frozen=True):
         """The main thread and its helpers."""
         return () if self.main is None else (self.main, *self.helpers)
 
+    @property
+    def is_driving(self) -> Bools:
+        """For each track: whether it is one of these."""
+        mask = np.zeros(len(self.process), bool)
+        mask[[*self.driving]] = True
+        return mask
+
 
 def find_threads(trace: "Trace") -> Threads:
     """The thread with the most steps, else launches, else operators, else events; and its helpers."""
@@ -390,7 +372,7 @@ def host_recorded(trace: "Trace") -> tuple[int, int]:
     """From when to when the training process was recorded, by its lasting events; never, if neither an operator nor a
     Python frame of it was: then what it did between calls of the runtime is unknown."""
     census = trace.census
-    tells = ((census.roles.kind == OPERATOR) & ~census.roles.annotation) | (census.roles.kind == PYTHON)
+    tells = census.roles.operator | (census.roles.kind == PYTHON)
     if not (tells & trace.threads.process[census.track]).any():
         return AFTER, AFTER
     start, end = host_span(trace)
@@ -412,7 +394,7 @@ def _main(trace: "Trace", pids: list[str], tids: list[str]) -> int | None:
     candidates: tuple[Callable[[], Ints], ...] = (
         lambda: trace.census.by_track(lambda roles: roles.step, len(pids)),
         lambda: _outside_nodes(trace, lambda roles: roles.launch),
-        lambda: _outside_nodes(trace, lambda roles: (roles.kind == OPERATOR) & ~roles.annotation),
+        lambda: _outside_nodes(trace, lambda roles: roles.operator),
         lambda: trace.census.by_track(lambda roles: roles.host, len(pids)),
     )
     for candidate in candidates:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import NO_TIME, Bools, Ints, Rows, Union, distinct, runs
-from tracekit.trace.roles import Roles
+from tracekit.trace.roles import DEVICE_SYNC, Roles
 from tracekit.trace.storing.scratch import put_aside
 from tracekit.vocabulary import event_names
 
@@ -24,7 +24,6 @@ _MUST_HAVE_WORK = event_names.call(rf"{event_names.KERNEL_LAUNCH}|(?:cuda|hip|cu
 _BEGIN_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamBeginCapture(?:ToGraph)?")
 _MIN_SHARE_OF_STREAM = 0.05  # of the activities: a stream that runs fewer is rarely used, and may not go on
 _MIN_REPLAYS = 3  # of two that differ, neither is known to be whole
-_WAITS_FOR_ALL = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 _END_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
 
 
@@ -165,7 +164,7 @@ def time_of_lost_work(trace: "Trace", coverage: Coverage) -> Union:
     starts = trace.ts_ns[coverage.calls[bounds[:-1][is_run]]]
     last_lost = coverage.calls[bounds[1:][is_run] - 1]
     ends = _begun_everywhere(trace, last_lost)
-    waits = trace.where(lambda part: part.process & part.roles.named(_WAITS_FOR_ALL, runtime=True))
+    waits = trace.where(lambda part: part.process & part.roles.named(DEVICE_SYNC, runtime=True))
     launched = trace.ts_ns[last_lost]
     waited = np.append(trace.events_at(waits).end_ns, ends.max())
     ends = np.minimum(ends, waited[np.searchsorted(trace.ts_ns[waits], launched)])

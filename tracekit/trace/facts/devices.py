@@ -43,8 +43,8 @@ def device_side_missing(trace: "Trace") -> Submitted | None:
     """Who submitted work to a device of which the trace shows nothing; None where no such work was submitted."""
     if trace.device == "gpu":
         return None
-    if trace.census.any(_is_launch):
-        rows = trace.where(lambda part: _is_launch(part.roles))
+    if trace.census.any(lambda roles: roles.launch):
+        rows = trace.where(lambda part: part.roles.launch)
         name = _most_frequent(trace, rows)
         description = f"{count(len(rows))} calls submitted work to the GPU, most of them {bare(name)}"
         return Submitted(bare(name), None, description, rows)
@@ -70,10 +70,6 @@ def of_category(trace: "Trace", pattern: re.Pattern[str]) -> Ints:
     """The rows of the events whose category matches as a whole."""
     categories = [k for k, category in enumerate(labels(trace.events["cat"])) if pattern.fullmatch(category)]
     return np.flatnonzero(np.isin(trace.cat_codes, categories)) if categories else np.zeros(0, np.int64)
-
-
-def _is_launch(roles: Roles) -> Bools:
-    return roles.launch
 
 
 def _is_accelerated(roles: Roles) -> Bools:

@@ -6,16 +6,17 @@
 
 A breach of severity `note` limits an answer and spoils no figure. One of severity `doubt` spoils the figures that it
 touches: in the time that it names or, if it names none, everywhere. Of one of severity `refusal`, nothing can be said
-about these figures at all.
+about these figures at all. The times that breaches name make the mask of known time, `Unknown`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import NO_TIME, Union
+from tracekit.base.intervals import NO_TIME, Bools, Union
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -97,6 +98,30 @@ class Breach(Struct, frozen=True, eq=False):
         spans = {side: Union(*(np.array(edges, np.int64) for edges in stored[side])) for side in _SIDES}
         lists = {name: tuple(stored[name]) for name in ("touches", "steps")}
         return Breach(**{**stored, **lists, **spans})
+
+
+class Unknown(Struct, frozen=True):
+    """When nobody knows what the GPU did, or what the host did, on the trace's clock, and which steps are not whole: no
+    figure may rest on them. All else is known."""
+
+    gpu: Union
+    host: Union
+    steps: frozenset[int]  # indices of the steps that lack so much that they are not whole
+
+    @staticmethod
+    def of(health: Sequence[Breach]) -> "Unknown":
+        """What these breaches make unknown together."""
+        return Unknown(
+            reduce(Union.plus, (breach.gpu for breach in health), NO_TIME),
+            reduce(Union.plus, (breach.host for breach in health), NO_TIME),
+            frozenset(step for breach in health if breach.is_grave for step in breach.steps),
+        )
+
+    def whole(self, number: int) -> Bools:
+        """Which of so many steps are whole; all of them where none is, since then nothing else can be told."""
+        is_whole = np.ones(number, bool)
+        is_whole[[*self.steps]] = False
+        return is_whole if is_whole.any() else ~is_whole
 
 
 Look = Callable[["Trace"], Iterable[Broken]]

@@ -5,20 +5,18 @@ threads of "Python"; neither have categories. Flows tell which operator (`async_
 a task: they lead from the start of one event to the start of another.
 """
 
-import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from tracekit.trace.reading import exact
-from tracekit.trace.reading.chunks import SEPARATOR, Chunks, NoEventsError
+from tracekit.trace.reading.chunks import events_again
 from tracekit.trace.reading.event_details import NOTHING, Args, Event, Scalar
-from tracekit.trace.reading.source import Source
 
 HARDWARE = "Ascend Hardware"
 _CALLS, _HOST = "CANN", "Python"
@@ -119,11 +117,6 @@ class Translation:
         self._ids |= numbers
 
 
-def translation(path: Path, processes: Mapping[str, str]) -> Translation | None:
-    """What translates the events of the file; None if Ascend's profiler did not write it."""
-    return Translation(path, processes) if HARDWARE in processes.values() else None
-
-
 def _place(pid: Scalar, tid: Scalar, ts: msgspec.Raw) -> _Place:
     return str(pid), str(tid), exact.from_text(bytes(ts)) or 0
 
@@ -146,26 +139,4 @@ def _kind(task: _Mark) -> str:
 
 
 def _marks(path: Path) -> Iterator[_Mark]:
-    """The events of the file, without those of damaged chunks."""
-    with suppress(NoEventsError), Source(path) as source:
-        chunks = Chunks(source)
-        for chunk in chunks:
-            yield from _decoded(bytes(chunk))
-        yield from _decoded(_whole_events(chunks.tail))
-
-
-def _decoded(chunk: bytes) -> list[_Mark]:
-    try:
-        return _MARKS.decode(chunk)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return []
-
-
-def _whole_events(tail: bytes) -> bytes:
-    """The list of events in the last bytes of a file; where that was cut, up to the last event that has another
-    behind it."""
-    text = "[" + tail.decode("utf-8", "replace")[1:]
-    with suppress(ValueError, RecursionError):
-        return text[: json.JSONDecoder(strict=False).raw_decode(text)[1]].encode()
-    end = max((boundary.start() + 1 for boundary in SEPARATOR.finditer(tail)), default=1)
-    return b"[" + tail[1:end] + b"]"
+    return chain.from_iterable(events_again(path, _MARKS, of_cut_file=True))

@@ -1,15 +1,23 @@
 """A stream of JSON bytes, cut at event boundaries into chunks that each are a JSON array of events.
 
 This does not rely on how a writer breaks lines. Events are separated by `}` `,` `{` and a key that events begin with,
-with any white space between them, which cannot occur inside a JSON string.
+with any white space between them, which cannot occur inside a JSON string. `events_again` is for what only a few
+questions need, and is not kept.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
 
+import msgspec
+
+from tracekit.errors import TracekitError
 from tracekit.trace.reading.source import Source
 
+_Item = TypeVar("_Item")
 CHUNK_BYTES = 2 << 20  # so that what is decoded stays in the processor's cache: 16 MiB take 1.4 times as long
 EVENT_BYTES = 64 << 20  # a longer event is skipped, and counted as lost
 _BYTES_KEPT_OF_TEXT = 16 << 20  # bytes of the text before and after the events that are stored
@@ -185,3 +193,41 @@ def _position_before(buffer: bytearray, position: int, character: bytes) -> int 
     while position > lowest and buffer[position] in _SPACE:
         position -= 1
     return position if position >= 0 and buffer[position] == character[0] else None
+
+
+def events_again(
+    path: Path,
+    decoder: msgspec.json.Decoder[list[_Item]],
+    markers: Sequence[bytes] = (b"",),
+    *,
+    of_cut_file: bool = False,
+) -> Iterator[list[_Item]]:
+    """The events of a file, some at a time, without those of damaged chunks and of chunks that lack all these bytes.
+
+    With `of_cut_file`, the last events of a file that was cut count, too, up to the last that has another behind it. A
+    file that no longer exists, such as that of a trace read from a pipe, has no events.
+    """
+    with suppress(NoEventsError, TracekitError), Source(path) as source:
+        chunks = Chunks(source)
+        for chunk in chunks:
+            text = bytes(chunk)
+            yield _decoded(decoder, text) if any(marker in text for marker in markers) else []
+        yield _decoded(decoder, _list_in(chunks.tail, of_cut_file))
+
+
+def _decoded(decoder: msgspec.json.Decoder[list[_Item]], chunk: bytes) -> list[_Item]:
+    try:
+        return decoder.decode(chunk)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return []
+
+
+def _list_in(tail: bytes, of_cut_file: bool) -> bytes:
+    """The list of events at the beginning of a file's last bytes, after the bracket or the comma before them."""
+    text = "[" + tail.decode("utf-8", "replace")[1:]
+    with suppress(ValueError, RecursionError):
+        return text[: _LENIENT.raw_decode(text)[1]].encode()
+    if not of_cut_file:
+        return b""
+    end = max((boundary.start() + 1 for boundary in SEPARATOR.finditer(tail)), default=1)
+    return b"[" + tail[1:end] + b"]"

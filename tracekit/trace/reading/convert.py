@@ -3,13 +3,9 @@
 Each process decompresses the whole file and converts every n-th chunk of it. This costs a seventh more than passing
 chunks around would, but needs no communication. The others start only once this one has seen that the file is long.
 
-Coded batches of one process, chunk by chunk: in memory while there are few, then in an Arrow file.
-
-A second process, which decompresses the whole file and converts every n-th chunk, without communicating.
-
     python -m tracekit.trace.reading.convert FILE OUT FIRST EVERY PARENT
 
-writes the batches to OUT.arrow and, last of all, the meaning of their codes to OUT.json.
+is such a process: it writes its batches to OUT.arrow and, last of all, the meaning of their codes to OUT.json.
 """
 
 import gc
@@ -30,10 +26,9 @@ from msgspec.structs import asdict
 from tracekit.installed import python_path
 from tracekit.trace.reading import native
 from tracekit.trace.reading.chunks import Chunks, NoEventsError
-from tracekit.trace.reading.decode import Decoder, ReadRows
+from tracekit.trace.reading.decode import CODED, Decoder, ReadRows
 from tracekit.trace.reading.event_details import Event
 from tracekit.trace.reading.source import Source
-from tracekit.trace.schema import CODED
 
 # Bytes of JSON still to come that make it worth starting another process: at 0.2 GB, two take 1.5 times the processor
 # time of one, and are no faster.
@@ -56,7 +51,8 @@ ReadWatch = Callable[[Seen], None]
 
 
 class BatchStore:
-    """Takes batches and gives them back by number. Raises OSError if its file cannot be written."""
+    """Takes batches and gives them back by number: in memory while there are few, then in an Arrow file. Raises OSError
+    if that cannot be written."""
 
     def __init__(self, path: Path | None, in_memory: int = FEW) -> None:
         self._path = path
@@ -106,8 +102,8 @@ class Part(Struct):
     tracks: list[Any] = field(default_factory=list)  # [pid, tid, context, whether there is no category]
     labels: list[Any] = field(default_factory=list)  # [what, pid, tid, label]
     spans: list[Any] = field(default_factory=list)  # for each batch that holds an event: first, last, ascending
-    communications: list[Any] = field(default_factory=list)  # rows of communications.COMMUNICATIONS
-    notes: list[Any] = field(default_factory=list)  # rows of gpu_notes.NOTES
+    communications: list[Any] = field(default_factory=list)  # rows of event_details.COMMUNICATIONS
+    notes: list[Any] = field(default_factory=list)  # rows of event_details.NOTES
     events: int = 0
     lost: int = 0
     mended: int = 0
@@ -291,16 +287,11 @@ class _Workers:
         return order
 
     def _start(self, worker: int) -> "subprocess.Popen[bytes]":
+        first = (self._first or 0) + worker
         return subprocess.Popen(
             [
-                *(
-                    sys.executable,
-                    "-m",
-                    __name__,
-                    str(self._path.absolute()),
-                    f"{self._folder}/{worker}",
-                ),
-                *(str((self._first or 0) + worker), str(self._stride), str(os.getpid())),
+                *(sys.executable, "-m", __name__, str(self._path.absolute()), f"{self._folder}/{worker}"),
+                *(str(first), str(self._stride), str(os.getpid())),
             ],
             env={**os.environ, "PYTHONPATH": python_path()},
             stdin=subprocess.DEVNULL,
@@ -320,10 +311,6 @@ class _Workers:
 def main(file: str, output: str, first: str, stride: str, parent: str) -> int:
     """Convert chunks FIRST, FIRST + EVERY, …; end if the parent process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from tracekit.trace.reading.chunks import Chunks
-    from tracekit.trace.reading.decode import Decoder
-    from tracekit.trace.reading.source import Source
-
     gc.disable()
     store, decoder = BatchStore(Path(f"{output}.arrow"), in_memory=0), Decoder()
     with Source(Path(file)) as source:

@@ -5,7 +5,7 @@ names, a sixth of those of 2 MiB. It also lets pass bytes that are not UTF-8 and
 """
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,24 +25,32 @@ from tracekit.trace.reading.event_details import (
     Length,
     Scalar,
     bandwidths,
+    category,
     communication_rows,
     counters,
     is_of_backend,
     waits,
 )
 from tracekit.trace.reading.native import Columns, PlainPieces
-from tracekit.trace.schema import CODED, category, small, valid, values
+from tracekit.trace.schema import EVENTS, LABEL, small, valid, values
 
-PIECE_BYTES = (
-    192 << 10
-)  # decoded at a time, so that the objects stay in the processor's cache: 2 MiB take twice as long
+# The columns of events while a trace is being read: text as numbers, whose meaning each part defines for itself.
+CODED = pa.schema([pa.field(f.name, pa.int32() if f.type == LABEL else f.type) for f in EVENTS])
+# Bytes decoded at a time, so that the objects stay in the processor's cache: 2 MiB take twice as long.
+PIECE_BYTES = 192 << 10
 _EVENTS = msgspec.json.Decoder(list[Event])
 _WITH_COMMUNICATION = msgspec.json.Decoder(list[CommunicationEvent])
 _LENGTHS = msgspec.json.Decoder(list[Length])
 _NO_ARGS = Args()
 _INT64 = 1 << 63
 _REFUSED = (msgspec.DecodeError, UnicodeError, RecursionError)
-_FIRST_CODES = 2
+# The columns of `ReadRows`, as `native.Columns` has them: first times, then codes, then integers.
+_COLUMNS = (
+    *("ts_ns", "dur_ns", "cats", "names", "tracks"),
+    *("correlation", "external_id", "external_id_2021", "stream", "bytes", "sequence", "fwd_thread"),
+    *("python_id", "python_parent_id"),
+)
+_FIRST_CODES, _FIRST_INTEGERS = 2, 5
 
 
 class Span(NamedTuple):
@@ -59,6 +67,10 @@ class Codes(dict[Any, int]):
     def __missing__(self, value: Any) -> int:
         self[value] = code = len(self)
         return code
+
+    def of(self, values: Iterable[Any]) -> Rows:
+        """The numbers of these values."""
+        return np.array([self[value] for value in values], np.int32)
 
     def renumber(self, since: int, codes: Rows) -> Rows:
         """Number the values from number `since` on as they first occur in a column; forget those that do not. Returns
@@ -335,7 +347,7 @@ class Decoder(Struct):
     @staticmethod
     def columns(rows: ReadRows) -> pa.RecordBatch:
         """The rows as columns, in order of time, without those that have no valid time."""
-        columns = [_column(rows, index) for index in range(len(_MADE))]
+        columns = [_column(rows, index) for index in range(len(_COLUMNS))]
         columns[5:8] = [_linking(columns[5]), _coalesced(*columns[6:8])]
         for table, numbers in rows.numbers.items():
             index = _FIRST_CODES + table
@@ -366,32 +378,15 @@ class Decoder(Struct):
             self.labels[str(event.name), str(event.pid), tid] = str(event.args.name)
 
 
-def _codes(codes: list[int]) -> pa.Array:
-    return pa.array(np.fromiter(codes, np.int32, len(codes)))
-
-
-# The columns, as `native.Columns` has them, of rows that are not plain.
-_MADE: tuple[Callable[[ReadRows], pa.Array], ...] = (
-    lambda rows: pa.array(rows.ts_ns),
-    lambda rows: pa.array(rows.dur_ns),
-    lambda rows: _codes(rows.cats),
-    lambda rows: _codes(rows.names),
-    lambda rows: _codes(rows.tracks),
-    lambda rows: _integers(rows.correlation),
-    lambda rows: _integers(rows.external_id),
-    lambda rows: _integers(rows.external_id_2021),
-    lambda rows: _integers(rows.stream),
-    lambda rows: _integers(rows.bytes),
-    lambda rows: _integers(rows.sequence),
-    lambda rows: _integers(rows.fwd_thread),
-    lambda rows: _integers(rows.python_id),
-    lambda rows: _integers(rows.python_parent_id),
-)
-
-
 def _column(rows: ReadRows, index: int) -> pa.Array:
     """A column in order of time, with the numbers that its texts had first."""
-    column = _MADE[index](rows)
+    recorded = getattr(rows, _COLUMNS[index])
+    if index < _FIRST_CODES:
+        column = pa.array(recorded)
+    elif index < _FIRST_INTEGERS:
+        column = pa.array(np.fromiter(recorded, np.int32, len(recorded)))
+    else:
+        column = _integers(recorded)
     if rows.plain is not None:
         return rows.plain.filled(index, column, rows.order)
     if rows.order is None:

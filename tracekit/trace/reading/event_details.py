@@ -1,5 +1,5 @@
-"""One event of the file: the fields that are used, and what the profiler writes about some events besides their times –
-what a wait is for, counters, bandwidths; of collectives the kind, the amount of data and the process group.
+"""One event of the file: the fields that are used, its category, and what the profiler writes about some events besides
+their times: what a wait is for, counters, bandwidths, and of collectives the kind, the amount of data and the group.
 """
 
 import json
@@ -15,6 +15,16 @@ from tracekit.trace.schema import column
 
 Scalar = int | float | str | None
 NOTHING = msgspec.Raw(b"null")  # of a field that the file does not have
+# How older versions of the profiler spelled the categories, in lower case.
+_ALIASES = {
+    "operator": "cpu_op",
+    "runtime": "cuda_runtime",
+    "memcpy": "gpu_memcpy",
+    "memset": "gpu_memset",
+    "user": "gpu_user_annotation",
+}
+# Files of 2019 have no categories; the process shows what an event is.
+_CATEGORY_BY_PID = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
 NOTES = pa.schema(
     [
         column("ts_ns", pa.int64(), "start of the event that records it", "ns"),
@@ -101,15 +111,7 @@ class Length(msgspec.Struct, gc=False):
     dur: msgspec.Raw = NOTHING
 
 
-def value_of(raw: msgspec.Raw) -> Any:
-    """The value of a field whose text was kept; None where that is no JSON."""
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-
-
-class _Event(msgspec.Struct, gc=False):
+class _CountedEvent(msgspec.Struct, gc=False):
     ph: object = None
     cat: object = None
     name: object = None
@@ -119,56 +121,7 @@ class _Event(msgspec.Struct, gc=False):
     args: object = None
 
 
-_EVENTS = msgspec.json.Decoder(list[_Event])
-
-
-def waits(events: Iterable[Event]) -> Iterator[list[Any]]:
-    """A row of NOTES for each event with a valid time that says what it waits for."""
-    for event in events:
-        args = event.args
-        if args is None or (args.wait_stream is NOTHING and args.wait_correlation is NOTHING):
-            continue
-        start = exact.from_text(bytes(event.ts))
-        stream, correlation = (_integer(value_of(raw)) for raw in (args.wait_stream, args.wait_correlation))
-        if start is not None and (stream, correlation) != (None, None):
-            yield [start, str(event.pid), str(event.tid), str(event.name), stream, correlation, None, None]
-
-
-def counters(text: bytes) -> Iterator[list[Any]]:
-    """A row of NOTES for each event of a list that has performance counters; none for a list that is damaged."""
-    try:
-        events = _EVENTS.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return
-    for event in events:
-        start = exact.from_text(bytes(event.ts))
-        if start is not None and event.ph == "X" and event.cat == COUNTED and isinstance(event.args, dict):
-            numbers = [(str(key), float(value)) for key, value in event.args.items() if type(value) in (int, float)]
-            yield [start, str(event.pid), str(event.tid), str(event.name), None, None, None, numbers]
-
-
-def bandwidths(events: Iterable[Event]) -> Iterator[list[Any]]:
-    """A row of NOTES for each copy or memset with a valid time."""
-    for event in events:
-        speed = event.args.bandwidth if event.args is not None else None
-        if isinstance(speed, int | float) and (start := exact.from_text(bytes(event.ts))) is not None:
-            yield [start, str(event.pid), str(event.tid), str(event.name), None, None, float(speed), None]
-
-
-def table_of_notes(rows: list[list[Any]]) -> pa.Table:
-    """The rows in order of time."""
-    ordered = sorted(rows, key=lambda row: row[0])
-    columns = zip(*ordered, strict=True) if ordered else [()] * len(NOTES)
-    return pa.table(
-        [pa.array([*column], field.type) for column, field in zip(columns, NOTES, strict=True)], schema=NOTES
-    )
-
-
-def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
-
-
-class _Args(Args, gc=False):
+class _CommunicationArgs(Args, gc=False):
     dtype: msgspec.Raw = NOTHING
     in_elements: msgspec.Raw = msgspec.field(default=NOTHING, name="In msg nelems")
     out_elements: msgspec.Raw = msgspec.field(default=NOTHING, name="Out msg nelems")
@@ -187,7 +140,68 @@ class _Args(Args, gc=False):
 class CommunicationEvent(Event, gc=False):
     """An event with the arguments of communication."""
 
-    args: _Args | None = None
+    args: _CommunicationArgs | None = None
+
+
+_COUNTED_EVENTS = msgspec.json.Decoder(list[_CountedEvent])
+
+
+def category(cat: object, pid: object) -> str:
+    """The category of an event in today's spelling."""
+    if cat is None:
+        return _CATEGORY_BY_PID.get(str(pid), "")
+    lowered = str(cat).lower()
+    return _ALIASES.get(lowered, lowered)
+
+
+def value_of(raw: msgspec.Raw) -> Any:
+    """The value of a field whose text was kept; None where that is no JSON."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def table_in_order(schema: pa.Schema, rows: list[list[Any]]) -> pa.Table:
+    """The rows in order of time, which is their first column."""
+    ordered = sorted(rows, key=lambda row: row[0])
+    columns = zip(*ordered, strict=True) if ordered else [()] * len(schema)
+    arrays = [pa.array([*column], field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)
+
+
+def waits(events: Iterable[Event]) -> Iterator[list[Any]]:
+    """A row of NOTES for each event with a valid time that says what it waits for."""
+    for event in events:
+        args = event.args
+        if args is not None and not (args.wait_stream is NOTHING and args.wait_correlation is NOTHING):
+            awaited = [_integer(value_of(raw)) for raw in (args.wait_stream, args.wait_correlation)]
+            if awaited != [None, None]:
+                yield from _row(event, *awaited, None, None)
+
+
+def counters(text: bytes) -> Iterator[list[Any]]:
+    """A row of NOTES for each event of a list that has performance counters; none for a list that is damaged."""
+    try:
+        events = _COUNTED_EVENTS.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return
+    for event in events:
+        if event.ph == "X" and event.cat == COUNTED and isinstance(event.args, dict):
+            numbers = [(str(key), float(value)) for key, value in event.args.items() if type(value) in (int, float)]
+            yield from _row(event, None, None, None, numbers)
+
+
+def bandwidths(events: Iterable[Event]) -> Iterator[list[Any]]:
+    """A row of NOTES for each copy or memset with a valid time."""
+    for event in events:
+        speed = event.args.bandwidth if event.args is not None else None
+        if isinstance(speed, int | float):
+            yield from _row(event, None, None, float(speed), None)
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
 
 
 def is_of_backend(name: Scalar) -> bool:
@@ -199,23 +213,18 @@ def communication_rows(events: Iterable[Event]) -> Iterator[list[Any]]:
     """A row of COMMUNICATIONS for each event with a valid time that describes communication."""
     for event in events:
         args = event.args
-        if isinstance(args, _Args) and (args.collective is not NOTHING or is_of_backend(event.name)):
-            start = exact.from_text(bytes(event.ts))
-            if start is not None:
-                yield [start, str(event.pid), str(event.tid), str(event.name), *_values(args)]
+        if isinstance(args, _CommunicationArgs) and (args.collective is not NOTHING or is_of_backend(event.name)):
+            yield from _row(event, *_values(args))
 
 
-def table_of_communications(rows: list[list[Any]]) -> pa.Table:
-    """The rows in order of time."""
-    ordered = sorted(rows, key=lambda row: row[0])
-    columns = zip(*ordered, strict=True) if ordered else [()] * len(COMMUNICATIONS)
-    return pa.table(
-        [pa.array(list(values), field.type) for values, field in zip(columns, COMMUNICATIONS, strict=True)],
-        schema=COMMUNICATIONS,
-    )
+def _row(event: Event | _CountedEvent, *columns: Any) -> Iterator[list[Any]]:
+    """The row of an event, if it has a valid time."""
+    start = exact.from_text(bytes(event.ts))
+    if start is not None:
+        yield [start, str(event.pid), str(event.tid), str(event.name), *columns]
 
 
-def _values(args: _Args) -> list[Any]:
+def _values(args: _CommunicationArgs) -> list[Any]:
     group = value_of(args.group) if args.group is not NOTHING else value_of(args.group_of_2023)
     return [
         _text(value_of(args.collective)),

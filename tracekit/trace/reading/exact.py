@@ -30,7 +30,14 @@ def from_text(text: bytes) -> int | None:
             return ns if -_LIMIT_NS < ns < _LIMIT_NS else None
         except ValueError:
             pass
-    return from_decimal(text.decode("ascii", "replace"))
+    try:  # any other spelling, by decimal arithmetic
+        us = Decimal(text.decode("ascii", "replace"))
+        if not us.is_finite() or us.adjusted() > 20:
+            return None
+        ns = int((us * _THOUSAND).quantize(_ONE, context=_EXACTLY)) if us.adjusted() > -20 else 0
+    except (InvalidOperation, ValueError):
+        return None
+    return ns if -_LIMIT_NS < ns < _LIMIT_NS else None
 
 
 def unquoted(text: bytes) -> bytes:
@@ -40,18 +47,6 @@ def unquoted(text: bytes) -> bytes:
     except (msgspec.DecodeError, UnicodeError):
         return b"null"
     return number.encode() if NUMBER.fullmatch(number) else b"null"
-
-
-def from_decimal(text: str | int | float) -> int | None:
-    """The same for any spelling, by decimal arithmetic. A float counts as its shortest text."""
-    try:
-        us = Decimal(str(text))
-        if not us.is_finite() or us.adjusted() > 20:
-            return None
-        ns = int((us * _THOUSAND).quantize(_ONE, context=_EXACTLY)) if us.adjusted() > -20 else 0
-    except (InvalidOperation, ValueError):
-        return None
-    return ns if -_LIMIT_NS < ns < _LIMIT_NS else None
 
 
 def from_texts(texts: Sequence[Any]) -> tuple[Ints, Bools]:

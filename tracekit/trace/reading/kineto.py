@@ -1,9 +1,8 @@
 """Reads Kineto's JSON into Arrow as a stream: bounded memory, exact times, damage left out and counted.
 
-Merges batches, each in order of time, into one sequence of events in order of time, some at a time.
-
 Kineto writes thread after thread and buffer after buffer. Because events are later read in blocks of time, they are put
-in order here, once: time is cut so that about `ROWS` events start between two cuts; these are gathered and sorted.
+in order here, once, from batches that each are: time is cut so that about `ROWS` events start between two cuts; these
+are gathered and sorted.
 """
 
 import json
@@ -17,10 +16,12 @@ import pyarrow as pa
 
 from tracekit.base.intervals import Ints, distinct
 from tracekit.errors.reading import EmptyTraceError, NotATraceError
-from tracekit.trace.reading import ascend, event_details, foreign
+from tracekit.trace.reading import ascend, foreign
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
-from tracekit.trace.reading.tables import Reading, joined, stored
-from tracekit.trace.schema import TRACKS, category, valid, values
+from tracekit.trace.reading.decode import Codes
+from tracekit.trace.reading.event_details import COMMUNICATIONS, NOTES, category, table_in_order
+from tracekit.trace.reading.tables import Reading, joined, stored, tracks_table
+from tracekit.trace.schema import valid, values
 from tracekit.trace.storing.column_file import Piece
 
 ROWS = 1 << 16  # about this many at a time: 6 MB
@@ -45,9 +46,9 @@ def read(
     """
     display_path = display_path if display_path is not None else path
     converted = convert(path, folder, workers, watch)
-    processes = {pid: name for (kind, pid, _), name in _labels(converted).items() if kind == "process_name"}
-    if (translate := ascend.translation(path, processes)) is not None:
-        converted = convert(path, folder, workers, watch, translate)
+    processes = {pid: name for (pid, _), name in _labels(converted, "process_name").items()}
+    if ascend.HARDWARE in processes.values():
+        converted = convert(path, folder, workers, watch, ascend.Translation(path, processes))
     events_read = sum(part.events for part in converted.parts)
     if converted.no_list or (not events_read and (converted.rest is None or converted.lost)):
         if (shape := foreign.shape_of(path)) is not None:
@@ -62,25 +63,23 @@ def read(
     cut_short = None
     if converted.rest is None:
         cut_short = converted.damage or "the text ends inside the list of events"
-    tracks, dictionaries, pieces = _joined(converted)
+    numbers, dictionaries, pieces = _joined(converted)
     rows = sum(len(converted.batch(k)) for k in range(len(converted.order)))
     events, file = stored(pieces, dictionaries, rows, converted.bytes_read, tables)
     return Reading(
         events=events,
-        tracks=tracks,
-        communications=event_details.table_of_communications(
-            [row for part in converted.parts for row in part.communications]
-        ),
-        notes=event_details.table_of_notes([row for part in converted.parts for row in part.notes]),
+        tracks=tracks_table(numbers, _labels(converted, "process_name"), _labels(converted, "thread_name")),
+        communications=table_in_order(COMMUNICATIONS, [row for part in converted.parts for row in part.communications]),
+        notes=table_in_order(NOTES, [row for part in converted.parts for row in part.notes]),
         meta=meta,
         bytes_read=converted.bytes_read,
+        file=file,
         lost=converted.lost,
         mended=sum(part.mended for part in converted.parts),
         cut_short=cut_short,
         in_order=cut_short is None or _in_order(converted),
         header_lost=converted.header_lost,
         damage=converted.damage,
-        file=file,
     )
 
 
@@ -92,19 +91,9 @@ def _why_not(converted: Converted) -> str:
     return "it has no traceEvents" if converted.bytes_read else "the file is empty"
 
 
-class _Numbering:
-    """One numbering for values that each part numbers separately."""
-
-    def __init__(self) -> None:
-        self.rows: dict[Any, int] = {}
-
-    def of(self, keys: list[Any]) -> Ints:
-        return np.array([self.rows.setdefault(key, len(self.rows)) for key in keys], np.int32)
-
-
-def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Callable[[], Iterator[list[Piece]]]]:
-    """The tracks, the labels behind the numbers, and what yields the events in order of time."""
-    cats, names, tracks, file_rows = _Numbering(), _Numbering(), _Numbering(), _Numbering()
+def _joined(converted: Converted) -> tuple[Codes, list[pa.Array], Callable[[], Iterator[list[Piece]]]]:
+    """The numbers of tracks by pid and tid, the labels behind numbers, and what yields the events in order of time."""
+    cats, names, tracks, file_rows = Codes(), Codes(), Codes(), Codes()
     maps = [
         (
             cats.of([category(cat, None) for cat in part.categories]),
@@ -115,7 +104,7 @@ def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Callable[[]
         )
         for part in converted.parts
     ]
-    dictionaries = [pa.array(list(numbering.rows), pa.string()) for numbering in (cats, names)]
+    dictionaries = [pa.array(list(labels), pa.string()) for labels in (cats, names)]
 
     def columns(index: int, rows: pa.RecordBatch) -> list[Piece]:
         owner, _ = converted.order[index]
@@ -126,7 +115,7 @@ def _joined(converted: Converted) -> tuple[pa.Table, list[pa.Array], Callable[[]
             pieces[column_index] = Piece(numbers[codes] if len(numbers) else codes)
         return pieces
 
-    return _tracks(converted, tracks), dictionaries, lambda: in_order(converted.batch, columns, len(converted.order))
+    return tracks, dictionaries, lambda: in_order(converted.batch, columns, len(converted.order))
 
 
 def _in_order(converted: Converted) -> bool:
@@ -143,25 +132,10 @@ def _in_order(converted: Converted) -> bool:
     return True
 
 
-def _tracks(converted: Converted, numbering: _Numbering) -> pa.Table:
-    """One row per thread or stream, distinguished by the text of their ids."""
-    labels = _labels(converted)
-    rows = [
-        {
-            "track": row,
-            "pid": pid,
-            "tid": tid,
-            "process": labels.get(("process_name", pid, "")),
-            "thread": labels.get(("thread_name", pid, tid)),
-        }
-        for (pid, tid), row in numbering.rows.items()
-    ]
-    return pa.Table.from_pylist(rows, schema=TRACKS)
-
-
-def _labels(converted: Converted) -> dict[tuple[str, str, str], str]:
-    """The names of processes and threads, by kind, pid and tid."""
-    return {(kind, pid, tid): label for part in converted.parts for kind, pid, tid, label in part.labels}
+def _labels(converted: Converted, kind: str) -> dict[tuple[str, str], str]:
+    """The names of processes or threads, by pid and tid."""
+    labels = (label for part in converted.parts for label in part.labels)
+    return {(pid, tid): name for label_kind, pid, tid, name in labels if label_kind == kind}
 
 
 def _text(value: object) -> str:

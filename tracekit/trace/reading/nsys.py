@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from tracekit.base.intervals import Ints
 from tracekit.errors.reading import EmptyTraceError, NotATraceError
-from tracekit.trace.reading.event_details import table_of_communications, table_of_notes
-from tracekit.trace.reading.tables import Reading, stored
-from tracekit.trace.schema import LABEL, STORED, TRACKS
+from tracekit.trace.reading.event_details import COMMUNICATIONS, NOTES, table_in_order
+from tracekit.trace.reading.tables import STORED, Reading, stored, tracks_table
+from tracekit.trace.schema import LABEL
 from tracekit.trace.storing.column_file import Piece
 
 if TYPE_CHECKING:
@@ -41,18 +41,7 @@ _NO_CUDA = "it is an export of Nsight Systems in which nothing of the GPU was re
 _RECORD_CUDA = "Record it with `nsys profile --trace cuda,nvtx,osrt`, and export that with `nsys export --type sqlite`."
 _RANGES = (59, 60)  # NvtxPushPopRange, NvtxStartEndRange
 # CUpti_ActivityMemcpyKind and CUpti_ActivityMemoryKind as nsys numbers them, in the words of Kineto.
-_COPIES = {
-    1: "HtoD",
-    2: "DtoH",
-    3: "HtoA",
-    4: "AtoH",
-    5: "AtoA",
-    6: "AtoD",
-    7: "DtoA",
-    8: "DtoD",
-    9: "HtoH",
-    10: "PtoP",
-}
+_COPIES = dict(enumerate(("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"), start=1))
 _MEMORY = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed", 5: "Device Static", 6: "Managed Static"}
 
 
@@ -73,9 +62,7 @@ def recognises(path: Path, head: bytes) -> bool:
     return head.startswith(_SQLITE) or path.suffix in _REPORTS
 
 
-def read(
-    path: Path, display_path: object = None, *, folder: Path | None = None, tables: Path | None = None, **options: Any
-) -> Reading:
+def read(path: Path, display_path: object = None, *, tables: Path | None = None, **options: Any) -> Reading:
     """Read an export. Raises NotATraceError and EmptyTraceError."""
     display_path = display_path if display_path is not None else path
     if path.suffix in _REPORTS:
@@ -110,24 +97,13 @@ def read(
     events, file = stored(lambda: iter([pieces]), dictionaries, len(rows), bytes_read, tables)
     return Reading(
         events=events,
-        tracks=pa.Table.from_pylist(
-            [
-                {"track": number, "pid": pid, "tid": tid, "process": None, "thread": threads.get((pid, tid))}
-                for (pid, tid), number in numbers.items()
-            ],
-            schema=TRACKS,
-        ),
-        communications=table_of_communications([]),
-        notes=table_of_notes([]),
+        tracks=tracks_table(numbers, {}, threads),
+        communications=table_in_order(COMMUNICATIONS, []),
+        notes=table_in_order(NOTES, []),
         meta=meta,
         bytes_read=bytes_read,
-        lost=export.lost,
-        mended=0,
-        cut_short=None,
-        in_order=True,
-        header_lost=False,
-        damage=None,
         file=file,
+        lost=export.lost,
     )
 
 

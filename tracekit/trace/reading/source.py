@@ -9,12 +9,13 @@ import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Semaphore, Thread
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from tracekit.base.workspace import workspace_anywhere
 from tracekit.errors.reading import (
@@ -49,7 +50,7 @@ class Source(AbstractContextManager["Source"]):
         self._path = path
         self._file = _opened(path)
         self.size = os.fstat(self._file.fileno()).st_size  # of the file, in bytes as packed
-        self._unpack = _unpacker(self._file)
+        self._unpack, self._sip = _unpackers(self._file)
         self._pieces = self._unpack(self._file)
         if self.packed and self.size > _PIECE:  # of a smaller file, a thread takes longer to start than to unpack
             self._pieces = _ahead(self._pieces)
@@ -104,7 +105,7 @@ class Source(AbstractContextManager["Source"]):
         skip = self._delivered
         self._file.seek(0)
         try:
-            for piece in _SIPPED[self._unpack](self._file):
+            for piece in self._sip(self._file):
                 if len(piece) > skip:
                     yield piece[skip:]
                 skip = max(skip - len(piece), 0)
@@ -117,9 +118,6 @@ class Source(AbstractContextManager["Source"]):
         if isinstance(self._pieces, Generator):
             self._pieces.close()
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
 
 
 class _File(FileIO):
@@ -148,13 +146,15 @@ def _opened(path: Path) -> _File:
         raise UnreadableFileError(path, getattr(error, "strerror", None) or str(error)) from None
 
 
-def _unpacker(file: FileIO) -> Unpack:
+def _unpackers(file: FileIO) -> tuple[Unpack, Unpack]:
+    """What unpacks a file, and what does so near damage."""
     try:
         magic = file.read(4)
         file.seek(0)
     except OSError:
-        return _plain
-    return _gunzip if magic[:2] == _GZIP else _unzstd if magic == _ZSTD else _plain
+        return _plain, _plain
+    packings = ((unpack, sip) for beginning, unpack, sip in _PACKINGS if magic.startswith(beginning))
+    return next(packings, (_plain, _plain))
 
 
 def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -249,27 +249,23 @@ def _to_the_byte(member: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
             member = zlib.decompressobj(31)
 
 
-def _unzstd(file: FileIO) -> Iterator[bytes]:
-    yield from _zstd_reads(file, _PIECE)
-
-
-def _unzstd_sips(file: FileIO) -> Iterator[bytes]:
-    yield from _zstd_reads(file, 1)
-
-
-def _zstd_reads(file: FileIO, count: int) -> Iterator[bytes]:
+def _unzstd(file: FileIO, count: int = 0) -> Iterator[bytes]:
+    """As many bytes at a time; without a number, a piece."""
     import pyarrow as pa
 
     unclosed = open(file.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - Arrow closes what it is given
     stream = pa.CompressedInputStream(pa.PythonFile(unclosed, "r"), "zstd")
     try:
-        while piece := stream.read(count):
+        while piece := stream.read(count or _PIECE):
             yield bytes(piece)
     except (OSError, pa.ArrowInvalid) as error:
         raise Damaged(f"the archive is damaged: {str(error).splitlines()[0]}") from None
 
 
-_SIPPED: dict[Unpack, Unpack] = {_gunzip: _gunzip_sips, _unzstd: _unzstd_sips}
+_PACKINGS: tuple[tuple[bytes, Unpack, Unpack], ...] = (  # how a file begins, what unpacks it, and what does near damage
+    (_GZIP, _gunzip, _gunzip_sips),
+    (_ZSTD, _unzstd, partial(_unzstd, count=1)),
+)
 
 
 def is_address(path: Path) -> bool:

@@ -1,6 +1,6 @@
 """What reading a file yields, whatever its format: tables, facts about the file, and where the events are stored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +8,17 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.trace.schema import STORED
+from tracekit.trace.schema import EVENTS, TRACKS
 from tracekit.trace.storing import cache
 from tracekit.trace.storing.column_file import ColumnFile, Piece, in_memory
 
+# As a trace is stored: beside the columns of its events the row of the file on which each stands, as written: events of
+# equal `pid`, `tid` and `args.context` have equal numbers, of which those of events without a category are complements
+# (~number).
+STORED = EVENTS.append(pa.field("file_row", pa.int32()))
 EVENTS_FILE = "events.columns"
 _ROWS_KEPT_IN_MEMORY = 1 << 14  # rows that are not worth a file: 1.5 MB
+_Names = Mapping[tuple[str, str], str]  # by pid and tid
 
 
 class Reading(Struct, frozen=True):
@@ -25,13 +30,13 @@ class Reading(Struct, frozen=True):
     notes: pa.Table
     meta: dict[str, Any]
     bytes_read: int
-    lost: int
-    mended: int
-    cut_short: str | None  # why the file ends before its events do
-    in_order: bool  # whether a file that was cut holds its events in order of time
-    header_lost: bool  # whether the keys before the events were too long
-    damage: str | None  # what is wrong with the archive it is packed in
     file: Path | None  # the events as an Arrow file, if they are stored as one
+    lost: int = 0
+    mended: int = 0
+    cut_short: str | None = None  # why the file ends before its events do
+    in_order: bool = True  # whether a file that was cut holds its events in order of time
+    header_lost: bool = False  # whether the keys before the events were too long
+    damage: str | None = None  # what is wrong with the archive it is packed in
 
 
 def stored(
@@ -57,6 +62,21 @@ def stored(
         except OSError:  # a disk that is full
             pass
     return in_memory(joined(list(pieces())), STORED, dictionaries), None
+
+
+def tracks_table(numbers: Mapping[tuple[str, str], int], processes: _Names, threads: _Names) -> pa.Table:
+    """One row per thread or stream, distinguished by the text of pid and tid. The tid of a process is empty."""
+    rows = [
+        {
+            "track": number,
+            "pid": pid,
+            "tid": tid,
+            "process": processes.get((pid, "")),
+            "thread": threads.get((pid, tid)),
+        }
+        for (pid, tid), number in numbers.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=TRACKS)
 
 
 def joined(parts: list[list[Piece]]) -> list[Piece]:

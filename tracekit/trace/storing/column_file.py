@@ -60,16 +60,14 @@ class ColumnFile:
         for index, piece in enumerate(pieces):
             kind = _stored(self._schema.field(index).type)
             self._put(self._layout.values[index] + self._filled * kind.bit_width // 8, piece.values)
-            valid = piece.valid if piece.valid is not None else np.ones(len(piece.values), bool)
-            self._mark(index, np.concatenate((self._waiting[index], valid)), len(valid))
+            is_valid = piece.valid if piece.valid is not None else np.ones(len(piece.values), bool)
+            valid = np.concatenate((self._waiting[index], is_valid))
+            filled = self._filled + len(is_valid)
+            aligned_count = len(valid) if filled == self._rows else len(valid) // 8 * 8
+            offset = self._layout.valid[index] + (filled - len(valid)) // 8
+            self._put(offset, np.packbits(valid[:aligned_count], bitorder="little"))
+            self._waiting[index] = valid[aligned_count:]
         self._filled += len(pieces[0].values)
-
-    def _mark(self, index: int, valid: Bools, count: int) -> None:
-        last = self._filled + count == self._rows
-        aligned_count = len(valid) if last else len(valid) // 8 * 8
-        first = self._filled + count - len(valid)
-        self._put(self._layout.valid[index] + first // 8, np.packbits(valid[:aligned_count], bitorder="little"))
-        self._waiting[index] = valid[aligned_count:]
 
     def close(self, dictionaries: Sequence[pa.Array]) -> pa.Table:
         """Finish the file; returns the table, mapped into memory."""

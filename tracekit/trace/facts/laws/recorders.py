@@ -1,4 +1,4 @@
-"""Did the recorder keep everything, and leave durations as they were?"""
+"""Did the recorder keep everything, down to the first nodes of replayed graphs, and leave durations as they were?"""
 
 import re
 from collections.abc import Iterator
@@ -6,13 +6,14 @@ from itertools import chain, islice
 
 import numpy as np
 
-from tracekit.base.intervals import Bools, Ints, distinct, place_among
-from tracekit.base.units import many, percent
+from tracekit.base.intervals import Bools, Ints, Union, distinct, place_among
+from tracekit.base.units import count, duration, many, percent
+from tracekit.trace.facts.coverage import nodes_of_replays
 from tracekit.trace.facts.devices import of_category
 from tracekit.trace.facts.law import FIGURES, Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON, USER
-from tracekit.trace.rows import Events
+from tracekit.trace.rows import BEFORE, Events
 from tracekit.trace.schema import values
 
 _MAX_LOST_SHARE = 0.02  # of what refers to an operator, or to a frame: with more, some were lost
@@ -22,6 +23,76 @@ _MIN_SAMPLED_SHARE = 0.1  # of the launches without work, and of the work withou
 _MAX_SHARE_OF_GAPS = 0.2  # of the numbers of operators: with more, they were thinned out
 _MIN_LAUNCHES_OUTSIDE = 3  # of operators
 _SERIALISING = re.compile(r"cuda_profiler_range")  # categories of events
+_MIN_REPLAYS = 3  # of one graph
+_MIN_HOLE_NS = 40_000  # beyond what submitting a graph takes
+_MIN_SHARE_OF_GRAPH = 0.1  # of what its recorded nodes take: before a long graph runs, the driver has to submit it
+_MIN_SHARE_OF_REPLAYS = 0.9  # of one graph: where it sometimes begins at once, something else delays it
+_MIN_SHARE_OF_HOLES = 0.5  # of one graph's replays: where the GPU mostly works before it, the graph waits for that
+
+
+@law("lost_nodes", "doubt", touches=("gpu work", "gpu idle"))
+def lost_nodes(trace: Trace) -> Iterator[Broken]:
+    """The GPU seems to idle before the first recorded node of each replay."""
+    # Nothing but submission lies between a call and its graph. A profiler that starts after the graph was captured may
+    # lack the same nodes each time.
+    calls, starts, ends, delays = _holes(trace)
+    missing, lengths = np.zeros(len(calls), bool), _lengths(trace, calls)
+    step = trace.steps.of(trace.ts_ns[calls])
+    of_graph: dict[frozenset[tuple[int, int]], list[int]] = {}
+    for replay, nodes in enumerate(nodes_of_replays(trace, calls)):
+        of_graph.setdefault(frozenset(nodes.items()), []).append(replay)
+    for group in of_graph.values():
+        min_hole_ns = np.maximum(_MIN_HOLE_NS, _MIN_SHARE_OF_GRAPH * lengths[group])
+        # Other streams may work meanwhile: then the GPU does not idle, but the graph begins late nevertheless.
+        long, late = ((ends - starts)[group] >= min_hole_ns), delays[group] >= min_hole_ns
+        is_usual = long.mean() >= _MIN_SHARE_OF_HOLES and late.mean() >= _MIN_SHARE_OF_REPLAYS
+        missing[group] = long & is_usual & (long.sum() >= _MIN_REPLAYS)
+    if missing.any():
+        usual = duration(float(np.median((ends - starts)[missing])))
+        yield Broken(
+            f"{count(int(missing.sum()))} replays of CUDA graphs seem to lack their first nodes: the GPU never begins "
+            f"one at once, but after {usual}. Start the profiler before the graphs are captured.",
+            int(missing.sum()),
+            int(calls[missing][0]),
+            gpu=Union.of(starts[missing], ends[missing]),
+            steps=tuple(distinct(step[missing & (step >= 0)]).tolist()),
+        )
+
+
+def _holes(trace: Trace) -> tuple[Ints, Ints, Ints, Ints]:
+    """The replays, from when to when the GPU does nothing before the first recorded node of each, ns, and how long
+    after its call and all else of its stream that node begins."""
+    nothing = np.zeros(0, np.int64)
+    if not trace.census.any(lambda roles: roles.graph_launch):
+        return nothing, nothing, nothing, nothing
+    rows = trace.where(lambda part: part.roles.gpu & part.lasting)
+    launch = trace.links.launch(rows)
+    of_replay = np.zeros(len(rows), bool)
+    of_replay[launch >= 0] = trace.events_at(launch[launch >= 0]).roles.graph_launch
+    calls, first = np.unique(launch[of_replay], return_index=True)
+    events = trace.events_at(rows)
+    reach = np.concatenate(([BEFORE], np.maximum.accumulate(events.end_ns)[:-1]))[of_replay]
+    begin = events.ts_ns[of_replay][first]
+    called = trace.events_at(calls).end_ns
+    idle_from = np.maximum(reach[first], called)
+    position, ready = np.flatnonzero(of_replay)[first], called.copy()
+    for track in distinct(trace.track[rows[position]]).tolist():
+        on_track = np.flatnonzero(trace.track[rows] == track)
+        ended_ns = np.append(BEFORE, np.maximum.accumulate(events.end_ns[on_track]))
+        mine = trace.track[rows[position]] == track
+        ready[mine] = np.maximum(called[mine], ended_ns[np.searchsorted(on_track, position[mine])])
+    return calls, np.minimum(idle_from, begin), begin, begin - ready
+
+
+def _lengths(trace: Trace, calls: Ints) -> Ints:
+    """From the start of the first recorded node of each replay to the end of the last, ns."""
+    position = np.searchsorted(calls, trace.links.launches)
+    of_replay = np.append(calls, -1)[position] == trace.links.launches
+    nodes = trace.events_at(trace.links.activities[of_replay])
+    first, last = np.full(len(calls), -BEFORE, np.int64), np.full(len(calls), BEFORE, np.int64)
+    np.minimum.at(first, position[of_replay], nodes.ts_ns)
+    np.maximum.at(last, position[of_replay], nodes.end_ns)
+    return last - first
 
 
 @law("stacks", "note")
@@ -148,7 +219,7 @@ def _apart(trace: Trace) -> Iterator[Broken]:
 def _numbers_missing(trace: Trace) -> Iterator[Broken]:
     """The profiler numbers operators and annotations one after the other, in blocks of some hundred for each thread: on
     a CPU, few have a successor that is missing, unless the file was thinned out."""
-    if trace.device != "cpu" or not trace.census.any(lambda roles: (roles.kind == OPERATOR) & ~roles.annotation):
+    if trace.device != "cpu" or not trace.census.any(lambda roles: roles.operator):
         return
     numbered = trace.where(lambda part: np.isin(part.roles.kind, (OPERATOR, USER)) & part.process)
     numbers = values(trace.events["external_id"])[numbered]
@@ -188,10 +259,8 @@ def several_recordings(trace: Trace) -> Iterator[Broken]:
     calls = trace.where(lambda part: part.roles.launch & part.process & (part.correlation > 0))
     rows, again, noun = calls, _again(calls, trace.correlation[calls]), ("launch has", "launches have")
     if not len(calls):
-        rows, noun = (
-            trace.where(lambda part: (part.roles.kind == OPERATOR) & part.process),
-            ("operator has", "operators have"),
-        )
+        rows = trace.where(lambda part: (part.roles.kind == OPERATOR) & part.process)
+        noun = ("operator has", "operators have")
         numbers = values(trace.events["external_id"])[rows]
         rows, numbers = rows[numbers > 0], numbers[numbers > 0]
         again = _again(rows, numbers * len(trace.names) + trace.name_codes[rows])

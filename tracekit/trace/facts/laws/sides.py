@@ -9,7 +9,6 @@ from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.reading.ascend import HARDWARE
-from tracekit.trace.roles import OPERATOR
 
 _COLLECTIVES = {"Communication", "HCCL"}  # processes in which Ascend's profiler draws collectives
 _LOST_WITH_THE_REST = "it may be in the part of the file that is missing"
@@ -28,12 +27,11 @@ def no_gpu_side(trace: Trace) -> Iterator[Broken]:
 @law("several_processes", "refusal", touches=("gpu work", "gpu idle", "steps"))
 def several_processes(trace: Trace) -> Iterator[Broken]:
     """Several processes launch work: whose steps the GPU works for cannot be told."""
-    launches = trace.census.by_track(lambda roles: roles.launch, len(trace.tracks))
-    processes = {trace.tracks["pid"][int(track)].as_py() for track in np.flatnonzero(launches)}
-    if len(processes) > 1:
+    processes = len(trace.processes_with(lambda roles: roles.launch))
+    if processes > 1:
         yield Broken(
-            f"{count(len(processes))} processes launch work in this file: whose work the GPU does cannot be told.",
-            len(processes),
+            f"{count(processes)} processes launch work in this file: whose work the GPU does cannot be told.",
+            processes,
         )
 
 
@@ -45,10 +43,7 @@ def another_device(trace: Trace) -> Iterator[Broken]:
         why = f"but none of its work is in the trace: {_LOST_WITH_THE_REST}"
         if not trace.cut_short:
             why = "and that device was not recorded: operators only submit work to it"
-        yield Broken(
-            f"{submitted.description}, {why}.",
-            worst=int(submitted.rows[0]),
-        )
+        yield Broken(f"{submitted.description}, {why}.", worst=int(submitted.rows[0]))
 
 
 @law("calls_unknown", "doubt", touches=("gpu idle", "steps"))
@@ -125,8 +120,7 @@ def backlog(trace: Trace) -> Iterator[Broken]:
 @law("several_devices", "note")
 def several_devices(trace: Trace) -> Iterator[Broken]:
     """The work of several devices counts as that of one."""
-    tracks = np.flatnonzero(trace.census.by_track(lambda roles: roles.gpu, len(trace.tracks)))
-    devices = len({trace.tracks["pid"][int(track)].as_py() for track in tracks})
+    devices = len(trace.processes_with(lambda roles: roles.gpu))
     if devices > 1 and trace.threads.main is not None:
         yield Broken(
             f"The trace holds the work of {devices} devices: the GPU counts as busy while any of them is.", devices
@@ -147,7 +141,7 @@ def why_calls_unknown(trace: Trace) -> str | None:
 
 def has_operators(trace: Trace) -> bool:
     """Whether operators were recorded, which tell dispatch from Python."""
-    return trace.census.any(lambda roles: (roles.kind == OPERATOR) & ~roles.annotation)
+    return trace.census.any(lambda roles: roles.operator)
 
 
 def _submitted(trace: Trace) -> str:

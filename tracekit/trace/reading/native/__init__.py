@@ -9,8 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracekit.base.intervals import Bools, Ints, Rows
-from tracekit.trace.reading.event_details import Scalar, is_of_backend
-from tracekit.trace.schema import category, valid, values
+from tracekit.trace.reading.event_details import Scalar, category, is_of_backend
+from tracekit.trace.schema import valid, values
 
 try:
     from tracekit.trace.reading.native import _scan

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+_PACKAGE = Path(__file__).resolve().parent
+
 
 def version() -> str | None:
     """The installed version; None in a clone that was not installed."""
@@ -28,7 +30,7 @@ def install_command(extra: str) -> str:
     try:
         origin = json.loads(metadata.distribution("tracekit").read_text("direct_url.json") or "{}")
     except metadata.PackageNotFoundError:
-        origin = {"url": Path(__file__).resolve().parents[1].as_uri(), "dir_info": {}}
+        origin = {"url": _PACKAGE.parent.as_uri(), "dir_info": {}}
     url = origin.get("url", "")
     if "dir_info" in origin:
         editable = "-e " if origin["dir_info"].get("editable") else ""
@@ -41,12 +43,10 @@ def install_command(extra: str) -> str:
 
 def python_path() -> str:
     """A PYTHONPATH with which a Python process imports this tracekit, even if another one is installed."""
-    root = str(Path(__file__).resolve().parents[1])
-    return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return os.pathsep.join([str(_PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def sample_run() -> Path:
     """The run that comes with tracekit: beside its modules if it was installed, beside the package in a clone."""
-    package = Path(__file__).resolve().parent
-    installed = package / "sample_traces" / "run.json"
-    return installed if installed.is_file() else package.parent / "sample_traces" / "run.json"
+    installed = _PACKAGE / "sample_traces" / "run.json"
+    return installed if installed.is_file() else _PACKAGE.parent / "sample_traces" / "run.json"

@@ -16,17 +16,17 @@ def by_any_signal() -> Iterator[None]:
     ours = [number for number in _settable() if signal.getsignal(number) is signal.SIG_DFL]
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        for each in ours:  # a session that ends sends several, and a second one would interrupt the clean-up
-            signal.signal(each, signal.SIG_IGN)
+        for signal_number in ours:  # a session that ends sends several, and a second one would interrupt the clean-up
+            signal.signal(signal_number, signal.SIG_IGN)
         raise KeyboardInterrupt(signal.Signals(number).name)
 
-    for each in ours:
-        signal.signal(each, interrupt)
+    for signal_number in ours:
+        signal.signal(signal_number, interrupt)
     try:
         yield
     finally:
-        for each in ours:
-            signal.signal(each, signal.SIG_DFL)
+        for signal_number in ours:
+            signal.signal(signal_number, signal.SIG_DFL)
 
 
 @contextmanager
@@ -34,13 +34,13 @@ def deferred() -> Iterator[None]:
     """In this context interrupting signals are deferred: a child process must be known before it can be stopped."""
     received: list[int] = []
     handlers = {number: handler for number in _settable() if callable(handler := signal.getsignal(number))}
-    for each in handlers:
-        signal.signal(each, lambda number, _: received.append(number))
+    for signal_number in handlers:
+        signal.signal(signal_number, lambda number, _: received.append(number))
     try:
         yield
     finally:
-        for each, handler in handlers.items():
-            signal.signal(each, handler)
+        for signal_number, handler in handlers.items():
+            signal.signal(signal_number, handler)
         for number in received[:1]:
             signal.raise_signal(number)
 

@@ -4,6 +4,7 @@ characters and invisible ones spelled out instead of taking effect.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 HEAD = 22  # letters of a variant above a column
 _LEFT = 4
@@ -58,8 +59,7 @@ def cut_off(text: str, width: int) -> str:
 def _around_difference(names: list[str], width: int) -> dict[str, str]:
     """Each with its first letters, and half the room for where it begins to differ from the others."""
     texts = [sanitize(name) for name in names]
-    differ = (k for k, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1)
-    start = max(next(differ, min(map(len, texts))) - 1, 0)
+    start = max(_first_difference(texts) - 1, 0)
     return {name: _with_gap(text, start, width) for name, text in zip(names, texts, strict=True)}
 
 
@@ -91,15 +91,18 @@ def _without_common_words(names: list[str]) -> list[str]:
 
 def _shared(words: list[list[str]]) -> int:
     """How many words and separators all begin with: an even number that leaves at least one word of each."""
-    max_shared = min(map(len, words)) - 1
-    differ = (index for index, words_at in enumerate(zip(*words, strict=False)) if len(set(words_at)) > 1)
-    return min(next(differ, max_shared), max_shared) // 2 * 2
+    return min(_first_difference(words), min(map(len, words)) - 1) // 2 * 2
 
 
 def _common(names: list[str]) -> int:
-    """How many letters all begin with, leaving at least one of each."""
-    differ = (index for index, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
-    return min(next(differ, len(names[0])), max(min(map(len, names)) - _LEFT, 0))
+    """How many letters all begin with, leaving a few of each."""
+    return min(_first_difference(names), max(min(map(len, names)) - _LEFT, 0))
+
+
+def _first_difference(texts: Sequence[Sequence[str]]) -> int:
+    """Where texts, or lists of words, begin to differ; the length of the shortest if they do not before it ends."""
+    differ = (index for index, parts in enumerate(zip(*texts, strict=False)) if len(set(parts)) > 1)
+    return next(differ, min(map(len, texts)))
 
 
 def _spared(common: int, excess: int) -> int:
@@ -112,16 +115,16 @@ def sanitize(text: str, width: int | None = None) -> str:
     """`text` with control and invisible characters spelled out (`\\x1b`), cut in the middle to `width` characters."""
     clean = text
     if not text.isprintable() or _INVISIBLE.search(text):  # rare
-        clean = "".join(_spelled(ord(character)) if _is_harmful(character) else character for character in text)
+        clean = "".join(map(_spelled, text))
     if width is None or len(clean) <= width:
         return clean
     head = (width - 1) // 2
     return f"{clean[:head]}…{clean[len(clean) - (width - 1 - head) :]}"
 
 
-def _is_harmful(character: str) -> bool:
-    return unicodedata.category(character) in _CONTROLS or _INVISIBLE.match(character) is not None
-
-
-def _spelled(code: int) -> str:
+def _spelled(character: str) -> str:
+    """The character or, if it is a control or cannot be seen, its code."""
+    if unicodedata.category(character) not in _CONTROLS and not _INVISIBLE.match(character):
+        return character
+    code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

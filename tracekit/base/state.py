@@ -2,10 +2,10 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tracekit.base.workspace import temporary_home
 from tracekit.errors.asking import NoFolderError
 
 
@@ -16,16 +16,13 @@ def state_folder(name: str) -> Path:
     """
     usual = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/state"
     home = Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser(usual), "tracekit")
-    user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    parents: tuple[Callable[[], Path], ...] = (  # where no temporary folder can be written, asking for it fails
-        lambda: home,
-        lambda: Path(tempfile.gettempdir(), f"tracekit-state-{user}"),
-    )
+    # Where no temporary folder can be written, asking for it fails.
+    parents: tuple[Callable[[], Path], ...] = (lambda: home, lambda: temporary_home("tracekit-state"))
     for parent in parents:
         try:
             folder = parent() / name
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError:
+        except (OSError, NoFolderError):
             continue
         if os.access(folder, os.W_OK):
             return folder

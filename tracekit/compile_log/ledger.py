@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from tracekit.compile_log.log import TRACEBACK, CompileLog, LimitHit, LogEntry, Span
+from tracekit.compile_log.log import TRACEBACK, CompileLog, LogEntry, Span
 from tracekit.run import Break, Compile, Ledger, Limit, Skip, Window
 from tracekit.vocabulary.event_names import COMPILE_SPANS
 
@@ -36,7 +36,17 @@ def ledger(log: CompileLog, starts: Sequence[StepStart]) -> Ledger:
     return Ledger(
         compiles=[_compile(span, log, starts) for span in sorted(log.compilations(), key=lambda span: span.start_ns)],
         breaks=[_break(note) for note in log.breaks],
-        limits=[_limit(hit) for hit in log.limits],
+        limits=[
+            Limit(
+                frame=_numbers(hit.id)[0],
+                file=hit.file,
+                line=hit.line,
+                name=hit.name,
+                reason=_cleaned(hit.reason),
+                t_ns=hit.t_ns,
+            )
+            for hit in log.limits
+        ],
         skips=[_skip(note) for note in log.skips],
     )
 
@@ -52,7 +62,9 @@ def total_ns(spans: Sequence[Span]) -> int:
 
 def _compile(span: Span, log: CompileLog, starts: Sequence[StepStart]) -> Compile:
     frame, attempt = _numbers(span.id)
-    kind = _kind(span.name, attempt)
+    span_kind = COMPILE_SPANS[span.name]
+    kind: Literal["first", "recompile", "backward", "cudagraph", "autotune"]
+    kind = span_kind if span_kind != "frame" else "recompile" if attempt else "first"
     reasons = log.reasons.get(span.id, []) if kind == "recompile" else []
     metrics = log.metrics.get(span.id, {})
     following = bisect_right(starts, span.start_ns, key=lambda start: start.t_ns)
@@ -74,18 +86,9 @@ def _compile(span: Span, log: CompileLog, starts: Sequence[StepStart]) -> Compil
         step=began.step if began else None,
         during=began.during if began else "",
         failed=_failure(span, log, metrics) if span.name == "dynamo" else None,
-        has_graph=span.id in log.with_graph
-        or bool(metrics.get("graph_op_count"))
-        or COMPILE_SPANS[span.name] != "frame",
-        guard_ns=round(guard_us * 1000) if COMPILE_SPANS[span.name] == "frame" and guard_us is not None else None,
+        has_graph=span.id in log.with_graph or bool(metrics.get("graph_op_count")) or span_kind != "frame",
+        guard_ns=round(guard_us * 1000) if span_kind == "frame" and guard_us is not None else None,
     )
-
-
-def _kind(name: str, attempt: int | None) -> Literal["first", "recompile", "backward", "cudagraph", "autotune"]:
-    kind = COMPILE_SPANS[name]
-    if kind == "frame":
-        return "recompile" if attempt else "first"
-    return kind
 
 
 def _guard(reason: str) -> str:
@@ -149,17 +152,6 @@ def _users_stack(stack: str) -> str:
     frames = re.split(r'(?m)^(?= *File ")', stack)
     last_own = max((index for index, frame in enumerate(frames) if _OURS in frame), default=-1)
     return "".join(frame for frame in frames[last_own + 1 :] if not _CALLS_MODULE.search(frame)).rstrip()
-
-
-def _limit(hit: LimitHit) -> Limit:
-    return Limit(
-        frame=_numbers(hit.id)[0],
-        file=hit.file,
-        line=hit.line,
-        name=hit.name,
-        reason=_cleaned(hit.reason),
-        t_ns=hit.t_ns,
-    )
 
 
 def _skip(note: LogEntry) -> Skip:

@@ -25,8 +25,6 @@ from tracekit.vocabulary.lines_file import Graph
 
 _SKIP = re.compile(r"skipping cudagraphs? due to (.*)", re.S)
 _LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d+)\)\s+last reason: (.*)", re.S)
-
-
 # Records with the metrics of a compilation.
 _METRICS_OF_BACKWARD = ("bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics")
 _METRICS = ("compilation_metrics", "comp_metrics", *_METRICS_OF_BACKWARD)
@@ -286,17 +284,12 @@ class Provenance:
 
     def _graph(self, key: str, compile_id: str, payloads: dict[str, str]) -> Graph:
         code = payloads.get(_CODE, "")
-        backward = is_backward(code)
+        backward = _BACKWARD.search(code) is not None
         if stacks := json.loads(payloads.get(_STACKS, "{}")):
             return Graph(key, compile_id, [*stacks.items()], backward)
         sources = nodes_of(self._traced.get(compile_id, ""))
         nodes = nodes_of(payloads.get(_LOWERED, ""))
         return Graph(key, compile_id, calls(code, sources, nodes), backward, by_code=True)
-
-
-def is_backward(code: str) -> bool:
-    """Whether generated code is that of a backward graph."""
-    return _BACKWARD.search(code) is not None
 
 
 class Node(NamedTuple):

@@ -9,7 +9,7 @@ import json
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -89,15 +89,13 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any], str | 
     """Process, metadata and payload of each record."""
     head: tuple[int, dict[str, Any]] | None = None
     payload: list[str] = []
-    for line in lines:
+    for line in chain(lines, [""]):  # where the file ends, the last record does
         if line.startswith("\t"):
             payload.append(line[1:])
             continue
         if head is not None:
             yield *head, "".join(payload).rstrip("\n") if payload else None
         head, payload = _head(line), []
-    if head is not None:
-        yield *head, "".join(payload).rstrip("\n") if payload else None
 
 
 def _head(line: str) -> tuple[int, dict[str, Any]] | None:

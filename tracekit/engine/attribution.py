@@ -134,7 +134,8 @@ def attribute(trace: Trace, size: int = SIZE, *, with_pieces: bool = False) -> A
     cannot = {}
     if no_host := _why_no_host(trace):
         cannot["host"] = no_host
-    linked = _steps_with_linked_launches(trace)
+    # The steps in which the launch of some GPU activity starts.
+    linked = _steps_with(trace, (trace.ts_ns[launches] for _, launches in trace.links.some()))
     if no_wall := no_host or _why_no_wall(trace, linked):
         cannot["wall"] = no_wall
     host, wall = Totals(HOST, steps.issued, steps.returned), Totals(WALL, steps.begin, steps.done)
@@ -181,18 +182,19 @@ def _before_loss(trace: Trace) -> Bools:
         return np.ones(len(steps), bool)
     is_complete = (np.maximum(steps.done, steps.returned) <= lost_from) & (steps.until <= lost_from)
     if trace.device == "gpu" and not trace.impossible.two_clocks:
-        is_complete[_steps_with_unlinked_launches(trace)] = False  # what they submitted may be what is missing
+        calls = (part.rows(part.roles.launch & part.process) for part in trace.parts())
+        unlinked = (trace.ts_ns[rows[trace.links.submitted(rows)[1] == 0]] for rows in calls)
+        is_complete &= ~_steps_with(trace, unlinked)  # what they submitted may be what is missing
     return np.logical_and.accumulate(is_complete)
 
 
-def _steps_with_unlinked_launches(trace: Trace) -> Ints:
-    """The steps in which a launch call starts that is linked to no GPU activity."""
-    unlinked = np.zeros(len(trace.steps), bool)
-    for part in trace.parts():
-        calls = part.rows(part.roles.launch & part.process)
-        owner = trace.steps.of(trace.ts_ns[calls[trace.links.submitted(calls)[1] == 0]])
-        unlinked[owner[owner >= 0]] = True
-    return np.flatnonzero(unlinked)
+def _steps_with(trace: Trace, moments: Iterable[Ints]) -> Bools:
+    """The steps in which one of these moments lies."""
+    has_moment = np.zeros(len(trace.steps), bool)
+    for points in moments:
+        owner = trace.steps.of(points)
+        has_moment[owner[owner >= 0]] = True
+    return has_moment
 
 
 def _why_no_host(trace: Trace) -> str | None:
@@ -208,8 +210,7 @@ def _why_no_host(trace: Trace) -> str | None:
 
 
 def _why_no_wall(trace: Trace, linked: Bools) -> str | None:
-    launches = trace.census.by_track(lambda roles: roles.launch, len(trace.tracks))
-    launching = {trace.tracks["pid"][int(track)].as_py() for track in np.flatnonzero(launches)}
+    launching = trace.processes_with(lambda roles: roles.launch)
     if len(launching) > 1:
         return (
             f"{len(launching)} processes launch work in this file: ranks that share a device were merged, or "
@@ -228,24 +229,12 @@ def _why_no_wall(trace: Trace, linked: Bools) -> str | None:
     return None
 
 
-def _steps_with_linked_launches(trace: Trace) -> Bools:
-    """The steps in which the launch of some GPU activity starts."""
-    linked = np.zeros(len(trace.steps), bool)
-    for _, launches in trace.links.some():
-        owner = trace.steps.of(trace.ts_ns[launches])
-        linked[owner[owner >= 0]] = True
-    return linked
-
-
 def _steps_without_kernels(trace: Trace, linked: Bools) -> Bools:
     """Steps whose launched work does not appear in the trace, although the trace has GPU activity."""
-    submits = np.zeros(len(trace.steps), bool)
     if trace.device != "gpu" or linked.all():
-        return submits
-    for part in trace.parts():
-        owner = trace.steps.of(part.ts_ns[part.roles.launch & part.process])
-        submits[owner[owner >= 0]] = True
-    return submits & ~linked
+        return np.zeros(len(trace.steps), bool)
+    launches = (part.ts_ns[part.roles.launch & part.process] for part in trace.parts())
+    return _steps_with(trace, launches) & ~linked
 
 
 def _steps_that_compile(trace: Trace) -> Bools:
@@ -253,8 +242,7 @@ def _steps_that_compile(trace: Trace) -> Bools:
     steps = trace.steps
     if not trace.census.any(lambda roles: roles.compile_span):
         return np.zeros(len(steps), bool)
-    driving = np.zeros(len(trace.tracks), bool)
-    driving[list(trace.threads.driving)] = True
+    driving = trace.threads.is_driving
     spans = trace.events_at(trace.where(lambda part: part.roles.compile_span & driving[part.track]))
     union = Union.of(spans.ts_ns, spans.end_ns)
     return (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)

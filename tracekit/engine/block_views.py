@@ -47,8 +47,7 @@ class _Walk:
         self._window = trace.steps.window
         self._rules = rules
         self._gpu = trace.device == "gpu"
-        self._driving = np.zeros(len(trace.tracks), bool)
-        self._driving[list(trace.threads.driving)] = True
+        self._driving = trace.threads.is_driving
         self._blocks = Blocks(trace, self._takes_part, size)
         self._helped = False  # the main thread is idle, and since it is, a helper has been at work
         self._foreseen = (self._window[0], False)  # up to a moment: whether a helper will be at work before it

@@ -90,7 +90,10 @@ def dependencies(trace: "Trace", low: int, high: int, returned: int) -> Dependen
     blocking[calls[trace.links.is_blocking(calls)] - first] = True
     blocking |= (roles.sync_by_name | roles.frees) & part.process
     syncs = part.rows(blocking & part.lasting & (part.end_ns <= high))
-    tracks = _threads(trace, np.concatenate((launches[launches >= 0], syncs)))
+    # The tracks of the threads that matter, the main thread first.
+    driving = np.array(trace.threads.driving, np.int64)
+    calling = distinct(trace.track[np.concatenate((launches[launches >= 0], syncs))])
+    tracks = np.concatenate((driving, np.setdiff1d(calling, driving))).astype(np.int64)
     build = _Builder(trace, tracks, activities, is_queued)
     calls, of_call = np.unique(launches[launches >= 0], return_inverse=True)
     ordinals = np.full(len(activities), NONE, np.int64)
@@ -101,12 +104,6 @@ def dependencies(trace: "Trace", low: int, high: int, returned: int) -> Dependen
     build.handovers(part)
     build.mark(END, np.zeros(1, np.int64), np.full(1, returned))
     return build.ordered()
-
-
-def _threads(trace: "Trace", calls: Ints) -> Ints:
-    """The tracks of the threads that matter, the main thread first."""
-    driving = np.array(trace.threads.driving, np.int64)
-    return np.concatenate((driving, np.setdiff1d(distinct(trace.track[calls]), driving))).astype(np.int64)
 
 
 class _Builder:
@@ -290,7 +287,12 @@ class _Builder:
             columns[name] = position[columns[name]]
         columns["source"][handover] = threads
         columns = {name: column[order] for name, column in columns.items()}
-        _after_last_node(columns)
+        # A blocked call that encloses another node of its thread goes on from there.
+        host = np.flatnonzero(columns["thread"] >= 0)
+        by_thread = host[np.argsort(columns["thread"][host], kind="stable")]
+        pairs = np.flatnonzero(np.diff(columns["thread"][by_thread]) == 0)
+        follows, precedes = by_thread[pairs + 1], by_thread[pairs]
+        columns["since"][follows] = np.maximum(columns["since"][follows], columns["start"][precedes])
         lags = np.zeros((3, len(order)), np.int64)
         lags[:, position[: len(self._activities)]] = self._lags
         kind = columns.pop("kind").astype(np.int8)
@@ -300,12 +302,3 @@ class _Builder:
 def _median(lags: Ints, usual: int) -> int:
     lags = lags[lags >= 0]
     return min(int(np.median(lags)), _MOST_NS) if len(lags) else usual
-
-
-def _after_last_node(columns: dict[str, Ints]) -> None:
-    """A blocked call that encloses another node of its thread goes on from there."""
-    host = np.flatnonzero(columns["thread"] >= 0)
-    by_thread = host[np.argsort(columns["thread"][host], kind="stable")]
-    pairs = np.flatnonzero(np.diff(columns["thread"][by_thread]) == 0)
-    follows, precedes = by_thread[pairs + 1], by_thread[pairs]
-    columns["since"][follows] = np.maximum(columns["since"][follows], columns["start"][precedes])

@@ -71,8 +71,7 @@ def driving_states(
 def host_between(trace: "Trace", low: int, high: int) -> HostView:
     """What the host does in `[low, high)`, as if nothing were known of the time before and after."""
     stop = int(np.searchsorted(trace.ts_ns, high))
-    driving = np.zeros(len(trace.tracks), bool)
-    driving[list(trace.threads.driving)] = True
+    driving = trace.threads.is_driving
     overlapping = np.flatnonzero(trace.ts_ns[:stop] + trace.dur_ns[:stop] > low)
     part = trace.events_at(overlapping)
     kind = part.roles.kind

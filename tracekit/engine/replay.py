@@ -259,9 +259,7 @@ class Retiming(Struct, frozen=True, dict=True):
     @cached_property
     def _events(self) -> dict[EventKind, tuple[Ints, Ints]]:
         """Starts and ends of the events of the driving threads, by kind."""
-        trace = self.trace
-        driving = np.zeros(len(trace.tracks), bool)
-        driving[list(trace.threads.driving)] = True
+        trace, driving = self.trace, self.trace.threads.is_driving
         events: dict[EventKind, tuple[Ints, Ints]] = {}
         kinds = np.full(len(trace.ts_ns), -1, np.int8)
         for part in trace.parts():
@@ -285,14 +283,13 @@ class Retiming(Struct, frozen=True, dict=True):
 
     def recording(self, overhead: Overhead) -> Union:
         """When the driving threads record, if an event costs so much."""
-        starts, ends = [], []
+        starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for kind, ns in overhead.items():
             half, (begun, ended) = round(ns / 2), self._events[kind]
             entered, exited = (begun, ended - half) if kind == "call" else (begun - half, ended)
             starts += [entered, exited]
             ends += [entered + half, exited + half]
-        nothing = np.zeros(0, np.int64)
-        return Union.of(np.concatenate((nothing, *starts)), np.concatenate((nothing, *ends)))
+        return Union.of(np.concatenate(starts), np.concatenate(ends))
 
     @cached_property
     def _replay(self) -> Replay:
@@ -328,7 +325,7 @@ class Retiming(Struct, frozen=True, dict=True):
         assert main is not None
         nodes, tracks = self._replay.nodes, np.asarray(trace.track)
         start, end = clock.host(main, trace.ts_ns), clock.host(main, trace.end_ns)
-        for track in clock.tracks:
+        for track in clock.threads:
             rows = np.flatnonzero(tracks == track)
             start[rows] = clock.host(track, trace.ts_ns[rows])
             end[rows] = clock.host(track, trace.ts_ns[rows] + trace.dur_ns[rows])
@@ -348,23 +345,18 @@ class _Clock:
 
     def __init__(self, recorded: Replay, removal: Edit) -> None:
         self._removed, self._nodes = removal.host, recorded.nodes
-        self.times: Times = recorded.without(removal)
-        self._start = self.times.start
+        self.times = recorded.without(removal)
         trace, nodes = recorded.trace, recorded.nodes
-        self._threads = dict(zip(trace.threads.driving, range(len(trace.threads.driving)), strict=True))
-        for thread in range(len(self._threads), int(nodes.thread.max(initial=NONE)) + 1):
+        # The threads whose time is replayed, by their tracks.
+        self.threads = {track: thread for thread, track in enumerate(trace.threads.driving)}
+        for thread in range(len(self.threads), int(nodes.thread.max(initial=NONE)) + 1):
             (row, *_) = nodes.row[(nodes.thread == thread) & (nodes.row >= 0)]
-            self._threads[int(trace.track[row])] = thread
-
-    @property
-    def tracks(self) -> list[int]:
-        """The threads whose time is replayed."""
-        return [*self._threads]
+            self.threads[int(trace.track[row])] = thread
 
     def host(self, track: int, moments: Ints) -> Ints:
         """Moments of that thread: its clock stands still in the removed time, and is ahead after a shorter wait."""
-        mine = np.flatnonzero(self._nodes.thread == self._threads[track])
+        mine = np.flatnonzero(self._nodes.thread == self.threads[track])
         recorded = self._nodes.start[mine]
-        shifts = np.append(self._start[mine] - remaining(self._removed, recorded), 0)
+        shifts = np.append(self.times.start[mine] - remaining(self._removed, recorded), 0)
         moved: Ints = remaining(self._removed, moments) + shifts[np.searchsorted(recorded, moments, side="right") - 1]
         return moved

@@ -18,9 +18,8 @@ from tracekit.trace import Trace
 Floats = NDArray[np.float64]
 _MOST_NODES = 6_000  # of a window, unless a single step has more
 _LARGEST = 60_000  # a step with more nodes is not replayed
-_MAX_GAP_BETWEEN_STEPS = (
-    0.05  # of a step: a longer time between two steps is not replayed, because their work could move into it
-)
+# Of a step: a longer time between two steps is not replayed, because their work could move into it.
+_MAX_GAP_BETWEEN_STEPS = 0.05
 _PER_ACTIVITY = 3  # nodes: its launch, itself, and the return of the call, which a full queue may block
 
 
@@ -139,10 +138,8 @@ def _window(trace: Trace, numbers: Ints, nodes: Ints) -> Iterator[Window]:
     last, total = first, int(nodes[first])
     for number in numbers[1:].tolist():
         total += int(nodes[number])
-        apart = steps.issued[number] - steps.done[last] > _MAX_GAP_BETWEEN_STEPS * (
-            steps.done[last] - steps.begin[last]
-        )
-        if number != last + 1 or total > _MOST_NODES or apart:
+        gap_ns, last_ns = steps.issued[number] - steps.done[last], steps.done[last] - steps.begin[last]
+        if number != last + 1 or total > _MOST_NODES or gap_ns > _MAX_GAP_BETWEEN_STEPS * last_ns:
             break
         last = number
     if 0 < nodes[first] <= _LARGEST:

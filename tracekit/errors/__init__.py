@@ -4,6 +4,20 @@ The command line turns these into exit codes; nothing else catches them wholesal
 for, `reading` those of files, traces and runs, `capturing` those of captures and sweeps.
 """
 
-from tracekit.errors.base import TracekitError
+_LONGEST = 200  # characters of a name in a sentence
+_STDIN = "-"
 
-__all__ = ["TracekitError"]
+
+class TracekitError(Exception):
+    """The base of every failure that a user can cause. `str()` of it is the sentence to show; exit code 1."""
+
+
+def named(path: object) -> str:
+    """A path for a sentence; a very long one is cut in the middle."""
+    text = str(path)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
+
+
+def read_from(path: object) -> str:
+    """The input for a sentence."""
+    return "standard input" if str(path) == _STDIN else named(path)

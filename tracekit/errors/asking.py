@@ -4,7 +4,7 @@ files to write, formats, the terminal.
 
 from collections.abc import Sequence
 
-from tracekit.errors.base import TracekitError, named
+from tracekit.errors import TracekitError, named
 from tracekit.installed import install_command
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tracekit.errors.base import TracekitError, named
+from tracekit.errors import TracekitError, named
 from tracekit.installed import install_command
 
 

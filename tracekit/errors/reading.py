@@ -3,7 +3,7 @@
 import errno
 import os
 
-from tracekit.errors.base import TracekitError, named, read_from
+from tracekit.errors import TracekitError, named, read_from
 
 _ADVICE = {
     **dict.fromkeys((errno.EACCES, errno.EPERM), "Check its permissions."),

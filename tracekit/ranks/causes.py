@@ -6,11 +6,10 @@
 
 Rank 2 comes last to A because it had waited in B: rank 3 is to blame for both, with its data loading.
 
-How long did a rank wait for others between two moments?
-
-How long a collective takes on the last rank to arrive is its transfer; what it takes another rank beyond that is
-waiting. Waiting is lost time if the rank has nothing else to do: on a GPU, while only communication runs, which is
-exact; on a CPU, while Python runs, which is the state of a host that waits, so this is inferred.
+`Waits` tells how long a rank waited for others between two moments. How long a collective takes on the last rank to
+arrive is its transfer; what it takes another rank beyond that is waiting. Waiting is lost time if the rank has nothing
+else to do: on a GPU, while only communication runs, which is exact; on a CPU, while Python runs, which is the state of
+a host that waits, so this is inferred.
 """
 
 import numpy as np
@@ -25,7 +24,7 @@ from tracekit.trace.schema import values
 OWN, PASSED_ON, INFERRED, UNSEEN = "its own", "passed on", "passed on, inferred", "not recorded"
 _COMMUNICATION, _PYTHON = CODES["gpu_comm"], CODES["python"]
 _LOOK_BACK = 64  # collectives to look back for one that all ranks had left before they came to the next
-_WAITING_BUCKETS = [CODES["gpu_comm"], CODES["python"]]
+_WAITING_BUCKETS = [_COMMUNICATION, _PYTHON]
 _NONE = np.zeros(0, np.int64)
 
 
@@ -54,6 +53,8 @@ def causes(matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> 
 
 
 class _Search:
+    """What is known of the causes of some collectives, and all that the others are judged by."""
+
     def __init__(self, matched: Matched, start: Ints, end: Ints, last: Ints, ranks: int) -> None:
         count = np.diff(matched.first)
         self.known: dict[int, Cause] = {}

@@ -2,8 +2,7 @@
 
 How long a collective takes on the last rank to arrive is the transfer; what it takes the others beyond that is waiting.
 `causes` works out why that rank is late, and whether another one is to blame.
-
-By how much does each rank's clock differ, judged by the collectives that ranks took part in together?
+`align` works out by how much each rank's clock differs, judged by the collectives that ranks took part in together.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -125,7 +124,7 @@ class Collectives(Struct, frozen=True, dict=True):
     def late(self) -> pa.Table:
         """One row per collective at which a rank arrived last by more than the error of the clocks, because of what was
         recorded."""
-        return self.table.take(self._late_rows)
+        return self.table.take(self.first[self._is_late])
 
     @cached_property
     def late_before(self) -> dict[int, int]:
@@ -144,15 +143,21 @@ class Collectives(Struct, frozen=True, dict=True):
         return unseen
 
     @cached_property
-    def _late_rows(self) -> Ints:
-        late: Ints = self.first[(values(self.table["late_ns"]) > self.error_ns)[self.first] & ~self._unseen[self.first]]
-        return late
+    def _is_late(self) -> Bools:
+        """Which collectives are those of `late`."""
+        is_late: Bools = ((values(self.table["late_ns"]) > self.error_ns) & ~self._unseen)[self.first]
+        return is_late
+
+    def _by_row(self, is_chosen: Bools) -> Bools:
+        """Which rows of the table are of chosen collectives."""
+        mask: Bools = np.repeat(is_chosen, np.diff(np.append(self.first, len(self.table))))
+        return mask
 
     @cached_property
     def _blames(self) -> list[_Blame]:
         """One for each row of `late`."""
         names = ("step", "late_rank", "cause_rank", "late_bucket", "cause")
-        since = np.minimum.reduceat(self.start_ns, self.first)[np.isin(self.first, self._late_rows)]
+        since = np.minimum.reduceat(self.start_ns, self.first)[self._is_late]
         until = since + values(self.late["late_ns"])
         columns = [*(self.late[name].to_pylist() for name in names), since.tolist(), until.tolist()]
         return [_Blame(*row) for row in zip(*columns, strict=True)] if len(since) else []
@@ -182,9 +187,8 @@ class Collectives(Struct, frozen=True, dict=True):
 
     def lost_ns(self, rank: int) -> int:
         """How long the rank that loses most by it waits for this one, in all steps, while nothing else runs."""
-        blamed = np.isin(self.first, self._late_rows) & (values(self.table["cause_rank"])[self.first] == rank)
-        waiting = np.repeat(blamed, np.diff(np.append(self.first, len(self.table))))
-        waiting &= values(self.table["rank"]) != rank
+        blamed = self._is_late & (values(self.table["cause_rank"])[self.first] == rank)
+        waiting = self._by_row(blamed) & (values(self.table["rank"]) != rank)
         return max((self._united_ns(other, self._lost_ns, waiting) for other in self.ranks), default=0)
 
     @cached_property
@@ -201,8 +205,7 @@ class Collectives(Struct, frozen=True, dict=True):
     def lost_to_any_ns(self) -> int:
         """How long the rank that loses most in a step waits for late ones while nothing else runs, in all steps."""
         rank, step = (values(self.table[name]) for name in ("rank", "step"))
-        late = np.repeat(np.isin(self.first, self._late_rows), np.diff(np.append(self.first, len(self.table))))
-        rows = np.flatnonzero(late & (rank != values(self.table["cause_rank"])))
+        rows = np.flatnonzero(self._by_row(self._is_late) & (rank != values(self.table["cause_rank"])))
         rows = rows[np.lexsort((rank[rows], step[rows]))]
         bounds = np.flatnonzero((np.diff(rank[rows], prepend=-1) != 0) | (np.diff(step[rows], prepend=-1) != 0))
         most_lost: dict[int, int] = {}
@@ -257,16 +260,15 @@ def collectives(columns: Sequence[RankColumns]) -> Collectives:
     steady_steps = frozenset(number for number, is_steady in pairs if is_steady)
     matched = match(columns, steady_steps or all_steps)
     clocks = align(matched, len(ranks))
-    offsets = np.array([clock.offset_ns for clock in clocks], np.int64)
-    table, first = _table(matched, ranks, offsets)
-    start = matched.column("start_ns") - offsets[matched.rank]
+    offsets = np.array([clock.offset_ns for clock in clocks], np.int64)[matched.rank]
+    start, end = matched.column("start_ns") - offsets, matched.column("end_ns") - offsets
+    table = _table(matched, ranks, start, end)
     unmatched = dict(zip(ranks, matched.unmatched.tolist(), strict=True))
-    return Collectives(ranks, table, start, first, unmatched, dict(zip(ranks, clocks, strict=True)))
+    return Collectives(ranks, table, start, matched.first[:-1], unmatched, dict(zip(ranks, clocks, strict=True)))
 
 
-def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table, Ints]:
-    start = matched.column("start_ns") - offsets[matched.rank]
-    length = matched.column("end_ns") - offsets[matched.rank] - start
+def _table(matched: Matched, ranks: list[int], start: Ints, end: Ints) -> pa.Table:
+    """The columns of `COLLECTIVES`, given when ranks arrive and are done on the common clock."""
     count = np.diff(matched.first)
     last = np.array(
         [low + int(start[low:high].argmax()) for low, high in zip(matched.first[:-1], matched.first[1:], strict=True)],
@@ -274,7 +276,8 @@ def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table,
     )
     first = matched.first[:-1]
     earliest = np.minimum.reduceat(start, first) if len(first) else first
-    why = causes(matched, start, start + length, last, len(ranks))
+    why = causes(matched, start, end, last, len(ranks))
+    length = end - start
     transfer = np.repeat(length[last], count)
     number = np.array(ranks, np.int64)
     kept_columns = {
@@ -290,7 +293,7 @@ def _table(matched: Matched, ranks: list[int], offsets: Ints) -> tuple[pa.Table,
         "cause": _repeated([cause.how for cause in why], count),
         "late_ns": np.repeat(start[last] - earliest, count),
     }
-    return pa.table({field.name: columns[field.name] for field in COLLECTIVES}, schema=COLLECTIVES), first
+    return pa.table({field.name: columns[field.name] for field in COLLECTIVES}, schema=COLLECTIVES)
 
 
 def _repeated(texts: Sequence[str | None], count: Ints) -> list[str | None]:

@@ -67,7 +67,7 @@ class RankColumns(Struct, frozen=True):
     trace: str  # path of the file
     means: dict[str, Mean | None]  # for each view, what a counted step takes
     steps: pa.Table  # the answered ones, see STEPS
-    calls: pa.Table  # see ranks.calls.CALLS
+    calls: pa.Table  # see CALLS
     groups: Members  # the members of process groups, if the trace names them
     cut_short: str | None = None  # why the file ends before its events do
     sizes_inferred: bool = False  # whether sizes come from another recording of the same steps
@@ -130,22 +130,15 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
     step = np.array(trace.steps.number, np.int64)[index]
     entries = collective_arguments(trace, rows, rank, world_size)
     groups = [entry.group for entry in entries]
-    numbers = _nth(
-        [(step_index, entry.kind, entry.group) for step_index, entry in zip(step.tolist(), entries, strict=True)]
-    )
+    keys = [(number, entry.kind, entry.group) for number, entry in zip(step.tolist(), entries, strict=True)]
     spent = Spent(profile.attribution.pieces)
     at_start, at_end = spent.until(start), spent.until(end)
     columns = {
         "step": step,
         "kind": [entry.kind for entry in entries],
         "group": [group.label if group is not None else None for group in groups],
-        "seq": [nth if entry.seq is None else entry.seq for entry, nth in zip(entries, numbers, strict=True)],
-        "nth": _nth(
-            [
-                (step_index, entry.kind, entry.group, entry.seq)
-                for step_index, entry in zip(step.tolist(), entries, strict=True)
-            ]
-        ),
+        "seq": [nth if entry.seq is None else entry.seq for entry, nth in zip(entries, _nth(keys), strict=True)],
+        "nth": _nth([(*key, entry.seq) for key, entry in zip(keys, entries, strict=True)]),
         "ranks": [entry.ranks for entry in entries],
         "bytes": [entry.size_bytes for entry in entries],
         "start_ns": start + trace.base_ns,
@@ -182,10 +175,8 @@ def _begun(begins: Ints, device: str, start: Ints, end: Ints) -> Ints:
     On a CPU, it is the step in which the call starts, because its thread may end a little later than the step that
     waits for it.
     """
-    if device == "gpu":
-        index: Ints = np.searchsorted(begins, end, side="left") - 1
-        return index
-    index = np.searchsorted(begins, start, side="right") - 1
+    begun = np.searchsorted(begins, end) if device == "gpu" else np.searchsorted(begins, start, side="right")
+    index: Ints = begun - 1
     return index
 
 

@@ -4,8 +4,6 @@ The bandwidths are those of nccl-tests, so that they can be compared with what n
 (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md and the `GetBw` functions in src): `algbw` is the size divided by the
 time of the transfer; `busbw` is `algbw` times how often each byte crosses a link, for comparison with the hardware's
 peak.
-
-How long does a rank communicate, where several collectives may be under way at the same time?
 """
 
 from collections.abc import Sequence
@@ -83,8 +81,11 @@ def communication(columns: Sequence[RankColumns], matched: Collectives | None) -
 
     For a single rank, the fastest call of each kind is taken as the transfer, because how long it waits is unknown.
     """
-    calls = _of_many(matched) if matched is not None else _of_one(columns[0])
-    steps = len(matched.steps) if matched is not None else _steady(columns[0])
+    if matched is not None:
+        calls, steps = _of_many(matched), len(matched.steps)
+    else:
+        is_steady = columns[0].steps["steady"].to_pylist()
+        calls, steps = _of_one(columns[0]), sum(is_steady) or len(is_steady)
     rank_steps = max(steps * len(columns), 1)
     by_key: dict[Any, list[_Call]] = {}
     for call in calls:
@@ -143,10 +144,6 @@ def _of_one(columns: RankColumns) -> list[_Call]:
         for kind, group, ranks, size, step, exposed, length in zip(*lists, lengths.tolist(), strict=True)
         if step in steady or not steady
     ]
-
-
-def _steady(columns: RankColumns) -> int:
-    return sum(columns.steps["steady"].to_pylist()) or len(columns.steps)
 
 
 def communication_ns(columns: RankColumns) -> float | None:

@@ -64,10 +64,10 @@ def _opened(path: Path, readers: Readers, open_here: Open, name: str, rank: int 
     """Open the trace by itself: traces that are opened together would be taken for ranks of one job."""
     with fetched(path, readers) as file:
         (profile,) = open_here([file]).profiles
-    profile = replace(named_after(profile, path), name=name)
-    if rank is None:  # it may be a file that merges ranks
-        return profile
-    return replace(profile, captures=tuple(replace(capture, rank=rank) for capture in profile.captures))
+    captures = tuple(_named_after(capture, path) for capture in profile.captures)
+    if rank is not None:  # else it may be a file that merges ranks
+        captures = tuple(replace(capture, rank=rank) for capture in captures)
+    return replace(profile, name=name, captures=captures)
 
 
 def _jobs(columns: list[RankColumns]) -> list[list[RankColumns]]:
@@ -104,12 +104,8 @@ def _is_here(path: Path) -> bool:
     return is_address(path) or os.path.exists(path)
 
 
-def named_after(profile: Profile, path: Path) -> Profile:
-    """The members that were read from a copy, with the path of the original."""
-    return replace(profile, captures=tuple(_named_after(capture, path) for capture in profile.captures))
-
-
 def _named_after(capture: Capture, path: Path) -> Capture:
+    """A capture that may have been read from a copy, with the path of the original."""
     if capture.attribution is None or capture.path == path:
         return capture
     trace = replace(capture.attribution.trace, path=path)

@@ -12,9 +12,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from tracekit.errors import TracekitError
+from tracekit.errors import TracekitError, named
 from tracekit.errors.asking import NeedsPackageError
-from tracekit.errors.base import named
 from tracekit.errors.reading import ClusterError, NoSuchFileError
 from tracekit.installed import version
 from tracekit.ranks import RankColumns, read_rank

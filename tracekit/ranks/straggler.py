@@ -27,9 +27,8 @@ _MAX_TURNS = 4  # in a sentence
 _UNEVEN = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
 _OF_A_LINE = 0.5  # of the bucket on the late rank: a line with less is not the culprit
 _EXPLAINS = 0.5  # of the time lost: a finding about the late rank that costs less does not explain its lateness
-_MAX_COST_ELSEWHERE = (
-    0.5  # of its cost: a finding that costs another rank more than that is not what makes this one late
-)
+# Of its cost: a finding that costs another rank more than that is not what makes this one late.
+_MAX_COST_ELSEWHERE = 0.5
 # The findings about the late rank that may explain time in a bucket of that kind.
 _EXPLAINING: dict[Bound, tuple[str, ...]] = {
     "copies": ("h2d_pageable_copy",),
@@ -65,7 +64,7 @@ class Straggler(Struct, frozen=True):
 def straggler(matched: Collectives) -> Straggler | None:
     """The rank that the others wait for; None where no rank is late, as far as that is known."""
     delays = {rank: matched.delay_ns(rank) for rank in matched.ranks}
-    rank = max(delays, key=lambda each: delays[each])
+    rank = max(delays, key=lambda number: delays[number])
     if not delays[rank]:
         return None
     caused, steps = matched.caused_ns(rank), max(len(matched.steps), 1)

@@ -144,7 +144,7 @@ def _elementwise(name: str) -> str | None:
     prefix = head.rpartition("::")[2].removeprefix("_").partition("elementwise")[0].strip("_")
     kind = f"{prefix} " if prefix and prefix not in ("vectorized", "unrolled", "legacy", "index") else ""
     operation = _operation(arguments)
-    return f"elementwise {kind}{operation}{scalar}{_of(_type_of(arguments))}" if operation else None
+    return f"elementwise {kind}{operation}{scalar}{_type_of(arguments)}" if operation else None
 
 
 def _reduce(name: str) -> str | None:
@@ -152,7 +152,7 @@ def _reduce(name: str) -> str | None:
     if not head.endswith("reduce_kernel") or "ReduceOp" not in arguments:
         return None
     operation = _operation(arguments.partition("ReduceOp<")[2])
-    return f"reduce {operation}{_of(_type_of(arguments))}" if operation else None
+    return f"reduce {operation}{_type_of(arguments)}" if operation else None
 
 
 def _multi_tensor(name: str) -> str | None:
@@ -160,7 +160,7 @@ def _multi_tensor(name: str) -> str | None:
     if not head.endswith("multi_tensor_apply_kernel"):
         return None
     operation = _operation(arguments)
-    return f"multi tensor {operation}{_of(_type_of(arguments))}" if operation else None
+    return f"multi tensor {operation}{_type_of(arguments)}" if operation else None
 
 
 def _templated(name: str) -> str | None:
@@ -173,7 +173,7 @@ def _templated(name: str) -> str | None:
     trimmed = _trimmed(last)
     if trimmed.rstrip("0123456789") in ("", "Kernel", "kernel"):
         return None
-    return f"{trimmed}{_of(_type_of(arguments))}{f' ({library})' if library else ''}"
+    return f"{trimmed}{_type_of(arguments)}{f' ({library})' if library else ''}"
 
 
 def between_signs(name: str) -> str | None:
@@ -231,18 +231,11 @@ def _trimmed(word: str) -> str:
 
 
 def _type_of(arguments: str) -> str:
-    """The type of the values: from the last lambda whose parameters are not indices, else the first type named."""
-    lambdas = [
-        parameters for parameters in _LAMBDA.findall(arguments) if parameters != "int" and _TYPE.search(parameters)
-    ]
-    if lambdas and (match := _TYPE.search(lambdas[-1])):
-        return _TYPES[match[1]]
-    types_named = _TYPE.findall(_LAMBDA.sub(" ", arguments)) or _TYPE.findall(arguments)
-    values = [
-        type_name for type_name in types_named if _TYPES[type_name] in _FLOATS
-    ]  # other integers are often indices
-    return _TYPES[(values or types_named)[0]] if types_named else ""
-
-
-def _of(kind: str) -> str:
-    return f"<{kind}>" if kind else ""
+    """`<float>`: the type in the last lambda whose parameters are not indices, else the first that is named, a float if
+    there is one, because integers are often indices; empty if none is named."""
+    in_lambdas = [parameters for parameters in _LAMBDA.findall(arguments) if parameters != "int"]
+    if matches := [*filter(None, map(_TYPE.search, in_lambdas))]:
+        return f"<{_TYPES[matches[-1][1]]}>"
+    types = [_TYPES[name] for name in _TYPE.findall(_LAMBDA.sub(" ", arguments)) or _TYPE.findall(arguments)]
+    floats = [kind for kind in types if kind in _FLOATS]
+    return f"<{(floats or types)[0]}>" if types else ""

@@ -13,13 +13,12 @@ from tracekit.report import report
 from tracekit.tui.model.on_timeline import on_timeline
 from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes import all_panes
-from tracekit.tui.model.panes.gap import about_gap
+from tracekit.tui.model.panes.instances import about_gap
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.timeline import Moment
 from tracekit.tui.timeline.slices import bounds
-from tracekit.tui.timeline.state import State
-from tracekit.tui.timeline.targets import shown
+from tracekit.tui.timeline.state import State, shown
 from tracekit.tui.timeline.view import Viewport
 
 NAMING = ("kernels", "operators", "gaps", "launches", "syncs", "steps", "findings", "instances")

@@ -8,8 +8,7 @@ import small
 from tests.tui import timelines
 from tracekit.tui.timeline import Event, Step, Stretch
 from tracekit.tui.timeline.footer import facts, surrounding, title
-from tracekit.tui.timeline.state import State
-from tracekit.tui.timeline.targets import shown
+from tracekit.tui.timeline.state import State, shown
 from tracekit.tui.timeline.view import Viewport
 from tracekit.tui.timeline.widget import clicked
 

@@ -15,9 +15,8 @@ from tracekit.errors import TracekitError
 from tracekit.profile import Profile, open_subject
 from tracekit.timeline import Index
 from tracekit.tui.timeline import Event, widget
-from tracekit.tui.timeline.keys import KEYS
 from tracekit.tui.timeline.state import ACTS, MOVES
-from tracekit.tui.timeline.widget import Chosen, RangeChosen, Timeline
+from tracekit.tui.timeline.widget import KEYS, Chosen, RangeChosen, Timeline
 
 
 @pytest.fixture(autouse=True)

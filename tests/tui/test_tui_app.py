@@ -10,10 +10,10 @@ from tests.tui.pilots import focused, press, said, settled, started
 from tracekit import cli
 from tracekit.trace.reading.convert import Seen
 from tracekit.tui.app import TracekitApp, build_app
+from tracekit.tui.timeline.widget import Timeline
 from tracekit.tui.widgets.below import Below
 from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.grid import Grid
-from tracekit.tui.widgets.stage import LanesView
 from tracekit.tui.widgets.steps import Steps
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -32,7 +32,7 @@ async def test_narrow_widen_back_and_forth(pair: list[Path]) -> None:
         assert focused(app).sheet.name == "instances"
         await press(pilot, "enter")
         assert app.now.pane == "timeline"
-        assert isinstance(app.focused, LanesView)
+        assert isinstance(app.focused, Timeline)
         for _ in range(200):
             await pilot.pause(0.01)
             if "made by aten::op" in said(app, "#row"):

@@ -173,12 +173,9 @@ class TracekitApp(App[None]):
             if selection is not None:
                 self.browser.go(selection)
 
-        keys = {pane.name: key for key, pane in self.navigation.keys.items()}
         letters = iter(ascii_lowercase.replace("q", ""))  # which closes the list
-        choices = [
-            (keys.get(pane.name) or next(letters), pane.title, self.now.at(pane.name))
-            for pane in self.navigation.listed
-        ]
+        chips = self.navigation.chips
+        choices = [(key or next(letters), pane.title, self.now.at(pane.name)) for key, pane in chips]
         self.push_screen(ChoiceScreen("Go to", choices), go_to)
 
     def action_filter(self) -> None:

@@ -12,17 +12,15 @@ from tracekit.tui.model.content import Content, Place, prose
 from tracekit.tui.model.navigation import Navigation
 from tracekit.tui.model.on_timeline import on_timeline
 from tracekit.tui.model.opened import OpenReport
-from tracekit.tui.model.panes.gap import about_gap
-from tracekit.tui.model.panes.instances import About, about
+from tracekit.tui.model.panes.instances import About, about, about_gap
 from tracekit.tui.model.selection import History, Selection
 from tracekit.tui.model.sheet import ON_TIMELINE
-from tracekit.tui.timeline import Stretch
-from tracekit.tui.timeline.widget import Chosen, Cleared, RangeChosen
+from tracekit.tui.timeline.widget import Chosen, Cleared, RangeChosen, Timeline
 from tracekit.tui.widgets.below import LOW, Below
 from tracekit.tui.widgets.chips import Chips, KeyBar
 from tracekit.tui.widgets.filter_line import FilterLine, Searched
 from tracekit.tui.widgets.grid import Grid
-from tracekit.tui.widgets.stage import LanesView, Stage
+from tracekit.tui.widgets.pane_view import Stage
 from tracekit.tui.widgets.status import Crumbs, Progress, Status
 from tracekit.tui.widgets.steps import Steps
 
@@ -89,7 +87,7 @@ class Browser(Container):
     def searched(self) -> Searched | None:
         """The table or the timeline that can be searched."""
         focused = self.screen.focused
-        return focused if isinstance(focused, LanesView) else self.grid
+        return focused if isinstance(focused, Timeline) else self.grid
 
     def filter(self) -> None:
         """Ask for the words that rows, or names of events, must contain."""
@@ -121,7 +119,7 @@ class Browser(Container):
         if opened is not None and grid is not None:
             sheet, cursor = grid.sheet, grid.cursor
             ask = lambda: on_timeline(opened, selection, sheet, cursor) or NoEvent(otherwise or selection)  # noqa: E731
-            self._background.ask((opened, selection), ask)
+            self._background.ask(self._ticket, ask)
         elif otherwise is not None:
             self.go(otherwise)
 
@@ -142,22 +140,23 @@ class Browser(Container):
         if (grid := self.grid) is not None:
             self.navigation.remember((self.grids.index(grid), grid.cursor))
 
+    @property
+    def _ticket(self) -> tuple[OpenReport | None, Selection]:
+        """That of work for the present selection: what comes of it counts only while the user stays there."""
+        return self.navigation.opened, self.navigation.now
+
     def _ask(self) -> None:
         opened, selection, pane = self.navigation.opened, self.navigation.now, self.navigation.pane
         if opened is None:
             return
         if (answer := self.navigation.answer) is not None:
-            self.post_message(Done((opened, selection), answer, None))
+            self.post_message(Done(self._ticket, answer, None))
             return
-        self._background.ask((opened, selection), lambda: pane.query(opened, selection))
+        self._background.ask(self._ticket, lambda: pane.query(opened, selection))
         self.query_one(Status).show_soon()
 
     def _ask_about(self, opened: OpenReport, variant: str, row: int) -> None:
-        self._background.ask((opened, self.navigation.now), lambda: about(opened.profile(variant), row))
-
-    def _ask_about_gap(self, opened: OpenReport, gap: Stretch) -> None:
-        ask = lambda: about_gap(opened.profile(gap.variant), gap.start_ns, gap.end_ns)  # noqa: E731
-        self._background.ask((opened, self.navigation.now), ask)
+        self._background.ask(self._ticket, lambda: about(opened.profile(variant), row))
 
     async def on_done(self, message: Done) -> None:
         """Show what the background work produced: the answer of a pane, another baseline, or details of an event."""
@@ -166,20 +165,19 @@ class Browser(Container):
             result = Content((prose(str(message.error)),))
         elif message.error is not None:
             raise message.error
-        if isinstance(result, OpenReport):
-            self.open(result)
-        elif isinstance(result, Selection):
-            if message.ticket == (self.navigation.opened, self.navigation.now):
+        is_current = message.ticket == self._ticket
+        match result:
+            case OpenReport():
+                self.open(result)
+            case About() if self.navigation.now.pane == "timeline":
+                self.query_one(Below).tell(result.lines, result.place)
+            case Selection() if is_current:
                 self.go(result)
-        elif isinstance(result, NoEvent):
-            if message.ticket == (self.navigation.opened, self.navigation.now):
+            case NoEvent() if is_current:
                 self.app.notify("No event on the timeline belongs to this row.")
                 self.go(result.otherwise)
-        elif isinstance(result, About):
-            if self.navigation.now.pane == "timeline":
-                self.query_one(Below).tell(result.lines, result.place)
-        elif message.ticket == (self.navigation.opened, self.navigation.now):
-            await self._show(result)
+            case Content() if is_current:
+                await self._show(result)
 
     # What happens when something is chosen in a widget.
 
@@ -193,9 +191,7 @@ class Browser(Container):
 
     def on_steps_chosen(self, message: Steps.Chosen) -> None:
         """Narrow to these steps."""
-        first, last = message.first, message.last
-        label = f"step {first}" if first == last else f"steps {first}–{last}"
-        self.go(self.navigation.now.narrowed("steps", (first, last), label))
+        self.go(self.navigation.now.to_steps(message.first, message.last))
 
     def on_chips_picked(self, message: Chips.Picked) -> None:
         """Go to a pane."""
@@ -210,20 +206,21 @@ class Browser(Container):
 
     def on_chosen(self, message: Chosen) -> None:
         """Select an event of the timeline, and describe it or show what encloses it."""
-        opened, name, row = self.navigation.opened, message.stretch.variant, message.row
+        opened, stretch, row = self.navigation.opened, message.stretch, message.row
         if opened is None or self.navigation.now.pane != "timeline":
             return
-        self.navigation.point_at(name, row, message.stretch)
+        self.navigation.point_at(stretch.variant, row, stretch)
         self._show_path()
         self.refresh_bindings()
         if message.category == "idle":
-            self._ask_about_gap(opened, message.stretch)
+            profile = opened.profile(stretch.variant)
+            self._background.ask(self._ticket, lambda: about_gap(profile, stretch.start_ns, stretch.end_ns))
         elif row < 0:
             self._show_below()
         elif message.entered:
             self.go(self.navigation.now.at("event"))
         else:
-            self._ask_about(opened, name, row)
+            self._ask_about(opened, stretch.variant, row)
 
     def on_cleared(self, _: Cleared) -> None:
         """Forget the event that was selected on the timeline."""
@@ -270,8 +267,7 @@ class Browser(Container):
 
     def _show_panes(self) -> None:
         self.query_one(Status).show()
-        current, keys = self.navigation.pane, {pane.name: key for key, pane in self.navigation.keys.items()}
-        chips = [(keys.get(pane.name, ""), pane.name, pane.title) for pane in self.navigation.listed]
+        current, chips = self.navigation.pane, [(key, pane.name, pane.title) for key, pane in self.navigation.chips]
         self.query_one(Chips).show(chips, current.name if current.is_listed else "")
 
     def _state(self) -> tuple[str, bool]:

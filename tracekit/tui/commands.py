@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
@@ -11,7 +10,9 @@ from textual.content import Content
 
 from tracekit.base.names import sanitize
 from tracekit.tui.keys import KEYS
-from tracekit.tui.model.findings import findings_sheet
+from tracekit.tui.model.opened import OpenReport, has_gpu
+from tracekit.tui.model.panes.findings import findings_sheet
+from tracekit.tui.model.panes.names import to_name
 from tracekit.tui.model.selection import Kind, Selection
 from tracekit.vocabulary.kernel_names import short_kernel
 
@@ -47,29 +48,22 @@ class Commands(Provider):
         app = cast("TracekitApp", self.app)
         for key in KEYS:
             if key.tooltip and key.action and key.id != "palette" and "(" not in key.action:
-                yield (
-                    f"{key.description or key.tooltip}",
-                    f"{key.tooltip} ({key.key_display or key.key})",
-                    partial(app.run_action, key.action),
-                )
+                about = f"{key.tooltip} ({key.key_display or key.key})"
+                yield key.description or key.tooltip, about, partial(app.run_action, key.action)
         if app.opened is not None:
-            yield from self._of_opened(app)
+            yield from self._of_opened(app, app.opened)
         for theme in sorted(app.available_themes):
             yield f"Theme {theme}", "Colours of the screen", partial(setattr, app, "theme", theme)
 
     @staticmethod
-    def _of_opened(app: "TracekitApp") -> Iterator[_Command]:
-        opened, now = app.opened, app.now
-        assert opened is not None
+    def _of_opened(app: "TracekitApp", opened: OpenReport) -> Iterator[_Command]:
+        now = app.now
         for pane in app.navigation.listed:
             yield f"Go to {pane.title}", pane.help, partial(app.browser.go, now.at(pane.name))
         for name in opened.variants:
             label = sanitize(name, 60)
-            yield (
-                f"Variant {label}",
-                "Only this variant and its baseline",
-                partial(app.browser.go, now.narrowed("variant", name, label)),
-            )
+            narrowed = now.narrowed("variant", name, label)
+            yield f"Variant {label}", "Only this variant and its baseline", partial(app.browser.go, narrowed)
             yield f"Baseline {label}", "Compare the other variants with it", partial(app.browser.set_baseline, name)
         findings = findings_sheet(opened, now)
         for index in range(len(findings)):
@@ -77,27 +71,24 @@ class Commands(Provider):
             target = findings.destination(index)
             if isinstance(target, Selection):
                 yield f"Finding {cells['finding']}", cells.get("variant", ""), partial(app.browser.go, target)
-        yield from Commands._of_names(app)
+        yield from Commands._of_names(app, opened)
         numbers = sorted({number for profile in opened.report.profiles for number in profile.trace.steps.number})
         for number in numbers[:_STEPS]:
-            selection = now.narrowed("steps", (number, number), f"step {number}")
-            yield f"Step {number}", "Narrow everything to it", partial(app.browser.go, selection)
+            yield f"Step {number}", "Narrow everything to it", partial(app.browser.go, now.to_steps(number, number))
 
     @staticmethod
-    def _of_names(app: "TracekitApp") -> Iterator[_Command]:
+    def _of_names(app: "TracekitApp", opened: OpenReport) -> Iterator[_Command]:
         """Kernels, operators and lines, which lead to where Enter on them does."""
-        opened, now = app.opened, app.now
-        assert opened is not None
-        behind = "kernels" if any(profile.trace.device == "gpu" for profile in opened.report.profiles) else "instances"
-        for kind, pane in (("kernel", "instances"), ("operator", behind)):
+        now = app.now
+        behind = "kernels" if has_gpu(opened.report.profiles) else "instances"
+        panes: dict[Kind, str] = {"kernel": "instances", "operator": behind}
+        for kind, pane in panes.items():
             tables = opened.tables(f"{kind}s", opened.report.profiles).values()
             for name in dict.fromkeys(name for table in tables for name in table["name"].to_pylist() if name):
                 label = short_kernel(name) if kind == "kernel" else name
-                target = now.narrowed(cast("Kind", kind), name, sanitize(label, 32), pane)
+                target = to_name(now, kind, name, pane)
                 yield f"{kind.capitalize()} {sanitize(name, 200)}", sanitize(label, 80), partial(app.browser.go, target)
-        lines = (
-            line for variant_owners in opened.owners for owner in variant_owners.means.owners for line in owner.lines
-        )
+        lines = (line for variant in opened.owners for owner in variant.means.owners for line in owner.lines)
         for file, number in dict.fromkeys((line.file, line.line) for line in lines):
-            target = now.narrowed("line", (file, number), f"{PurePath(file).name}:{number}", "source")
+            target = now.to_line(file, number)
             yield f"Line {sanitize(file, 200)}:{number}", "Your source", partial(app.browser.go, target)

@@ -28,17 +28,7 @@ _TABLES = {
     "p": ("parquet", "Parquet, the same"),
 }
 _ROWS = 1_000  # terminals reject much longer texts
-_NAME_TITLES = {
-    "name",
-    "finding",
-    "line",
-    "module",
-    "bucket",
-    "call",
-    "region",
-    "inside of",
-    "text",
-}  # titles of columns
+_NAME_TITLES = {"name", "finding", "line", "module", "bucket", "call", "region", "inside of", "text"}  # of columns
 
 
 def export(app: App[Any], name: str, sheet: Sheet | None) -> None:

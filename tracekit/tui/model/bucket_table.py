@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import apportioned
@@ -23,7 +23,7 @@ from tracekit.report import Report
 from tracekit.report.breakdown import Breakdown, breakdown
 from tracekit.report.sections.breakdowns import TITLES, every_part, of_view
 from tracekit.trace.schema import Role, column, metadata
-from tracekit.tui.model.sheet import Enter, Sheet, nowhere
+from tracekit.tui.model.sheet import Enter, Sheet, nowhere, table_from
 
 _MARKS = ascii_lowercase + ascii_uppercase
 # What fills a bar besides its colour: any two buckets that can be neighbours have different patterns.
@@ -68,12 +68,12 @@ class BucketTable(Struct, frozen=True):
 
     view: str
     title: str
-    unit: str
-    names: list[str]
     baseline: str
-    lines: list[BucketLine]
-    unanswered: dict[str, str]
-    rests_on: Mapping[str, str] = field(default_factory=dict)  # by variant: what its differences rest on
+    unit: str = ""
+    names: list[str] = []
+    lines: list[BucketLine] = []
+    unanswered: dict[str, str] = {}
+    rests_on: dict[str, str] = {}  # by variant: what its differences rest on
 
     @property
     def total(self) -> BucketLine | None:
@@ -87,12 +87,11 @@ def bucket_table(report: Report, view: str) -> BucketTable:
     if numbers is not None:
         return table_of(numbers)
     unanswered = {profile.name: sanitize(profile.why_unanswered(view)) for profile in report.profiles}
-    return BucketTable(view, TITLES[view], "", [], report.baseline.name, [], unanswered)
+    return BucketTable(view, TITLES[view], report.baseline.name, unanswered=unanswered)
 
 
 def of_steps(report: Report, view: str, first: int, last: int) -> BucketTable:
     """The table of only the steps with these numbers; without intervals, which cover all steady steps."""
-    numbers = of_view(report, view)
     means: dict[str, dict[str, float]] = {}
     for profile in report.profiles:
         profile_view = profile.views[view]
@@ -100,57 +99,10 @@ def of_steps(report: Report, view: str, first: int, last: int) -> BucketTable:
         rows = profile_view.totals[profile_view.known & np.array(in_range, bool)]
         if len(rows):
             means[profile.name] = dict(zip(profile_view.keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True))
-    breakdown_of_steps = breakdown(view, TITLES[view], every_part(view), means=means, baselines=report.baselines)
-    if numbers is None or breakdown_of_steps is None:
-        return BucketTable(view, TITLES[view], "", [], report.baseline.name, [], {})
-    return table_of(breakdown_of_steps)
-
-
-def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
-    """A row for each bucket and one for the total: each variant's value and share, and the differences.
-
-    Beside each column of text is one of numbers, by which it is sorted.
-    """
-    columns: dict[pa.Field, list[str]] = {
-        column("bucket", pa.string(), "where the time of a step goes", role="name"): [
-            line.label for line in numbers.lines
-        ]
-    }
-    keys: dict[pa.Field, list[int]] = {}
-
-    def add(title: str, meaning: str, texts: list[str], values: list[int], role: Role = "figure") -> None:
-        columns[column(title, pa.string(), meaning, role=role, title=title)] = texts
-        keys[column(f"{title} in thousandths", pa.int64(), "", role="plumbing")] = values
-
-    for name in numbers.names:
-        shares = [line.shares[name] for line in numbers.lines]
-        texts = [f"{share.value} {share.share:>7}" for share in shares]
-        add(name, "mean per counted step, and its share of the step", texts, [share.thousandths for share in shares])
-    compared = [*numbers.lines[-1].changes] if numbers.lines else []
-    interval_role: Role = "figure" if len(compared) == 1 else "detail"  # of several, only for the row under the cursor
-    for name in compared:
-        changes = [line.changes[name] for line in numbers.lines]
-        values = [change.thousandths for change in changes]
-        add(
-            f"{DELTA} {name}",
-            f"against {numbers.baseline}, from {numbers.rests_on[name]} each",
-            [change.value for change in changes],
-            values,
-        )
-        rests = numbers.rests_on[name]
-        title = rests if len(compared) == 1 else f"{name}, {rests}"
-        meaning = "its interval over the pairs, or what speaks against the difference"
-        add(title, meaning, [change.certainty for change in changes], values, interval_role)
-    fields = [*columns, *keys]
-    arrays = [pa.array(values, field.type) for field, values in (columns | keys).items()]
-    return Sheet(
-        "buckets",
-        pa.Table.from_arrays(arrays, schema=pa.schema(fields)),
-        enter=enter,
-        marks={row: (line.mark, line.colour) for row, line in enumerate(numbers.lines) if line.mark},
-        sort_keys={field.name: f"{field.name} in thousandths" for field in fields[1 : len(columns)]},
-        variants=tuple(numbers.names),
-    )
+    numbers = breakdown(view, TITLES[view], every_part(view), means=means, baselines=report.baselines)
+    if numbers is None or of_view(report, view) is None:
+        return BucketTable(view, TITLES[view], report.baseline.name)
+    return table_of(numbers)
 
 
 def table_of(numbers: Breakdown) -> BucketTable:
@@ -158,9 +110,9 @@ def table_of(numbers: Breakdown) -> BucketTable:
     return BucketTable(
         view=numbers.name,
         title=sanitize(numbers.title),
+        baseline=next(iter(numbers.baselines.values()), ""),
         unit=numbers.unit,
         names=numbers.variants,
-        baseline=next((base for base in numbers.baselines.values()), ""),
         lines=[_line(numbers, key, mark) for key, mark in zip(numbers.keys, _MARKS, strict=False)],
         unanswered={name: sanitize(why) for name, why in numbers.unanswered.items()},
         rests_on={name: rests_on(numbers, name) for name in numbers.compared},
@@ -168,26 +120,64 @@ def table_of(numbers: Breakdown) -> BucketTable:
 
 
 def _line(numbers: Breakdown, key: str, mark: str) -> BucketLine:
-    part = numbers.part(key)
+    part, cells, differences = numbers.part(key), numbers.cells[key], numbers.deltas[key]
     return BucketLine(
         key=key,
         mark=mark if part else "",
         label=label(numbers, key),
         colour=part.colour if part else "",
         meaning=part.meaning if part else "every bucket of a step together",
-        shares={name: _share(numbers, key, name) for name in numbers.variants},
-        changes={name: _change(numbers, key, name) for name in numbers.compared},
+        shares={
+            name: Share(cells[name], taken(numbers, key, name), share(numbers, key, name)) for name in numbers.variants
+        },
+        changes={
+            name: Change(
+                differences[name],
+                change(numbers, key, name),
+                certainty(numbers, key, name),
+                is_noise(numbers, key, name),
+            )
+            for name in numbers.compared
+        },
     )
 
 
-def _share(numbers: Breakdown, key: str, name: str) -> Share:
-    value = numbers.cells[key][name]
-    return Share(value, taken(numbers, key, name), share(numbers, key, name))
+def bucket_sheet(numbers: BucketTable, enter: Enter = nowhere) -> Sheet:
+    """A row for each bucket and one for the total: each variant's value and share, and the differences.
 
+    Beside each column of text is one of numbers, by which it is sorted.
+    """
+    buckets = column("bucket", pa.string(), "where the time of a step goes", role="name")
+    columns: dict[pa.Field, Sequence[object]] = {buckets: [line.label for line in numbers.lines]}
+    keys: dict[pa.Field, Sequence[object]] = {}
+    sort_keys: dict[str, str] = {}
 
-def _change(numbers: Breakdown, key: str, name: str) -> Change:
-    delta = numbers.deltas[key][name]
-    return Change(delta, change(numbers, key, name), certainty(numbers, key, name), is_noise(numbers, key, name))
+    def add(title: str, meaning: str, texts: list[str], values: list[int], role: Role = "figure") -> None:
+        sort_keys[title] = f"{title} in thousandths"
+        columns[column(title, pa.string(), meaning, role=role, title=title)] = texts
+        keys[column(sort_keys[title], pa.int64(), "", role="plumbing")] = values
+
+    for name in numbers.names:
+        shares = [line.shares[name] for line in numbers.lines]
+        texts = [f"{share.value} {share.share:>7}" for share in shares]
+        add(name, "mean per counted step, and its share of the step", texts, [share.thousandths for share in shares])
+    interval_role: Role = "figure" if len(numbers.rests_on) == 1 else "detail"  # of several, only for the cursor's row
+    for name, rests in numbers.rests_on.items():
+        changes = [line.changes[name] for line in numbers.lines]
+        values = [change.thousandths for change in changes]
+        texts = [change.value for change in changes]
+        add(f"{DELTA} {name}", f"against {numbers.baseline}, from {rests} each", texts, values)
+        title = rests if len(numbers.rests_on) == 1 else f"{name}, {rests}"
+        meaning = "its interval over the pairs, or what speaks against the difference"
+        add(title, meaning, [change.certainty for change in changes], values, interval_role)
+    return Sheet(
+        "buckets",
+        table_from((columns | keys).items()),
+        enter=enter,
+        marks={row: (line.mark, line.colour) for row, line in enumerate(numbers.lines) if line.mark},
+        sort_keys=sort_keys,
+        variants=tuple(numbers.names),
+    )
 
 
 class Segment(Struct, frozen=True):
@@ -232,18 +222,16 @@ def pattern(key: str) -> str:
 
 def bars(numbers: BucketTable, width: int) -> list[Bar]:
     """A bar for each variant; the longest is `width` cells long."""
-    total = numbers.total
-    if total is None:
+    if numbers.total is None:
         return []
-    longest = max(share.thousandths for share in total.shares.values())
-    return [_bar(numbers, total, name, width, max(longest, 1)) for name in numbers.names]
-
-
-def _bar(numbers: BucketTable, total: BucketLine, name: str, width: int, longest: int) -> Bar:
-    buckets = numbers.lines[:-1]
-    cells = apportion([line.shares[name].thousandths for line in buckets], width, longest)
-    segments = [Segment(line, wide) for line, wide in zip(buckets, cells, strict=True) if wide]
-    return Bar(name, segments, f"{total.shares[name].value} {numbers.unit}")
+    totals, buckets = numbers.total.shares, numbers.lines[:-1]
+    longest = max(1, *(total.thousandths for total in totals.values()))
+    variant_bars = []
+    for name in numbers.names:
+        cells = apportion([line.shares[name].thousandths for line in buckets], width, longest)
+        segments = [Segment(line, wide) for line, wide in zip(buckets, cells, strict=True) if wide]
+        variant_bars.append(Bar(name, segments, f"{totals[name].value} {numbers.unit}"))
+    return variant_bars
 
 
 def apportion(parts: list[int], width: int, total: int) -> list[int]:
@@ -263,35 +251,31 @@ def joined(
     for name, table in tables.items():
         for row in table.to_pylist():
             rows.setdefault(tuple(row[key] for key in keys), {})[name] = row
-    first = next(iter(tables.values()))
-    fields = [first.schema.field(key) for key in keys]
-    columns: list[list[Any]] = [[key[k] for key in rows] for k in range(len(keys))]
-    values = {name: [_value(by_variant, name, value) for by_variant in rows.values()] for name in tables}
+    schema = next(iter(tables.values())).schema
     is_alone = len(tables) == 1  # its name is above the table
+    columns: list[tuple[pa.Field, Sequence[object]]] = [
+        (schema.field(key), [row[k] for row in rows]) for k, key in enumerate(keys)
+    ]
+    values = {name: [_value(by_variant, name, value) for by_variant in rows.values()] for name in tables}
+    meaning = metadata(schema.field(value), "comment")
     for name in tables:
-        meaning = metadata(first.schema.field(value), "comment")
-        fields.append(column(f"{name}_ns", pa.float64(), meaning, "ns", title="takes" if is_alone else name))
-        columns.append(values[name])
+        title = "takes" if is_alone else name
+        columns.append((column(f"{name}_ns", pa.float64(), meaning, "ns", title=title), values[name]))
     for name in tables:
         base = baselines.get(name)
         if base is not None and base in tables and base != name:
-            fields.append(column(f"{DELTA} {name}_ns", pa.float64(), f"against {base}", "ns", title=f"{DELTA} {name}"))
-            columns.append(
-                [
-                    None if variant_ns is None or baseline_ns is None else variant_ns - baseline_ns
-                    for variant_ns, baseline_ns in zip(values[name], values[base], strict=True)
-                ]
-            )
+            kind = column(f"{DELTA} {name}_ns", pa.float64(), f"against {base}", "ns", title=f"{DELTA} {name}")
+            pairs = zip(values[name], values[base], strict=True)
+            changes = [None if ns is None or base_ns is None else ns - base_ns for ns, base_ns in pairs]
+            columns.append((kind, changes))
+    meaning = metadata(schema.field(number), "comment")
     for name in tables:
-        meaning = metadata(first.schema.field(number), "comment")
-        fields.append(column(f"n {name}", pa.float64(), meaning, title="n" if is_alone else f"n {name}"))
-        columns.append([_value(by_variant, name, number) for by_variant in rows.values()])
-    if all(place in first.schema.names for place in _LINE):
+        kind = column(f"n {name}", pa.float64(), meaning, title="n" if is_alone else f"n {name}")
+        columns.append((kind, [_value(by_variant, name, number) for by_variant in rows.values()]))
+    if all(place in schema.names for place in _LINE):
         costliest = [max(by_variant.values(), key=lambda row: row[value] or 0.0) for by_variant in rows.values()]
-        fields += [first.schema.field(place) for place in _LINE]
-        columns += [[row[place] for row in costliest] for place in _LINE]
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        columns += [(schema.field(place), [row[place] for row in costliest]) for place in _LINE]
+    return table_from(columns)
 
 
 def deltas(table: pa.Table) -> list[str]:

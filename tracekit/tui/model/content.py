@@ -4,11 +4,9 @@ block of the report can become a piece.
 
 from collections.abc import Callable, Sequence
 from functools import singledispatch
-from pathlib import PurePath
 
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracekit.base.names import sanitize
 from tracekit.faces.shared.cells import heading, readable, texts
@@ -20,7 +18,7 @@ from tracekit.trace.schema import column
 from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, table_of
 from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.model.sheet import Sheet, table_from
 from tracekit.tui.model.strip import StepStrip, strip_of
 from tracekit.tui.timeline import Target
 
@@ -79,24 +77,17 @@ class Place(Struct, frozen=True):
     line: int
 
 
-def place_in(sheet: Sheet, index: int) -> Place | None:
+def place_in(sheet: Sheet, row: int) -> Place | None:
     """The user's line that a row names in its columns `file` and `line`, if it names one.
 
     In the table `lines` of the report, `line` is a text, and `line_number` has the number.
     """
-    names = sheet.table.column_names
-    number = next(
-        (
-            name
-            for name in ("line_number", "line")
-            if name in names and pa.types.is_integer(sheet.table.schema.field(name).type)
-        ),
-        None,
-    )
-    if number is None or "file" not in names or not 0 <= index < len(sheet):
+    schema = sheet.table.schema
+    columns = [name for name in ("line_number", "line") if name in schema.names]
+    numbers = [name for name in columns if pa.types.is_integer(schema.field(name).type)]
+    if not numbers or "file" not in schema.names:
         return None
-    row = sheet.row_at(index)
-    file, line = (sheet.table[name][row].as_py() for name in ("file", number))
+    file, line = (sheet.table[name][row].as_py() for name in ("file", numbers[0]))
     return Place(file, line) if file is not None and line is not None else None
 
 
@@ -113,20 +104,6 @@ def of_all_steps(selection: Selection) -> tuple[Piece, ...]:
     if all(facet.kind in ("variant", "finding", "event") for facet in selection.facets):
         return ()
     return (prose("Shows all steps; only choosing a variant filters this pane.", tone="quiet"),)
-
-
-def to_source(sheet: Sheet, selection: Selection) -> Sheet:
-    """The same sheet, in which Enter on a row that names a line shows that line."""
-
-    def enter(row: int) -> Selection | None:
-        index = sheet.index_of(row)
-        place = place_in(sheet, index) if index is not None else None
-        if place is None:
-            return None
-        label = f"{PurePath(place.file).name}:{place.line}"
-        return selection.narrowed("line", (place.file, place.line), label, "source")
-
-    return replace(sheet, enter=enter)
 
 
 @singledispatch
@@ -158,15 +135,14 @@ def _(block: Series, title: str = "") -> tuple[Piece, ...]:
 
 @pieces_of.register(Excerpt)
 def _(block: Excerpt, title: str = "") -> tuple[Piece, ...]:
-    names = [*block.costs]
     numbers = [*range(block.first, block.first + len(block.lines))]
-    fields = [column(f"{name}_ns", pa.float64(), "per step", "ns", title=name) for name in names]
-    fields += [column("line", pa.int64(), "", role="identity"), pa.field(sanitize(block.file), pa.string())]
-    columns = [[block.costs[name].get(number) for number in numbers] for name in names]
-    arrays = [pa.array(values, pa.float64()) for values in columns]
-    arrays += [pa.array(numbers), pa.array(list(block.lines), pa.string())]
-    rows = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-    return (Sheet("excerpt", rows, title),)
+    columns: list[tuple[pa.Field, Sequence[object]]] = [
+        (column(f"{name}_ns", pa.float64(), "per step", "ns", title=name), [costs.get(number) for number in numbers])
+        for name, costs in block.costs.items()
+    ]
+    columns.append((column("line", pa.int64(), "", role="identity"), numbers))
+    columns.append((pa.field(sanitize(block.file), pa.string()), block.lines))
+    return (Sheet("excerpt", table_from(columns), title),)
 
 
 @pieces_of.register(Table)
@@ -181,11 +157,10 @@ def records(rows: pa.Table) -> pa.Table:
     names = texts(rows[first.name].to_pylist(), first, None)
     numbers = [names[:k].count(name) for k, name in enumerate(names)]
     names = [f"{name} ({number + 1})" if number else name for name, number in zip(names, numbers, strict=True)]
-    columns: Sequence[list[str]] = [[heading(field) for field in fields]]
     values = [texts(rows[field.name].to_pylist(), field, None) for field in fields]
-    columns = [*columns, *([row[k] for row in values] for k in range(len(names)))]
-    kinds = [pa.field("of each", pa.string()), *(pa.field(name, pa.string()) for name in names)]
-    return pa.Table.from_arrays([pa.array(values, pa.string()) for values in columns], schema=pa.schema(kinds))
+    columns = [("of each", [heading(field) for field in fields])]
+    columns += [(name, [row[k] for row in values]) for k, name in enumerate(names)]
+    return table_from((pa.field(name, pa.string()), cells) for name, cells in columns)
 
 
 class Pane(Struct, frozen=True):

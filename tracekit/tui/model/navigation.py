@@ -4,7 +4,7 @@ from tracekit.base.names import short
 from tracekit.tui.model.content import Code, Content, Pane, Place, place_in
 from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes import all_panes
-from tracekit.tui.model.panes.instances import event_label, place_of
+from tracekit.tui.model.panes.instances import place_of, to_event
 from tracekit.tui.model.panes.overview import VIEWS
 from tracekit.tui.model.panes.source import code_at
 from tracekit.tui.model.selection import NO_LINE, History, Selection
@@ -52,11 +52,15 @@ class Navigation:
         return [pane for pane in self.panes if pane.is_listed]
 
     @property
+    def chips(self) -> list[tuple[str, Pane]]:
+        """The panes that have a chip, with the keys that lead there: letters, or digits as long as there are any."""
+        digits = iter("1234567890")
+        return [(pane.key or next(digits, ""), pane) for pane in self.listed]
+
+    @property
     def keys(self) -> dict[str, Pane]:
-        """The listed panes by the keys that lead there: letters, and digits for those without a letter."""
-        digits = (digit for digit in "1234567890")
-        keys = [(pane.key or next(digits, ""), pane) for pane in self.listed]
-        return {key: pane for key, pane in keys if key}
+        """The panes to which keys lead."""
+        return {key: pane for key, pane in self.chips if key}
 
     def beside(self, way: int) -> Selection:
         """The same selection in the next or the previous listed pane, wrapping around at the ends."""
@@ -99,8 +103,7 @@ class Navigation:
             is_inside = name == variant and stretch.start_ns <= at_ns < stretch.end_ns
             selection = selection if is_inside else selection.without("moment")
         if row >= 0:
-            label = event_label(self.opened.profile(variant), row)
-            selection = selection.narrowed("event", (variant, row), label)
+            selection = to_event(selection, self.opened.profile(variant), row)
         self.history = self.history.replaced(selection)
         self.shown = self.now
 
@@ -135,9 +138,11 @@ class Navigation:
         """Where the cursor begins in the answer to the selection."""
         return self._cursors.get(self.now, content.begin)
 
-    def place(self, sheet: Sheet | None, row: int) -> Place | None:
-        """The line that a row names, or else that of the selection."""
-        place = place_in(sheet, row) if sheet is not None else None
+    def place(self, sheet: Sheet | None, index: int) -> Place | None:
+        """The line that the row at this position names, or else that of the selection."""
+        place = None
+        if sheet is not None and 0 <= index < len(sheet):
+            place = place_in(sheet, sheet.row_at(index))
         if place is not None or self.opened is None:
             return place
         if (line := self.now.of("line")) is not None and line != NO_LINE:

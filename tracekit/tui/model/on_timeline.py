@@ -1,7 +1,6 @@
 """What stands for a row on the timeline: its gap, its step, or its longest event, on its rank and in its recording."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,16 @@ from tracekit.analyses.stages import BUCKET_OF_STAGE
 from tracekit.base.intervals import Bools, Ints
 from tracekit.base.names import sanitize
 from tracekit.base.units import duration
-from tracekit.engine.buckets import BUCKETS, CODES, ON_THE_GPU
+from tracekit.engine.buckets import BUCKETS, CODES
 from tracekit.errors import TracekitError
 from tracekit.profile import Profile
 from tracekit.ranks import rank_columns
 from tracekit.report.sections.owners import NO_LIBRARY
 from tracekit.timeline.categories import FRAMES, Kinds
 from tracekit.trace.steps import in_steps
-from tracekit.tui.model.content import place_in, to_source
+from tracekit.tui.model.content import place_in
 from tracekit.tui.model.opened import OpenReport, steps_of
-from tracekit.tui.model.panes.instances import event_label
+from tracekit.tui.model.panes.instances import to_event
 from tracekit.tui.model.panes.names import OWNING, name_code, of_owner, owned_by, work_chosen
 from tracekit.tui.model.selection import Kind, Selection
 from tracekit.tui.model.sheet import ON_TIMELINE, Destination, Sheet
@@ -47,14 +46,13 @@ def on_timeline(opened: OpenReport, now: Selection, sheet: Sheet, index: int) ->
     profiles = _recordings(
         opened, [profile for profile in opened.profiles_of(now) if variant in ("", profile.name)], values
     )
+    place = place_in(sheet, row)
+    to_line = now.to_line(place.file, place.line, None) if place is not None else None
     try:
         destination = _by_itself(opened, now, profiles, values)
-        for narrowed in (target, _narrower(now, values)):
+        for narrowed in (target, _narrower(now, values), to_line):
             if destination is None and isinstance(narrowed, Selection):
                 destination = _longest_of(opened, now, narrowed, profiles)
-        if destination is None and (place := place_in(sheet, index)) is not None:
-            narrowed = now.narrowed("line", (place.file, place.line), f"{PurePath(place.file).name}:{place.line}")
-            destination = _longest_of(opened, now, narrowed, profiles)
     except TracekitError:  # the recording of the lines, for example, is gone
         return None
     return destination
@@ -64,16 +62,16 @@ def leading_on(sheet: Sheet, selection: Selection) -> Sheet:
     """The sheet, in which Enter leads to what a row is about: its line, the lines of its phase or library, or else to
     what it names on the timeline.
     """
-    to_line, columns = to_source(sheet, selection).enter, {*sheet.table.column_names}
+    columns = {*sheet.table.column_names}
     naming_columns = [name for name in ("gap_ns", "event", "step", "rank", "kind", "phase", *_NAMES) if name in columns]
     is_of_owner = bool(sheet.fields) and sheet.fields[0].name in ("phase", "library", "stage")
 
     def enter(row: int) -> Destination:
         if is_of_owner:
             return _narrower(selection, {sheet.fields[0].name: sheet.table[sheet.fields[0].name][row].as_py()})
-        return to_line(row) or (
-            ON_TIMELINE if any(sheet.table[name][row].is_valid for name in naming_columns) else None
-        )
+        if (place := place_in(sheet, row)) is not None:
+            return selection.to_line(place.file, place.line)
+        return ON_TIMELINE if any(sheet.table[name][row].is_valid for name in naming_columns) else None
 
     return replace(sheet, enter=enter)
 
@@ -96,7 +94,7 @@ def _narrower(now: Selection, values: Mapping[str, Any]) -> Selection | None:
         return now.narrowed("library", "" if library == NO_LIBRARY else library, sanitize(library, 32), "lines")
     if stage := values.get("stage"):
         bucket = BUCKETS[BUCKET_OF_STAGE.get(stage, "dataload")]
-        return now.narrowed("bucket", bucket.key, stage, "kernels" if bucket.key in ON_THE_GPU else "operators")
+        return now.to_bucket(bucket.key, stage)
     return None
 
 
@@ -120,7 +118,7 @@ def _by_itself(
     if any(values.get(name) for name in _NAMES):
         return _longest(now, ((profile, _events_named(profile, now, values)) for profile in profiles))
     if isinstance(step := values.get("step"), int):
-        return now.without("event", "moment").narrowed("steps", (step, step), f"step {step}", "timeline")
+        return now.without("event", "moment").to_steps(step, step, "timeline")
     return None
 
 
@@ -133,7 +131,7 @@ def _late(opened: OpenReport, now: Selection, profiles: list[Profile], values: M
         return None
     narrowed = now.narrowed("bucket", bucket.key, bucket.label)
     if isinstance(step := values.get("step"), int):
-        narrowed = narrowed.narrowed("steps", (step, step), f"step {step}")
+        narrowed = narrowed.to_steps(step, step)
     return _longest_stretch(opened, now, replace(narrowed, view="wall"), profiles)
 
 
@@ -161,7 +159,7 @@ def _events_named(profile: Profile, now: Selection, values: Mapping[str, Any]) -
     if values.get("call") and values.get("operator"):
         rows = rows[trace.name_codes[trace.operators.of(rows)] == name_code(profile, values["operator"])]
     if values.get("file") and values.get("line"):
-        line = now.narrowed("line", (values["file"], values["line"]), "")
+        line = now.to_line(values["file"], values["line"])
         rows = _subset_or_all(rows, of_owner(profile, rows, line))
     return _subset_or_all(rows, in_steps(steps, trace.steps.of(trace.ts_ns[rows])))
 
@@ -178,28 +176,24 @@ def _longest_of(opened: OpenReport, now: Selection, narrowed: Selection, profile
         finding, late = opened.report.diagnoses[name].findings[index], opened.report.straggler(name)
         if finding.id == "late_rank" and late is not None:
             late_profile = opened.of_rank(opened.profile(name), late.rank)
-            if (
-                late_profile is not None
-                and (destination := _late(opened, now, [late_profile], {"because": late.bucket})) is not None
-            ):
+            destination = _late(opened, now, [late_profile], {"because": late.bucket}) if late_profile else None
+            if destination is not None:
                 return destination
         evidence = finding.evidence
         return _longest(now, [(opened.profile(name), np.array([instance.event for instance in evidence], np.int64))])
     if all(narrowed.of(kind) is None for kind in _NARROWS):
         return None
-    bucket = narrowed.of("bucket")
-    if bucket is not None and bucket not in ON_THE_GPU and narrowed.of("operator") is None:
+    if narrowed.is_of_host and narrowed.of("operator") is None:
         return _longest_stretch(opened, now, narrowed, profiles)
     events = ((profile, _events_of(opened, profile, narrowed)) for profile in profiles)
     return _longest(now, events) or _longest_stretch(opened, now, narrowed, profiles)
 
 
 def _events_of(opened: OpenReport, profile: Profile, narrowed: Selection) -> Ints:
-    bucket, name = narrowed.of("bucket"), narrowed.of("kernel") or narrowed.of("operator")
-    behind = bucket is not None and bucket not in ON_THE_GPU
-    work = opened.behind(profile, narrowed) if behind else opened.work(profile)
+    name, is_of_host = narrowed.of("kernel") or narrowed.of("operator"), narrowed.is_of_host
+    work = opened.behind(profile, narrowed)
     is_candidate = work.event >= 0
-    if narrowed.of("kernel") is not None or (name is not None and (behind or profile.trace.device != "gpu")):
+    if narrowed.of("kernel") is not None or (name is not None and (is_of_host or profile.trace.device != "gpu")):
         is_candidate &= work.name == name_code(profile, name)
     all_steps = np.ones(len(profile.trace.steps), bool)
     for steps in (steps_of(profile, narrowed), all_steps):
@@ -263,4 +257,4 @@ def _at_moment(now: Selection, variant: str, at_ns: int, label: str) -> Selectio
 def _at_event(now: Selection, profile: Profile, row: int) -> Selection:
     if now.of("event") == (profile.name, row):
         return now.at("timeline")
-    return now.without("moment").narrowed("event", (profile.name, row), event_label(profile, row), "timeline")
+    return to_event(now.without("moment"), profile, row, "timeline")

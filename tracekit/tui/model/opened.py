@@ -1,6 +1,6 @@
 """What was opened: the report, and what queries derive from its traces only once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from tracekit.base.intervals import Bools
 from tracekit.base.names import sanitize
-from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.engine.pieces import Pieces, pieces
 from tracekit.lines.means import OwnerMeans, owner_means
 from tracekit.profile import Profile
@@ -62,13 +61,10 @@ class OpenReport(Struct, frozen=True, eq=False, dict=True):
 
     def owners_over(self, selection: Selection) -> list[VariantOwners]:
         """The same for the selected steps and view, or for the other view if the selected one cannot be answered."""
-        variants = []
-        is_known = any(self.profile(owner.name).means[selection.view] is not None for owner in self.owners)
-        view = selection.view if is_known else "host"
-        for owner in self.owners:
-            profile = self.profile(owner.name)
-            variants.append(VariantOwners(owner.name, self._owner_means(profile, selection.of("steps")), view))
-        return variants
+        profiles = [self.profile(owner.name) for owner in self.owners]
+        view = selection.view if any(profile.means[selection.view] is not None for profile in profiles) else "host"
+        steps = selection.of("steps")
+        return [VariantOwners(profile.name, self._owner_means(profile, steps), view) for profile in profiles]
 
     def _owner_means(self, profile: Profile, steps: tuple[int, int] | None) -> OwnerMeans:
         if steps is None:
@@ -87,7 +83,9 @@ class OpenReport(Struct, frozen=True, eq=False, dict=True):
         return self._works[profile.name]
 
     def behind(self, profile: Profile, selection: Selection) -> Work:
-        """The stretches of the selected bucket, in the selected view: they add up to it."""
+        """The stretches of the selected bucket of the host, which add up to it in the selected view; else all work."""
+        if not selection.is_of_host:
+            return self.work(profile)
         return blamed(profile, self.pieces(profile, selection.view), selection.of("bucket"))
 
     def pieces(self, profile: Profile, view: str) -> Pieces:
@@ -164,12 +162,11 @@ def steps_of(profile: Profile, selection: Selection) -> Bools:
 
     For a bucket of the host, these are the steps that the selected view can answer.
     """
-    step_range, bucket = selection.of("steps"), selection.of("bucket")
-    is_behind = bucket is not None and bucket not in ON_THE_GPU
+    step_range, is_of_host = selection.of("steps"), selection.is_of_host
     if step_range is None:
-        return profile.answered[selection.view] if is_behind else profile.counted
+        return profile.answered[selection.view] if is_of_host else profile.counted
     in_range = steps_within(profile, step_range)
-    return in_range & profile.views[selection.view].known if is_behind else in_range
+    return in_range & profile.views[selection.view].known if is_of_host else in_range
 
 
 def steps_within(profile: Profile, step_range: tuple[int, int]) -> Bools:
@@ -177,3 +174,8 @@ def steps_within(profile: Profile, step_range: tuple[int, int]) -> Bools:
     numbers = np.array(profile.trace.steps.number, np.int64)
     in_range: Bools = (numbers >= step_range[0]) & (numbers <= step_range[1])
     return in_range
+
+
+def has_gpu(profiles: Iterable[Profile]) -> bool:
+    """Whether any of the variants ran on a GPU."""
+    return any(profile.trace.device == "gpu" for profile in profiles)

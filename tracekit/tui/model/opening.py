@@ -44,18 +44,11 @@ class Reading(Struct):
     @property
     def brief(self) -> str:
         """What is being read now, in a few words."""
-        share = (
-            f", {100 * self.progress.bytes_read / max(self.progress.size, 1):.0f} %"
-            if self.progress is not None
-            else ""
-        )
-        return (
-            "answering every question"
-            if self.asking
-            else f"reading {sanitize(self.files[-1], 24)}{share}"
-            if self.files
-            else ""
-        )
+        if self.asking or not self.files:
+            return "answering every question" if self.asking else ""
+        progress = self.progress
+        share = f", {100 * progress.bytes_read / max(progress.size, 1):.0f} %" if progress is not None else ""
+        return f"reading {sanitize(self.files[-1], 24)}{share}"
 
     def _now(self, name: str) -> str:
         progress = self.progress

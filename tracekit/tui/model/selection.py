@@ -1,9 +1,12 @@
 """The selection: immutable, narrowed by Enter and widened by Esc. Every pane is a query of it."""
 
+from pathlib import PurePath
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from tracekit.engine.buckets import ON_THE_GPU
 
 Kind = Literal[
     "variant",
@@ -50,11 +53,28 @@ class Selection(Struct, frozen=True):
         """The value of that kind; None if none was chosen."""
         return next((facet.value for facet in self.facets if facet.kind == kind), None)
 
+    @property
+    def is_of_host(self) -> bool:
+        """Whether a bucket of the host is selected, and not one of the GPU."""
+        return self.of("bucket") not in (None, *ON_THE_GPU)
+
     def narrowed(self, kind: Kind, value: Any, label: str, pane: str | None = None) -> "Selection":
         """Narrowed to this as well, which replaces an earlier facet of the same kind, and shown in that pane."""
         facet = Facet(kind, value, label, self.pane)
-        other_facets = tuple(earlier for earlier in self.facets if earlier.kind != kind)
-        return replace(self, facets=(*other_facets, facet), pane=pane or self.pane)
+        return replace(self, facets=(*self.without(kind).facets, facet), pane=pane or self.pane)
+
+    def to_line(self, file: str, line: int, pane: str | None = "source") -> "Selection":
+        """Narrowed to a line of the user's, and shown in that pane."""
+        return self.narrowed("line", (file, line), f"{PurePath(file).name}:{line}", pane)
+
+    def to_steps(self, first: int, last: int, pane: str | None = None) -> "Selection":
+        """Narrowed to these steps, and shown in that pane."""
+        label = f"step {first}" if first == last else f"steps {first}–{last}"
+        return self.narrowed("steps", (first, last), label, pane)
+
+    def to_bucket(self, key: str, label: str) -> "Selection":
+        """Narrowed to a bucket, and shown in the pane of what it is made of: kernels, or the host's events to blame."""
+        return self.narrowed("bucket", key, label, "kernels" if key in ON_THE_GPU else "operators")
 
     def widened(self) -> "Selection":
         """Without the last facet, in the pane where it was chosen; if there is no facet, the first pane."""

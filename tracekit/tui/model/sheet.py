@@ -3,7 +3,7 @@
 The values of a column: which of some rows contain a word, and how the values are ordered.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -92,13 +92,6 @@ class Sheet(Struct, frozen=True, dict=True):
             for title, field in zip(titles, self.fields, strict=True)
         ]
 
-    @cached_property
-    def _detail_titles(self) -> list[str]:
-        """The titles of the details, without the name of the variant if there is only one."""
-        titles = map(heading, self.details)
-        variant_prefix = f"{sanitize(self.variants[0])} " if len(self.variants) == 1 else ""
-        return [title.removeprefix(variant_prefix) for title in titles]
-
     def titles_within(self, width: int) -> list[str]:
         """The titles; in those that are longer than `width`, names of variants are shortened as far as needed."""
         names = sorted(map(sanitize, self.variants), key=len, reverse=True)
@@ -151,11 +144,6 @@ class Sheet(Struct, frozen=True, dict=True):
         """Where Enter leads from the row shown at this position."""
         return self.enter(self.row_at(index)) if 0 <= index < len(self) else None
 
-    def index_of(self, row: int) -> int | None:
-        """The position at which a row is shown; None if it is filtered out."""
-        positions = np.flatnonzero(self.order == row)
-        return int(positions[0]) if len(positions) else None
-
     def cells(self, start: int, stop: int) -> list[list[str]]:
         """The rows shown from `start` to before `stop`, as text."""
         rows = self.order[start:stop]
@@ -165,16 +153,16 @@ class Sheet(Struct, frozen=True, dict=True):
     def row_in_full(self, index: int) -> list[tuple[str, str]]:
         """Title and value of everything that is known about a row, with nothing shortened."""
         rows = self.order[index : index + 1]
+        # The titles of the details are without the name of the variant if there is only one.
+        prefix = f"{sanitize(self.variants[0])} " if len(self.variants) == 1 else ""
+        titles = [*self.titles, *(heading(field).removeprefix(prefix) for field in self.details)]
         titled_texts = []
-        titles = [*self.titles, *self._detail_titles]
         for title, column_field in zip(titles, [*self.fields, *self.details], strict=True):
             (value,) = values_at(self.table[column_field.name], rows)
-            if role(column_field) == "bar":
-                continue
-            if value is not None and role(column_field) in ("kernel", "place"):
-                titled_texts.append((title, sanitize(str(value), _LONGEST)))
-            elif value is not None:
-                titled_texts.append((title, self._texts(column_field, rows)[0]))
+            if value is not None and role(column_field) != "bar":
+                is_whole = role(column_field) in ("kernel", "place")
+                text = sanitize(str(value), _LONGEST) if is_whole else self._texts(column_field, rows)[0]
+                titled_texts.append((title, text))
         return titled_texts
 
     @cached_property
@@ -301,3 +289,10 @@ def in_one(column: pa.ChunkedArray) -> pa.Array:
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column can be searched for words."""
     return bool(pa.types.is_string(kind) or (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)))
+
+
+def table_from(columns: Iterable[tuple[pa.Field, Sequence[object]]]) -> pa.Table:
+    """A table of these columns, each with its values."""
+    pairs = [*columns]
+    arrays = [pa.array(values, field.type) for field, values in pairs]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([field for field, _ in pairs]))

@@ -30,38 +30,32 @@ class StepStrip(Struct, frozen=True):
 
     def glyphs(self, line: Line, width: int) -> str:
         """The line in at most `width` cells, with several steps per cell if there are more steps than cells."""
-        cells = min(len(line.values), width)
-        drawn = [*wording.glyphs(line, width)]
         far = outliers(line)
-        for k in range(cells):
-            group = range(k * len(far) // cells, (k + 1) * len(far) // cells)
-            if drawn[k] not in (COMPILES, UNKNOWN) and any(far[step] for step in group):
-                drawn[k] = OUTLIER
-        return "".join(drawn)
+        return "".join(
+            OUTLIER if glyph not in (COMPILES, UNKNOWN) and any(far[group]) else glyph
+            for glyph, group in zip(wording.glyphs(line, width), line.groups(width), strict=True)
+        )
 
     def step_of(self, line: Line, cell: int, width: int) -> int | None:
         """The number of the first step in this cell of a line."""
-        cells = min(len(line.steps), width)
-        return line.steps[cell * len(line.steps) // cells] if 0 <= cell < cells else None
+        groups = line.groups(width)
+        return line.steps[groups[cell].start] if 0 <= cell < len(groups) else None
 
     def cell_of(self, line: Line, number: int, width: int) -> int | None:
         """The cell in which the step with this number is drawn; None if the line has no such step."""
-        cells = min(len(line.steps), width)
-        if number not in line.steps or not cells:
+        if number not in line.steps:
             return None
         index = line.steps.index(number)
-        return next(k for k in range(cells) if (k + 1) * len(line.steps) // cells > index)
+        return next((k for k, group in enumerate(line.groups(width)) if index < group.stop), None)
 
     def legend(self, line: Line) -> str:
         """Which steps these are, how long they take, and which are marked."""
         names = [str(n) for n, far in zip(line.steps, outliers(line), strict=True) if far]
+        if not names:
+            return wording.legend(line)
         first_names = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        far = (
-            f"; {OUTLIER} = step{'s' * (len(names) > 1)} {first_names} stand{'s' * (len(names) == 1)} out"
-            if names
-            else ""
-        )
-        return f"{wording.legend(line)}{far}"
+        subject = f"steps {first_names} stand" if len(names) > 1 else f"step {first_names} stands"
+        return f"{wording.legend(line)}; {OUTLIER} = {subject} out"
 
     def about(self, number: int) -> str:
         """How long the step with this number takes in each line."""

@@ -76,17 +76,11 @@ def work_of(profile: Profile) -> Work:
     trace = profile.trace
     if trace.device != "gpu":
         return blamed(profile, profile.attribution.pieces, "cpu_compute")
-    events, launches, steps = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for part in trace.parts():
-        gpu = part.rows(part.roles.gpu)
-        launch = trace.links.launch(gpu)
-        events.append(gpu)
-        launches.append(launch)
-        steps.append(np.where(launch >= 0, trace.steps.of(trace.ts_ns[np.maximum(launch, 0)]), -1))
-    event, launch, step = (np.concatenate(chunks) for chunks in (events, launches, steps))
-    return Work(
-        profile, event.astype(np.int32), step.astype(np.int32), trace.dur_ns[event], launch, np.ones(len(event), bool)
-    )
+    event = np.concatenate([np.zeros(0, np.int64), *(part.rows(part.roles.gpu) for part in trace.parts())])
+    launch = trace.links.launch(event).astype(np.int64)
+    step = np.where(launch >= 0, trace.steps.of(trace.ts_ns[np.maximum(launch, 0)]), -1)
+    once = np.ones(len(event), bool)
+    return Work(profile, event.astype(np.int32), step.astype(np.int32), trace.dur_ns[event], launch, once)
 
 
 def blamed(profile: Profile, pieces: Pieces, bucket: str) -> Work:

@@ -92,6 +92,10 @@ class Inkwell:
         """Text beside the picture."""
         return self.number(Ink(colour, self.palette.background, bold))
 
+    def row(self, width: int, colour: str, char: str = " ") -> "TextRow":
+        """A line that is the same everywhere."""
+        return TextRow(char * width, np.full(width, self.plain(colour), np.int32), self)
+
     def _numbered(self, inks: Iterable[Ink]) -> Inks:
         return np.array([self.number(ink) for ink in inks], np.int32)
 
@@ -150,11 +154,6 @@ class TextRow:
     def __init__(self, chars: Sequence[str], inks: Inks, inkwell: Inkwell) -> None:
         self._chars, self._inks, self._inkwell = list(chars), inks, inkwell
 
-    @staticmethod
-    def filled(char: str, ink: int, width: int, inkwell: Inkwell) -> "TextRow":
-        """A line that is the same everywhere."""
-        return TextRow(char * width, np.full(width, ink, np.int32), inkwell)
-
     def __len__(self) -> int:
         return len(self._chars)
 
@@ -164,12 +163,9 @@ class TextRow:
         if room <= 0 or first < 0:
             return
         fitted_text = fitted(text, room)
-        wide = not fitted_text.isascii()
-        cells = (
-            [part for char in fitted_text for part in (char, *[""] * (cell_len(char) - 1))]
-            if wide
-            else list(fitted_text)
-        )
+        cells = list(fitted_text)
+        if not fitted_text.isascii():
+            cells = [part for char in fitted_text for part in (char, *[""] * (cell_len(char) - 1))]
         self._chars[first : first + len(cells)] = cells
         self._inks[first : first + len(cells)] = ink
 

@@ -1,14 +1,12 @@
 """Below the picture: what is selected, in full, what the colours stand for, and how the variants are locked."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from rich.cells import cell_len
 
 from tracekit.base.units import count, duration
 from tracekit.timeline import CATEGORIES, NONE, Index
 from tracekit.timeline.labels import short_name
-from tracekit.tui.timeline.canvas import Ink, Inkwell, Run, TextRow, fitted
+from tracekit.tui.timeline.canvas import Ink, Inkwell, Run, fitted
 from tracekit.tui.timeline.slices import Slice, alike, bounds, event, find, lane_of
 from tracekit.tui.timeline.state import State
 
@@ -29,7 +27,7 @@ def draw(state: State, width: int, room: int, inkwell: Inkwell) -> list[list[Run
 def _selected(state: State, width: int, inkwell: Inkwell) -> list[Run]:
     """A description of the selection, or else how much time is on the screen."""
     palette = inkwell.palette
-    line = TextRow.filled(" ", inkwell.plain(palette.foreground), width, inkwell)
+    line = inkwell.row(width, palette.foreground)
     if state.note or not state.is_selected:
         line.write(state.note or _extent(state), 1, width - 2, inkwell.plain(palette.muted))
         return line.runs()
@@ -49,7 +47,7 @@ def _extent(state: State) -> str:
 def _legend(state: State, width: int, inkwell: Inkwell) -> list[Run]:
     """The kinds that occur, as many as fit, in the same order as in every face."""
     palette = inkwell.palette
-    line = TextRow.filled(" ", inkwell.plain(palette.muted), width, inkwell)
+    line = inkwell.row(width, palette.muted)
     column = 1
     for code in _occurring(state):
         category = CATEGORIES[code]
@@ -65,18 +63,11 @@ def _legend(state: State, width: int, inkwell: Inkwell) -> list[Run]:
     return line.runs()
 
 
-def _occurring(state: State) -> Iterator[int]:
-    codes = sorted(
-        {
-            code
-            for index in state.view.variants
-            for group in index.groups
-            for lane in group.lanes
-            for code in lane.categories
-        }
-    )
-    labels = {CATEGORIES[code].label: code for code in reversed(codes)}
-    yield from sorted(labels.values())
+def _occurring(state: State) -> list[int]:
+    lanes = (lane for index in state.view.variants for group in index.groups for lane in group.lanes)
+    codes = {code for lane in lanes for code in lane.categories}
+    labels = {CATEGORIES[code].label: code for code in sorted(codes, reverse=True)}
+    return sorted(labels.values())
 
 
 def title(index: Index, selection: Slice) -> str:
@@ -96,14 +87,19 @@ def facts(index: Index, selection: Slice) -> list[str]:
     phrases.append(_time_in_step(index, start))
     rows = alike(index, selection)
     if len(rows) > 1:
-        phrases.append(
-            f"instance {count(int(np.searchsorted(rows, event(index, selection))) + 1)} of {count(len(rows))}"
-        )
-    phrases.extend(_launched(index, selection, start) if group.family == "gpu" else ())
-    enclosing = surrounding(index, selection)
-    if enclosing and group.family != "gpu":
-        phrases.append("in " + " ← ".join(enclosing[:_ENCLOSING]))
-    return phrases
+        number = int(np.searchsorted(rows, event(index, selection))) + 1
+        phrases.append(f"instance {count(number)} of {count(len(rows))}")
+    if group.family != "gpu":
+        enclosing = surrounding(index, selection)
+        return [*phrases, "in " + " ← ".join(enclosing[:_ENCLOSING])] if enclosing else phrases
+    trace = index.profile.trace
+    call = int(trace.links.launch(np.array([event(index, selection)]))[0])
+    if call < 0:
+        return phrases
+    launch = find(index, call)
+    names = [index.name(call), *(surrounding(index, launch) if launch is not None else [])]
+    waited = duration(start - int(trace.ts_ns[call]))
+    return [*phrases, f"launched {waited} before by " + " ← ".join(names[:_ENCLOSING])]
 
 
 def _time_in_step(index: Index, start: int) -> str:
@@ -121,26 +117,11 @@ def surrounding(index: Index, selection: Slice) -> list[str]:
     start, end = bounds(index, selection)
     lanes = list(group.lanes[: selection.lane])
     if group.family == "host":
-        lanes += [
-            lane
-            for candidate in index.groups
-            if (candidate.family, candidate.track) == ("frames", group.track)
-            for lane in candidate.lanes
-        ]
+        frames = (g for g in index.groups if (g.family, g.track) == ("frames", group.track))
+        lanes += [lane for frame in frames for lane in frame.lanes]
     enclosing = [
         (int(lane.start[position]), -int(lane.end[position]), int(lane.row[position]))
         for lane in lanes
         if (position := lane.at(start)) != NONE and lane.end[position] >= end
     ]
     return [short_name(index.name(row), on_gpu=False) for _, _, row in sorted(enclosing, reverse=True)]
-
-
-def _launched(index: Index, selection: Slice, start: int) -> Iterator[str]:
-    trace = index.profile.trace
-    call = int(trace.links.launch(np.array([event(index, selection)]))[0])
-    if call < 0:
-        return
-    waited = start - int(trace.ts_ns[call])
-    launch = find(index, call)
-    enclosing = surrounding(index, launch) if launch is not None else []
-    yield f"launched {duration(waited)} before by " + " ← ".join([index.name(call), *enclosing[: _ENCLOSING - 1]])

@@ -7,7 +7,7 @@ A lane as a line of the screen: eighths of blocks say how much of a column is co
 If there are few rows, two lanes share a line, as halves of blocks whose strength of colour says how much is covered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -146,16 +146,15 @@ def _is_on(selection: Slice, row: Row) -> bool:
 
 def _absent(name: str, drawing: Drawing) -> list[Run]:
     inkwell, palette = drawing.inkwell, drawing.inkwell.palette
-    line = TextRow.filled(" ", inkwell.plain(palette.muted), drawing.width, inkwell)
+    line = inkwell.row(drawing.width, palette.muted)
     line.write(name, 0, drawing.gutter - 1, inkwell.plain(palette.foreground, bold=True))
     line.write("has no such step", drawing.gutter, drawing.columns, inkwell.plain(palette.muted))
     return line.runs()
 
 
 def _title(title: str, has_cursor: bool, drawing: Drawing) -> list[Run]:
-    inkwell = drawing.inkwell
-    palette = inkwell.palette
-    line = TextRow.filled(" ", inkwell.plain(palette.muted), drawing.gutter, inkwell)
+    inkwell, palette = drawing.inkwell, drawing.inkwell.palette
+    line = inkwell.row(drawing.gutter, palette.muted)
     line.write("▸" if has_cursor else "", 0, 1, inkwell.plain(palette.accent, bold=True))
     line.write(title, 1, drawing.gutter - 2, inkwell.plain(palette.accent if has_cursor else palette.muted))
     return line.runs()
@@ -165,32 +164,24 @@ def _heading(view: Viewport, variant: int, name: str, drawing: Drawing) -> list[
     """The variant's name, and the numbers of its steps where they begin, as many as fit."""
     inkwell, palette = drawing.inkwell, drawing.inkwell.palette
     index, window = view.variants[variant], view.window(variant)
-    title = TextRow.filled(" ", inkwell.plain(palette.foreground), drawing.gutter, inkwell)
+    title = inkwell.row(drawing.gutter, palette.foreground)
     title.write(name, 0, drawing.gutter - 1, inkwell.plain(palette.foreground, bold=True))
-    line = TextRow.filled("─", inkwell.plain(palette.line), drawing.columns, inkwell)
+    line = inkwell.row(drawing.columns, palette.line, "─")
     lows, highs = index.step_bounds
     first = int(np.searchsorted(highs, window[0], side="right"))
     stop = int(np.searchsorted(lows, window[1], side="left"))
     columns = np.maximum(drawing.column(window, lows[first:stop]), 0)
-    step_columns, before_last = np.unique(
-        columns[::-1], return_index=True
-    )  # of steps that share a column, the last one is shown
-    steps = len(columns) - 1 - before_last
+    # Of steps that share a column, the last one is shown.
+    step_columns, before_last = np.unique(columns[::-1], return_index=True)
+    steps = (len(columns) - 1 - before_last + first).tolist()
     free = 0
-    for step, column, following in zip(
-        (steps + first).tolist(), step_columns.tolist(), [*step_columns[1:].tolist(), drawing.columns], strict=False
-    ):
+    ends = [*step_columns[1:].tolist(), drawing.columns]
+    for step, column, end in zip(steps, step_columns.tolist(), ends, strict=False):
         text = f"┬ step {index.numbers[step]} "
-        if column < free or (following - column < len(text) and lows[step] < window[0]):
+        if column < free or (end - column < len(text) and lows[step] < window[0]):
             continue  # it does not fit, or would take the room of the next one
-        is_current = step == view.step
-        fits = column + len(text) <= drawing.columns
-        line.write(
-            text if fits else "┬",
-            column,
-            len(text),
-            inkwell.plain(palette.accent if is_current else palette.muted, is_current),
-        )
+        ink = inkwell.plain(palette.accent, bold=True) if step == view.step else inkwell.plain(palette.muted)
+        line.write(text if column + len(text) <= drawing.columns else "┬", column, len(text), ink)
         free = column + len(text)
     return [*title.runs(), *line.runs()]
 
@@ -199,7 +190,7 @@ def _scale(state: State, drawing: Drawing) -> list[Run]:
     """Marks at round offsets from where the step begins, and the chosen range."""
     view, inkwell, palette = state.view, drawing.inkwell, drawing.inkwell.palette
     ink = inkwell.plain(palette.muted)
-    line = TextRow.filled(" ", ink, drawing.width, inkwell)
+    line = inkwell.row(drawing.width, palette.muted)
     shares = view.lock == "share"
     unit = view.length(view.lead) / 1000 if shares else 1.0  # locked by share, marks are at multiples of 0.1 %
     step = round_step(view.span / unit * _TICK / drawing.columns)
@@ -264,14 +255,16 @@ class LanePainter(Struct, frozen=True):
         columns = self.index.groups[group].lanes[lane].columns(self.edges)
         empty = columns.category == NONE
         height = np.where(empty, 0, np.clip(np.rint(columns.share * 8), 1, 8)).astype(np.int64)
-        chars = self._patterns(columns, height) if self.inkwell.palette.patterns else _HEIGHTS[height]
+        chars = _HEIGHTS[height]
+        if self.inkwell.palette.patterns:
+            chars = np.where(height == 1, _PATTERN_OF_LITTLE, _PATTERNS[columns.category])
         # Alternate between the two shades of a category where neighbours of it can be distinguished.
         shades: Ints = columns.category.astype(np.int64) * 2 + ((columns.filling & 1) & (columns.filling != NONE))
         inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[shades])
         line = TextRow(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
         is_named = self._write_on(line, np.where(height == 8, columns.filling, NONE), shades, group, lane)
         if self.index.groups[group].family == "wall":
-            self._write_kinds(line, columns, height == 8, is_named)
+            self._write_kinds(line, np.where((height == 8) & ~is_named, columns.category, NONE))
         self._write_beside(line, columns, is_named, group, lane)
         return line
 
@@ -284,35 +277,24 @@ class LanePainter(Struct, frozen=True):
         chars = np.where(empty, np.where(self.begins, _STEP, " "), "▀")
         return TextRow(chars.tolist(), inks, self.inkwell)
 
-    def _patterns(self, columns: Columns, height: Ints) -> "np.ndarray[tuple[int], np.dtype[np.str_]]":
-        return np.where(height == 1, _PATTERN_OF_LITTLE, _PATTERNS[columns.category])
-
     def _write_on(self, line: TextRow, events: Ints, shades: Ints, group: int, lane: int) -> Bools:
         """Write names on the events that fill enough columns. Returns the columns of these events."""
-        bounds = runs(events)
         is_named = np.zeros(len(events), bool)
-        for run in np.flatnonzero(np.diff(bounds) >= _NAME_ON).tolist():
-            first, stop, event = int(bounds[run]), int(bounds[run + 1]), int(events[bounds[run]])
-            if event == NONE:
-                continue
+        for first, stop, event in _long_runs(events):
             ink = int(self.inkwell.on_solid[shades[first]])
             if not self.inkwell.palette.patterns:
                 line.write(" " * (stop - first), first, stop - first, ink)
-            texts = labels(self.index, self.index.groups[group], lane, event)
-            line.write(_readable(texts, stop - first - 2), first + 1, stop - first - 2, ink)
+            line.write(self._name(group, lane, event, stop - first - 2), first + 1, stop - first - 2, ink)
             is_named[first:stop] = True
         return is_named
 
-    def _write_kinds(self, line: TextRow, columns: Columns, full: Bools, is_named: Bools) -> None:
+    def _write_kinds(self, line: TextRow, categories: Ints) -> None:
         """Write their kind on many short stretches of one kind."""
-        categories = np.where(full & ~is_named, columns.category, NONE)
-        bounds = runs(categories)
-        for run in np.flatnonzero(np.diff(bounds) >= _NAME_ON).tolist():
-            first, stop, category = int(bounds[run]), int(bounds[run + 1]), int(categories[bounds[run]])
-            text = CATEGORIES[category].label
-            if category != NONE and len(text) + 2 <= stop - first:
+        for first, stop, category in _long_runs(categories):
+            text = f" {CATEGORIES[category].label} "
+            if len(text) <= stop - first:
                 ink = int(self.inkwell.on_solid[category * 2])
-                line.write(f" {text} ", first + (stop - first - len(text) - 2) // 2, len(text) + 2, ink)
+                line.write(text, first + (stop - first - len(text)) // 2, len(text), ink)
 
     def _write_beside(self, line: TextRow, columns: Columns, is_named: Bools, group: int, lane: int) -> None:
         """Write the names of short events that nothing follows; among neighbours, only that of the longest."""
@@ -326,18 +308,28 @@ class LanePainter(Struct, frozen=True):
         )
         if not is_labelled.any():
             return
-        events = columns.event(low[is_labelled], middle[is_labelled])
-        for event, first, stop in zip(
-            events.tolist(), middle[is_labelled].tolist(), high[is_labelled].tolist(), strict=True
-        ):
-            texts = labels(self.index, self.index.groups[group], lane, event)
-            line.write(_readable(texts, stop - first - 1), first, stop - first - 1, self.inkwell.beside)
+        events = columns.event(low[is_labelled], middle[is_labelled]).tolist()
+        firsts, stops = middle[is_labelled].tolist(), high[is_labelled].tolist()
+        for event, first, stop in zip(events, firsts, stops, strict=True):
+            room = stop - first - 1
+            line.write(self._name(group, lane, event, room), first, room, self.inkwell.beside)
+
+    def _name(self, group: int, lane: int, event: int, room: int) -> str:
+        """The longest name of an event that fits, or else the last one cut if that is legible: `113…` of a duration
+        would mislead.
+        """
+        texts = labels(self.index, self.index.groups[group], lane, event)
+        cut = texts[-1] if room >= _READABLE and not texts[-1][:1].isdigit() else ""
+        return next((text for text in texts if cell_len(text) <= room), cut)
 
 
-def _readable(texts: Sequence[str], room: int) -> str:
-    """The longest name that fits, or else the last one cut if that is legible: `113…` of a duration would mislead."""
-    cut = texts[-1] if room >= _READABLE and not texts[-1][:1].isdigit() else ""
-    return next((text for text in texts if cell_len(text) <= room), cut)
+def _long_runs(values: Ints) -> Iterator[tuple[int, int, int]]:
+    """Where there is room for a name: the first column of a run of equal values, that after its last, and the value."""
+    bounds = runs(values)
+    for run in np.flatnonzero(np.diff(bounds) >= _NAME_ON).tolist():
+        first, stop = int(bounds[run]), int(bounds[run + 1])
+        if values[first] != NONE:
+            yield first, stop, int(values[first])
 
 
 def _strengths(columns: Columns) -> Inks:

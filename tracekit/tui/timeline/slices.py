@@ -1,6 +1,6 @@
 """Which event is selected, and which one is next: by name, on the same lane, or of the same kind."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
@@ -8,6 +8,8 @@ from msgspec import Struct
 from tracekit.base.intervals import Ints
 from tracekit.timeline import CATEGORY, NONE, Family, Index, Lane
 from tracekit.timeline.categories import HOST
+
+JUMPS = ("gap", "sync", "compile")
 
 
 class Slice(Struct, frozen=True):
@@ -96,52 +98,34 @@ def nearest(index: Index, group: int, lane: int, moment: int) -> Slice | None:
     return Slice(group, lane, neighbours[int(np.argmin(distance))])
 
 
-def next_gap(index: Index, moment: int, way: int, least_ns: int) -> Slice | None:
-    """The first gap of the GPU after a moment, or the last before it, that lasts at least `least` ns."""
-    return _next_on(index, "idle", moment, way, lambda lane: lane.end - lane.start >= least_ns)
-
-
 def longest_gap(index: Index, low: int, high: int) -> Slice | None:
     """The longest gap of the GPU that begins between two moments."""
-    for number, group in enumerate(index.groups):
-        if group.family == "idle":
-            lane = group.lanes[0]
-            positions = np.flatnonzero((lane.start >= low) & (lane.start < high))
-            if len(positions):
-                return Slice(number, 0, int(positions[np.argmax((lane.end - lane.start)[positions])]))
+    for number, lane in _lanes_of(index, "idle"):
+        positions = np.flatnonzero((lane.start >= low) & (lane.start < high))
+        if len(positions):
+            return Slice(number, 0, int(positions[np.argmax((lane.end - lane.start)[positions])]))
     return None
 
 
-def next_compile(index: Index, moment: int, way: int, least_ns: int) -> Slice | None:
-    """The first compilation after a moment, or the last before it; of nested ones, the outermost."""
-    return _next_on(index, "compile", moment, way, lambda lane: np.ones(len(lane), bool))
-
-
-def next_sync(index: Index, moment: int, way: int, least_ns: int) -> Slice | None:
-    """The first sync call after a moment, or the last before it."""
-    rows = np.flatnonzero((index.kinds.category == CATEGORY["sync"]) & (index.kinds.lanes == HOST))
-    position = _next_position(index.profile.trace.ts_ns[rows], moment, way)
-    return find(index, int(rows[position])) if position != NONE else None
-
-
-Jump = Callable[[Index, int, int, int], Slice | None]
-JUMPS: dict[str, Jump] = {"gap": next_gap, "sync": next_sync, "compile": next_compile}
-
-
-def _next_on(
-    index: Index,
-    family: Family,
-    moment: int,
-    way: int,
-    matches: Callable[[Lane], "np.ndarray[tuple[int], np.dtype[np.bool_]]"],
-) -> Slice | None:
-    for number, group in enumerate(index.groups):
-        if group.family == family:
-            lane = group.lanes[0]
-            positions = np.flatnonzero(matches(lane))
-            position = _next_position(lane.start[positions], moment, way)
-            return Slice(number, 0, int(positions[position])) if position != NONE else None
+def jump(index: Index, kind: str, moment: int, way: int, least_ns: int) -> Slice | None:
+    """The first gap of the GPU, sync call or compilation (`JUMPS`) after a moment, or the last before it: a gap that
+    lasts at least `least_ns`, and of nested compilations the outermost.
+    """
+    if kind == "sync":
+        rows = np.flatnonzero((index.kinds.category == CATEGORY["sync"]) & (index.kinds.lanes == HOST))
+        position = _next_position(index.profile.trace.ts_ns[rows], moment, way)
+        return find(index, int(rows[position])) if position != NONE else None
+    for number, lane in _lanes_of(index, "idle" if kind == "gap" else "compile"):
+        positions = np.flatnonzero(lane.end - lane.start >= (least_ns if kind == "gap" else 0))
+        position = _next_position(lane.start[positions], moment, way)
+        if position != NONE:
+            return Slice(number, 0, int(positions[position]))
     return None
+
+
+def _lanes_of(index: Index, family: Family) -> Iterator[tuple[int, Lane]]:
+    """The numbers of the groups of a family, with the first lane of each."""
+    return ((number, group.lanes[0]) for number, group in enumerate(index.groups) if group.family == family)
 
 
 def _next_position(starts: Ints, moment: int, way: int) -> int:

@@ -1,4 +1,6 @@
-"""What is on the screen, what is selected on it, and what each key does from there. No Textual here."""
+"""What is on the screen, what is selected on it, what each key does from there, and what can be asked to be shown: a
+step, a stretch of time, an event or a gap. No Textual here.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,6 +20,7 @@ from tracekit.tui.timeline.slices import (
     bounds,
     event,
     find,
+    jump,
     longest_gap,
     matching,
     nearest,
@@ -29,6 +32,37 @@ FIRST_LANE = Slice(0, 0, NONE)
 _VISIBLE_FRACTION = 40  # a stretch narrower than this fraction of the width is hard to see
 _LEAST_GAP = 0.005  # of the time on the screen: shorter gaps are skipped
 _FURTHER = {1: "further", -1: "earlier"}
+
+
+class Step(Struct, frozen=True):
+    """A step, by its position among those of its variant, from 0."""
+
+    step: int
+
+
+class Stretch(Struct, frozen=True):
+    """A stretch of time of a variant, ns on its trace's clock."""
+
+    variant: str
+    start_ns: int
+    end_ns: int
+
+
+class Event(Struct, frozen=True):
+    """An event: its row in the events table of a variant's trace."""
+
+    variant: str
+    row: int
+
+
+class Moment(Struct, frozen=True):
+    """The gap of the GPU, or else the piece of the step, that contains a moment of a variant, ns on its clock."""
+
+    variant: str
+    at_ns: int
+
+
+Target = Step | Stretch | Event | Moment
 
 
 class State(Struct, frozen=True, eq=False):
@@ -63,6 +97,12 @@ class State(Struct, frozen=True, eq=False):
         return bounds(self.index, self.selection) if self.is_selected else self.view.window(self.variant)
 
     @property
+    def offsets(self) -> tuple[int, int]:
+        """The same as offsets of the view."""
+        start, end = self.stretch
+        return self.view.offset(self.variant, start), self.view.offset(self.variant, end)
+
+    @property
     def moment(self) -> int:
         """The middle of the part of the stretch that is on the screen."""
         low, high = self.view.window(self.variant)
@@ -84,13 +124,6 @@ class State(Struct, frozen=True, eq=False):
         low, high = self.view.window(variant)
         state = self if low <= start < high else self.to_moment(variant, start)
         return replace(state, view=state.view.showing(variant, start, end)).pointed(variant, selection)
-
-    def _reached(self) -> tuple[int, int] | None:
-        if self.extended is None:
-            return self.range
-        low, high = self.extended
-        start, end = (self.view.offset(self.variant, moment) for moment in self.stretch)
-        return min(low, start), max(high, end)
 
     def pan(self, share: float) -> "State":
         """Move by a share of what is on the screen."""
@@ -134,9 +167,12 @@ class State(Struct, frozen=True, eq=False):
         return replace(self, variant=variant, selection=Slice(group, lane, NONE), note="")
 
     def pointed(self, variant: int, selection: Slice) -> "State":
-        """Select a stretch that is on the screen."""
+        """Select a stretch that is on the screen; a range that is being extended reaches to it."""
         state = replace(self, variant=variant, selection=selection, note="")
-        return replace(state, range=state._reached())
+        if self.extended is None:
+            return state
+        (low, high), (start, end) = self.extended, state.offsets
+        return replace(state, range=(min(low, start), max(high, end)))
 
     def at(self, variant: int, group: int, lane: int, moment: int) -> "State":
         """Go to a lane, and select the stretch at or nearest to a moment if it is on the screen."""
@@ -214,7 +250,7 @@ class State(Struct, frozen=True, eq=False):
         if not low <= moment < high:
             moment = low - 1 if way > 0 else high
         least_ns = max(round((high - low) * _LEAST_GAP), 1)
-        following = JUMPS[kind](self.index, moment, way, least_ns)
+        following = jump(self.index, kind, moment, way, least_ns)
         description = f"{kind} of {duration(least_ns)} or more" if kind == "gap" else kind
         return self.selected(self.variant, following, f"no {_FURTHER[way]} {description}")
 
@@ -257,11 +293,10 @@ class State(Struct, frozen=True, eq=False):
 
     def nearer(self) -> "State":
         """Zoom in as far as needed for the selection to be more than a line."""
-        start, end = self.stretch
-        wide = self.view.offset(self.variant, end) - self.view.offset(self.variant, start)
-        if wide * _VISIBLE_FRACTION >= self.view.span:
+        start, end = self.offsets
+        if (end - start) * _VISIBLE_FRACTION >= self.view.span:
             return self
-        return self.seen(self.view.near(self.variant, start, end).zoomed(2 / _VISIBLE_FRACTION))
+        return self.seen(self.view.near(self.variant, *self.stretch).zoomed(2 / _VISIBLE_FRACTION))
 
     def near(self) -> "State":
         """Zoom so that the range fills the screen, or else the selection half of it."""
@@ -279,10 +314,9 @@ class State(Struct, frozen=True, eq=False):
         """Begin a range at the selection, or end the range that has begun."""
         if self.extended is not None:
             return replace(self, extended=None)
-        start, end = (self.view.offset(self.variant, moment) for moment in self.stretch)
         if not self.is_selected:
             return replace(self, note="select an event first: ↑ ↓, or a click")
-        return replace(self, range=(start, end), extended=(start, end), note="")
+        return replace(self, range=self.offsets, extended=self.offsets, note="")
 
     def cleared(self) -> "State":
         """Drop the range, or the selection and the search if there is no range."""
@@ -293,6 +327,21 @@ class State(Struct, frozen=True, eq=False):
     def toggled_lock(self) -> "State":
         """Lock the variants by share of the step instead of by time, or vice versa."""
         return self.seen(self.view.locked("share" if self.view.lock == "ns" else "ns").fitted())
+
+
+def shown(state: State, target: Target) -> State:
+    """The state with the target on the screen; unchanged, with a note, if its variant is not on this timeline."""
+    if isinstance(target, Step):
+        return state.seen(state.view.at_step(target.step).fitted())
+    names = [index.profile.name for index in state.view.variants]
+    if target.variant not in names:
+        return replace(state, note=f"{target.variant} is not on this timeline")
+    variant = names.index(target.variant)
+    if isinstance(target, Event):
+        return state.to_event(variant, target.row)
+    if isinstance(target, Moment):
+        return state.to_gap(variant, target.at_ns)
+    return state.to_stretch(variant, target.start_ns, target.end_ns)
 
 
 MOVES: dict[str, Callable[..., State]] = {  # each takes a distance or a direction

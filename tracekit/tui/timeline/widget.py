@@ -1,4 +1,5 @@
-"""The timeline as a widget: it draws the picture, and handles the keys and the mouse.
+"""The timeline as a widget: it draws the picture, and handles the keys and the mouse; the help is made from the
+tooltips of the keys.
 
 The messages of a timeline to the widgets around it.
 
@@ -7,7 +8,7 @@ What the mouse points at: a click selects, a drag moves through time, and the wh
 The whole widget, line by line: the picture, remarks such as what is still being indexed, and the footer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from threading import Thread
 from typing import ClassVar
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.message import Message
 from textual.strip import Strip
@@ -29,16 +30,77 @@ from tracekit.errors import TracekitError
 from tracekit.profile import Profile
 from tracekit.timeline import CATEGORIES, NONE, Index
 from tracekit.tui.timeline import footer
-from tracekit.tui.timeline.canvas import Ink, Inkwell, Palette, TextRow
+from tracekit.tui.timeline.canvas import Ink, Inkwell, Palette
 from tracekit.tui.timeline.frame import Drawing, Frame, draw
-from tracekit.tui.timeline.keys import KEYS
 from tracekit.tui.timeline.slices import Slice, event, lane_of
-from tracekit.tui.timeline.state import ACTS, MOVES, State
-from tracekit.tui.timeline.targets import Stretch, Target, shown
+from tracekit.tui.timeline.state import ACTS, MOVES, State, Stretch, Target, shown
 from tracekit.tui.timeline.view import Viewport
 
 _FEW_COLOURS = {"standard", "windows"}
 WHEEL = 1.25  # zoom factor for each notch
+KEYS = [
+    Binding(
+        "left", "move('pan', -0.125)", "Pan", id="pan-left", show=False, key_display="← →", tooltip="Move through time"
+    ),
+    Binding("right", "move('pan', 0.125)", id="pan-right", show=False),
+    Binding(
+        "up", "move('lane', -1)", "Lane", id="lane-up", show=False, key_display="↑ ↓", tooltip="Go to another lane"
+    ),
+    Binding("down", "move('lane', 1)", id="lane-down", show=False),
+    Binding(
+        "shift+left",
+        "move('beside', -1)",
+        id="beside-left",
+        show=False,
+        key_display="⇧← →",
+        tooltip="Go along the lane",
+    ),
+    Binding("shift+right", "move('beside', 1)", id="beside-right", show=False),
+    Binding("plus,equals_sign", "move('zoom', 2)", "Zoom", id="zoom-in", key_display="+ -", tooltip="Zoom in and out"),
+    Binding("minus", "move('zoom', 0.5)", id="zoom-out", show=False),
+    Binding("f", "act('fit')", "Fit", id="fit", tooltip="Fit the whole step; press again for the whole recording"),
+    Binding("z", "act('near')", "Zoom to", id="near", tooltip="Zoom to the selection, or to the range"),
+    Binding("enter", "enter", "Open", key_display="⏎", id="open", tooltip="More about what is selected"),
+    Binding(
+        "r", "act('range')", "Range", id="range", tooltip="Begin a range at the selection; press again to end it there"
+    ),
+    Binding(
+        "comma",
+        "move('alike', -1)",
+        "Instance",
+        id="alike-before",
+        key_display=", .",
+        tooltip="Previous and next event of the same name",
+    ),
+    Binding("full_stop", "move('alike', 1)", id="alike-after", show=False),
+    Binding("slash", "app.filter", "Search", key_display="/", id="search", tooltip="Search events by parts of names"),
+    Binding(
+        "n",
+        "move('onward', 1)",
+        "Step",
+        id="step-after",
+        key_display="n p",
+        tooltip="Next and previous step; after a search, n and N go to the next and previous event that it found",
+    ),
+    Binding("N", "move('onward', -1)", id="search-before", show=False),
+    Binding("p", "move('step', -1)", id="step-before", show=False),
+    Binding("i", "move('gap', 1)", "Idle", id="gap", tooltip="Next visible gap of the GPU; I goes to the previous one"),
+    Binding("I", "move('gap', -1)", id="gap-before", show=False),
+    Binding("G", "act('longest')", id="longest-gap", show=False, tooltip="The longest gap of the GPU on the screen"),
+    Binding("s", "move('sync', 1)", "Sync", id="sync", tooltip="Next sync; with Alt, the previous one"),
+    Binding("alt+s", "move('sync', -1)", id="sync-before", show=False),
+    Binding("c", "move('compile', 1)", "Compile", id="compile", tooltip="Next compilation; with Alt, the previous one"),
+    Binding("alt+c", "move('compile', -1)", id="compile-before", show=False),
+    Binding("l", "act('lock')", "Lock", id="lock", tooltip="Lock variants by time into the step, or by share of it"),
+    Binding(
+        "escape",
+        "act('clear')",
+        id="clear",
+        show=False,
+        key_display="esc",
+        tooltip="Drop the range, then the selection",
+    ),
+]
 
 
 class Indexed(Message):
@@ -52,18 +114,27 @@ class Indexed(Message):
 class Timeline(Widget, can_focus=True):
     """Variants one above the other, locked to one step. They are indexed in the background.
 
-    Posts `Chosen` if a stretch is selected or entered, and `RangeChosen` if a range is.
+    Posts `Chosen` if a stretch is selected or entered, and `RangeChosen` if a range is. Esc drops the range, then what
+    is selected, and only then widens.
     """
 
+    HELP = (
+        "Arrows move through time and lanes, + and - zoom, f fits the step, z zooms to the selection; , and . go to "
+        "the previous and next event of the same name, n and p to the next and previous step, i, s and c to the next "
+        "gap, sync and compilation; / searches events by name, then n and N go on and back; "
+        "r begins and ends a range, to which the panes of kernels and operators are "
+        "narrowed; l locks variants by time or by share of the step."
+    )
     SEARCH = "words that the name of an event must contain; Enter keeps, then n and N go on; Esc drops the search"
     DEFAULT_CSS = "Timeline { height: 1fr; min-height: 6; }"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
 
-    def __init__(self, profiles: Sequence[Profile], *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._profiles = tuple(profiles)
+    def __init__(self, profiles: Sequence[Profile]) -> None:
+        super().__init__()
+        self.profiles = tuple(profiles)
         self._answers: dict[int, Indexed] = {}
         self._target: Target | None = None
+        self._last_target: Target | None = None
         self._frame: Frame | None = None
         self._drag: Drag | None = None
         self.state: State | None = None
@@ -75,12 +146,18 @@ class Timeline(Widget, can_focus=True):
         else:
             self._become(shown(self.state, target))
 
+    def go_to(self, target: Target | None) -> None:
+        """Show this target, unless it is the one shown last: then the timeline stays where the user has moved it."""
+        if target is not None and target != self._last_target:
+            self.show(target)
+        self._last_target = target
+
     def on_mount(self) -> None:
         """Begin to index, but not in one of Textual's workers: quitting would wait for it."""
         Thread(target=self._index, daemon=True).start()
 
     def _index(self) -> None:
-        for number, profile in enumerate(self._profiles):
+        for number, profile in enumerate(self.profiles):
             try:
                 answer = Indexed(number, Index.of(profile))
             except Exception as error:
@@ -94,7 +171,7 @@ class Timeline(Widget, can_focus=True):
             raise message.error
         self._answers[message.variant] = message
         ready = [answer.index for _, answer in sorted(self._answers.items()) if answer.index is not None]
-        if len(self._answers) == len(self._profiles) and ready:
+        if len(self._answers) == len(self.profiles) and ready:
             state = State(Viewport.of(ready))
             self._become(state if self._target is None else shown(state, self._target))
         self._redraw()
@@ -102,7 +179,7 @@ class Timeline(Widget, can_focus=True):
     def _remarks(self) -> list[str]:
         """Remarks on what is still being indexed, and on what could not be."""
         remarks = []
-        for number, profile in enumerate(self._profiles):
+        for number, profile in enumerate(self.profiles):
             if number not in self._answers:
                 remarks.append(f"Indexing {profile.name} …")
             elif self._answers[number].error is not None:
@@ -114,11 +191,8 @@ class Timeline(Widget, can_focus=True):
         self._redraw()
         if before is None or before.is_selected != state.is_selected:
             self.refresh_bindings()
-        is_same_selection = before is not None and (before.variant, before.selection) == (
-            state.variant,
-            state.selection,
-        )
-        if state.is_selected and not is_same_selection:
+        is_moved = before is None or (before.variant, before.selection) != (state.variant, state.selection)
+        if state.is_selected and is_moved:
             self._tell(state)
         if before is not None and before.is_selected and not state.is_selected:
             self.post_message(Cleared())
@@ -171,33 +245,31 @@ class Timeline(Widget, can_focus=True):
 
     def search(self, pattern: str) -> None:
         """Go to the next event whose name contains these words."""
-        if self.state is not None:
-            self._become(self.state.after_search(pattern))
+        self._change(lambda state: state.after_search(pattern))
 
     def action_move(self, name: str, amount: float) -> None:
         """Make one of the `MOVES`."""
-        if self.state is not None:
-            self._become(MOVES[name](self.state, amount))
+        self._change(lambda state: MOVES[name](state, amount))
 
     def action_act(self, name: str) -> None:
         """Do one of the `ACTS`."""
+        self._change(ACTS[name])
+
+    def _change(self, act: Callable[[State], State]) -> None:
+        """Do something, once the variants are indexed."""
         if self.state is not None:
-            self._become(ACTS[name](self.state))
+            self._become(act(self.state))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Leave keys that have nothing to do here to others: Enter and Esc, for example, if nothing is selected."""
-        selected = self.state is not None and self.state.is_selected
-        if action == "enter":
-            return self._is_event
+        state = self.state
+        if state is None:
+            return action != "enter" and parameters not in (("lock",), ("clear",))
+        if action == "enter":  # a gap, for example, is no event
+            return state.is_selected and event(state.index, state.selection) >= 0
         if parameters == ("lock",):
-            return self.state is not None and len(self.state.view.variants) > 1
-        holds = self.state is not None and (self.state.range is not None or bool(self.state.pattern))
-        return parameters != ("clear",) or selected or holds
-
-    @property
-    def _is_event(self) -> bool:
-        """Whether the selection is an event: a gap, for example, is none."""
-        return self.state is not None and self.state.is_selected and event(self.state.index, self.state.selection) >= 0
+            return len(state.view.variants) > 1
+        return parameters != ("clear",) or state.is_selected or state.range is not None or bool(state.pattern)
 
     def action_enter(self) -> None:
         """Report that the user wants to see more of the selection."""
@@ -233,8 +305,7 @@ class Timeline(Widget, can_focus=True):
 
     def _wheel(self, message: events.MouseEvent, factor: float) -> None:
         message.stop()
-        if self.state is not None:
-            self._become(self.state.zoom(factor, share(message.x, self._drawn())))
+        self._change(lambda state: state.zoom(factor, share(message.x, self._drawn())))
 
 
 def _hex(colour: Color) -> str:
@@ -311,7 +382,7 @@ def clicked(state: State, frame: Frame, column: int, line: int) -> State:
 
 def rendered(state: State | None, remarks: Sequence[str], width: int, height: int, inkwell: Inkwell) -> Frame:
     """As many lines as the widget is high; without a state, only the remarks."""
-    blank = TextRow.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
+    palette = inkwell.palette
     drawing = Drawing(width, height - footer.height(height) - len(remarks), inkwell)
     frame, footer_lines = Frame(drawing), []
     if state is not None:
@@ -319,12 +390,13 @@ def rendered(state: State | None, remarks: Sequence[str], width: int, height: in
         frame = draw(state, names, drawing)
         footer_lines = footer.draw(state, width, height, inkwell)
     for remark in remarks:
-        line = TextRow.filled(" ", inkwell.plain(inkwell.palette.muted), width, inkwell)
-        line.write(remark, 1, width - 2, inkwell.plain(inkwell.palette.foreground))
+        line = inkwell.row(width, palette.muted)
+        line.write(remark, 1, width - 2, inkwell.plain(palette.foreground))
         frame.add(line.runs())
-    del frame.lines[max(height - len(footer_lines), 0) :]
-    while len(frame.lines) < height - len(footer_lines):
-        frame.add(blank.runs())
+    room = height - len(footer_lines)
+    del frame.lines[max(room, 0) :]
+    while len(frame.lines) < room:
+        frame.add(inkwell.row(width, palette.muted).runs())
     for runs in footer_lines:
         frame.add(runs)
     return frame

@@ -2,7 +2,7 @@
 
 import re
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import product
 from textwrap import wrap
 
 from rich.segment import Segment
@@ -11,7 +11,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.widgets.columns import GAP
+from tracekit.tui.widgets.columns import GAP, arrow, column_at
 from tracekit.tui.widgets.grid import LEAST, Grid
 from tracekit.tui.widgets.scroll_bar import WIDTH, thumb
 
@@ -66,8 +66,7 @@ class Cards(Grid):
             head = Strip([Segment(laid.heading, styles.head)]).crop_extend(0, room, styles.row)
             return Strip.join([head, Strip.blank(WIDTH, styles.row)])
         line_number = y - 1 + top
-        is_thumb = y - 1 in thumb(self.size.height - 1, laid.height - 1, top)
-        bar = Strip([Segment("▐" if is_thumb else " ", styles.row + styles.bar)], WIDTH)
+        bar = styles.scroll_bar(y - 1 in thumb(self.size.height - 1, laid.height - 1, top))
         if line_number >= len(laid.lines):
             return Strip.join([Strip.blank(room, styles.row), bar])
         index, figures, text, is_title = laid.lines[line_number]
@@ -120,17 +119,14 @@ class Laid:
     @property
     def heading(self) -> str:
         """The titles of the figures and of the paragraphs, with an arrow at the one by which the cards are sorted."""
-        arrows = [
-            {(field.name, True): "▼", (field.name, False): "▲"}.get(self.sheet.sort or ("", True), "")
-            for field in self.sheet.fields
-        ]
-        titles = [title + arrow for title, arrow in zip(self.sheet.titles, arrows, strict=True)]
+        named = zip(self.sheet.titles, self.sheet.fields, strict=True)
+        titles = [title + arrow(self.sheet, field.name) for title, field in named]
         return self._row(titles[: len(self._widths)]) + titles[len(self._widths)]
 
     def column_at(self, cell: int) -> int:
         """The column to which a cell of the heading belongs."""
-        ends = accumulate(width + GAP for width in self._widths)
-        return next((k for k, end in enumerate(ends) if cell <= end), len(self._widths))
+        column = column_at(self._widths, cell - 1)  # after the margin
+        return len(self._widths) if column is None else column
 
     def span(self, index: int) -> tuple[int, int]:
         """The first line of a card, and how many it has."""

@@ -7,7 +7,6 @@ Textual's own footer has a widget for each key, and makes all of them anew whene
 from typing import ClassVar
 
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.geometry import Size
 from textual.message import Message
@@ -68,12 +67,9 @@ class Chips(Widget):
 
     def render_line(self, y: int) -> Strip:
         """The chips."""
-        styles = {True: self._component("chips--here"), False: self._component("chips--other")}
-        segments = [Segment(text, styles[name == self._current and bool(name)]) for name, text in self.in_sight]
+        styles = [self.get_component_rich_style(f"chips--{kind}") for kind in ("other", "here")]
+        segments = [Segment(text, styles[name != "" and name == self._current]) for name, text in self.in_sight]
         return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
-
-    def _component(self, name: str) -> Style:
-        return self.get_component_rich_style(name)
 
     def on_click(self, event: events.Click) -> None:
         """Go to the pane that was clicked."""
@@ -110,18 +106,10 @@ class KeyBar(Widget):
     def keys(self) -> list[tuple[str, str, str]]:
         """For each key that is shown: its name on screen, what it does, and its action; the most important first."""
         active = self.app.screen.active_bindings.values()  # of the screen that covers the panes, if there is one
-        visible = (
-            active_binding for active_binding in active if active_binding.binding.show and active_binding.enabled
-        )
-        first = sorted(visible, key=lambda active_binding: active_binding.node is self.app)
-        keys_by_label = {
-            (
-                self.app.get_key_display(active_binding.binding),
-                active_binding.binding.description,
-            ): active_binding.binding.key
-            for active_binding in first
-        }
-        return [(display, text, key) for (display, text), key in keys_by_label.items()]
+        visible = [key for key in active if key.binding.show and key.enabled]
+        visible.sort(key=lambda key: key.node is self.app)
+        keys = {(self.app.get_key_display(key.binding), key.binding.description): key.binding.key for key in visible}
+        return [(display, text, key) for (display, text), key in keys.items()]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """One line."""

@@ -4,7 +4,7 @@ are keywords, strings, numbers, comments or names.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import accumulate, pairwise, product
 
 from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
@@ -58,17 +58,26 @@ def needed(widths: list[int]) -> int:
     return sum(widths) + GAP * max(len(widths) - 1, 0)
 
 
-def cut_titles(sheet: Sheet, widths: list[int]) -> list[str]:
-    """The titles; those that do not fit are cut so that they remain distinguishable."""
-    return [cut_apart(sheet.titles_within(width), width)[k] for k, width in enumerate(widths)]
+def column_at(widths: Sequence[int], cell: int) -> int | None:
+    """The column to which a cell, or the gap that it is in, belongs; None beyond the last one."""
+    ends = accumulate(width + GAP for width in widths)
+    return next((k for k, end in enumerate(ends) if cell < end), None)
+
+
+def arrow(sheet: Sheet, name: str) -> str:
+    """What follows the title of a column by which the rows are sorted."""
+    return {(name, True): "▼", (name, False): "▲"}.get(sheet.sort or ("", True), "")
 
 
 def heading(sheet: Sheet, widths: list[int]) -> str:
-    """The line above the rows, with an arrow after the title of the column by which they are sorted."""
-    titles, text = cut_titles(sheet, [max(width - 1, 1) for width in widths]), ""
+    """The line above the rows, with an arrow after the title of the column by which they are sorted; titles that do not
+    fit are cut so that they remain distinguishable.
+    """
+    rooms, text = [max(width - 1, 1) for width in widths], ""
+    titles = [cut_apart(sheet.titles_within(room), room)[k] for k, room in enumerate(rooms)]
     for title, width, field, number in zip(titles, widths, sheet.fields, sheet.numbers, strict=True):
-        arrow = {(field.name, True): "▼", (field.name, False): "▲"}.get(sheet.sort or ("", True), "")
-        label = f"{sanitize(title, width - len(arrow))}{arrow}"
+        sign = arrow(sheet, field.name)
+        label = f"{sanitize(title, width - len(sign))}{sign}"
         text += (label.rjust(width) if number else label.ljust(width)) + " " * GAP
     return text
 

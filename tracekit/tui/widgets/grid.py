@@ -4,9 +4,8 @@ No library's table offers what these need: every cell has a unit of its own, dif
 that those on screen remain distinguishable, and texts give way to numbers. Two million rows appear without delay and
 are sorted in 0.3 s, where textual-fastdatatable 0.19.5 takes 0.8 s and 1.9 s; `make bench-tui` measures this.
 
-The lines of a table as they are drawn: the heading, the rows, and a scroll bar beside them.
-
-The rows of a sheet as text that fits the columns of a screen; only the rows on screen are turned into text.
+The lines of a table as they are drawn: the heading, the rows as text that fits the columns, and beside them a scroll
+bar.
 """
 
 from collections.abc import Mapping
@@ -21,10 +20,23 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 
 from tracekit.faces.shared.cells import DELTA, role
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.widgets.columns import CODE, GAP, Part, column_widths, cut_columns, heading, needed, on, parts, pieces
+from tracekit.tui.widgets.columns import (
+    CODE,
+    GAP,
+    Part,
+    column_at,
+    column_widths,
+    cut_columns,
+    heading,
+    needed,
+    on,
+    parts,
+    pieces,
+)
 from tracekit.tui.widgets.scroll_bar import WIDTH, Scrolled, thumb
 
 LEAST = 6  # lines that a table gets at least, if it has that many
@@ -45,6 +57,10 @@ class Styles(Struct, frozen=True):
     bar: Style
     code: Mapping[str, Style]  # by kind of part
 
+    def scroll_bar(self, is_thumb: bool) -> Strip:
+        """The part of the bar that is beside a line."""
+        return Strip([Segment("▐" if is_thumb else " ", self.row + self.bar)], WIDTH)
+
 
 class Window(Struct, frozen=True):
     """The visible part of a table: its first cell, its first row, and the number of rows."""
@@ -55,41 +71,54 @@ class Window(Struct, frozen=True):
 
 
 class TableLines:
-    """A sheet, drawn with a given width."""
+    """A sheet, drawn with a given width; its columns are fitted to the `room` beside the scroll bar."""
 
     def __init__(self, sheet: Sheet, width: int, styles: Styles) -> None:
         self.sheet, self.width, self.styles = sheet, width, styles
-        self.rows = FittedRows(sheet, max(width - WIDTH, 1))
+        self.room = max(width - WIDTH, 1)
+        self._signs = _SIGN if sheet.marks else 0
+        self._widths = column_widths(sheet, max(self.room - self._signs, 1))
+        self._texts: dict[int, list[str]] = {}
         self._deltas = [field.name.startswith(DELTA) for field in sheet.fields]
         self._roles = [role(field) for field in sheet.fields]
 
+    @property
+    def needed(self) -> int:
+        """The cells of a row, which are more than fit if there are too many columns."""
+        return needed(self._widths) + self._signs
+
+    def column_at(self, cell: int) -> int | None:
+        """The column to which a cell of the heading belongs."""
+        return column_at(self._widths, cell - self._signs)
+
     def heading(self, first_cell: int) -> Strip:
         """The titles, with a sign on each side that has more columns."""
-        room, style = self.rows.room, self.styles.head
-        before, after = first_cell > 0, first_cell + room < self.rows.width
-        titles = Strip([Segment(self.rows.heading, style)]).crop_extend(first_cell, first_cell + room, self.styles.row)
+        room, style = self.room, self.styles.head
+        before, after = first_cell > 0, first_cell + room < self.needed
+        titles = Strip([Segment(self._titles, style)]).crop_extend(first_cell, first_cell + room, self.styles.row)
         signs = [Strip([Segment(sign * has_more, style)]) for sign, has_more in (("‹", before), ("›", after))]
-        return Strip.join([signs[0], titles.crop(before, room - after), signs[1], self._bar(False)])
+        return Strip.join([signs[0], titles.crop(before, room - after), signs[1], self.styles.scroll_bar(False)])
+
+    @cached_property
+    def _titles(self) -> str:
+        return " " * self._signs + heading(self.sheet, self._widths)
 
     def row(self, number: int, window: Window, is_under_cursor: bool) -> Strip:
         """A row, or nothing below the last one, with the bar beside it."""
-        base, room = self.styles.cursor if is_under_cursor else self.styles.row, self.rows.room
-        is_thumb = number - window.top in thumb(window.height, len(self.sheet), window.top)
-        if number >= len(self.sheet) or not self.rows.widths:
-            return Strip.join([Strip.blank(room, self.styles.row), self._bar(is_thumb)])
-        cells = Strip(self._cells(number, window, base)).crop_extend(window.first_cell, window.first_cell + room, base)
-        return Strip.join([cells, self._bar(is_thumb)])
-
-    def _bar(self, is_thumb: bool) -> Strip:
-        return Strip([Segment("▐" if is_thumb else " ", self.styles.row + self.styles.bar)], WIDTH)
+        base = self.styles.cursor if is_under_cursor else self.styles.row
+        bar = self.styles.scroll_bar(number - window.top in thumb(window.height, len(self.sheet), window.top))
+        if number >= len(self.sheet) or not self._widths:
+            return Strip.join([Strip.blank(self.room, self.styles.row), bar])
+        end = window.first_cell + self.room
+        return Strip.join([Strip(self._cells(number, window, base)).crop_extend(window.first_cell, end, base), bar])
 
     def _cells(self, number: int, window: Window, base: Style) -> list[Segment]:
         segments = []
         if self.sheet.marks:
             mark = self.sheet.marks.get(self.sheet.row_at(number))
             segments = [Segment(mark[0], on(mark[1])) if mark is not None else Segment(" ", base), Segment(" ", base)]
-        texts = self.rows.texts(number, window.top, window.height)
-        for k, (text, width, is_number) in enumerate(zip(texts, self.rows.widths, self.sheet.numbers, strict=True)):
+        texts = self._row_texts(number, window)
+        for k, (text, width, is_number) in enumerate(zip(texts, self._widths, self.sheet.numbers, strict=True)):
             cell = (text.rjust(width) if is_number else text.ljust(width)) + " " * GAP
             if self._roles[k] == "code":
                 line_parts = self._code[self.sheet.row_at(number)]
@@ -97,25 +126,39 @@ class TableLines:
                     Segment(part, base + self.styles.code.get(kind, Style())) for part, kind in pieces(cell, line_parts)
                 ]
             else:
-                style = (
-                    base + self.styles.increase
-                    if self._roles[k] == "bar"
-                    else self._style(text.strip(), self._deltas[k], base)
-                )
-                segments.append(Segment(cell, style))
+                segments.append(Segment(cell, self._style(k, text.strip(), base)))
         return segments
+
+    def _row_texts(self, row: int, window: Window) -> list[str]:
+        """A row's values cut to the columns so that they differ from those of the rows on screen."""
+        if row not in self._texts:
+            start = min(max(window.top - window.height, 0), row)
+            stop = max(start + 3 * max(window.height, 1), row + 1)
+            columns = cut_columns(self.sheet, self.sheet.cells(start, stop), self._widths)
+            self._texts = dict(enumerate(map(list, zip(*columns, strict=True)), start)) if columns else {row: []}
+        return self._texts[row]
 
     @cached_property
     def _code(self) -> list[list[Part]]:
         """The parts of each line of source, by row of the table."""
         return parts(tuple(self.sheet.table[self.sheet.fields[self._roles.index("code")].name].to_pylist()))
 
-    def _style(self, text: str, is_delta: bool, base: Style) -> Style:
+    def _style(self, column: int, text: str, base: Style) -> Style:
+        if self._roles[column] == "bar":
+            return base + self.styles.increase
         if text in _NOTHING:
             return base + self.styles.dim
-        if is_delta:
+        if self._deltas[column]:
             return base + (self.styles.decrease if text.startswith("−") else self.styles.increase)
         return base
+
+
+class Left(Message):
+    """An arrow key went beyond the first row of a widget (`way` −1) or the last row (1)."""
+
+    def __init__(self, widget: Widget, way: int) -> None:
+        super().__init__()
+        self.widget, self.way = widget, way
 
 
 class Grid(Scrolled, can_focus=True):
@@ -162,13 +205,6 @@ class Grid(Scrolled, can_focus=True):
 
     class Entered(Moved):
         """Enter was pressed on a row."""
-
-    class Left(Moved):
-        """An arrow key went beyond the first row (`way` −1) or the last row (1)."""
-
-        def __init__(self, grid: "Grid", way: int) -> None:
-            super().__init__(grid)
-            self.way = way
 
     def __init__(self, sheet: Sheet, cursor: int = 0) -> None:
         super().__init__()
@@ -250,7 +286,7 @@ class Grid(Scrolled, can_focus=True):
         if lines is None or lines.sheet is not self.sheet or lines.width != width:
             lines = self._lines = TableLines(self.sheet, width, self._styles())
             # Set without letting Textual lay out the screen anew, which only another number of rows requires.
-            self.set_reactive(Grid.virtual_size, Size(lines.rows.width + WIDTH, len(self.sheet) + 1))
+            self.set_reactive(Grid.virtual_size, Size(lines.needed + WIDTH, len(self.sheet) + 1))
         return lines
 
     def _styles(self) -> Styles:
@@ -295,7 +331,7 @@ class Grid(Scrolled, can_focus=True):
     def action_move(self, way: int) -> None:
         """Go a row further, or beyond the ends to the next or the previous table."""
         if not 0 <= self.cursor + way < len(self.sheet):
-            self.post_message(self.Left(self, way))
+            self.post_message(Left(self, way))
         else:
             self.go(self.cursor + way)
 
@@ -337,9 +373,8 @@ class Grid(Scrolled, can_focus=True):
 
     def sort_by(self, column: int) -> None:
         """Sort by that column; if it is sorted by that column already, reverse the order."""
-        name = self.sheet.fields[column].name
-        again = self.sheet.sort is not None and self.sheet.sort[0] == name
-        down = not self.sheet.sort[1] if again and self.sheet.sort is not None else self.sheet.numbers[column]
+        name, sort = self.sheet.fields[column].name, self.sheet.sort
+        down = not sort[1] if sort is not None and sort[0] == name else self.sheet.numbers[column]
         self.change(self.sheet.sorted_by(name, down))
 
     def on_click(self, event: events.Click) -> None:
@@ -359,46 +394,8 @@ class Grid(Scrolled, can_focus=True):
 
     def _column_at(self, cell: int) -> int | None:
         """The column to which a cell of the heading belongs."""
-        return self._drawn().rows.column_at(cell)
+        return self._drawn().column_at(cell)
 
     def _row_at(self, line: int) -> int:
         """The row that is drawn on a line below the heading."""
         return line
-
-
-class FittedRows:
-    """A sheet that is fitted to a number of cells."""
-
-    def __init__(self, sheet: Sheet, room: int) -> None:
-        self.sheet, self.room = sheet, room
-        self.signs = _SIGN if sheet.marks else 0
-        self.widths = column_widths(sheet, max(room - self.signs, 1))
-        self._texts: dict[int, list[str]] = {}
-
-    @property
-    def width(self) -> int:
-        """The cells of a row, which are more than fit if there are too many columns."""
-        return needed(self.widths) + self.signs
-
-    @cached_property
-    def heading(self) -> str:
-        """The line above the rows."""
-        return " " * self.signs + heading(self.sheet, self.widths)
-
-    def texts(self, row: int, top: int, height: int) -> list[str]:
-        """A row's values cut to the columns so that they differ from those of the rows on screen, from `top` on."""
-        if row not in self._texts:
-            start = min(max(top - height, 0), row)
-            stop = max(start + 3 * max(height, 1), row + 1)
-            columns = cut_columns(self.sheet, self.sheet.cells(start, stop), self.widths)
-            self._texts = dict(enumerate(map(list, zip(*columns, strict=True)), start)) if columns else {row: []}
-        return self._texts[row]
-
-    def column_at(self, cell: int) -> int | None:
-        """The column to which a cell of the heading belongs."""
-        offset = cell - self.signs
-        for column, width in enumerate(self.widths):
-            if offset < width + GAP:
-                return column
-            offset -= width + GAP
-        return None

@@ -1,30 +1,31 @@
-"""A pane's content, piece below piece; tables share the height that the other pieces leave.
+"""Where panes are shown, one at a time: a pane's content, piece below piece, in which tables share the height that the
+other pieces leave; or a timeline.
 
 The variants as stacked bars on one scale: in colours, with patterns where a terminal has not all of them.
-
-A layout from top to bottom in which tables share the height that everything else leaves.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.style import Style
 from rich.text import Text
-from textual.containers import VerticalScroll
+from textual.containers import Container, VerticalScroll
 from textual.geometry import Region, Size
 from textual.layout import Layout, WidgetPlacement
 from textual.layouts.vertical import VerticalLayout
-from textual.widget import Widget
+from textual.widget import MountError, Widget
 from textual.widgets import Static
 
 from tracekit.base.names import aligned
+from tracekit.profile import Profile
 from tracekit.tui.model.bucket_table import Bar, BucketTable, bars
-from tracekit.tui.model.content import Code, Content, Prose
+from tracekit.tui.model.content import Code, Content, Lanes, Prose
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import StepStrip
+from tracekit.tui.timeline.widget import Timeline
 from tracekit.tui.widgets.cards import Cards
 from tracekit.tui.widgets.columns import on
-from tracekit.tui.widgets.grid import LEAST, Grid
+from tracekit.tui.widgets.grid import LEAST, Grid, Left
 from tracekit.tui.widgets.steps import Steps
 
 _LINES_OF_A_LOW_SCREEN = 30  # lines of a screen: with fewer, there are no bars above a table that says the same
@@ -34,32 +35,52 @@ _TALL = 40  # lines of a screen
 _DIM = Style(dim=True)
 
 
-class SharedHeight(VerticalLayout):
-    """Each table gets the height it needs; if that is too much together, those that need most get less.
-
-    The heights are part of the layout itself, so that a pane is drawn only once.
+class Stage(Container):
+    """One widget shows all panes except timelines; each timeline has its own, which is preserved while other panes are
+    shown, since indexing takes long.
     """
 
-    name = "shared-height"
+    @property
+    def pane(self) -> "PaneView | None":
+        """The pane on screen, unless it is a timeline."""
+        return next((child for child in self.children if isinstance(child, PaneView) and child.display), None)
 
-    def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> list[WidgetPlacement]:
-        """Give all widgets the heights that they need, then take from the tables what is too much."""
-        placements = super().arrange(parent, children, size, greedy)
-        grids = [(placement.widget, placement.region) for placement in placements if isinstance(placement.widget, Grid)]
-        tables = [region.height for _, region in grids]
-        least_heights = [grid.least(region.width) for grid, region in grids]
-        needed = max((placement.region.bottom + placement.margin.bottom for placement in placements), default=0)
-        shares = iter(shared(tables, size.height - (needed - sum(tables)), least_heights))
-        arranged, lines_saved = [], 0
-        for placement in placements:
-            x, y, width, height = placement.region
-            share = next(shares) if isinstance(placement.widget, Grid) else height
-            arranged.append(placement._replace(region=Region(x, y - lines_saved, width, share)))
-            lines_saved += height - share
-        return arranged
+    async def show(self, content: Content, begin: tuple[int, int]) -> None:
+        """Show an answer, unless the app is quitting: the screen then accepts no more widgets."""
+        lanes = next((piece for piece in content.pieces if isinstance(piece, Lanes)), None)
+        try:
+            if lanes is not None:
+                await self._show_lanes(lanes)
+            else:
+                pane = next((child for child in self.children if isinstance(child, PaneView)), None) or PaneView()
+                await self.put(pane)
+                await pane.show(content, begin)
+        except MountError:
+            if self.is_attached:
+                raise
 
+    async def _show_lanes(self, lanes: Lanes) -> None:
+        timelines = (timeline for timeline in self.query(Timeline) if timeline.profiles == lanes.profiles)
+        timeline = next(timelines, None) or Timeline(lanes.profiles)
+        await self.put(timeline)
+        timeline.go_to(lanes.target)
+        self.screen.set_focus(timeline, scroll_visible=False)
 
-_LAYOUT = SharedHeight()
+    def forget_but(self, profiles: Sequence[Profile]) -> None:
+        """Drop the timelines of other variants than these: more variants have arrived since they were made."""
+        profile_ids = {id(profile) for profile in profiles}
+        for timeline in self.query(Timeline):
+            if not timeline.display and any(id(profile) not in profile_ids for profile in timeline.profiles):
+                timeline.remove()
+
+    async def put(self, widget: Widget) -> None:
+        """Show a widget in place of the present one."""
+        for child in [*self.children]:
+            child.display = child is widget
+            if child is not widget and not isinstance(child, Timeline | PaneView):
+                await child.remove()
+        if widget not in self.children:
+            await self.mount(widget)
 
 
 class PaneView(VerticalScroll, can_focus=False):
@@ -95,11 +116,11 @@ class PaneView(VerticalScroll, can_focus=False):
         self.on_resize()
         self.scroll_to(y=0, animate=False, immediate=True)
         table, row = begin
-        first = self.stops[:1]
+        first = next(iter(self.stops), None)
         if 0 <= table < len(self.grids):
+            first = self.grids[table]
             self.grids[table].start_at(row)
-            first = [self.grids[table]]
-        self.screen.set_focus(first[0] if first else None, scroll_visible=False)
+        self.screen.set_focus(first, scroll_visible=False)
 
     @property
     def grids(self) -> list[Grid]:
@@ -126,24 +147,44 @@ class PaneView(VerticalScroll, can_focus=False):
         title = self._pieces[self._pieces.index(message.grid) - 1]
         _showing(title, message.grid.sheet)
 
-    def on_grid_left(self, message: Grid.Left) -> None:
-        """On to the next table."""
-        self._leave(message.grid, message.way)
-
-    def on_steps_left(self, message: Steps.Left) -> None:
-        """On to the next table."""
-        self._leave(message.widget, message.way)
-
-    def _leave(self, widget: Widget, way: int) -> None:
-        """Give the focus to the next widget (1) or the previous one (−1); at the ends, scroll the page."""
-        stops = self.stops
-        position = stops.index(widget) + way
+    def on_left(self, message: Left) -> None:
+        """Give the focus to the next widget, or to the previous one; at the ends, scroll the page."""
+        stops, way = self.stops, message.way
+        position = stops.index(message.widget) + way
         if 0 <= position < len(stops):
             stops[position].focus()
             if isinstance(grid := stops[position], Grid):
                 grid.go(0 if way > 0 else len(grid.sheet))
         else:
             self.scroll_relative(y=3 * way, animate=False)
+
+
+class SharedHeight(VerticalLayout):
+    """Each table gets the height it needs; if that is too much together, those that need most get less.
+
+    The heights are part of the layout itself, so that a pane is drawn only once.
+    """
+
+    name = "shared-height"
+
+    def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> list[WidgetPlacement]:
+        """Give all widgets the heights that they need, then take from the tables what is too much."""
+        placements = super().arrange(parent, children, size, greedy)
+        grids = [(placement.widget, placement.region) for placement in placements if isinstance(placement.widget, Grid)]
+        tables = [region.height for _, region in grids]
+        least_heights = [grid.least(region.width) for grid, region in grids]
+        needed = max((placement.region.bottom + placement.margin.bottom for placement in placements), default=0)
+        shares = iter(shared(tables, size.height - (needed - sum(tables)), least_heights))
+        arranged, lines_saved = [], 0
+        for placement in placements:
+            x, y, width, height = placement.region
+            share = next(shares) if isinstance(placement.widget, Grid) else height
+            arranged.append(placement._replace(region=Region(x, y - lines_saved, width, share)))
+            lines_saved += height - share
+        return arranged
+
+
+_LAYOUT = SharedHeight()
 
 
 class Title(Static):
@@ -227,11 +268,6 @@ class Bars(Widget):
         """Draw to fit the width."""
         return Text("\n").join(self.lines(self.content_size.width))
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether colours alone tell the buckets apart."""
-        return not self.app.no_color and self.app.console.color_system == "truecolor"
-
     def lines(self, width: int) -> list[Text]:
         """A bar and its value for each variant, or the reason why it has none."""
         numbers, unanswered = self._numbers, self._numbers.unanswered
@@ -241,8 +277,10 @@ class Bars(Widget):
             total = max(len(share.value) for share in numbers.total.shares.values())
             longest = width - len(names[0]) - total - len(numbers.unit) - 3
             tall = self.app.size.height >= _TALL and len(names) <= 3
+            # Whether colours alone tell the buckets apart.
+            is_plain = not self.app.no_color and self.app.console.color_system == "truecolor"
             for bar, name in zip(bars(numbers, max(longest, 1)), names, strict=False):
-                lines += _bar(bar, name, tall, self._is_plain)
+                lines += _bar(bar, name, tall, is_plain)
         for name, reason in zip(names[len(numbers.names) :], unanswered.values(), strict=True):
             lines.append(Text.assemble(f"{name} ", (f"cannot be answered: {reason}", _DIM)))
         return lines

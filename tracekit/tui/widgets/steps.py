@@ -14,6 +14,7 @@ from tracekit.base.names import aligned
 from tracekit.engine.buckets import BUCKETS
 from tracekit.report.blocks import Line
 from tracekit.tui.model.strip import COMPILES, OUTLIER, UNKNOWN, StepStrip
+from tracekit.tui.widgets.grid import Left
 
 _DIM, _SELECTED = Style(dim=True), Style(reverse=True)
 _GLYPHS = {
@@ -48,13 +49,6 @@ class Steps(Widget, can_focus=True):
             super().__init__()
             self.first, self.last = first, last
 
-    class Left(Message):
-        """An arrow key went beyond the strip."""
-
-        def __init__(self, widget: "Steps", way: int) -> None:
-            super().__init__()
-            self.widget, self.way = widget, way
-
     def __init__(self, strip: StepStrip) -> None:
         super().__init__()
         self._rows: list[Line | None] = []  # the line on each row of the screen
@@ -87,19 +81,20 @@ class Steps(Widget, can_focus=True):
     def lines(self, width: int) -> list[Text]:
         """A line for each variant, with its legend beside the steps, or below them if it does not fit."""
         drawn, self._rows = [], []
-        names = aligned([line.name for line in self.strip.lines], max(width // 4, 8))
-        for line, name in zip(self.strip.lines, names, strict=True):
+        is_marked = self.has_focus or self.strip.selected is not None
+        for line, name in zip(self.strip.lines, self._names(width), strict=True):
             text, room = Text(f"{name} "), max(width - len(name) - 1, 1)
             first, last = (self.strip.cell_of(line, step, room) for step in self.range)
             for cell, glyph in enumerate(self.strip.glyphs(line, room)):
-                is_selected = first is not None and last is not None and first <= cell <= last and self._is_marked
+                is_selected = first is not None and last is not None and first <= cell <= last and is_marked
                 text.append(glyph, _GLYPHS.get(glyph, _STEP) + (_SELECTED if is_selected else Style()))
             legend = self.strip.legend(line)
             beside = len(text) + 2 + len(legend) <= width
             self._rows += [line] if beside else [line, None]
             drawn.append(text.append("  " if beside else "\n  ").append(legend, _DIM))
         if self.has_focus:
-            drawn.append(Text(self._about))
+            first, last = self.range
+            drawn.append(Text(self.strip.about(first) if first == last else f"steps {first}–{last}"))
         return drawn
 
     @property
@@ -107,14 +102,9 @@ class Steps(Widget, can_focus=True):
         """The first and the last step under the cursor."""
         return min(self._anchor, self._cursor), max(self._anchor, self._cursor)
 
-    @property
-    def _is_marked(self) -> bool:
-        return self.has_focus or self.strip.selected is not None
-
-    @property
-    def _about(self) -> str:
-        first, last = self.range
-        return self.strip.about(first) if first == last else f"steps {first}–{last}"
+    def _names(self, width: int) -> list[str]:
+        """What stands before the steps of each variant."""
+        return aligned([line.name for line in self.strip.lines], max(width // 4, 8))
 
     def action_step(self, way: int) -> None:
         """Put the cursor on the next or the previous step."""
@@ -141,7 +131,7 @@ class Steps(Widget, can_focus=True):
         if line is None:
             return
         width = self.content_size.width
-        name = len(aligned([variant.name for variant in self.strip.lines], max(width // 4, 8))[0]) + 1
+        name = len(self._names(width)[0]) + 1
         number = self.strip.step_of(line, event.x - name, width - name)
         if number is not None and self.can_focus:
             self._cursor = number
@@ -152,4 +142,4 @@ class Steps(Widget, can_focus=True):
 
     def action_leave(self, way: int) -> None:
         """Go to the previous or the next widget."""
-        self.post_message(self.Left(self, way))
+        self.post_message(Left(self, way))

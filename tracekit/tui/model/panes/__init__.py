@@ -9,7 +9,7 @@ from tracekit.tui.model.content import Pane
 from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes.chapters import chapter_panes
 from tracekit.tui.model.panes.compiles import COMPILES
-from tracekit.tui.model.panes.finding import FINDING
+from tracekit.tui.model.panes.findings import FINDING
 from tracekit.tui.model.panes.instances import EVENT, INSTANCES
 from tracekit.tui.model.panes.names import KERNELS, OPERATORS
 from tracekit.tui.model.panes.overview import OVERVIEW

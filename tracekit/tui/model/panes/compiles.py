@@ -1,5 +1,6 @@
 """What was compiled and why, and where graphs break."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 
@@ -30,36 +31,34 @@ _TREE = pa.schema(
 
 def compiles(opened: OpenReport, selection: Selection) -> Content:
     """The compilations of every variant, with reasons and guards, and a tree of regions with their graph breaks."""
-    pieces: list[Piece] = [*of_all_steps(selection)]
     profiles = opened.profiles_of(selection)
-    for name, answer in ((p.name, a) for p, a in opened.report.answers if a.analysis == "compiles" and p in profiles):
-        if not answer.table.num_rows:
-            continue
-        pieces.append(prose(answer.sentence, title=name if len(profiles) > 1 else ""))
-        pieces.append(leading_on(Sheet("compiles", answer.table, sort=("dur_ns", True), variant=name), selection))
-    tables = {p.name: answer.table for p, answer in opened.report.answers if answer.analysis == "compiles"}
+    answers = {p.name: answer for p, answer in opened.report.answers if answer.analysis == "compiles"}
+    pieces: list[Piece] = []
     for profile in profiles:
-        tree = _tree(profile, tables[profile.name])
+        answer = answers[profile.name]
+        if answer.table.num_rows:
+            sheet = Sheet("compiles", answer.table, sort=("dur_ns", True), variant=profile.name)
+            pieces.append(prose(answer.sentence, title=profile.name if len(profiles) > 1 else ""))
+            pieces.append(leading_on(sheet, selection))
+    for profile in profiles:
+        tree = _tree(profile, answers[profile.name].table)
         if tree.num_rows:
             title = f"{sanitize(profile.name)}: compiled regions, and where their graphs break"
             pieces.append(leading_on(Sheet("regions", tree, title, variant=profile.name), selection))
-    nothing = [prose("Nothing was compiled in the selection.")]
-    return Content(tuple(pieces if any(isinstance(piece, Sheet) for piece in pieces) else nothing))
+    if not pieces:
+        return Content((prose("Nothing was compiled in the selection."),))
+    return Content((*of_all_steps(selection), *pieces))
 
 
 def _tree(profile: Profile, compilations: pa.Table) -> pa.Table:
     """A region for each first compilation, and below it the lines at which its graph breaks."""
     ledger = profile.variant.ledger if profile.variant is not None else None
-    rows: list[dict[str, object]] = []
     event_by_id = {row["id"]: {"trace": row["trace"], "event": row["event"]} for row in compilations.to_pylist()}
+    rows: list[dict[str, object]] = []
     if ledger is not None and ledger.breaks:
-        first = [compilation for compilation in ledger.compiles if compilation.kind == "first"]
-        for region in first:
-            broken = [
-                graph_break
-                for graph_break in ledger.breaks
-                if graph_break.compile.split("_")[0] == region.id.split("_")[0]
-            ]
+        for region in (compilation for compilation in ledger.compiles if compilation.kind == "first"):
+            frame = region.id.split("_")[0]
+            broken = [graph_break for graph_break in ledger.breaks if graph_break.compile.split("_")[0] == frame]
             rows += [row | event_by_id.get(region.id, {}) for row in _region(region, broken)]
     return pa.Table.from_pylist(rows, schema=_TREE)
 
@@ -74,28 +73,16 @@ def _region(region: Compile, broken: list[Break]) -> Iterator[dict[str, object]]
         "file": file or None,
         "line": int(line) if line.isdecimal() else None,
     }
-    places: dict[tuple[str | None, int | None, str], int] = {}
-    for graph_break in broken:
-        places[graph_break.file, graph_break.line, graph_break.reason] = (
-            places.get((graph_break.file, graph_break.line, graph_break.reason), 0) + 1
-        )
+    places = Counter((graph_break.file, graph_break.line, graph_break.reason) for graph_break in broken)
     for k, ((break_file, number, reason), times) in enumerate(places.items()):
-        branch = "└─" if k == len(places) - 1 else "├─"
+        place = f"{'/'.join(PurePath(break_file).parts[-2:])}:{number}" if break_file else "unknown"
         yield {
-            "region": sanitize(
-                f"{branch} {'/'.join(PurePath(break_file).parts[-2:])}:{number}" if break_file else f"{branch} unknown"
-            ),
+            "region": sanitize(f"{'└─' if k == len(places) - 1 else '├─'} {place}"),
             "reason": sanitize(reason),
             "breaks": times,
             "file": break_file,
             "line": number,
         }
-
-
-def _are_there(opened: OpenReport) -> bool:
-    return any(
-        answer.table.num_rows for _, answer in opened.report.answers if answer.analysis in ("compiles", "graph_breaks")
-    )
 
 
 COMPILES = Pane(
@@ -104,7 +91,9 @@ COMPILES = Pane(
     "What was compiled, when, for how long and why; reason and guard are shown in full below the table. The tree lists "
     "each compiled function and the lines at which its graph breaks. Enter shows the line.",
     compiles,
-    _are_there,
+    lambda opened: any(
+        answer.table.num_rows for _, answer in opened.report.answers if answer.analysis in ("compiles", "graph_breaks")
+    ),
     chapters=frozenset({"compiles", "graph_breaks"}),
     key="C",
 )

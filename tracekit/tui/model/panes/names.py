@@ -1,6 +1,6 @@
 """Kernels and operators, joined over the variants: how much of a step each name takes, with additive differences."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,11 @@ from tracekit.faces.shared.cells import DELTA
 from tracekit.findings.culprits import NOTHING
 from tracekit.lines.owners import PHASES, OwnerNumbers, Owners
 from tracekit.profile import Profile
+from tracekit.trace.schema import Role
 from tracekit.trace.steps import in_steps
 from tracekit.tui.model.bucket_table import deltas, joined
 from tracekit.tui.model.content import Content, Pane, Prose, prose, words
-from tracekit.tui.model.opened import OpenReport, steps_of
+from tracekit.tui.model.opened import OpenReport, has_gpu, steps_of
 from tracekit.tui.model.selection import NO_LINE, Kind, Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.work import Work
@@ -34,61 +35,46 @@ def kernels(opened: OpenReport, selection: Selection) -> Content:
     if not profiles:
         return Content((prose("No variant has GPU activity: the operators show what takes the time."),))
     if any(selection.of(kind) is not None for kind in _NARROWING):
-        tables = {profile.name: _by_kernel(opened, profile, selection) for profile in profiles}
+        tables = {profile.name: _sums(profile, opened.work(profile), selection, "kernel") for profile in profiles}
     else:
         tables = opened.tables("kernels", profiles)
-    sheet = _sheet("kernels", "GPU time", tables, opened, _narrowing_to(selection, "kernel", "instances"))
+    sheet = _sheet("kernel", "GPU time", tables, opened, selection, pane="instances")
     return Content((sheet, *words(opened, selection, "joined_kernels"), *words(opened, selection, "kernels")))
 
 
 def operators(opened: OpenReport, selection: Selection) -> Content:
     """Operators by the GPU time that they launch, or by their own computing; for a host bucket, what is to blame."""
-    profiles, bucket = opened.profiles_of(selection), selection.of("bucket")
-    if bucket is not None and bucket not in ON_THE_GPU:
-        tables = {
-            profile.name: _by_event(profile, opened.behind(profile, selection), selection) for profile in profiles
-        }
-        subject = f"{BUCKETS[bucket].label}, by what is to blame for it,"
-        return Content(
-            (_sheet("operators", subject, tables, opened, _narrowing_to(selection, "operator", "instances")),)
-        )
-    if any(profile.trace.device == "gpu" for profile in profiles):
-        gpu_profiles = [profile for profile in profiles if profile.trace.device == "gpu"]
-        tables = {profile.name: _by_operator(opened, profile, selection) for profile in gpu_profiles}
-        subject = "GPU time, by the operator that launched it,"
-        return Content((_sheet("operators", subject, tables, opened, _narrowing_to(selection, "operator", "kernels")),))
-    if any(selection.of(kind) is not None for kind in _NARROWING if kind != "operator"):
-        tables = {profile.name: _by_event(profile, opened.work(profile), selection) for profile in profiles}
+    profiles, all_operators = opened.profiles_of(selection), selection.without("operator")
+    on_gpu = has_gpu(profiles) and not selection.is_of_host
+    subject, pane = "CPU compute", "instances"
+    if on_gpu:
+        subject, pane = "GPU time, by the operator that launched it,", "kernels"
+        profiles = [profile for profile in profiles if profile.trace.device == "gpu"]
+    elif selection.is_of_host:
+        subject = f"{BUCKETS[selection.of('bucket')].label}, by what is to blame for it,"
+    if on_gpu or any(all_operators.of(kind) is not None for kind in _NARROWING):
+        tables = {p.name: _sums(p, opened.behind(p, all_operators), all_operators, by_launch=on_gpu) for p in profiles}
     else:
         tables = opened.tables("operators", profiles)
-    sheet = _sheet("operators", "CPU compute", tables, opened, _narrowing_to(selection, "operator", "instances"))
-    return Content((sheet, *words(opened, selection, "operators")))
+    sheet = _sheet("operator", subject, tables, opened, selection, pane=pane)
+    return Content((sheet, *(() if on_gpu else words(opened, selection, "operators"))))
 
 
 def work_chosen(profile: Profile, work: Work, selection: Selection, steps: Bools) -> Bools:
-    """The rows of the work that are in these steps and belong to the selected bucket, operator and line."""
+    """The rows of the work that are in these steps, or start in the selected stretch of time of one variant, and belong
+    to the selected bucket, operator and line.
+    """
     is_selected = in_steps(steps, work.step)
     if (window := selection.of("window")) is not None:
-        is_selected = _in_window(profile, work, window)
+        variant, start, end = window
+        event_ns = profile.trace.ts_ns[np.maximum(work.event, 0)] if len(profile.trace.ts_ns) else work.event
+        is_selected = (event_ns >= start) & (event_ns < end) & (work.event >= 0) & (profile.name == variant)
     bucket, operator = selection.of("bucket"), selection.of("operator")
     if bucket in ON_THE_GPU:
         is_selected = is_selected & work.kinds(bucket)
-    if operator is not None and profile.trace.device == "gpu" and (bucket is None or bucket in ON_THE_GPU):
+    if operator is not None and profile.trace.device == "gpu" and not selection.is_of_host:
         is_selected = is_selected & (work.operator == name_code(profile, operator))
     return is_selected & of_owner(profile, work.event, selection)
-
-
-def _in_window(profile: Profile, work: Work, window: tuple[str, int, int]) -> Bools:
-    """The rows that start in the selected stretch of time of one variant."""
-    name, start, end = window
-    event_ns = profile.trace.ts_ns[np.maximum(work.event, 0)] if len(profile.trace.ts_ns) else work.event
-    in_window: Bools = (event_ns >= start) & (event_ns < end) & (work.event >= 0) & (profile.name == name)
-    return in_window
-
-
-def _spread(selection: Selection, steps: Bools) -> int:
-    """The number of steps by which sums are divided: a stretch of time counts as one."""
-    return 1 if selection.of("window") is not None else int(steps.sum())
 
 
 def name_code(profile: Profile, name: str) -> int:
@@ -109,48 +95,42 @@ def of_owner(profile: Profile, events: Ints | Rows, selection: Selection) -> Boo
 
 def owned_by(owners: Owners, selection: Selection) -> Bools:
     """Which of the owners are of the selected line, module, phase and library."""
-    line, chain = selection.of("line"), selection.of("module")
-    phase, library = selection.of("phase"), selection.of("library")
+    line = selection.of("line")
 
     def fits(row: OwnerNumbers) -> bool:
-        group, module = owners.groups[row.group], owners.modules[row.module]
-        return (
-            (
-                line is None
-                or (
-                    any((user_line.file, user_line.line) == line for user_line in group)
-                    if line != NO_LINE
-                    else not group
-                )
-            )
-            and (chain is None or (module[: len(chain)] == chain if chain else not module))
-            and (phase is None or PHASES[row.phase] == phase)
-            and (library is None or owners.libraries[row.library] == library)
-        )
+        lines = {(source.file, source.line) for source in owners.groups[row.group]} or {NO_LINE}
+        module, phase, library = owners.modules[row.module], PHASES[row.phase], owners.libraries[row.library]
+        return (line is None or line in lines) and belongs_to(selection, module, phase, library)
 
     return np.array([fits(row) for row in owners.rows], bool)
 
 
-def _by_kernel(opened: OpenReport, profile: Profile, selection: Selection) -> pa.Table:
-    work, steps = opened.work(profile), steps_of(profile, selection)
-    return work.by_name(work.name, work_chosen(profile, work, selection, steps), _spread(selection, steps), "kernel")
+def belongs_to(selection: Selection, module: tuple[str, ...], phase: str, library: str) -> bool:
+    """Whether what is of this module, phase and library is of those that are selected."""
+    chain = selection.of("module")
+    return (
+        (chain is None or (module[: len(chain)] == chain if chain else not module))
+        and selection.of("phase") in (None, phase)
+        and selection.of("library") in (None, library)
+    )
 
 
-def _by_operator(opened: OpenReport, profile: Profile, selection: Selection) -> pa.Table:
-    work, steps = opened.work(profile), steps_of(profile, selection)
-    is_selected = work_chosen(profile, work, selection.without("operator"), steps)
-    return work.by_name(work.operator, is_selected, _spread(selection, steps))
-
-
-def _by_event(profile: Profile, work: Work, selection: Selection) -> pa.Table:
+def _sums(
+    profile: Profile, work: Work, selection: Selection, role: Role = "name", *, by_launch: bool = False
+) -> pa.Table:
+    """The sums of the selected work by its names, or by those of the operators that launched it; per step, of which a
+    stretch of time counts as one.
+    """
     steps = steps_of(profile, selection)
-    is_selected = work_chosen(profile, work, selection.without("operator"), steps)
-    return work.by_name(work.name, is_selected, _spread(selection, steps))
+    number = 1 if selection.of("window") is not None else int(steps.sum())
+    names = work.operator if by_launch else work.name
+    return work.by_name(names, work_chosen(profile, work, selection, steps), number, role)
 
 
 def _sheet(
-    name: str, subject: str, tables: Mapping[str, pa.Table], opened: OpenReport, to: Callable[[str], Selection]
+    kind: Kind, subject: str, tables: Mapping[str, pa.Table], opened: OpenReport, selection: Selection, *, pane: str
 ) -> Sheet | Prose:
+    """The kernels or the operators; Enter narrows to one of them, and shows that pane."""
     if not tables:
         return prose("The selection contains none of it.")
     of_no_step = all(len(table) and table["step_ns"].null_count == len(table) for table in tables.values())
@@ -159,33 +139,38 @@ def _sheet(
     changes = deltas(table)
     sort = (changes[0], True) if len(changes) == 1 else (table.column_names[2], True)
     names = table["name"].to_pylist()
-    return Sheet(
-        name,
-        table,
-        _total(subject, table, [*tables]),
-        lambda row: None if names[row] == NOTHING else to(names[row]),
-        sort,
-        variants=(*tables,),
-    )
+
+    def enter(row: int) -> Selection | None:
+        return None if names[row] == NOTHING else to_name(selection, kind, names[row], pane)
+
+    return Sheet(f"{kind}s", table, _total(subject, table, [*tables]), enter, sort, variants=(*tables,))
 
 
 def _total(subject: str, table: pa.Table, variants: list[str]) -> str:
     """`GPU time of 174 names: eager 46.9 ms, compiled 85.7 ms (Δ +38.8 ms)`."""
     totals = []
-    for name, short_name in zip(variants, short(variants, _NAME_WIDTH), strict=True):
+    for name in variants:
         total = float(np.nansum(table[f"{name}_ns"].to_numpy()))
         change, delta = f"{DELTA} {name}_ns", ""
         if change in table.column_names:
             difference = float(np.nansum(table[change].to_numpy()))
             delta = f" ({DELTA} {duration(difference, signed=True, like=total)})"
-        totals.append(f"{short_name} {duration(total)}{delta}" if len(variants) > 1 else duration(total))
+        totals.append(f"{duration(total)}{delta}")
     names = "1 name" if table.num_rows == 1 else f"{table.num_rows:,} names"
-    return f"{subject} of {names}: {', '.join(totals)}"
+    return f"{subject} of {names}: {by_variant(variants, totals)}"
 
 
-def _narrowing_to(selection: Selection, kind: Kind, pane: str) -> Callable[[str], Selection]:
-    shorten = short_kernel if kind == "kernel" else str
-    return lambda name: selection.narrowed(kind, name, sanitize(shorten(name), _CRUMB), pane)
+def by_variant(names: list[str], totals: list[str]) -> str:
+    """The totals of the variants, each after its name if there are several."""
+    if len(names) > 1:
+        totals = [f"{name} {total}" for name, total in zip(short(names, _NAME_WIDTH), totals, strict=True)]
+    return ", ".join(totals)
+
+
+def to_name(selection: Selection, kind: Kind, name: str, pane: str) -> Selection:
+    """Narrowed to a kernel or an operator, and shown in that pane."""
+    label = short_kernel(name) if kind == "kernel" else name
+    return selection.narrowed(kind, name, sanitize(label, _CRUMB), pane)
 
 
 KERNELS = Pane(
@@ -194,7 +179,7 @@ KERNELS = Pane(
     "How much of a step each kernel and copy takes in every variant; the differences add up to the total difference. "
     "Enter shows its instances.",
     kernels,
-    lambda opened: any(profile.trace.device == "gpu" for profile in opened.report.profiles),
+    lambda opened: has_gpu(opened.report.profiles),
     chapters=frozenset({"kernels", "joined_kernels"}),
     key="K",
 )

@@ -1,13 +1,12 @@
 """How long a step takes, what bounds it, where its time goes, and which steps stand out."""
 
 from tracekit.base.names import sanitize
-from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.report.sections.doubts import doubt_lines
 from tracekit.report.sections.headline import at_a_glance, headline, step_lines
 from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, bucket_table, of_steps
 from tracekit.tui.model.content import Content, Pane, Piece, prose
-from tracekit.tui.model.findings import findings_sheet
 from tracekit.tui.model.opened import OpenReport
+from tracekit.tui.model.panes.findings import findings_sheet
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.strip import strip_of
 
@@ -20,21 +19,23 @@ def overview(opened: OpenReport, selection: Selection) -> Content:
     narrowed = opened.narrowed(selection)
     numbers = breakdown_of(narrowed, selection)
     findings = findings_sheet(narrowed, selection)
-    strip = strip_of(step_lines(narrowed.report, selection.view), selection.of("steps"))
     glance = at_a_glance(narrowed.report, ())
     first = [glance.first, f"→ {glance.last}" if glance.last else ""]
     leading = [*doubt_lines(narrowed.report), *filter(None, first), *headline(narrowed.report)]
-    lines_said = (sanitize(line, _LONGEST) for line in leading)
-    pieces: list[Piece] = [prose(*lines_said, tone="lead")]
+    pieces: list[Piece] = [prose(*(sanitize(line, _LONGEST) for line in leading), tone="lead")]
     if problems := opened.report.subject.problems:
         pieces.append(prose(*(f"{name}: {why}" for name, why in problems), title="Problems"))
     if len(findings):
         pieces.append(findings)
-    pieces += _verdicts(narrowed)
-    pieces.append(numbers)
+    pieces += [*_verdicts(narrowed), numbers]
+
+    def enter(row: int) -> Selection:
+        line = numbers.lines[row]
+        return selection.to_bucket(line.key, line.label) if line.key else selection.at("timeline")
+
     if numbers.lines:
-        pieces.append(bucket_sheet(numbers, lambda row: _of_bucket(numbers, row, selection)))
-    pieces.append(strip)
+        pieces.append(bucket_sheet(numbers, enter))
+    pieces.append(strip_of(step_lines(narrowed.report, selection.view), selection.of("steps")))
     return Content(tuple(pieces))
 
 
@@ -56,16 +57,6 @@ def breakdown_of(opened: OpenReport, selection: Selection) -> BucketTable:
     if steps is None:
         return bucket_table(opened.report, selection.view)
     return of_steps(opened.report, selection.view, *steps)
-
-
-def _of_bucket(numbers: BucketTable, row: int, selection: Selection) -> Selection:
-    """Where Enter on a bucket leads: to its kernels, or to the events on the host that are to blame for it; on the
-    total, to the whole of a step.
-    """
-    line = numbers.lines[row]
-    if not line.key:
-        return selection.at("timeline")
-    return selection.narrowed("bucket", line.key, line.label, "kernels" if line.key in ON_THE_GPU else "operators")
 
 
 OVERVIEW = Pane(

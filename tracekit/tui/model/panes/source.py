@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 
 import pyarrow as pa
@@ -10,10 +10,10 @@ import pyarrow as pa
 from tracekit.report.owner_costs import SourceCosts, source_costs, sources, steps_of
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Code, Content, Pane, Place, prose
-from tracekit.tui.model.opened import OpenReport
+from tracekit.tui.model.opened import OpenReport, has_gpu
 from tracekit.tui.model.panes.names import kernels, operators
 from tracekit.tui.model.selection import NO_LINE, Selection
-from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.model.sheet import Sheet, table_from
 
 _MOST_BYTES = 4 << 20  # of a file that is read because it was not captured
 _HEAT, _EIGHTHS = 8, ("", *"▏▎▍▌▋▊▉")  # cells of the longest bar, and what ends one
@@ -29,9 +29,8 @@ def source(opened: OpenReport, selection: Selection) -> Content:
         return Content((prose("No line is selected, and no recording shows which lines cost most."),))
     code = code_at(opened, place, selection)
     if code is None:
-        on_gpu = any(profile.trace.device == "gpu" for profile in opened.report.profiles)
-        label = f"{PurePath(place.file).name}:{place.line}"
-        behind = (kernels if on_gpu else operators)(opened, selection.narrowed("line", (place.file, place.line), label))
+        query = kernels if has_gpu(opened.report.profiles) else operators
+        behind = query(opened, selection.to_line(place.file, place.line, None))
         return Content((prose(_NO_FILE.format(place.file)), *behind.pieces))
     return Content((code,), (0, max(place.line - 1, 0)))
 
@@ -86,49 +85,37 @@ def _sheet(costs: SourceCosts, opened: OpenReport, selection: Selection, remark:
     lines = [line.expandtabs(4) for line in costs.text.splitlines()]
     numbers = [*range(1, len(lines) + 1)]
     names = [owner.name for owner in opened.owners]
-    fields = [
-        column(f"{name}_ns", pa.float64(), "what the line alone costs per counted step", "ns", title=name)
-        for name in names
-    ]
-    columns: list[list[object]] = [[costs.alone[name].get(number, 0.0) for number in numbers] for name in names]
+    alone = {name: [costs.alone[name].get(number, 0.0) for number in numbers] for name in names}
+    fused = costs.fused_by_line()
     steps = steps_of(opened.owners_over(selection))
-    shares = [
-        max((costs.alone[n].get(number, 0.0) / steps[n] for n in names if steps[n]), default=0.0) for number in numbers
-    ]
+    shares = [max((alone[n][k] / steps[n] for n in names if steps[n]), default=0.0) for k in range(len(lines))]
     largest_share = max(shares, default=0.0) or 1.0
     variant_phrase = "" if len(names) == 1 else ", in the variant in which it is largest"
-    fields += [
-        column("share", pa.float64(), f"share of a step that the line alone costs{variant_phrase}", "share"),
-        column("heat", pa.string(), "the same as a bar, scaled to the costliest line", role="bar"),
-        column("line", pa.int64(), "number of the line", role="identity"),
-        column("text", pa.string(), "", role="code"),
+    meaning = "what the line alone costs per counted step"
+    columns: list[tuple[pa.Field, Sequence[object]]] = [
+        (column(f"{name}_ns", pa.float64(), meaning, "ns", title=name), alone[name]) for name in names
     ]
-    columns += [[*shares], [heat(share / largest_share) for share in shares], [*numbers], [*lines]]
+    meaning = f"share of a step that the line alone costs{variant_phrase}"
+    columns.append((column("share", pa.float64(), meaning, "share"), shares))
+    meaning = "the same as a bar, scaled to the costliest line"
+    bars = [heat(share / largest_share) for share in shares]
+    columns.append((column("heat", pa.string(), meaning, role="bar"), bars))
+    columns.append((column("line", pa.int64(), "number of the line", role="identity"), numbers))
+    columns.append((column("text", pa.string(), "", role="code"), lines))
     for name in names:
-        together = _fused_costs(costs, name)
         meaning = f"cost in {name} of kernels that were fused from this line and others; never split between them"
-        fields.append(
-            column(f"{name} with others_ns", pa.float64(), meaning, "ns", role="detail", title=f"{name} with others")
-        )
-        columns.append([together.get(number) for number in numbers])
-    fields.append(column("file", pa.string(), "", role="source"))
-    columns.append([costs.file] * len(lines))
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
-    fused = {number for name in names for number in _fused_costs(costs, name)}
-    on_gpu = any(profile.trace.device == "gpu" for profile in opened.report.profiles)
-
-    def enter(row: int) -> Selection:
-        label = f"{PurePath(costs.file).name}:{row + 1}"
-        return selection.narrowed("line", (costs.file, row + 1), label, "kernels" if on_gpu else "operators")
-
-    table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        title = f"{name} with others"
+        kind = column(f"{title}_ns", pa.float64(), meaning, "ns", role="detail", title=title)
+        columns.append((kind, [fused[name].get(number) for number in numbers]))
+    columns.append((column("file", pa.string(), "", role="source"), [costs.file] * len(lines)))
+    behind = "kernels" if has_gpu(opened.report.profiles) else "operators"
     return Sheet(
         "source",
-        table,
+        table_from(columns),
         f"{costs.file}{remark}",
-        enter,
+        lambda row: selection.to_line(costs.file, row + 1, behind),
         sort_keys={"heat": "share"},
-        marks={number - 1: _FUSED for number in fused},
+        marks={number - 1: _FUSED for name in names for number in fused[name]},
         variants=(*names,),
     )
 
@@ -137,15 +124,6 @@ def heat(part: float) -> str:
     """A bar of that part of its full length; a line that costs anything has one."""
     eighths = math.ceil(part * _HEAT * 8)
     return f"{'█' * (eighths // 8)}{_EIGHTHS[eighths % 8]}"
-
-
-def _fused_costs(costs: SourceCosts, variant: str) -> Mapping[int, float]:
-    total: dict[int, float] = {}
-    for group in costs.fused:
-        for line in {source_line.line for source_line in group.lines if source_line.file == costs.file}:
-            if group.variant == variant:
-                total[line] = total.get(line, 0.0) + group.step_ns
-    return total
 
 
 def _costliest(opened: OpenReport) -> Place | None:

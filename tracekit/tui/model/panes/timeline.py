@@ -1,39 +1,34 @@
 """The timeline: variants one above the other, at the selected event, steps or stretch of time."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tracekit.tui.model.content import Content, Lanes, Pane, prose
 from tracekit.tui.model.opened import OpenReport
-from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.selection import Kind, Selection
 from tracekit.tui.timeline import Event, Moment, Step, Stretch, Target
+
+# What the value of a facet names on the timeline, beginning with a variant; the first of them that is selected counts.
+_TARGETS: dict[Kind, Callable[..., Target]] = {"event": Event, "moment": Moment, "window": Stretch}
 
 
 def timeline(opened: OpenReport, selection: Selection) -> Content:
     """The lanes of the variants, and which part of them to show."""
-    selected_profiles = opened.profiles_of(selection)
-    facets = (facet for facet in selection.facets if facet.kind in ("event", "moment", "window"))
-    facet_profiles = [opened.profile(facet.value[0]) for facet in facets]
-    selected_profiles = [
-        *selected_profiles,
-        *(
-            profile
-            for profile in facet_profiles
-            if profile.name not in {selected.name for selected in selected_profiles}
-        ),
-    ]
-    profiles = tuple(profile for profile in selected_profiles if len(profile.trace.steps))
+    selected_profiles = {profile.name: profile for profile in opened.profiles_of(selection)}
+    for facet in selection.facets:
+        if facet.kind in _TARGETS:
+            selected_profiles.setdefault(facet.value[0], opened.profile(facet.value[0]))
+    profiles = tuple(profile for profile in selected_profiles.values() if len(profile.trace.steps))
     if not profiles:
         return Content((prose("No event has a duration: there is nothing to draw."),))
     return Content((Lanes(profiles, _target(opened, selection)),))
 
 
 def _target(opened: OpenReport, selection: Selection) -> Target | None:
-    if (event := selection.of("event")) is not None:
-        return Event(*event)
-    if (moment := selection.of("moment")) is not None:
-        return Moment(*moment)
-    if (window := selection.of("window")) is not None:
-        return Stretch(*window)
+    for kind, target in _TARGETS.items():
+        if (value := selection.of(kind)) is not None:
+            return target(*value)
     if (finding := selection.of("finding")) is not None:
         name, index = finding
         evidence = opened.report.diagnoses[name].findings[index].evidence

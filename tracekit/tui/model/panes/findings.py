@@ -1,38 +1,97 @@
-"""One finding: what it claims, what to change, and the events behind it."""
+"""The findings of all variants as cards: what each costs, what is slow, why, and what to change; and one of them in
+full, with the events behind it.
+"""
 
 import pyarrow as pa
 
 from tracekit.base.names import sanitize
+from tracekit.base.units import duration, percent
 from tracekit.findings import Finding, Where, alike
 from tracekit.profile import Profile
 from tracekit.report.sections.findings import cost
-from tracekit.trace.schema import column
+from tracekit.trace.schema import LABEL, column
 from tracekit.tui.model.content import Content, Pane, Piece, prose
 from tracekit.tui.model.opened import OpenReport
-from tracekit.tui.model.panes.instances import event_label
+from tracekit.tui.model.panes.instances import to_event
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.model.sheet import Card, Sheet
 from tracekit.vocabulary.kernel_names import short_kernel
 
+_SOURCE = (
+    column("file", pa.string(), "your file", role="source"),
+    column("line", pa.int64(), "line number in the file", role="source"),
+)
+_FINDINGS = pa.schema(
+    [
+        column("cost_ns", pa.float64(), "cost per step: the most that a fix would save", "ns", title="costs"),
+        column("share", pa.float64(), "share of the step", "share"),
+        column("variant", LABEL, "variant that the step belongs to", role="name"),
+        column("finding", pa.string(), "what makes the step slow"),
+        column("why", pa.string(), "the evidence", role="detail"),
+        column("advice", pa.string(), "what to change", role="detail"),
+        column("where", pa.string(), "what is to blame", role="detail"),
+        *_SOURCE,
+    ]
+)
 _EVIDENCE = pa.schema(
     [
         column("step", pa.int64(), "the N of the step in which it starts", role="identity"),
         column("name", pa.string(), "name of the event", role="name"),
         column("dur_ns", pa.int64(), "duration", "ns"),
         column("event", pa.int64(), "row of the events table", role="plumbing"),
-        column("file", pa.string(), "your file", role="source"),
-        column("line", pa.int64(), "line number in the file", role="source"),
+        *_SOURCE,
     ]
 )
-
 _CULPRIT = pa.schema(
     [
         column("what", pa.string(), "line, function, kernel, operator or module", role="name"),
         column("culprit", pa.string(), "its name"),
-        column("file", pa.string(), "your file", role="source"),
-        column("line", pa.int64(), "line number in the file", role="source"),
+        *_SOURCE,
     ]
 )
+
+
+def findings_sheet(opened: OpenReport, selection: Selection) -> Sheet:
+    """The findings that are worth telling, equal ones of several variants once: doubts first, then the costliest."""
+    groups = alike(opened.report.diagnoses)
+    several = len(opened.variants) > 1
+    rows = [
+        {
+            "cost_ns": group.finding.cost_ns,
+            "share": group.finding.share,
+            "variant": ", ".join(group.by_variant) if several else None,
+            "finding": sanitize(group.finding.headline),
+            "why": sanitize(group.finding.why) or None,
+            "advice": sanitize(group.finding.advice) or None,
+            "where": sanitize(str(group.finding.where)) or None,
+            "file": group.finding.where.file,
+            "line": group.finding.where.line,
+        }
+        for group in groups
+    ]
+
+    def enter(row: int) -> Selection:
+        name, (index, finding) = next(iter(groups[row].by_variant.items()))
+        return selection.narrowed("finding", (name, index), finding.id.replace("_", " "), "finding")
+
+    cards = [_card({name: finding for name, (_, finding) in group.by_variant.items()}, several) for group in groups]
+    return Sheet("findings", pa.Table.from_pylist(rows, schema=_FINDINGS), enter=enter, cards=(*cards,))
+
+
+def _card(by_variant: dict[str, Finding], several: bool) -> Card:
+    name, first = next(iter(by_variant.items()))
+    figures = tuple(
+        (
+            finding.total or (duration(finding.cost_ns) if finding.cost_ns is not None else ""),
+            percent(finding.share) if finding.share is not None else "",
+            *([sanitize(variant)] if several else []),
+        )
+        for variant, finding in by_variant.items()
+    )
+    differ = len({finding.why for finding in by_variant.values()}) > 1
+    why = f"{name}: {first.why}" if differ and first.why else first.why
+    parts = (f"→ {first.advice}" if first.advice else "", why)
+    return Card(figures, sanitize(first.headline), tuple(sanitize(part, 2000) for part in parts if part))
 
 
 def finding(opened: OpenReport, selection: Selection) -> Content:
@@ -47,20 +106,12 @@ def finding(opened: OpenReport, selection: Selection) -> Content:
         for group in alike(opened.narrowed(selection).report.diagnoses)
         if group.by_variant.get(name, (None,))[0] == index
     )
+    link = selected_finding.link and f"Read more: {selected_finding.link}"
+    advice = filter(None, (selected_finding.do, *selected_finding.also, link))
     pieces: list[Piece] = [
         prose(selected_finding.headline, tone="lead"),
         prose(*(_cost(finding, name) for name, finding in by_variant.items())),
-        prose(
-            *filter(
-                None,
-                (
-                    selected_finding.do,
-                    *selected_finding.also,
-                    selected_finding.link and f"Read more: {selected_finding.link}",
-                ),
-            ),
-            title="What to change",
-        ),
+        prose(*advice, title="What to change"),
     ]
     whys = {finding.why: name for name, finding in reversed(by_variant.items()) if finding.why}
     reasons = [f"{name}: {why}" if len(by_variant) > 1 else why for why, name in reversed(whys.items())]
@@ -86,21 +137,21 @@ def _cost(finding: Finding, name: str) -> str:
 def _culprit(profile: Profile, culprit: Where, selection: Selection) -> Sheet:
     """What is to blame: a row for each line, function, kernel, operator or module, which leads to the pane of it."""
     behind = "kernels" if profile.trace.device == "gpu" else "instances"
-    line = f"{culprit.file}:{culprit.line}" if culprit.line is not None else culprit.file
-    targets: dict[str, tuple[str | None, Selection | None]] = {
-        "line": (line, None),
-        "function": (culprit.function, None),
-        "kernel": (culprit.kernel, selection.narrowed("kernel", culprit.kernel, _crumb(culprit.kernel), "instances")),
-        "operator": (
-            culprit.operator,
-            selection.narrowed("operator", culprit.operator, _crumb(culprit.operator), behind),
-        ),
-        "module": (culprit.module, None),
-    }
+    line = culprit.file
+    to_line: Selection | None = None
     if culprit.file is not None and culprit.line is not None:
+        line = f"{culprit.file}:{culprit.line}"
         to_line = selection.narrowed("line", (culprit.file, culprit.line), _crumb(line), "source")
-        targets["line"] = (line, to_line)
-    rows = [(kind, name, target) for kind, (name, target) in targets.items() if name]
+    to_kernel = selection.narrowed("kernel", culprit.kernel, _crumb(culprit.kernel), "instances")
+    to_operator = selection.narrowed("operator", culprit.operator, _crumb(culprit.operator), behind)
+    culprits = [
+        ("line", line, to_line),
+        ("function", culprit.function, None),
+        ("kernel", culprit.kernel, to_kernel),
+        ("operator", culprit.operator, to_operator),
+        ("module", culprit.module, None),
+    ]
+    rows = [(kind, name, target) for kind, name, target in culprits if name]
     columns = {
         "what": [kind for kind, _, _ in rows],
         "culprit": [sanitize(name) for _, name, _ in rows],
@@ -115,7 +166,7 @@ def _crumb(name: str | None) -> str:
     return sanitize(short_kernel(name or ""), 32)
 
 
-def _evidence(profile: Profile, finding: Finding, selection: Selection, is_named: bool) -> Sheet | Piece:
+def _evidence(profile: Profile, finding: Finding, selection: Selection, is_named: bool) -> Piece:
     variant_phrase = f" in {sanitize(profile.name)}" if is_named else ""
     if not finding.evidence:
         return prose(f"No single event causes this{variant_phrase}.", tone="quiet")
@@ -132,9 +183,7 @@ def _evidence(profile: Profile, finding: Finding, selection: Selection, is_named
     ]
 
     def enter(row: int) -> Selection:
-        instance = finding.evidence[row]
-        label = event_label(profile, instance.event)
-        return selection.narrowed("event", (profile.name, instance.event), label, "timeline")
+        return to_event(selection, profile, finding.evidence[row].event, "timeline")
 
     return Sheet("evidence", pa.Table.from_pylist(rows, schema=_EVIDENCE), f"Its longest events{variant_phrase}", enter)
 

@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 from tracekit.base.registry import Registry, import_plug_in, plug_ins
 
@@ -30,10 +30,14 @@ class Options(NamedTuple):
     stream: TextIO | None = None  # the destination, for a face that depends on its width and colours
 
 
+DEFAULTS = Options()
+
+
 Draw = Callable[["Report", Options], str | bytes]
 Fill = Callable[["Report", Path, Options], None]
 _Draw = TypeVar("_Draw", bound=Draw)
 _Fill = TypeVar("_Fill", bound=Fill)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Face(NamedTuple):
@@ -51,37 +55,30 @@ class Face(NamedTuple):
 _registered = Registry[Face]("faces")
 
 
+def _registering(name: str, as_face: Callable[[Any], Face]) -> Callable[[_Function], _Function]:
+    def register(function: _Function) -> _Function:
+        _registered.register(name, as_face(function), function)
+        return function
+
+    return register
+
+
 def face(name: str, on_terminal: bool = True) -> Callable[[_Draw], _Draw]:
     """Register the function that turns a report into text, or into the bytes of one file, of that format.
 
     A format that nobody can read `on_terminal` is written only to files and pipes.
     """
-
-    def register(draw: _Draw) -> _Draw:
-        _registered.register(name, Face(name, draw=draw, on_terminal=on_terminal), draw)
-        return draw
-
-    return register
+    return _registering(name, lambda draw: Face(name, draw=draw, on_terminal=on_terminal))
 
 
 def folder_face(name: str) -> Callable[[_Fill], _Fill]:
     """Register the function that writes a report as files into an empty folder."""
-
-    def register(fill: _Fill) -> _Fill:
-        _registered.register(name, Face(name, fill=fill), fill)
-        return fill
-
-    return register
+    return _registering(name, lambda fill: Face(name, fill=fill))
 
 
 def variant_face(name: str, suffix: str) -> Callable[[WriteVariant], WriteVariant]:
     """Register the function that writes one variant of a report as a file."""
-
-    def register(write_variant: WriteVariant) -> WriteVariant:
-        _registered.register(name, Face(name, write_variant=write_variant, suffix=suffix), write_variant)
-        return write_variant
-
-    return register
+    return _registering(name, lambda write_variant: Face(name, write_variant=write_variant, suffix=suffix))
 
 
 def unregister(name: str) -> None:

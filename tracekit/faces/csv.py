@@ -19,19 +19,14 @@ _ROWS = 1 << 14  # written at a time
 
 @folder_face("csv")
 def export(report: Report, folder: Path, options: Options) -> None:
-    """`NAME.csv` for each table of the report; times are in ns."""
+    """`NAME.csv` in UTF-8 for each table of the report; times are in ns."""
     for name, table in flat_tables(report).items():
-        write(table.rows, folder / f"{name}.csv")
-
-
-def write(rows: pa.Table, path: Path) -> None:
-    """One table as CSV in UTF-8, with a line of column names."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        write_rows(rows, file)
+        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            write_rows(table.rows, file)
 
 
 def write_rows(rows: pa.Table, file: TextIO) -> None:
-    """The same, written to an open file, which must not translate line ends."""
+    """One table as CSV, with a line of column names, written to a file that must not translate line ends."""
     writer = csv.writer(file)
     writer.writerow([inert(name) for name in rows.column_names])
     for batch in rows.to_batches(_ROWS):

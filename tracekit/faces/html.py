@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.units import duration
-from tracekit.faces import Options, face
+from tracekit.faces import DEFAULTS, Options, face
 from tracekit.faces.shared.cells import nearby
 from tracekit.faces.shared.html_figures import breakdown, escape, folded, head, pace_bar, prose, step_bars, table
 from tracekit.faces.shared.timeline_svg import typical_step_svg
@@ -103,9 +103,8 @@ class Page(Struct, frozen=True):
 
 
 @face("html", on_terminal=False)
-def render(report: Report, options: Options | None = None) -> str:
+def render(report: Report, options: Options = DEFAULTS) -> str:
     """The report as a page."""
-    options = options or Options()
     return "".join(f"{line}\n" for line in _document(report, options))
 
 
@@ -225,7 +224,9 @@ def _(block: Cards, page: Page) -> Iterator[str]:
             if variant in names and excerpt.distance(finding_card.line) < inf
         ]
         excerpt = min(beside, key=lambda excerpt: excerpt.distance(finding_card.line), default=None)
-        yield from card(finding_card, block.several, _source(_dedented(excerpt)) if excerpt is not None else ())
+        if excerpt is not None:  # without the indentation that all its lines share: beside a card there is little room
+            excerpt = replace(excerpt, lines=tuple(dedent("\n".join(excerpt.lines)).split("\n")))
+        yield from card(finding_card, block.several, _source(excerpt) if excerpt is not None else ())
     yield "</ol>"
 
 
@@ -241,11 +242,6 @@ def _(block: Notes, page: Page) -> Iterator[str]:
 def _(block: Excerpt, page: Page) -> Iterator[str]:
     source = _source(block)
     yield from folded(f"All of {block.file}", source) if block.is_whole_file else source
-
-
-def _dedented(block: Excerpt) -> Excerpt:
-    """The excerpt without the indentation that all its lines share: beside a card there is little room."""
-    return replace(block, lines=tuple(dedent("\n".join(block.lines)).split("\n")))
 
 
 def _source(block: Excerpt) -> Iterator[str]:

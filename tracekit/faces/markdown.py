@@ -8,7 +8,7 @@ from functools import singledispatch
 from msgspec import Struct
 
 from tracekit.base.names import sanitize
-from tracekit.faces import Options, face
+from tracekit.faces import DEFAULTS, Options, face
 from tracekit.faces.shared.cells import grid
 from tracekit.faces.shared.wording import (
     certainty,
@@ -45,9 +45,8 @@ class Page(Struct, frozen=True):
 
 
 @face("markdown")
-def render(report: Report, options: Options | None = None) -> str:
+def render(report: Report, options: Options = DEFAULTS) -> str:
     """The report as Markdown."""
-    options = options or Options()
     # What a reviewer needs is open; all else is folded, or left out if a comment has no room for it.
     lines = [*_written(report, options, fold=True)]
     if not options.full and options.rows is None and sum(map(len, lines)) >= _COMMENT:
@@ -55,9 +54,8 @@ def render(report: Report, options: Options | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
+def draw_blocks(blocks: Iterable[Block], options: Options = DEFAULTS) -> str:
     """Some blocks by themselves, as the report writes them."""
-    options = options or Options()
     paragraphs = ("\n".join(written(block, Page(options.full, options.rows, ""))) for block in blocks)
     return "\n\n".join(paragraphs) + "\n"
 

@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracekit.base.names import aligned, sanitize
-from tracekit.faces import Options, face
+from tracekit.faces import DEFAULTS, Options, face
 from tracekit.faces.shared.cells import grid
 from tracekit.faces.shared.text_layout import PROSE, Column, Prose, bucket_tables, fitting_tables
 from tracekit.faces.shared.wording import glyphs, legend, margins, note_text
@@ -39,9 +39,8 @@ def draw(report: Report, options: Options) -> str:
     return drawn.get()
 
 
-def draw_blocks(blocks: Iterable[Block], options: Options | None = None) -> str:
+def draw_blocks(blocks: Iterable[Block], options: Options = DEFAULTS) -> str:
     """Some blocks by themselves, as the report draws them."""
-    options = options or Options()
     console = _console(options.stream)
     with console.capture() as captured:
         for block in blocks:
@@ -58,9 +57,8 @@ def _console(stream: TextIO | None) -> Console:
     return console
 
 
-def show(report: Report, console: Console, options: Options | None = None) -> None:
+def show(report: Report, console: Console, options: Options = DEFAULTS) -> None:
     """Print the report."""
-    options = options or Options()
     outlined = outline(report, options.rows, options.full)
     for index, chapter in enumerate(outlined.chapters):
         if index:

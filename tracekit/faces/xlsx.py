@@ -12,6 +12,7 @@ from tracekit.base.names import sanitize
 from tracekit.errors.asking import NeedsPackageError
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import heading, is_number, meaning, role, unit
+from tracekit.faces.shared.files import unused_name
 from tracekit.faces.shared.flat_tables import FlatTable, bucket_row, flat_tables
 from tracekit.faces.shared.wording import label
 from tracekit.report import Report
@@ -40,7 +41,9 @@ def render(report: Report, options: Options) -> bytes:
     formats = _Formats(book)
     names: set[str] = set()
     for name, table in flat_tables(report).items():
-        sheet = book.add_worksheet(_sheet_name(name, names))
+        # A name that Excel accepts: short, without some signs, and unique.
+        plain_name = _FORBIDDEN.sub("_", sanitize(name))[:_NAME] or "_"
+        sheet = book.add_worksheet(unused_name(plain_name, names, _NAME - 4))
         if isinstance(table.block, Breakdown):
             _write_breakdown(book, sheet, table.block, formats)
         else:
@@ -152,14 +155,3 @@ def _values(block: Breakdown, key: str) -> Iterable[float | None]:
     for name in block.compared:
         row = bucket_row(block, name, key)
         yield from (row.get(column) for column in ("delta_ns", "delta_low_ns", "delta_high_ns"))
-
-
-def _sheet_name(name: str, used_names: set[str]) -> str:
-    """A name that Excel accepts: short, without some signs, and unique."""
-    plain = _FORBIDDEN.sub("_", sanitize(name))[:_NAME] or "_"
-    unique, tries = plain, 1
-    while unique.lower() in used_names:
-        tries += 1
-        unique = f"{plain[: _NAME - 4]}-{tries}"
-    used_names.add(unique.lower())
-    return unique

@@ -25,7 +25,11 @@ def against(new: Subject, old: Subject, metrics: Sequence[str] = (), demand: Dem
     The limit is the earlier value plus the tolerance; for recompilations and graph breaks, it is the earlier number. By
     default, the metrics are the unprofiled step time, or else the wall time, and the counts that the earlier run has.
     """
-    return list(_rows(new, old, metrics, demand or Demand()))
+    return [
+        _row(metric, before, after, demand or Demand())
+        for before, after in pairs(new, old)
+        for metric in metrics or _worth_checking(before)
+    ]
 
 
 def pairs(new: Subject, old: Subject) -> Iterator[tuple[Member, Member | None]]:
@@ -37,20 +41,15 @@ def pairs(new: Subject, old: Subject) -> Iterator[tuple[Member, Member | None]]:
         yield before, members.get(before.name)
 
 
-def _rows(new: Subject, old: Subject, metrics: Sequence[str], demand: Demand) -> Iterator[Row]:
-    for before, after in pairs(new, old):
-        for metric in metrics or _worth_checking(before):
-            earlier = METRICS[metric](before)
-            if earlier.value is None:
-                why = f"the earlier run cannot answer it: {earlier.why}"
-                yield unanswered(before.name, metric, None, why, demand)
-                continue
-            limit = earlier.value * (1 if metric in _EXACT else 1 + demand.tolerance)
-            if after is None:
-                yield unanswered(before.name, metric, limit, "this variant no longer exists", demand)
-            else:
-                reading = _reading(metric, after, before, earlier)
-                yield judged(before.name, metric, limit, reading, demand, reference=earlier.value)
+def _row(metric: str, before: Member, after: Member | None, demand: Demand) -> Row:
+    earlier = METRICS[metric](before)
+    if earlier.value is None:
+        return unanswered(before.name, metric, None, f"the earlier run cannot answer it: {earlier.why}", demand)
+    limit = earlier.value * (1 if metric in _EXACT else 1 + demand.tolerance)
+    if after is None:
+        return unanswered(before.name, metric, limit, "this variant no longer exists", demand)
+    reading = _reading(metric, after, before, earlier)
+    return judged(before.name, metric, limit, reading, demand, reference=earlier.value)
 
 
 def _worth_checking(member: Member) -> list[str]:

@@ -1,7 +1,6 @@
 """Limits by variant and metric, written by hand in TOML, and whether each variant stays within them."""
 
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,16 +67,15 @@ def _check_metric(path: Path, metric: str) -> None:
 def within(subject: Subject, budget: Budget, demand: Demand | None = None) -> list[Row]:
     """A row for each limit of the budget, which may also allow metrics to stay unknown."""
     demand = demand or Demand()
-    return list(_rows(subject, budget, replace(demand, allow=demand.allow | budget.allow_unanswered)))
-
-
-def _rows(subject: Subject, budget: Budget, demand: Demand) -> Iterator[Row]:
+    demand = replace(demand, allow=demand.allow | budget.allow_unanswered)
     members = {member.name: member for member in subject.known}
+    rows = []
     for variant, limits in budget.limits.items():
         member = members.get(variant)
         for metric, limit in limits.items():
             if member is None:
-                names = ", ".join(members)
-                yield unanswered(variant, metric, limit, f"there is no such variant, only {names}", demand)
+                why = f"there is no such variant, only {', '.join(members)}"
+                rows.append(unanswered(variant, metric, limit, why, demand))
             else:
-                yield judged(variant, metric, limit, METRICS[metric](member), demand, reference=limit)
+                rows.append(judged(variant, metric, limit, METRICS[metric](member), demand, reference=limit))
+    return rows

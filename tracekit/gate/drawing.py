@@ -1,14 +1,15 @@
 """The rows of a check as text, as Markdown for a pull request, as JSON, and as JUnit XML for a build server."""
 
-import json
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import percent
 from tracekit.faces import Options, markdown, text
+from tracekit.faces.shared.document import as_json as json_text
 from tracekit.gate.rows import Check, Row, failed
 from tracekit.report.blocks import Block, Note, Notes, Sentences, Table
 from tracekit.statistics.uncertainty import TOO_UNSURE, UNSEEN, Interval, says_nothing
@@ -48,9 +49,9 @@ def as_json(check: Check, options: Options) -> str:
         "detectable": worst.detectable if (worst := _least_certain(check.rows)) else None,
         "failed": failed(check.rows),
         "warnings": check.warnings,
-        "rows": [row.document() for row in check.rows],
+        "rows": [asdict(row) for row in check.rows],
     }
-    return json.dumps(content, indent=1, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
+    return json_text(content)
 
 
 def as_junit(check: Check, options: Options) -> str:

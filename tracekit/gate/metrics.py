@@ -11,7 +11,7 @@ from tracekit.analyses import summary
 from tracekit.base.intervals import Ints
 from tracekit.engine.buckets import HOST, WALL
 from tracekit.profile import Member, Profile, Untraced
-from tracekit.run import Measured
+from tracekit.run import Ledger, Measured
 from tracekit.run.contrast import cold_cost_ns, prior_of_passes, step_interval
 from tracekit.statistics.uncertainty import (
     LARGEST_LOG,
@@ -114,28 +114,15 @@ def _between_passes(measured: Measured, confidence: float) -> float:
     return half_width_of_mean(logs, confidence, prior_of_passes(measured)) * math.sqrt(len(logs) + 1)
 
 
-def _of_ledger(count: Callable[[Profile | Untraced], float]) -> Read:
+def _of_ledger(count: Callable[[Ledger], float]) -> Read:
+    """A count of what the compiler did."""
+
     def read(member: Member) -> Reading:
         if member.variant is None:
             return Reading(None, why="a bare trace does not say what was compiled: only a capture's run does")
-        return Reading(count(member))
+        return Reading(count(member.variant.ledger))
 
     return read
-
-
-def _recompiles(member: Member) -> float:
-    assert member.variant is not None
-    return member.variant.ledger.recompiles
-
-
-def _graph_breaks(member: Member) -> float:
-    assert member.variant is not None
-    return member.variant.ledger.break_places
-
-
-def _fallbacks(member: Member) -> float:
-    assert member.variant is not None
-    return len(member.variant.ledger.limits) + len(member.variant.ledger.skips)
 
 
 def _per_step(analysis: str) -> Read:
@@ -170,9 +157,9 @@ METRICS: dict[str, Read] = {
     "host_ms": _of_view("host", None),
     **{f"{key}_ms": _of_view("wall", key) for key in WALL},
     **{f"host_{key}_ms": _of_view("host", key) for key in HOST},
-    "recompiles": _of_ledger(_recompiles),
-    "graph_breaks": _of_ledger(_graph_breaks),
-    "fallbacks": _of_ledger(_fallbacks),
+    "recompiles": _of_ledger(lambda ledger: ledger.recompiles),
+    "graph_breaks": _of_ledger(lambda ledger: ledger.break_places),
+    "fallbacks": _of_ledger(lambda ledger: len(ledger.limits) + len(ledger.skips)),
     "syncs": _per_step("syncs"),
     "launches": _per_step("launches"),
     "compile_cost_s": _compile_cost,

@@ -1,10 +1,10 @@
 """One row of a check: a metric of a variant against its limit."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from tracekit.base.units import percent
 from tracekit.gate.metrics import Reading
@@ -33,7 +33,8 @@ class Demand(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """A metric of a variant, in the unit that its name gives; `why` is the reason, if the numbers do not show it.
+    """A metric of a variant, in the unit that its name gives, in the form of `tracekit.check/1`; `why` is the reason,
+    if the numbers do not show it.
 
     `detectable` is the smallest regression that would have been seen, as a share of the earlier value or, with a
     budget, of the limit; None where it is unknown, or the value is exact.
@@ -50,10 +51,6 @@ class Row(Struct, frozen=True):
     fails: bool = False  # whether this row makes the check fail
     exact: bool = False  # a count, of which every difference is seen
     far_apart: bool = False  # the captures are, on an unsteady machine: more passes alone would not show more
-
-    def document(self) -> dict[str, Any]:
-        """The row in the form of `tracekit.check/1`."""
-        return asdict(self)
 
 
 class Check(Struct, frozen=True):

@@ -26,7 +26,8 @@ def trace_analysis(
     needed()
     from tracekit.hta.traces import ColumnAnalysis, ColumnTrace
 
-    ranks = profile.per_rank or {_main_rank(profile): profile}
+    main = profile.capture("steady")  # of which all figures of the profile are
+    ranks = profile.per_rank or {main.rank if main is not None else 0: profile}
     traces = {rank: profile.trace for rank, profile in ranks.items()}
     return ColumnAnalysis(ColumnTrace(traces, rounded=rounded, include_last_profiler_step=include_last_profiler_step))
 
@@ -39,9 +40,3 @@ def needed() -> None:
         specification = None
     if specification is None:
         raise NeedsPackageError("HTA", "traceinsight", "hta")
-
-
-def _main_rank(profile: Profile) -> int:
-    """The rank that all figures of a profile come from."""
-    main = profile.capture("steady")
-    return main.rank if main is not None else 0

@@ -1,7 +1,7 @@
 """HTA's analyses, by name; each answer is a set of named data frames."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -194,11 +194,9 @@ def potential_stragglers(question: Question) -> Frames:
 
 def _by_rank(frames: Mapping[int, pd.DataFrame]) -> pd.DataFrame | None:
     """The frames of several ranks below one another, with the rank as the first column."""
-    return pd.concat([*_with_rank(frames)], ignore_index=True) if frames else None
-
-
-def _with_rank(frames: Mapping[int, pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    with_ranks = []
     for rank, frame in frames.items():
-        rest = frame.drop(columns="rank", errors="ignore")
-        rest.insert(0, "rank", rank)
-        yield rest
+        with_rank = frame.drop(columns="rank", errors="ignore")
+        with_rank.insert(0, "rank", rank)
+        with_ranks.append(with_rank)
+    return pd.concat(with_ranks, ignore_index=True) if with_ranks else None

@@ -4,8 +4,8 @@ Show something new with these kinds. A new kind is a last resort, because every 
 """
 
 import math
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -99,6 +99,19 @@ class Table(Struct, frozen=True):
     layout: Literal["rows", "records"] = "rows"
     detail: bool = False
     exported: bool = True  # False: another table holds the same for programs
+
+    @staticmethod
+    def of(
+        name: str,
+        rows: Iterable[Mapping[str, Any]],
+        schema: pa.Schema,
+        *,
+        layout: Literal["rows", "records"] = "rows",
+        detail: bool = False,
+        exported: bool = True,
+    ) -> "Table":
+        """A table of rows that hold values by the name of the column; what a row lacks is null."""
+        return Table(name, pa.Table.from_pylist([*rows], schema), layout, detail, exported)
 
 
 class Line(Struct, frozen=True):

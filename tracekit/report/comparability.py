@@ -109,13 +109,18 @@ def _differences(name: str, work: Work, base_name: str, base_work: Work) -> Iter
                 yield f"{share}, and {sanitize(poorer_name)} has none"
 
 
-def _shares(profile: Profile) -> dict[str, float]:
+def work_by_kind(profile: Profile) -> dict[str, float]:
+    """The time of a step by kind of work, ns: that of the GPU's kernels, or of operators on the CPU."""
     if profile.trace.device == "gpu":
-        work = summed(kernel_times(profile), "label")
-    else:
-        work = {}
-        for row in summary(profile, "operators").table.select(["class", "step_ns"]).to_pylist():
-            work[row["class"]] = work.get(row["class"], 0.0) + row["step_ns"]
+        return summed(kernel_times(profile), "label")
+    work: dict[str, float] = {}
+    for row in summary(profile, "operators").table.select(["class", "step_ns"]).to_pylist():
+        work[row["class"]] = work.get(row["class"], 0.0) + row["step_ns"]
+    return work
+
+
+def _shares(profile: Profile) -> dict[str, float]:
+    work = work_by_kind(profile)
     total = sum(work.values())
     shares: dict[str, float] = {}
     for kind, name in _KINDS.items():
@@ -198,7 +203,9 @@ def contradiction(report: "Report", entry: Comparison) -> Contradiction:
     if (contrast.ratio > 1) != (wall.delta_ns > 0):
         return "opposite"
     traced = _ratio_of_traces(wall, mean.step_ns, member, baseline)
-    if contrast.interval is None or traced is None or _overlap(contrast.interval, traced):
+    if contrast.interval is None or traced is None:
+        return ""
+    if contrast.interval[0] <= traced[1] and traced[0] <= contrast.interval[1]:  # they overlap
         return ""
     middle = math.sqrt(traced[0] * traced[1])
     # Both are on the same side of 1, so the larger difference is the one further from it.
@@ -217,7 +224,3 @@ def _ratio_of_traces(wall: Difference, base_ns: float, member: Member, baseline:
     log = math.log((base_ns + wall.delta_ns) / base_ns)
     half = half_width_of_mean([log], CONFIDENCE, prior_of_pairs(*sides))
     return interval_from_logs(log - half, log + half)
-
-
-def _overlap(first: Interval, second: Interval) -> bool:
-    return first[0] <= second[1] and second[0] <= first[1]

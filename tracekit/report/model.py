@@ -2,7 +2,7 @@
 is worked out once for all reports that share it.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TypeVar
 
@@ -45,11 +45,11 @@ class ByVariant(Struct, frozen=True):
     def ranks(self, profile: Profile) -> list[RankColumns]:
         """The columns by which ranks are compared, a set for each rank; empty where there is a single one."""
         ranks = sorted(profile.per_rank.items())
-
-        def columns() -> list[RankColumns]:
-            return with_sizes([rank_columns(rank_profile, rank) for rank, rank_profile in ranks], profile)
-
-        return _once(self._ranks, profile.name, columns)
+        return _once(
+            self._ranks,
+            profile.name,
+            lambda: with_sizes([rank_columns(rank_profile, rank) for rank, rank_profile in ranks], profile),
+        )
 
     def collectives(self, name: str, ranks: list[RankColumns]) -> Collectives:
         """The collectives of these ranks of the variant of that name."""
@@ -118,7 +118,7 @@ class Report(Struct, frozen=True, eq=False, dict=True):
         findings_of = {name: diagnosis.all_findings for name, diagnosis in self._diagnoses_alone.items()}
         return {
             profile.name: attempts(
-                profile, (other for other in self.subject.members if self._same_program(other, profile)), findings_of
+                profile, (member for member in self.subject.members if self._same_program(member, profile)), findings_of
             )
             for profile in self.profiles
         }
@@ -149,19 +149,13 @@ class Report(Struct, frozen=True, eq=False, dict=True):
         )
 
     def straggler(self, name: str) -> Straggler | None:
-        """The rank that delays the others, in a variant of which several ranks were recorded."""
-        return None if name not in self.collectives or self._ranks_in_doubt(name) else straggler(self.collectives[name])
-
-    def _ranks_in_doubt(self, name: str) -> bool:
-        """Whether the trace of one of a variant's ranks, if it was read here, breaks a law, so that nobody knows who
-        waits for whom."""
-        ranks = (
-            rank_profile
-            for profile in self.profiles
-            if profile.name == name
-            for rank_profile in profile.per_rank.values()
-        )
-        return any(breach.is_grave for rank in ranks for breach in rank.trace.health)
+        """The rank that delays the others, in a variant of which several ranks were recorded. None if the trace of one
+        of them, where it was read here, breaks a law, so that nobody knows who waits for whom."""
+        if name not in self.collectives:
+            return None
+        ranks = [rank for profile in self.profiles if profile.name == name for rank in profile.per_rank.values()]
+        in_doubt = any(breach.is_grave for rank in ranks for breach in rank.trace.health)
+        return None if in_doubt else straggler(self.collectives[name])
 
     @cached_property
     def ranks(self) -> dict[str, list[RankColumns]]:
@@ -233,15 +227,9 @@ def report(subject: Subject, baseline: str | None = None) -> Report:
     if baseline is not None and baseline not in by_name:
         raise UnknownVariantError(baseline, list(by_name))
     requested_base = by_name[baseline] if baseline is not None else None
-    comparisons = list(_comparisons(subject.known, able, requested_base))
-    return Report(subject, requested_base or able[0], comparisons)
-
-
-def _comparisons(members: list[Member], able: list[Member], requested_base: Member | None) -> Iterator[Comparison]:
     first: dict[str, Member] = {}
-    for member in [*able, *members]:
+    for member in [*able, *subject.known]:
         first.setdefault(member.run_name, member)
-    for member in members:
-        base = requested_base or first[member.run_name]
-        if member is not base:
-            yield compare(member, base)
+    bases = [(member, requested_base or first[member.run_name]) for member in subject.known]
+    comparisons = [compare(member, base) for member, base in bases if member is not base]
+    return Report(subject, requested_base or able[0], comparisons)

@@ -127,13 +127,11 @@ def _of_comparisons(report: "Report") -> Iterator[Note]:
     for entry in report.comparisons:
         if entry.wall is None:
             text = f"its wall time cannot be compared with that of {entry.baseline}."
-            yield Note("comparison", (entry.variant,), text)
         elif entry.wall.delta_interval is None:
-            yield Note(
-                "comparison", (entry.variant,), "there are too few steps to distinguish a difference from noise."
-            )
+            text = "there are too few steps to distinguish a difference from noise."
         else:
-            yield Note("comparison", (entry.variant,), _what_intervals_cover(report, entry))
+            text = _what_intervals_cover(report, entry)
+        yield Note("comparison", (entry.variant,), text)
 
 
 def _what_intervals_cover(report: "Report", entry: Comparison) -> str:

@@ -4,7 +4,6 @@ are estimated for lines of 120 characters.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import singledispatch
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -86,11 +85,6 @@ class _Reading(Struct, frozen=True):
     full: bool  # nothing is left out
     fold: bool  # what need not be seen at once is folded, one click away
 
-    @property
-    def fits_two_screens(self) -> bool:
-        """Whether to leave out what there is no room for: not where more is requested, or where tables fold."""
-        return self.rows is None and not self.full and not self.fold
-
     def opens_tables(self, sections: list[Section]) -> bool:
         """Whether the tables of a question are seen at once."""
         if self.full or sections[0].stage != "body":  # only the body is ordered by worth
@@ -130,34 +124,43 @@ def outline(report: Report, rows: int | None = None, full: bool = False, fold: b
         else:
             absent.append(title)
     left_out: list[str] = []
-    if reading.fits_two_screens:
+    if rows is None and not full and not fold:  # not where more is requested, or where tables fold
         chapters = [replace(chapter, entries=tuple(map(_with_few_cards, chapter.entries))) for chapter in chapters]
         chapters, left_out = _on_two_screens(chapters)
-    in_part = full and rows is None and not fold
-    shortened = in_part and any(_is_shortened(entry) for chapter in chapters for entry in chapter.entries)
+    shortened = (
+        full
+        and rows is None
+        and not fold
+        and any(
+            isinstance(block, Table) and entry.rows is not None and block.rows.num_rows > entry.rows
+            for chapter in chapters
+            for entry in chapter.entries
+            for block in entry.blocks
+        )
+    )
     return Outline(tuple(chapters), tuple(left_out), tuple(absent), tuple(unanswered), shortened)
 
 
 def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
     """As many of the sections that are ordered by worth as there is room for, and the titles of the others."""
     body = [chapter for chapter in chapters if chapter.entries[0].section.stage == "body"]
-    fixed_height = sum(_height(chapter) for chapter in chapters if chapter not in body)
-    wishes = [
-        RoomRequest(_worth(chapter), [(entry.blocks, entry.rows) for entry in chapter.entries]) for chapter in body
-    ]
-    granted_blocks = dict(
-        zip(
-            (chapter.id for chapter in body),
-            allotted_lines(wishes, max(SCREENS - fixed_height, _MIN_BODY_LINES)),
-            strict=True,
-        )
+    fixed_height = sum(
+        TITLE + sum(height(block, entry.rows) for entry in chapter.entries for block in entry.blocks)
+        for chapter in chapters
+        if chapter not in body
     )
-    cut = [
-        _cut(chapter, granted_blocks[chapter.id]) if chapter.id in granted_blocks else chapter for chapter in chapters
+    wishes = [
+        RoomRequest(
+            max(entry.section.worth for entry in chapter.entries),
+            [(entry.blocks, entry.rows) for entry in chapter.entries],
+        )
+        for chapter in body
     ]
-    return [chapter for chapter in cut if chapter.entries], [
-        before.title for before, after in zip(chapters, cut, strict=True) if not after.entries
-    ]
+    granted_blocks = allotted_lines(wishes, max(SCREENS - fixed_height, _MIN_BODY_LINES))
+    blocks_by_id = {chapter.id: positions for chapter, positions in zip(body, granted_blocks, strict=True)}
+    cut = [_cut(chapter, blocks_by_id[chapter.id]) if chapter.id in blocks_by_id else chapter for chapter in chapters]
+    left_out = [before.title for before, after in zip(chapters, cut, strict=True) if not after.entries]
+    return [chapter for chapter in cut if chapter.entries], left_out
 
 
 def _with_few_cards(entry: Entry) -> Entry:
@@ -169,14 +172,6 @@ def _with_few_cards(entry: Entry) -> Entry:
         for block in entry.blocks
     )
     return replace(entry, blocks=tuple(blocks))
-
-
-def _height(chapter: Chapter) -> int:
-    return TITLE + sum(height(block, entry.rows) for entry in chapter.entries for block in entry.blocks)
-
-
-def _worth(chapter: Chapter) -> float:
-    return max(entry.section.worth for entry in chapter.entries)
 
 
 def _cut(chapter: Chapter, granted_blocks: set[tuple[int, int]]) -> Chapter:
@@ -212,11 +207,6 @@ def _is_of_cells(section: Section) -> bool:
     return section.stage == "body" or any(is_detail(block) for block in section.blocks)
 
 
-def _is_shortened(entry: Entry) -> bool:
-    tables = [block for block in entry.blocks if isinstance(block, Table)]
-    return entry.rows is not None and any(block.rows.num_rows > entry.rows for block in tables)
-
-
 def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
     """The blocks of a section, with or without its tables; details only where everything is requested."""
     return tuple(
@@ -243,19 +233,15 @@ def _cut_short(text: str) -> str:
 
 def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     """Variants whose sections are equal, and have only sentences, share an entry."""
-    entries = [*_one_list(entries, report)]
     merged: list[Entry] = []
-    names = [profile.name for profile in report.profiles]
-    for entry in entries:
-        equal_indices = [
-            k for k, merged_entry in enumerate(merged) if _only_sentences(entry) and merged_entry.blocks == entry.blocks
-        ]
-        if equal_indices:
-            merged[equal_indices[0]] = replace(
-                merged[equal_indices[0]], subject=f"{merged[equal_indices[0]].subject}, {entry.subject}"
-            )
-        else:
+    for entry in _one_list(entries, report):
+        of_sentences = entry.section.scope == "variant" and all(isinstance(block, Sentences) for block in entry.blocks)
+        equal = next((k for k, listed in enumerate(merged) if of_sentences and listed.blocks == entry.blocks), None)
+        if equal is None:
             merged.append(entry)
+        else:
+            merged[equal] = replace(merged[equal], subject=f"{merged[equal].subject}, {entry.subject}")
+    names = [profile.name for profile in report.profiles]
     everyone = ", ".join(names)
     return [replace(entry, subject="") if entry.subject == everyone and len(names) > 1 else entry for entry in merged]
 
@@ -282,10 +268,6 @@ def _one_list(entries: Iterable[Entry], report: Report) -> Iterator[Entry]:
     yield replace(with_cards[0], subject="", blocks=(_readable(listed),))
     yield from (replace(entry, blocks=entry.blocks[1:]) for entry in with_cards if len(entry.blocks) > 1)
     yield from other_entries
-
-
-def _only_sentences(entry: Entry) -> bool:
-    return entry.section.scope == "variant" and all(isinstance(block, Sentences) for block in entry.blocks)
 
 
 def _listed(titles: Iterable[str]) -> str:
@@ -332,55 +314,31 @@ def _wished_blocks(wish: RoomRequest) -> Iterable[tuple[tuple[int, int], Block, 
             yield (entry, index), block, rows
 
 
-@singledispatch
 def height(block: Block, rows: int | None) -> int:
     """How many lines a block takes, with `rows` of its tables."""
+    match block:
+        case Headline():
+            return sum(_wrapped(line, _PROSE) for line in (block.first, *block.lines, block.last) if line)
+        case Cards():
+            parts = ((card.place, card.why, card.do, *card.also) for card in block.cards)
+            costs = sum(len(card.costs) for card in block.cards)
+            return len(block.cards) + costs + sum(_wrapped(text, _PROSE) for texts in parts for text in texts if text)
+        case Sentences():
+            return sum(_wrapped(line) for line in block.lines)
+        case Notes():
+            return sum(_wrapped(note.text) for note in block.notes)
+        case Series():
+            return len(block.lines)
+        case Breakdown():
+            return 1 + _HEAD + len(block.keys)
+        case Table(layout="records"):
+            return _HEAD + len(block.rows.schema)
+        case Table():
+            row_count: int = block.rows.num_rows
+            return _HEAD + (row_count if rows is None or row_count <= rows else rows + 1)
+        case Excerpt():
+            return 1 + _HEAD + len(block.lines)
     raise TypeError(f"{type(block).__name__}: is not a kind of block")
-
-
-@height.register(Sentences)
-def _(block: Sentences, rows: int | None) -> int:
-    return sum(_wrapped(line) for line in block.lines)
-
-
-@height.register(Headline)
-def _(block: Headline, rows: int | None) -> int:
-    return sum(_wrapped(line, _PROSE) for line in (block.first, *block.lines, block.last) if line)
-
-
-@height.register(Cards)
-def _(block: Cards, rows: int | None) -> int:
-    parts = ((card.place, card.why, card.do, *card.also) for card in block.cards)
-    costs = sum(len(card.costs) for card in block.cards)
-    return len(block.cards) + costs + sum(_wrapped(text, _PROSE) for texts in parts for text in texts if text)
-
-
-@height.register(Notes)
-def _(block: Notes, rows: int | None) -> int:
-    return sum(_wrapped(note.text) for note in block.notes)
-
-
-@height.register(Series)
-def _(block: Series, rows: int | None) -> int:
-    return len(block.lines)
-
-
-@height.register(Breakdown)
-def _(block: Breakdown, rows: int | None) -> int:
-    return 1 + _HEAD + len(block.keys)
-
-
-@height.register(Table)
-def _(block: Table, rows: int | None) -> int:
-    if block.layout == "records":
-        return _HEAD + len(block.rows.schema)
-    row_count = block.rows.num_rows
-    return _HEAD + (row_count if rows is None or row_count <= rows else rows + 1)
-
-
-@height.register(Excerpt)
-def _(block: Excerpt, rows: int | None) -> int:
-    return 1 + _HEAD + len(block.lines)
 
 
 def _wrapped(text: str, width: int = _LINE) -> int:

@@ -52,10 +52,6 @@ class VariantOwners(Struct, frozen=True):
         means = [mean for mean in self.means.means if mean.bucket != bucket]
         return replace(self, means=OwnerMeans(owners=self.means.owners, means=means))
 
-    def share_in(self, bucket: str) -> float:
-        """The share of a step that is in that bucket."""
-        return 1 - self.without(bucket).total_ns / (self.total_ns or 1.0)
-
     def share(self, belongs: Callable[[Owner], bool]) -> float:
         """The share of a step that belongs to such owners."""
         costs = self.by(belongs)
@@ -91,28 +87,23 @@ class OwnerCosts(Struct, Generic[Key], frozen=True):
             if base in costs and base != name:
                 deltas = [key_ns.get(key, 0.0) - costs[base].get(key, 0.0) for key in order]
                 yield _ns(f"Δ {name}", f"Δ {titles[name]}", f"against {base}"), deltas
-        for variant in self.variants:
-            for meaning, phases in _PHASES:
-                key_ns = variant.by(self.key, _in_phases(variant.means, phases))
-                if any(key_ns.values()):
-                    yield (
-                        _ns(
-                            f"{variant.name} {meaning}",
-                            f"{titles[variant.name]} {meaning}",
-                            f"of this, {meaning}",
-                            "detail",
-                        ),
-                        [key_ns.get(key, 0.0) for key in order],
-                    )
-        for bucket in KEYS:
-            for variant in self.variants:
-                key_ns = variant.by(self.key, _in_bucket(bucket))
-                if any(key_ns.values()):
-                    label = BUCKETS[bucket].label
-                    field = _ns(
-                        f"{variant.name} {bucket}", f"{titles[variant.name]} {label}", f"of this, {label}", "detail"
-                    )
-                    yield field, [key_ns.get(key, 0.0) for key in order]
+        parts = [
+            *(
+                (variant, meaning, meaning, _in_phases(variant.means, phases))
+                for variant in self.variants
+                for meaning, phases in _PHASES
+            ),
+            *(
+                (variant, bucket, BUCKETS[bucket].label, _in_bucket(bucket))
+                for bucket in KEYS
+                for variant in self.variants
+            ),
+        ]
+        for variant, part, label, is_counted in parts:
+            key_ns = variant.by(self.key, is_counted)
+            if any(key_ns.values()):
+                field = _ns(f"{variant.name} {part}", f"{titles[variant.name]} {label}", f"of this, {label}", "detail")
+                yield field, [key_ns.get(key, 0.0) for key in order]
 
     def table(self, identity_columns: Sequence[tuple[pa.Field, Sequence[object]]], order: Sequence[Key]) -> pa.Table:
         """A table of the columns that identify a row, followed by these columns."""
@@ -251,13 +242,10 @@ def rows(costs: Iterable[Mapping[Group, float]]) -> dict[Group, Row]:
 
 
 def _row(group: Group, joined: "_Joined", together: dict[SourceLine, list[SourceLine]]) -> Row:
-    if not group:
-        return ()
     roots = {joined.root(line) for line in group}
-    if len(group) > 1 and not joined.is_joined(group):
+    if len(roots) != 1:  # no line, or lines of different rows
         return group
-    assert len(roots) == 1
-    lines = together[next(iter(roots))]
+    lines = together[roots.pop()]
     return tuple(sorted(lines)) if len(lines) > 1 else group
 
 
@@ -266,11 +254,9 @@ class _Joined:
 
     def __init__(self) -> None:
         self._parent: dict[SourceLine, SourceLine] = {}
-        self._groups: set[Group] = set()
 
     def join(self, group: Group) -> None:
         """These lines share a row from now on."""
-        self._groups.add(group)
         first = self.root(group[0])
         for line in group[1:]:
             self._parent[self.root(line)] = first
@@ -280,7 +266,3 @@ class _Joined:
         while self._parent.get(line, line) != line:
             line = self._parent[line]
         return line
-
-    def is_joined(self, group: Group) -> bool:
-        """Whether all of a group's lines share one row."""
-        return group in self._groups or len({self.root(line) for line in group}) == 1

@@ -7,8 +7,9 @@ sections, registered with their scope.
 A producer that has nothing to say returns None.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -17,7 +18,7 @@ from tracekit.analyses import Status
 from tracekit.base.registry import Registry
 from tracekit.profile import LEAST_SHARE, Capture, Profile
 from tracekit.profile.compare import Comparison
-from tracekit.report.blocks import Block
+from tracekit.report.blocks import Block, Table
 from tracekit.study import Study
 
 if TYPE_CHECKING:
@@ -77,10 +78,28 @@ class Section(Struct, frozen=True):
 
 AskRun = Callable[["Report"], Contents | None]
 AskStudy = Callable[["Report", Study], Contents | None]
+AskRows = Callable[[Study], Iterable[Mapping[str, Any]]]
 AskVariant = Callable[["Report", Profile], Contents | None]
 AskComparison = Callable[["Report", Comparison], Contents | None]
 AskTrace = Callable[["Report", Profile, Capture], Contents | None]
 Make = Callable[["Report"], Iterator[Section]]
+_Ask = TypeVar("_Ask", bound=Callable[..., Contents | None])
+# What questions are asked about: the arguments after the report, and the labels of the section. A study is a run, too.
+_Subject = tuple[tuple[Any, ...], dict[str, str]]
+_SUBJECTS: dict[Scope | Literal["study"], Callable[["Report"], Iterable[_Subject]]] = {
+    "run": lambda report: [((), {})],
+    "study": lambda report: [((report.subject.study,), {})],
+    "variant": lambda report: (((profile,), {"variant": profile.name}) for profile in report.profiles),
+    "comparison": lambda report: (
+        ((entry,), {"variant": entry.variant, "baseline": entry.baseline}) for entry in report.comparisons
+    ),
+    "trace": lambda report: (
+        ((profile, capture), {"variant": profile.name, "trace": capture.label})
+        for profile in report.profiles
+        for capture in profile.captures
+        if capture.attribution is not None
+    ),
+}
 
 
 class Producer(Struct, frozen=True):
@@ -101,10 +120,6 @@ def producers(of_study: bool = False) -> list[Make]:
     ]
 
 
-def _register(name: str, make: Make, ask: Callable[..., Any], *, runs: bool = True, studies: bool = False) -> None:
-    _registered.register(name, Producer(make, runs, studies), ask)
-
-
 def unregister(name: str) -> None:
     """Remove a producer."""
     _registered.unregister(name)
@@ -114,8 +129,26 @@ def made_by(name: str) -> Callable[[Make], Make]:
     """Register a function that yields whole sections: it connects another registry to this one."""
 
     def register(make: Make) -> Make:
-        _register(name, make, make)
+        _registered.register(name, Producer(make, of_runs=True, of_studies=False), make)
         return make
+
+    return register
+
+
+def _asked(
+    about: Scope | Literal["study"], name: str, title: str, rank: int, stage: Stage, *, of_studies: bool = False
+) -> Callable[[_Ask], _Ask]:
+    """Register a question, which has a section about each of its subjects, unless it has nothing to say about it."""
+    scope: Scope = "run" if about == "study" else about
+
+    def register(ask: _Ask) -> _Ask:
+        def make(report: "Report") -> Iterator[Section]:
+            for arguments, labels in _SUBJECTS[about](report):
+                if (contents := ask(report, *arguments)) is not None:
+                    yield Section(name, title, scope, stage, rank, contents, **labels)
+
+        _registered.register(name, Producer(make, of_runs=about != "study", of_studies=of_studies), ask)
+        return ask
 
     return register
 
@@ -124,78 +157,44 @@ def of_run(
     name: str, title: str, rank: int = 1000, stage: Stage = "body", *, studies: bool = False
 ) -> Callable[[AskRun], AskRun]:
     """Register a question that is answered once per report; with `studies`, in the report of a study, too."""
-
-    def register(ask: AskRun) -> AskRun:
-        def make(report: "Report") -> Iterator[Section]:
-            if (contents := ask(report)) is not None:
-                yield Section(name, title, "run", stage, rank, contents)
-
-        _register(name, make, ask, studies=studies)
-        return ask
-
-    return register
+    return _asked("run", name, title, rank, stage, of_studies=studies)
 
 
 def of_study(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskStudy], AskStudy]:
     """Register a question about a study, which gets no other sections."""
+    return _asked("study", name, title, rank, stage, of_studies=True)
 
-    def register(ask: AskStudy) -> AskStudy:
-        def make(report: "Report") -> Iterator[Section]:
-            assert report.subject.study is not None
-            if (contents := ask(report, report.subject.study)) is not None:
-                yield Section(name, title, "run", stage, rank, contents)
 
-        _register(name, make, ask, runs=False, studies=True)
-        return ask
+def rows_of_study(
+    name: str, title: str, schema: pa.Schema, rank: int, *, table: str = "", detail: bool = True
+) -> Callable[[AskRows], AskStudy]:
+    """Register a question about a study that is answered by a table, whose rows the function yields: if there are none,
+    it has nothing to say. The table has the name of the question, unless another is given."""
+
+    def register(ask: AskRows) -> AskStudy:
+        @of_study(name, title, rank)
+        @wraps(ask)
+        def in_a_table(_: "Report", study: Study) -> Contents | None:
+            rows = [*ask(study)]
+            return Contents((Table.of(table or name, rows, schema, detail=detail),)) if rows else None
+
+        return in_a_table
 
     return register
 
 
 def of_variant(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskVariant], AskVariant]:
     """Register a question about every variant."""
-
-    def register(ask: AskVariant) -> AskVariant:
-        def make(report: "Report") -> Iterator[Section]:
-            for profile in report.profiles:
-                if (contents := ask(report, profile)) is not None:
-                    yield Section(name, title, "variant", stage, rank, contents, variant=profile.name)
-
-        _register(name, make, ask)
-        return ask
-
-    return register
+    return _asked("variant", name, title, rank, stage)
 
 
 def of_comparison(
     name: str, title: str, rank: int = 1000, stage: Stage = "body"
 ) -> Callable[[AskComparison], AskComparison]:
     """Register a question about every variant that has a baseline."""
-
-    def register(ask: AskComparison) -> AskComparison:
-        def make(report: "Report") -> Iterator[Section]:
-            for entry in report.comparisons:
-                if (contents := ask(report, entry)) is not None:
-                    labels = {"variant": entry.variant, "baseline": entry.baseline}
-                    yield Section(name, title, "comparison", stage, rank, contents, **labels)
-
-        _register(name, make, ask)
-        return ask
-
-    return register
+    return _asked("comparison", name, title, rank, stage)
 
 
 def of_trace(name: str, title: str, rank: int = 1000, stage: Stage = "body") -> Callable[[AskTrace], AskTrace]:
     """Register a question about every capture that was read: cold and steady, of every rank."""
-
-    def register(ask: AskTrace) -> AskTrace:
-        def make(report: "Report") -> Iterator[Section]:
-            for profile in report.profiles:
-                for capture in profile.captures:
-                    if capture.attribution is not None and (contents := ask(report, profile, capture)) is not None:
-                        labels = {"variant": profile.name, "trace": capture.label}
-                        yield Section(name, title, "trace", stage, rank, contents, **labels)
-
-        _register(name, make, ask)
-        return ask
-
-    return register
+    return _asked("trace", name, title, rank, stage)

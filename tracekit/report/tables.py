@@ -40,7 +40,7 @@ class Stream(Struct, frozen=True):
         """The pieces, variant after variant. The first column is the variant, if the piece belongs to one."""
         for variant, pieces in self.sources:
             for piece in pieces():
-                yield _named(piece, variant) if variant is not None else piece
+                yield with_variant(piece, variant)
 
     def table(self) -> pa.Table:
         """The whole table."""
@@ -65,7 +65,11 @@ def _of(profile: Profile) -> Iterator[_Part]:
     yield "events", EVENTS, lambda: _slices(profile.trace.events)
     yield "tracks", TRACKS, lambda: iter([profile.trace.tracks.cast(TRACKS)])
     yield "attribution", ATTRIBUTION, lambda: iter([_attribution(profile)])
-    yield "segments", SEGMENTS, lambda: _segments(profile)
+    yield (
+        "segments",
+        SEGMENTS,
+        lambda: (piece for view in ("wall", "host") for piece in profile.attribution.segments_of(view)),
+    )
     for answer in answers(profile):
         name, summary = answer.analysis, answer.table
         if answer.rows is not None:
@@ -84,12 +88,10 @@ def _slices(table: pa.Table) -> Iterator[pa.Table]:
         yield table.slice(start, _ROWS).cast(EVENTS)
 
 
-def _segments(profile: Profile) -> Iterator[pa.Table]:
-    for view in ("wall", "host"):
-        yield from profile.attribution.segments_of(view)
-
-
-def _named(part: pa.Table, variant: str) -> pa.Table:
+def with_variant(part: pa.Table, variant: str | None) -> pa.Table:
+    """The part of a table, with the variant that it belongs to as its first column; as it is if it belongs to none."""
+    if variant is None:
+        return part
     names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(part), np.int32)), [variant])
     return part.add_column(0, VARIANT, names)
 

@@ -48,21 +48,19 @@ def reasons(study: Study) -> list[Reason]:
         if result.record is not None and result.outcome != "ok":
             alike.setdefault((result.outcome, _NUMBER.sub("#", result.record.error or "")), []).append(result)
     all_values = values_of(study.cells)
-    found_reasons = [
-        Reason(
-            outcome,
-            _error(results[0]),
-            tuple(results),
-            _common_values(results, all_values),
-            _change(outcome, study, results),
+    found_reasons = []
+    for (outcome, _), results in alike.items():
+        first, change = results[0], _CHANGES.get(outcome)
+        found_reasons.append(
+            Reason(
+                outcome,
+                (first.record.error if first.record is not None else None) or "no reason was recorded",
+                tuple(results),
+                _common_values(results, all_values),
+                change(study) if change is not None else f"Run one by itself to see why: {_command(first.cell)}",
+            )
         )
-        for (outcome, _), results in alike.items()
-    ]
     return sorted(found_reasons, key=lambda reason: -len(reason.results))
-
-
-def _error(result: CellResult) -> str:
-    return (result.record.error if result.record is not None else None) or "no reason was recorded"
 
 
 def _common_values(results: list[CellResult], all_values: dict[str, list[str]]) -> str:
@@ -73,11 +71,6 @@ def _common_values(results: list[CellResult], all_values: dict[str, list[str]]) 
         for axis, occurring in values.items()
         if axis not in _AXES_OF_VARIANTS and len(occurring) < len(all_values[axis])
     )
-
-
-def _change(outcome: str, study: Study, results: list[CellResult]) -> str:
-    change = _CHANGES.get(outcome)
-    return change(study) if change is not None else f"Run one by itself to see why: {_command(results[0].cell)}"
 
 
 def _command(cell: Cell) -> str:

@@ -3,13 +3,12 @@ without it, PyG and DGL – and model × data × variant, with the settings as r
 """
 
 import math
-import statistics
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from tracekit.statistics.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
-from tracekit.study.settings import Setting, SpeedUp, names_of
+from tracekit.statistics.uncertainty import Interval
+from tracekit.study.settings import Setting, geometric_mean, names_of
 from tracekit.study.store import CellResult, Study, values_of
 
 _IMPLIED = {"framework": ("interpreter",)}  # axes that change with another one
@@ -91,9 +90,8 @@ def axis_effects(study: Study) -> Iterator[AxisEffect]:
         for value in other_values if axis not in _NOT_AXES else ():
             logs = [math.log(pair.ratio) for pair in pairs(measured, axis, value, reference) if pair.ratio]
             if logs:
-                middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)
-                interval = interval_from_logs(middle - half, middle + half) if len(logs) > 1 else None
-                yield AxisEffect(axis, value, reference, len(logs), math.exp(middle), interval)
+                ratio, interval = geometric_mean(logs)
+                yield AxisEffect(axis, value, reference, len(logs), ratio, interval if len(logs) > 1 else None)
 
 
 class Row(Struct, frozen=True):
@@ -104,27 +102,25 @@ class Row(Struct, frozen=True):
     rest: str  # `framework=dgl loops_ahead=true`: the axes beside these in which settings of the study differ
     setting: Setting
 
-    def speed_up(self, variant: str) -> SpeedUp | None:
-        """How that variant compares with the baseline; None if it cannot be compared."""
-        return next((comparison for comparison in self.setting.speed_ups if comparison.group.variant == variant), None)
-
-
-def model_of(axes: dict[str, str]) -> str:
-    """The model that a setting trains: a parameter of that name, or else the recipe."""
-    return axes.get("model", axes["recipe"])
-
-
-def data_of(axes: dict[str, str]) -> str:
-    """What it trains on: a data set or a task, if an axis names one, else the recipe, which has its own data."""
-    return axes.get("dataset") or axes.get("task") or axes["recipe"]
-
 
 def rows(settings: Sequence[Setting], workload: str | None = None) -> list[Row]:
-    """A row for each setting; if a workload is named, only for its settings."""
-    rest = names_of([{"recipe": "", **_rest(setting.axes)} for setting in settings])
+    """A row for each setting; if a workload is named, only for its settings.
+
+    The model is a parameter of that name, the data a data set or a task if an axis names one; else both are the recipe,
+    which has its own data.
+    """
+    other_axes = [
+        {name: value for name, value in setting.axes.items() if name not in _NAMED_AXES and value}
+        for setting in settings
+    ]
     return [
-        Row(model_of(setting.axes), data_of(setting.axes), name.strip(), setting)
-        for setting, name in zip(settings, rest, strict=True)
+        Row(
+            setting.axes.get("model", setting.axes["recipe"]),
+            setting.axes.get("dataset") or setting.axes.get("task") or setting.axes["recipe"],
+            name.strip(),
+            setting,
+        )
+        for setting, name in zip(settings, names_of([{"recipe": "", **axes} for axes in other_axes]), strict=True)
         if workload in (None, setting.axes["workload"])
     ]
 
@@ -132,7 +128,3 @@ def rows(settings: Sequence[Setting], workload: str | None = None) -> list[Row]:
 def variants_of(settings: Sequence[Setting]) -> list[str]:
     """Every variant that occurs, in the order of the plan."""
     return [*dict.fromkeys(group.variant for setting in settings for group in setting.groups)]
-
-
-def _rest(axes: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in axes.items() if name not in _NAMED_AXES and value}

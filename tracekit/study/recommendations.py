@@ -56,15 +56,17 @@ def recommend(setting: Setting) -> Recommendation:
         return Recommendation(setting, None, f"{setting.name}: no recommendation, because {failed.variant} {why}.")
     best = _best(setting)
     lead = _use(best) if best is not None else f"stay with {base.variant}"
-    reasons = [reason for reason in _reasons(setting, best) if reason]
-    return Recommendation(setting, best, f"{setting.name}: {'; '.join([lead, *reasons])}.")
+    return Recommendation(setting, best, f"{setting.name}: {'; '.join([lead, *_reasons(setting, best)])}.")
 
 
 def _best(setting: Setting) -> SpeedUp | None:
     faster = [
         comparison
         for comparison in setting.speed_ups
-        if comparison.time_ratio < 1 and not comparison.noise and _computes_the_same(comparison)
+        if comparison.time_ratio < 1
+        and not comparison.noise
+        and not comparison.losses_differ
+        and not _trains_worse(comparison)
     ]
     if not faster:
         return None
@@ -73,10 +75,6 @@ def _best(setting: Setting) -> SpeedUp | None:
         comparison for comparison in faster if comparison is fastest or _within_noise(comparison.group, fastest.group)
     ]
     return min(alike, key=lambda comparison: (comparison.group.compile_ns or 0.0, comparison.time_ratio))
-
-
-def _computes_the_same(comparison: SpeedUp) -> bool:
-    return not comparison.losses_differ and not _trains_worse(comparison)
 
 
 def _trains_worse(comparison: SpeedUp) -> bool:

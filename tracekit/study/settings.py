@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 
 from msgspec import Struct
@@ -14,7 +14,9 @@ from tracekit.run.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run.contrast import cold_cost_ns, contrast, prior_of_pairs, step_interval, steps_to_break_even
 from tracekit.statistics.uncertainty import (
     CONFIDENCE,
+    NOTHING_KNOWN,
     Interval,
+    Prior,
     half_width_of_mean,
     interval_from_logs,
     is_noise,
@@ -55,17 +57,16 @@ class Group(Struct, frozen=True, dict=True):
         unknown."""
         if len(self.measured) == 1:
             return step_interval(next(iter(self.measured.values())))
-        logs = [math.log(measured.step_ns) for measured in self.measured.values()]
-        if not logs:
-            return None
-        middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE)
-        return interval_from_logs(middle - half, middle + half)
+        return geometric_mean(self._log_steps)[1] if self.measured else None
 
     @property
     def spread(self) -> float | None:
         """The standard deviation of the logarithm of the step time between seeds; None for fewer than two."""
-        logs = [math.log(measured.step_ns) for measured in self.measured.values()]
-        return statistics.stdev(logs) if len(logs) > 1 else None
+        return statistics.stdev(self._log_steps) if len(self.measured) > 1 else None
+
+    @property
+    def _log_steps(self) -> list[float]:
+        return [math.log(measured.step_ns) for measured in self.measured.values()]
 
     @property
     def compile_ns(self) -> float | None:
@@ -82,10 +83,6 @@ class Group(Struct, frozen=True, dict=True):
         """The mean over the seeds of a value in the runs; None if no run has it."""
         values = [value for variant in self.variants if (value := read(variant)) is not None]
         return statistics.fmean(values) if values else None
-
-    def most(self, read: Callable[[Variant], float | None]) -> float | None:
-        """The highest value over the seeds; None if no run has it."""
-        return max((value for variant in self.variants if (value := read(variant)) is not None), default=None)
 
     @property
     def trainings(self) -> list[Training]:
@@ -181,6 +178,10 @@ class Setting(Struct, frozen=True, dict=True):
         comparisons = (speed_up(group, base) for group in self.groups[1:] if base is not None)
         return [comparison for comparison in comparisons if comparison is not None]
 
+    def speed_up_of(self, variant: str) -> SpeedUp | None:
+        """How that variant compares with the baseline; None if it cannot be compared."""
+        return next((comparison for comparison in self.speed_ups if comparison.group.variant == variant), None)
+
 
 @lru_cache(1)  # every section needs them
 def settings(study: Study) -> list[Setting]:
@@ -196,6 +197,11 @@ def settings(study: Study) -> list[Setting]:
         )
         for name, (key, variants) in zip(names, by_setting.items(), strict=True)
     ]
+
+
+def groups_of(study: Study) -> Iterator[tuple[Setting, Group]]:
+    """Every variant at every setting."""
+    return ((setting, group) for setting in settings(study) for group in setting.groups)
 
 
 def names_of(all_axes: Sequence[dict[str, str]]) -> list[str]:
@@ -220,10 +226,14 @@ def speed_up(group: Group, baseline: Group) -> SpeedUp | None:
         return SpeedUp(group, baseline, contrasts[0].ratio, contrasts[0].interval, 1, contrasts[0].passes)
     logs = [math.log(seed_contrast.ratio) for seed_contrast in contrasts]
     prior = prior_of_pairs(*(side.measured[seed] for side in (group, baseline) for seed in seeds))
-    middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE, prior)
-    interval = interval_from_logs(middle - half, middle + half)
     passes = min(seed_contrast.passes for seed_contrast in contrasts)
-    return SpeedUp(group, baseline, math.exp(middle), interval, len(logs), passes)
+    return SpeedUp(group, baseline, *geometric_mean(logs, prior), len(logs), passes)
+
+
+def geometric_mean(logs: Sequence[float], prior: Prior = NOTHING_KNOWN) -> tuple[float, Interval]:
+    """The geometric mean of values whose logarithms these are, and its 95 % interval."""
+    middle, half = statistics.fmean(logs), half_width_of_mean(logs, CONFIDENCE, prior)
+    return math.exp(middle), interval_from_logs(middle - half, middle + half)
 
 
 def interval_text(interval: Interval | None) -> str | None:

@@ -56,7 +56,7 @@ def facts_of(report: Report) -> Iterator[str]:
         for block in section.blocks
         for position, fact in enumerate(facts(block))
     ]
-    yield from dict.fromkeys(fact for _, fact in sorted(ranked, key=lambda each: each[0]))
+    yield from dict.fromkeys(fact for _, fact in sorted(ranked, key=lambda ranked_fact: ranked_fact[0]))
 
 
 def _rank(section: Section, block: Block, position: int) -> int:

@@ -44,27 +44,24 @@ def write(face: Face, report: Report, path: Path, options: Options, overwriting:
         write_atomically(path, lambda part: write_variant(report, profiles[0], part), overwriting)
         return [path]
     if write_variant is not None:
-        names = file_names([profile.name for profile in profiles])
 
-        def each_variant(folder: Path) -> None:
-            for name, profile in zip(names, profiles, strict=True):
-                write_variant(report, profile, folder / f"{name}{face.suffix}")
+        def write_variants(folder: Path) -> None:
+            used_names: set[str] = set()
+            for profile in profiles:  # letters, digits and `._+=-`: a name that any system accepts
+                plain_name = _STRANGE.sub("_", sanitize(profile.name))[:_NAME].strip(".") or "_"
+                write_variant(report, profile, folder / f"{unused_name(plain_name, used_names)}{face.suffix}")
 
-        return fill(path, each_variant, overwriting)
+        return fill(path, write_variants, overwriting)
     assert face.fill is not None
     return fill(path, lambda folder: face.fill and face.fill(report, folder, options), overwriting)
 
 
-def file_names(names: list[str]) -> list[str]:
-    """A file name for each that any system accepts: letters, digits and `._+=-`, unique even without regard to case."""
-    safe: list[str] = []
-    used_names: set[str] = set()
-    for name in names:
-        plain = _STRANGE.sub("_", sanitize(name))[:_NAME].strip(".") or "_"
-        unique, tries = plain, 1
-        while unique.lower() in used_names:
-            tries += 1
-            unique = f"{plain}-{tries}"
-        used_names.add(unique.lower())
-        safe.append(unique)
-    return safe
+def unused_name(name: str, used_names: set[str], kept_letters: int | None = None) -> str:
+    """The name or, where it is used, so many of its letters and a number that makes it unique, even without regard to
+    case; from now on, it is used."""
+    unique, tries = name, 1
+    while unique.lower() in used_names:
+        tries += 1
+        unique = f"{name[:kept_letters]}-{tries}"
+    used_names.add(unique.lower())
+    return unique

@@ -1,6 +1,6 @@
 """A report as tables only: every block with figures or text; blocks of the same name share a table."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any
 
@@ -11,7 +11,7 @@ from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
 from tracekit.report.section import Section
-from tracekit.report.tables import VARIANT
+from tracekit.report.tables import VARIANT, with_variant
 from tracekit.trace.schema import column
 
 SENTENCES = pa.schema(
@@ -80,23 +80,23 @@ class FlatTable(Struct, frozen=True):
 
 def flat_tables(report: Report) -> dict[str, FlatTable]:
     """Name → table, in the order of the report, its sentences first."""
-    tables = {"report": FlatTable("Report", _sentences(report.sections), Sentences(()))}
+    sentences = [
+        {"section": section.title, "of": section.variant, "sentence": line}
+        for section in report.sections
+        for block in section.blocks
+        if isinstance(block, Sentences)
+        for line in block.lines
+    ]
+    tables = {"report": FlatTable("Report", pa.Table.from_pylist(sentences, SENTENCES), Sentences(()))}
     for section in report.sections:
         for name, rows, block in _tables_of(section):
             pieces = [tables[name].rows] if name in tables else []
-            pieces.append(_with_variant(rows, section.variant))
+            pieces.append(rows if VARIANT.name in rows.column_names else with_variant(rows, section.variant))
             together = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries()
             if isinstance(block, Excerpt):  # a line may be in several: beside a finding, and in its function
                 together = together.group_by(together.column_names, use_threads=False).aggregate([])
             tables[name] = FlatTable(section.title, together, block)
     return tables
-
-
-def _with_variant(rows: pa.Table, variant: str | None) -> pa.Table:
-    if variant is None or VARIANT.name in rows.column_names:
-        return rows
-    names = pa.DictionaryArray.from_arrays(pa.array([0] * len(rows), pa.int32()), [variant])
-    return rows.add_column(0, VARIANT, names)
 
 
 def _tables_of(section: Section) -> Iterator[tuple[str, pa.Table, Block]]:
@@ -105,17 +105,6 @@ def _tables_of(section: Section) -> Iterator[tuple[str, pa.Table, Block]]:
     for block in section.blocks:
         if (flat_table := flat(block, section.id)) is not None:
             yield *flat_table, block
-
-
-def _sentences(sections: Iterable[Section]) -> pa.Table:
-    rows = [
-        {"section": section.title, "of": section.variant, "sentence": line}
-        for section in sections
-        for block in section.blocks
-        if isinstance(block, Sentences)
-        for line in block.lines
-    ]
-    return pa.Table.from_pylist(rows, schema=SENTENCES)
 
 
 @singledispatch

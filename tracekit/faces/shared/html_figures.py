@@ -10,6 +10,7 @@ import pyarrow as pa
 from tracekit.base.names import HEAD, sanitize, short
 from tracekit.base.units import many, thousandths
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts
+from tracekit.faces.shared.flat_tables import bucket_row
 from tracekit.faces.shared.text_layout import UNIT
 from tracekit.faces.shared.wording import certainty, change, doubt, label, rests_on, share, taken, value_text
 from tracekit.report.blocks import Line, Table
@@ -250,12 +251,9 @@ def _cells(block: Breakdown, key: str) -> Iterator[str]:
         chip = f'<svg width="10" height="10"><rect width="10" height="10" fill="{part.colour}"/></svg>'
         yield f'<td title="{escape(part.meaning)}">{chip}{escape(part.label)}</td>'
     for name in block.variants:
-        means = block.means[name]
-        exact = sum(means.values()) if key == TOTAL else means[key]
-        yield number(taken(block, key, name), exact)
+        yield number(taken(block, key, name), bucket_row(block, name, key)["mean_ns"])
         yield f'<td class="number quiet">{prose(share(block, key, name))}</td>'
     for name in block.compared:
-        doubted, difference = doubt(block, key, name), block.differences.get(name)
-        exact_delta = None if difference is None else difference.delta_ns if key == TOTAL else difference.parts[key]
-        yield number(change(block, key, name), exact_delta, " noise" if doubted else "")
+        marks = " noise" if doubt(block, key, name) else ""
+        yield number(change(block, key, name), bucket_row(block, name, key).get("delta_ns"), marks)
         yield f'<td class="quiet">{escape(certainty(block, key, name))}</td>'

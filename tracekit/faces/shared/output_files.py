@@ -32,7 +32,7 @@ class Overwriting(Struct, frozen=True):
         if not os.path.isdir(path.parent):
             raise OutputError(path, "its folder does not exist")
         if os.path.isfile(path):
-            if any(os.path.exists(each) and os.path.samefile(each, path) for each in self.inputs):
+            if any(os.path.exists(source) and os.path.samefile(source, path) for source in self.inputs):
                 raise OutputError(path, "it is an input")
             if not self.force and holds_a_trace(path):
                 raise OutputError(path, "a trace or a run is there, which only --force replaces")

@@ -3,8 +3,9 @@ them, of which one too wide for the terminal becomes several, one below the othe
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
+from typing import TypeVar
 
 from msgspec import Struct
 from rich.box import SIMPLE_HEAD
@@ -26,6 +27,7 @@ HEAD = 24  # letters of a variant over a column
 _FOLDS = ((None, None), (24, None), (20, None), (20, 40), (20, 28), (20, 20))
 # The forms of a single table: whether it has shares and doubts, and how long names may be.
 _LAYOUTS = ((True, True, HEAD), (True, False, HEAD), (False, False, HEAD), (False, False, 11))
+_Item = TypeVar("_Item")
 
 
 class Prose:
@@ -60,19 +62,28 @@ def fitting_tables(columns: list[Column], width: int) -> Iterator[RichTable]:
     """
     fixed = [column for column in columns if not column.parallel]
     parallel = [column for column in columns if column.parallel]
-    for figure, text in _FOLDS if parallel else ():
+    if not parallel:
+        yield _table(columns)
+        return
+    for figure, text in _FOLDS:
         if width_of(table := _table(columns, figure, text)) <= width:
             yield table
             return
-    for room in range(len(parallel), 0, -1):
-        tables = [
-            _table([*fixed, *parallel[start : start + room]], text=_FOLDS[-1][1])
-            for start in range(0, len(parallel), room)
-        ]
-        if room == 1 or all(width_of(table) <= width for table in tables):
-            yield from tables
-            return
-    yield _table(columns)
+    tables, _ = _side_by_side(parallel, width, lambda chunk: _table([*fixed, *chunk], text=_FOLDS[-1][1]))
+    yield from tables
+
+
+def _side_by_side(
+    items: list[_Item], width: int, tabulated: Callable[[list[_Item]], RichTable]
+) -> tuple[list[RichTable], bool]:
+    """Tables of as many of the items each as there is room for, one below the other, and whether they fit:
+    even with one item, a table may be too wide."""
+    tables: list[RichTable] = []
+    for room in range(len(items), 0, -1):
+        tables = [tabulated(items[start : start + room]) for start in range(0, len(items), room)]
+        if all(width_of(table) <= width for table in tables):
+            return tables, True
+    return tables, False
 
 
 def _table(columns: list[Column], figure: int | None = None, text: int | None = None) -> RichTable:
@@ -109,8 +120,8 @@ def bucket_tables(block: Breakdown, width: int) -> Iterator[RenderableType]:
         if width_of(single_table) <= width and len(set(short(block.variants, head))) == len(block.variants):
             yield single_table
             return
-    for names in _fitting(block, width):
-        yield _buckets(title, block, Columns(names, [], False, False))
+    tables, _ = _side_by_side(block.variants, width, lambda names: _buckets(title, block, Columns(names, [])))
+    yield from tables
     for base in dict.fromkeys(block.baselines[name] for name in block.compared):
         compared = [name for name in block.compared if block.baselines[name] == base]
         yield from _comparisons(block, base, compared, width)
@@ -121,31 +132,18 @@ class Columns(Struct, frozen=True):
 
     names: list[str]
     compared: list[str]
-    shares: bool
-    doubts: bool
+    shares: bool = False
+    doubts: bool = False
     head: int = HEAD  # letters of a name over a column
 
 
 def _comparisons(block: Breakdown, base: str, compared: list[str], width: int) -> Iterator[RenderableType]:
     """The differences from one baseline, as many per table as there is room for; doubts are left out first."""
     title = f"Against {sanitize(base)} ({block.unit})"
-    for doubts in (True, False):
-        for room in range(len(compared), 0, -1):
-            chunks = [compared[start : start + room] for start in range(0, len(compared), room)]
-            tables = [_buckets(title, block, Columns([], chunk, False, doubts)) for chunk in chunks]
-            if all(width_of(table) <= width for table in tables) or (room == 1 and not doubts):
-                yield from tables
-                return
-
-
-def _fitting(block: Breakdown, width: int) -> list[list[str]]:
-    """The variants, as many per table as there is room for."""
-    names = block.variants
-    for room in range(len(names), 0, -1):
-        chunks = [names[start : start + room] for start in range(0, len(names), room)]
-        if all(width_of(_buckets("", block, Columns(chunk, [], False, False))) <= width for chunk in chunks):
-            return chunks
-    return [[name] for name in names]
+    tables, fit = _side_by_side(compared, width, lambda names: _buckets(title, block, Columns([], names, doubts=True)))
+    if not fit:
+        tables, _ = _side_by_side(compared, width, lambda names: _buckets(title, block, Columns([], names)))
+    yield from tables
 
 
 def _buckets(title: str, block: Breakdown, columns: Columns) -> RichTable:

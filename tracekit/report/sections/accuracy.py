@@ -59,22 +59,16 @@ def accuracy(report: Report) -> Contents | None:
     sentences, rows = [], []
     for member in trained:
         base = report.base_of(member)
-        contrast = accuracy_contrast(trainings_of(member), trainings_of(base)) if member is not base else None
+        trainings = trainings_of(member)
+        base_trainings = trainings_of(base) if member is not base else []
+        contrast = accuracy_contrast(trainings, base_trainings)
         if contrast is not None:
             sentences.append(f"{member.name}: {in_words(contrast, member.name, base.name)}.")
-        rows.append(
-            {
-                "variant": member.name,
-                "baseline": base.name if contrast is not None else None,
-                **accuracy_row(trainings_of(member), trainings_of(base) if member is not base else []),
-            }
-        )
-    training_rows = [row for member in trained for row in _training_rows(member)]
-    tables = (
-        Table("accuracy", pa.Table.from_pylist(rows, ACCURACY)),
-        Table("trainings", pa.Table.from_pylist(training_rows, TRAININGS), detail=True),
-    )
-    return Contents((*((Sentences(tuple(sentences)),) if sentences else ()), *tables))
+        baseline = base.name if contrast is not None else None
+        rows.append({"variant": member.name, "baseline": baseline, **accuracy_row(trainings, base_trainings)})
+    training_rows = (row for member in trained for row in _training_rows(member))
+    tables = (Table.of("accuracy", rows, ACCURACY), Table.of("trainings", training_rows, TRAININGS, detail=True))
+    return Contents((Sentences(tuple(sentences)), *tables) if sentences else tables)
 
 
 def trainings_of(member: Member) -> list[Training]:

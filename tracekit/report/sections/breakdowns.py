@@ -88,7 +88,7 @@ def wall(report: Report) -> Contents | None:
     blocks: list[Block] = [numbers]
     if rows := [*filter(None, map(_pace, report.profiles))]:
         alike = all(abs(row["mean_ns"] / row["median_ns"] - 1) <= APART for row in rows)
-        blocks.append(Table("pace", pa.Table.from_pylist(rows, schema=PACE), detail=alike, exported=False))
+        blocks.append(Table.of("pace", rows, PACE, detail=alike, exported=False))
     if quiet := (*_waits(report), *((_HOST_IS_WALL,) if _views_agree(report) else ())):
         blocks.append(Sentences(quiet, "quiet"))
     return Contents(tuple(blocks))
@@ -162,21 +162,17 @@ def calibrated(report: Report) -> Contents | None:
     stretched = {name: calibration for name, calibration in report.calibrated.items() if calibration.stretched}
     if not stretched:
         return None
-    blocks: list[Block] = [Sentences(tuple(_sentences(report, stretched)), "quiet")]
-    means = {name: calibration.wall for name, calibration in report.calibrated.items()}
-    differences = {entry.variant: report.calibrated_difference(entry) for entry in report.comparisons}
-    unanswered = {name: calibration.why_not for name, calibration in report.calibrations.items() if calibration.why_not}
     numbers = breakdown(
         "calibrated",
         _TITLE,
         every_part("wall"),
-        means=means,
+        means={name: calibration.wall for name, calibration in report.calibrated.items()},
         baselines=report.baselines,
-        differences=differences,
-        unanswered=unanswered,
+        differences={entry.variant: report.calibrated_difference(entry) for entry in report.comparisons},
+        unanswered={name: estimate.why_not for name, estimate in report.calibrations.items() if estimate.why_not},
     )
-    blocks += [numbers] if numbers is not None else []
-    return Contents(tuple(blocks))
+    sentences = Sentences(tuple(_sentences(report, stretched)), "quiet")
+    return Contents((sentences, numbers) if numbers is not None else (sentences,))
 
 
 def _sentences(report: Report, stretched: dict[str, Calibration]) -> Iterator[str]:

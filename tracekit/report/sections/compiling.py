@@ -17,11 +17,12 @@ from tracekit.findings.tried import with_results
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.profile.compare import Comparison
 from tracekit.profile.graph_cost import changed_sizes
-from tracekit.profile.grouping import kernel_times, summed
 from tracekit.profile.run_facts import break_even_doubt, break_even_steps, contrast_of
 from tracekit.report.blocks import Sentences
+from tracekit.report.comparability import work_by_kind
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_comparison
+from tracekit.report.sections.headline import given_up, pays_off
 from tracekit.run import Ledger, Variant
 from tracekit.run.contrast import Contrast, compiling_cost
 from tracekit.run.settings import BACKENDS, DEFAULT, Backend
@@ -30,6 +31,12 @@ _PRODUCTS = ("matmul", "convolution", "attention")
 _ROWS = ("scatter/gather", "embedding", "sparse")  # work that moves rows: message passing, above all
 # The kinds of work that fusing merges: in eager code, each operator of these reads and writes memory once.
 _FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
+_WORK = {
+    "matrix products and convolutions": _PRODUCTS,  # which compiling leaves to the libraries' kernels
+    "gathering and scattering": _ROWS,
+    "what can be fused": _FUSED,
+}
+# What Inductor generates from several operators: kernels, or loops on the CPU.
 _GENERATED = re.compile(r"triton_[a-z]+_fused_|(?:graph_\d+_)?cpp_fused_")
 _MAX_CONTRADICTION = 0.05  # of a step: closer than this, two traces do not contradict two passes
 # What can hold a step back, besides computing; gaps, code loading and the profiler say nothing about compiling.
@@ -70,36 +77,12 @@ class Side(Struct, frozen=True, dict=True):
 
     @cached_property
     def work_ns(self) -> dict[str, float]:
-        """Time by kind of work: of the GPU's kernels, or of operators on the CPU."""
-        if self.has_gpu:
-            return summed(kernel_times(self.profile), "label")
-        work: Counter[str] = Counter()
-        for row in summary(self.profile, "operators").table.select(["class", "step_ns"]).to_pylist():
-            work[row["class"]] += row["step_ns"]
-        return dict(work)
+        """Time by kind of work."""
+        return work_by_kind(self.profile)
 
-    @property
-    def products_ns(self) -> float:
-        """Time of the work that compiling leaves to the libraries' kernels."""
-        return self._kinds_ns(_PRODUCTS)
-
-    @property
-    def fusible_ns(self) -> float:
-        """Time of the work that fusing can reduce."""
-        return self._kinds_ns(_FUSED)
-
-    @property
-    def rows_ns(self) -> float:
-        """Time of gathering and scattering."""
-        return self._kinds_ns(_ROWS)
-
-    def _kinds_ns(self, kinds: tuple[str, ...]) -> float:
+    def kinds_ns(self, kinds: tuple[str, ...]) -> float:
+        """Time of the work of these kinds."""
         return sum(self.work_ns.get(kind, 0.0) for kind in kinds)
-
-    @cached_property
-    def has_fused(self) -> bool:
-        """Whether the trace shows kernels, or loops on the CPU, that Inductor generated from several operators."""
-        return any(map(_GENERATED.match, self.profile.trace.names))
 
     @cached_property
     def launches(self) -> float | None:
@@ -117,7 +100,7 @@ class Side(Struct, frozen=True, dict=True):
         shares: dict[str, float] = {name: times[name] / total for name in _BOUNDS}
         computing = parts.get("gpu_compute" if self.has_gpu else "cpu_compute", 0.0) / total
         work = sum(self.work_ns.values())
-        of_products = self.products_ns / work if work else 0.0
+        of_products = self.kinds_ns(_PRODUCTS) / work if work else 0.0
         return {**shares, "products": computing * of_products, "work": computing * (1 - of_products)}
 
 
@@ -174,20 +157,10 @@ class Effects(Struct, frozen=True, dict=True):
         return self._contrast is not None and self._contrast.interval is None
 
     @property
-    def guard(self) -> str | None:
-        """The guard that failed most often."""
-        failed = Counter(
-            compilation.guard or compilation.reason
-            for compilation in self.ledger.compiles
-            if compilation.kind == "recompile" and (compilation.guard or compilation.reason)
-        )
-        return failed.most_common(1)[0][0] if failed else None
-
-    @property
-    def compiling_steps(self) -> tuple[int, int]:
-        """How many of the recorded steps compile, after the warm-up, and of how many."""
-        compiles = self.compiled.profile.attribution.compiles
-        return int(compiles.sum()), len(compiles)
+    def gained(self) -> bool:
+        """Whether a step became markedly shorter, beyond noise."""
+        step_ratio, noise = self.step_ratio
+        return step_ratio < _GAIN and not noise
 
     @property
     def traces_disagree(self) -> bool:
@@ -200,50 +173,18 @@ class Effects(Struct, frozen=True, dict=True):
             and min(abs(step_ratio - 1), abs(traced - 1)) > _MAX_CONTRADICTION
         )
 
-    @property
-    def most_to_gain(self) -> float | None:
-        """How many times faster the eager step would be without all that compiling can change; None if unlimited or
-        unknown."""
-        untouched_share = sum(self.left_as_it_is.values())
-        return 1 / untouched_share if untouched_share > 0 else None
-
-    @property
-    def left_as_it_is(self) -> dict[str, float]:
-        """The shares of the eager step that the backend does not change; none where nobody knows what it changes."""
-        if self.backend is None:
-            return {}
-        names = LEFT_AS_IT_IS if self.backend.fuses else (*LEFT_AS_IT_IS, "work")
-        return {name: self.eager.bounds.get(name, 0.0) for name in names}
-
-    @property
-    def guards_ns(self) -> float:
-        """The host time per step that checking guards takes."""
-        host = self.compiled.profile.means["host"]
-        return host.parts.get("guards", 0.0) if host is not None else 0.0
-
-
-def effects_of(compiled: Profile, baseline: Profile) -> Effects | None:
-    """The effects of compiling; None unless a compiled variant is compared with an eager one."""
-    compiled_variant, baseline_variant = compiled.variant, baseline.variant
-    if (
-        compiled_variant is None
-        or baseline_variant is None
-        or not compiled_variant.requested.compile
-        or baseline_variant.requested.compile
-    ):
-        return None
-    return Effects(Side(compiled), Side(baseline))
-
 
 @of_comparison("compiling", "What compiling changed", rank=5)
 def compiling(report: Report, entry: Comparison) -> Contents | None:
-    """The reason first, and then what it rests on."""
+    """Of a compiled variant beside an eager one: the reason first, and then what it rests on."""
     compiled, baseline = report.member(entry.variant), report.member(entry.baseline)
     if not isinstance(compiled, Profile) or not isinstance(baseline, Profile):
         return None
-    effects = effects_of(compiled, baseline)
-    if effects is None:
+    if compiled.variant is None or baseline.variant is None:
         return None
+    if not compiled.variant.requested.compile or baseline.variant.requested.compile:
+        return None
+    effects = Effects(Side(compiled), Side(baseline))
     tried = report.attempts[compiled.name]
     return Contents(
         (Sentences((f"{_gain(effects)} {with_results(f'{_reason(effects)}.', tried)} {' '.join(_facts(effects))}",)),),
@@ -260,19 +201,20 @@ def _gain(effects: Effects) -> str:
         return f"{a_step} takes {ratio(step_ratio)} as long as before,"
     if step_ratio > 1:
         return f"{a_step} becomes {percent(step_ratio - 1)} longer"
-    return f"{a_step} becomes {'' if _gained(effects) else 'only '}{percent(1 - step_ratio)} shorter"
+    return f"{a_step} becomes {'' if effects.gained else 'only '}{percent(1 - step_ratio)} shorter"
 
 
 def _reason(effects: Effects) -> str:
     """The first of the reasons that holds."""
-    compiling, steps = effects.compiling_steps
-    limits = [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in effects.ledger.limits)]
+    compiles = effects.compiled.profile.attribution.compiles  # of each recorded step, after the warm-up
+    compiling, steps = int(compiles.sum()), len(compiles)
+    limits = given_up(effects.ledger)
     if effects.variant.effective.ran_eagerly:
         return f"because nothing was compiled: {sanitize(effects.variant.effective.ran_eagerly)}"
     if steps and compiling > _WARM_UP_SHARE * steps:
         compiling_clause = "each step compiles" if compiling == steps else f"{compiling} of {steps} steps compile"
         return f"because {compiling_clause} again{_guard(effects)}"
-    if limits and not _gained(effects):
+    if limits and not effects.gained:
         return (
             f"because {', '.join(limits[:3])} reached the recompile limit and ran eagerly from then on{_guard(effects)}"
         )
@@ -280,21 +222,22 @@ def _reason(effects: Effects) -> str:
         change = effects.compiled.step_ns / effects.eager.step_ns - 1
         change_text = f"{percent(abs(change))} {'longer' if change > 0 else 'shorter'}"
         return f"but its traced steps, which became {change_text}, do not show why"
-    return _saved(effects) if _gained(effects) else _bound(effects)
-
-
-def _gained(effects: Effects) -> bool:
-    step_ratio, noise = effects.step_ratio
-    return step_ratio < _GAIN and not noise
+    return _saved(effects) if effects.gained else _bound(effects)
 
 
 def _guard(effects: Effects) -> str:
     """The guard that failed most often, and which property of the graph it checks."""
-    if effects.guard is None:
+    failed = Counter(
+        compilation.guard or compilation.reason
+        for compilation in effects.ledger.compiles
+        if compilation.kind == "recompile" and (compilation.guard or compilation.reason)
+    )
+    if not failed:
         return ""
+    guard = sanitize(failed.most_common(1)[0][0] or "", 120)
     sizes = [change.size for change in changed_sizes(effects.variant) if change.size]
     of_graph = f": the number of {sanitize(sizes[0])}" if sizes else ""
-    return f" (guard {sanitize(effects.guard, 120)}{of_graph})"
+    return f" (guard {guard}{of_graph})"
 
 
 def _bound(effects: Effects) -> str:
@@ -356,7 +299,7 @@ def _other_work(effects: Effects) -> str:
     kind = "other GPU work" if effects.compiled.has_gpu else "other CPU work"
     if effects.backend is not None and not effects.backend.fuses:
         return f"{kind}, which {effects.backend.name} does not fuse"
-    fused = effects.backend is not None and effects.compiled.has_fused
+    fused = effects.backend is not None and any(map(_GENERATED.match, effects.compiled.profile.trace.names))
     if after > 1.05 * before:
         return f"{kind}, which takes {duration(after - before)} more than in eager{_made_up(effects, after - before)}"
     if after >= 0.95 * before:
@@ -397,9 +340,10 @@ def _facts(effects: Effects) -> Iterator[str]:
     yield from _most_to_gain(effects)
     yield from _launches(effects)
     yield from _work(effects)
-    if effects.guards_ns:
-        share = effects.guards_ns / effects.compiled.step_ns if effects.compiled.step_ns else None
-        yield f"Checking guards takes {duration(effects.guards_ns)} a step{f' ({percent(share)})' if share else ''}."
+    host = effects.compiled.profile.means["host"]
+    if guards_ns := host.parts.get("guards", 0.0) if host is not None else 0.0:
+        share = guards_ns / effects.compiled.step_ns if effects.compiled.step_ns else None
+        yield f"Checking guards takes {duration(guards_ns)} a step{f' ({percent(share)})' if share else ''}."
     yield from _cost(effects)
 
 
@@ -417,10 +361,14 @@ def _compiled(effects: Effects) -> str:
 
 
 def _most_to_gain(effects: Effects) -> Iterator[str]:
-    """How much of the eager step compiling cannot speed up, and what that leaves to gain."""
-    shares = effects.left_as_it_is
-    max_speed_up = effects.most_to_gain
-    if max_speed_up is None or sum(shares.values()) < LEAST_SHARE:
+    """How much of the eager step compiling cannot speed up, and how many times faster that leaves the step at most;
+    nothing where nobody knows what the backend changes."""
+    if effects.backend is None:
+        return
+    kinds = LEFT_AS_IT_IS if effects.backend.fuses else (*LEFT_AS_IT_IS, "work")
+    shares = {name: effects.eager.bounds.get(name, 0.0) for name in kinds}
+    untouched_share = sum(shares.values())
+    if untouched_share < LEAST_SHARE:
         return
     share_by_kind = {_UNTOUCHED_WORK[name]: share for name, share in shares.items() if share >= LEAST_SHARE}
     clauses = (
@@ -431,8 +379,8 @@ def _most_to_gain(effects: Effects) -> Iterator[str]:
     untouched = f" ({_and(clauses)})" if share_by_kind else ""
     subject = "Compiling" if effects.backend_name == DEFAULT else f"Compiling with {effects.backend_name}"
     yield (
-        f"{subject} can do nothing about {percent(sum(shares.values()))} of the eager "
-        f"step{untouched}, so it could make the step at most {ratio(max_speed_up)} faster."
+        f"{subject} can do nothing about {percent(untouched_share)} of the eager "
+        f"step{untouched}, so it could make the step at most {ratio(1 / untouched_share)} faster."
     )
 
 
@@ -450,14 +398,11 @@ def _work(effects: Effects) -> Iterator[str]:
     """How the time of each kind of work changed; on a CPU, compiled code counts as one kind, whatever it contains."""
     if not effects.eager.has_gpu or not effects.eager.work_ns:
         return
-    kinds = {
-        "matrix products and convolutions": (effects.eager.products_ns, effects.compiled.products_ns),
-        "gathering and scattering": (effects.eager.rows_ns, effects.compiled.rows_ns),
-        "what can be fused": (effects.eager.fusible_ns, effects.compiled.fusible_ns),
-    }
-    clauses = [
-        f"{kind} {duration(before)} → {duration(after)}" for kind, (before, after) in kinds.items() if before or after
-    ]
+    clauses = []
+    for name, kinds in _WORK.items():
+        before, after = (side.kinds_ns(kinds) for side in (effects.eager, effects.compiled))
+        if before or after:
+            clauses.append(f"{name} {duration(before)} → {duration(after)}")
     if clauses:
         yield f"GPU time a step: {', '.join(clauses)}."
 
@@ -465,15 +410,11 @@ def _work(effects: Effects) -> Iterator[str]:
 def _cost(effects: Effects) -> Iterator[str]:
     cost = compiling_cost(effects.variant)
     steps = break_even_steps(effects.compiled.profile, effects.eager.profile)
-    if not cost:
-        return
-    if steps is None:
+    if cost and steps is not None:
+        yield pays_off(cost, steps)
+    elif cost:
         doubt = break_even_doubt(effects.compiled.profile, effects.eager.profile)
         yield f"Compiling cost {cost}; whether it pays off is unknown: {doubt}."
-    elif steps == float("inf"):
-        yield f"Compiling cost {cost}, which never pays off."
-    else:
-        yield f"Compiling cost {cost}: it breaks even after {count(round(steps))} steps."
 
 
 def _and(items: list[str]) -> str:

@@ -32,7 +32,12 @@ def doubt_lines(report: Report) -> list[str]:
     """Variants that failed, variants whose losses differ from their baseline's, and what is wrong with traces."""
     if report.subject.study is not None:  # its cells have sections of their own
         return _of_laws(report.profiles)
-    return [*_failed(report), *_different(report), *_of_laws(report.profiles)]
+    different = [
+        f"In doubt, {sanitize(member.name)}: {differing}. It may not compute the same."
+        for member in report.members
+        if (differing := differs(member, report.base_of(member)))
+    ]
+    return [*_failed(report), *different, *_of_laws(report.profiles)]
 
 
 def _failed(report: Report) -> Iterator[str]:
@@ -45,12 +50,6 @@ def _failed(report: Report) -> Iterator[str]:
         yield f"{failed} {advice}".strip()
 
 
-def _different(report: Report) -> Iterator[str]:
-    for member in report.members:
-        if differing := differs(member, report.base_of(member)):
-            yield f"In doubt, {sanitize(member.name)}: {differing}. It may not compute the same."
-
-
 def _of_laws(profiles: list[Profile]) -> list[str]:
     """A sentence for each of the gravest breaches of these variants' traces; the last also counts the others."""
     names: dict[tuple[Severity, str], list[str]] = {}
@@ -60,8 +59,8 @@ def _of_laws(profiles: list[Profile]) -> list[str]:
                 names.setdefault((breach.severity, breach.message), []).append(profile.name)
     lines = []
     for severity, message in sorted(names, key=lambda key: SEVERITIES.index(key[0])):
-        of = names[severity, message]
-        prefix = _PREFIX[severity] if len(of) == len(profiles) else f"{_PREFIX[severity]}, {', '.join(of)}"
+        variants = names[severity, message]
+        prefix = _PREFIX[severity] + ("" if len(variants) == len(profiles) else f", {', '.join(variants)}")
         lines.append(f"{sanitize(prefix)}: {sanitize(message)}")
     if (more_lines := len(lines) - _MAX_LINES) > 0:
         lines[_MAX_LINES - 1] += (

@@ -20,13 +20,17 @@ def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
     """The findings of these variants that are worth telling, those that are equal as one card; of a variant without
     any, the verdict."""
     groups = [{name: finding for name, (_, finding) in group.by_variant.items()} for group in alike(diagnoses)]
-    verdicts: dict[str, list[str]] = {}
+    verdicts: dict[str, tuple[Verdict, list[str]]] = {}
     for name, diagnosis in diagnoses.items():
         if not diagnosis.findings:
-            verdicts.setdefault(diagnosis.verdict.sentence, []).append(name)
+            verdicts.setdefault(diagnosis.verdict.sentence, (diagnosis.verdict, []))[1].append(name)
+    of_verdicts = (
+        Card(verdict.headline, tuple((name, "") for name in names), why=verdict.why)
+        for verdict, names in verdicts.values()
+    )
     return Cards(
         (*(sentence(next(iter(findings.values()))) for findings in groups), *verdicts),
-        cards=(*map(_card, groups), *(_of_verdict(diagnoses[names[0]].verdict, names) for names in verdicts.values())),
+        cards=(*map(_card, groups), *of_verdicts),
         several=len(diagnoses) > 1,
     )
 
@@ -47,10 +51,6 @@ def _card(findings: dict[str, Finding]) -> Card:
         finding.also,
         None if finding.where.file is None or finding.where.line is None else (finding.where.file, finding.where.line),
     )
-
-
-def _of_verdict(verdict: Verdict, names: list[str]) -> Card:
-    return Card(verdict.headline, tuple((name, "") for name in names), why=verdict.why)
 
 
 def _place(finding: Finding) -> str:

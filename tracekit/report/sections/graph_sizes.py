@@ -1,6 +1,7 @@
 """How does a step depend on the size of its graph, how much is padding, and which size causes recompilations?"""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -8,7 +9,7 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import count, duration, percent
 from tracekit.findings.tried import with_results
 from tracekit.profile import Member
-from tracekit.profile.graph_cost import Changed, GraphCost, Padding, changed_sizes, graph_cost, padding
+from tracekit.profile.graph_cost import GraphCost, Padding, changed_sizes, graph_cost, padding
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
@@ -75,7 +76,7 @@ def graph_sizes(report: Report) -> Contents | None:
     ]
     growing = [cost.growing_share for cost in costs.values() if cost.line is not None and cost.growth == "grows"]
     return Contents(
-        (Sentences(tuple(sentences)), Table("graph_sizes", _table(costs))),
+        (Sentences(tuple(sentences)), Table.of("graph_sizes", _rows(costs), _ROWS)),
         worth=max(growing, default=None),
         tables={"graph_steps": lambda: _steps(costs)},
     )
@@ -151,45 +152,37 @@ def _recompilations(member: Member) -> Iterator[str]:
     changes = changed_sizes(member.variant) if member.variant is not None else []
     if changes:
         times = sum(change.times for change in changes)
-        listed = ", ".join(
-            f"{count(change.times)} {'is' if change.times == 1 else 'are'} due to {_dimension(change)}"
-            for change in changes[:3]
-        )
+        clauses = []
+        for change in changes[:3]:
+            size = f"a different number of {sanitize(change.size)}" if change.size else "a different size"
+            place = f"({sanitize(change.tensor, 60)}, dimension {change.dimension})"
+            clauses.append(f"{count(change.times)} {'is' if change.times == 1 else 'are'} due to {size} {place}")
         cure = " With dynamic=True, or graphs padded to one size, there would be none." if times > 1 else ""
-        yield f"{sanitize(member.name)}: of its recompilations, {listed}.{cure}"
+        yield f"{sanitize(member.name)}: of its recompilations, {', '.join(clauses)}.{cure}"
 
 
-def _dimension(changed: Changed) -> str:
-    size = f"a different number of {sanitize(changed.size)}" if changed.size else "a different size"
-    return f"{size} ({sanitize(changed.tensor, 60)}, dimension {changed.dimension})"
-
-
-def _table(costs: dict[str, GraphCost]) -> pa.Table:
-    rows = []
+def _rows(costs: dict[str, GraphCost]) -> Iterator[dict[str, Any]]:
     for name, cost in costs.items():
         sizes, line = sorted(cost.sizes.tolist()), cost.line
         is_known = line is not None and cost.growth != "unclear"
         fixed = line if is_known and cost.knows_fixed else None
         slope = line if is_known else None
-        rows.append(
-            {
-                "variant": name,
-                "against": cost.dimension,
-                "steps": len(sizes),
-                "unprofiled": cost.steps.unprofiled,
-                "least": sizes[0],
-                "median": sizes[len(sizes) // 2],
-                "most": sizes[-1],
-                "fixed_ns": fixed and fixed.fixed,
-                "fixed_low_ns": fixed and fixed.fixed_interval[0],
-                "fixed_high_ns": fixed and fixed.fixed_interval[1],
-                "per_thousand_ns": slope and slope.slope * _THOUSAND,
-                "per_thousand_low_ns": slope and slope.slope_interval[0] * _THOUSAND,
-                "per_thousand_high_ns": slope and slope.slope_interval[1] * _THOUSAND,
-                "explained": slope and slope.explained,
-            }
-        )
-    return pa.Table.from_pylist(rows, schema=_ROWS)
+        yield {
+            "variant": name,
+            "against": cost.dimension,
+            "steps": len(sizes),
+            "unprofiled": cost.steps.unprofiled,
+            "least": sizes[0],
+            "median": sizes[len(sizes) // 2],
+            "most": sizes[-1],
+            "fixed_ns": fixed and fixed.fixed,
+            "fixed_low_ns": fixed and fixed.fixed_interval[0],
+            "fixed_high_ns": fixed and fixed.fixed_interval[1],
+            "per_thousand_ns": slope and slope.slope * _THOUSAND,
+            "per_thousand_low_ns": slope and slope.slope_interval[0] * _THOUSAND,
+            "per_thousand_high_ns": slope and slope.slope_interval[1] * _THOUSAND,
+            "explained": slope and slope.explained,
+        }
 
 
 def _steps(costs: dict[str, GraphCost]) -> pa.Table:

@@ -20,6 +20,7 @@ from tracekit.report.blocks import Headline, Line, Pace, Sentences, Series
 from tracekit.report.comparability import Contradiction, contradiction, unlike
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
+from tracekit.run import Ledger
 from tracekit.run.contrast import compared, compiling_cost
 from tracekit.statistics.typical_step import typical_step
 from tracekit.trace.facts.devices import device_side_missing
@@ -44,8 +45,7 @@ _CONTRADICTIONS: dict[Contradiction, str] = {
 
 def at_a_glance(report: Report, lines: tuple[str, ...]) -> Headline:
     """The sentences that lead the report, with the figures that they are about, as far as those are known."""
-    step_ns_of = _time(report)
-    timed = _timed(report, step_ns_of)
+    step_ns_of, timed = _timed(report)
     if not timed or len(report.members) > _MAX_VARIANTS:
         return Headline(lines, "lead")
     names = dict(zip((member.name for member in timed), short([member.name for member in timed], HEAD), strict=True))
@@ -85,13 +85,11 @@ def faster(step_ns: float, base_step_ns: float) -> str:
     return f"{ratio(factor)} faster" if factor > 1 else f"{ratio(1 / factor)} slower"
 
 
-def _time(report: Report) -> Time:
-    """Unprofiled where each variant has such a time, and otherwise that of the traces: never both."""
-    return unprofiled_ns if all(unprofiled_ns(member) for member in report.members) else profiled_ns
-
-
-def _timed(report: Report, step_ns_of: Time) -> list[Member]:
-    return [member for _, group in report.groups for member in group if step_ns_of(member)]
+def _timed(report: Report) -> tuple[Time, list[Member]]:
+    """How to tell what a step takes, and the variants of which that is known. Unprofiled where each variant has such a
+    time, and otherwise in the traces: never both."""
+    step_ns_of: Time = unprofiled_ns if all(unprofiled_ns(member) for member in report.members) else profiled_ns
+    return step_ns_of, [member for _, group in report.groups for member in group if step_ns_of(member)]
 
 
 def _fastest(members: list[Member], step_ns_of: Time) -> Member:
@@ -128,8 +126,6 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
     base = report.base_of(best)
     before, after = step_ns_of(base) or 0.0, step_ns_of(best) or 0.0
     durations = [duration(value, like=max(before, after)) for value in (before, after)]
-    verdict = faster(after, before)
-    than = "as" if verdict == "as fast" else "than"
     times = f"{durations[0].rpartition(' ')[0]} → {durations[1]} a step"
     contrast = contrast_of(best, base) if step_ns_of is unprofiled_ns else None
     if contrast is not None and contrast.says_nothing:  # the times themselves say as little
@@ -138,7 +134,7 @@ def _change(report: Report, names: dict[str, str], timed: list[Member], step_ns_
     certainty = f" ({doubt})" if doubt else ""
     differing = differs(best, base)  # without computing the same, a pace is worth nothing
     but = f", {'but' if after < before else 'and'} {differing}" if differing else ""
-    return f"{times}: {names[best.name]} is {verdict} {than} {names[base.name]}{certainty}{but}"
+    return f"{times}: {names[best.name]} is {_faster_than(after, before)} {names[base.name]}{certainty}{but}"
 
 
 def _next_action(report: Report, names: dict[str, str], timed: list[Member], step_ns_of: Time) -> tuple[str, str]:
@@ -182,8 +178,7 @@ def _late_ranks(report: Report) -> Iterator[str]:
 
 def _rare_work(report: Report) -> Iterator[str]:
     """What the longer steps of the fastest variant do, if it is one of several: the others mostly do the same."""
-    step_ns_of = _time(report)
-    timed = _timed(report, step_ns_of)
+    step_ns_of, timed = _timed(report)
     best = _fastest(timed, step_ns_of) if len(timed) > 1 else None
     if isinstance(best, Profile) and (rare := rare_work(best)) is not None:
         yield f"In {sanitize(best.name)}, {rare.in_words}."
@@ -238,7 +233,7 @@ def _against(report: Report, member: Member, base: Member, entry: Comparison) ->
         return f"{name} and {base_name}: the wall time of a step cannot be compared."
     noise = ", within noise" if wall.delta_interval is not None and wall.is_noise() else ""
     takes = duration(mean.step_ns, like=max(mean.step_ns, base_mean.step_ns))
-    pace = f"{_faster(mean.step_ns, base_mean.step_ns)} {base_name}{noise or ', from one trace each'}"
+    pace = f"{_faster_than(mean.step_ns, base_mean.step_ns)} {base_name}{noise or ', from one trace each'}"
     text = f"{name} takes {takes} a step, {pace}: {_changes(wall, wall)}.{unlike(member, base)}"
     return text + _left_out(member)
 
@@ -286,12 +281,16 @@ def _never_compiled(member: Member) -> str:
 
 
 def _gave_up(member: Member) -> str:
-    limits = member.variant.ledger.limits if member.variant else []
-    names = [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in limits)]
+    names = given_up(member.variant.ledger) if member.variant else []
     if not names:
         return ""
     gave_up = ", ".join(names[:_MAX_CONTRIBUTIONS])
     return f" The compiler gave up on {gave_up} at the recompile limit: from then on, that code ran eagerly."
+
+
+def given_up(ledger: Ledger) -> list[str]:
+    """The functions that reached the recompile limit, each once."""
+    return [*dict.fromkeys(sanitize(limit.name or "a frame") for limit in ledger.limits)]
 
 
 def _cold(member: Member, base: Member) -> str:
@@ -300,12 +299,17 @@ def _cold(member: Member, base: Member) -> str:
         return f" Compiling cost {cost}; whether it ever pays off is unknown: {doubt}."
     if not cost or steps is None or member.variant is None or not member.variant.requested.compile:
         return ""
+    return f" {pays_off(cost, steps)}"
+
+
+def pays_off(cost: str, steps: float) -> str:
+    """A sentence that says after how many steps compiling has paid off."""
     if steps == float("inf"):
-        return f" Compiling cost {cost}, which never pays off."
-    return f" Compiling cost {cost}: it breaks even after {count(round(steps))} steps."
+        return f"Compiling cost {cost}, which never pays off."
+    return f"Compiling cost {cost}: it breaks even after {count(round(steps))} steps."
 
 
-def _faster(step_ns: float, base_step_ns: float) -> str:
+def _faster_than(step_ns: float, base_step_ns: float) -> str:
     if not step_ns or not base_step_ns:
         return "not comparable with"
     pace = faster(step_ns, base_step_ns)
@@ -342,21 +346,16 @@ def _largest(parts: dict[str, float], member: Profile) -> str:
 
 
 def _with_waits(report: Report, member: Profile) -> dict[str, float]:
-    """The parts of a step, where a rank is late with what is lost to it apart from communication."""
-    parts, matched = _with_unknown(member), report.collectives.get(member.name)
+    """The parts of a step, and how much of it is unknown, if that matters; where a rank is late, what is lost to it
+    apart from communication."""
+    unknown, matched = member.unknown_ns, report.collectives.get(member.name)
+    matters = unknown > _MIN_UNKNOWN_SHARE * sum(member.parts.values())
+    parts = {**member.known_parts, "unknown": unknown} if matters else member.parts
     rank = member.captures[0].rank
     if matched is None or matched.unmatched.get(rank, 1) or report.straggler(member.name) is None:
         return parts
     waits = min(matched.lost_by_ns(rank) / max(len(matched.steps), 1), parts.get("gpu_comm", 0.0))
     return {**parts, "gpu_comm": parts.get("gpu_comm", 0.0) - waits, "waiting for late ranks": waits}
-
-
-def _with_unknown(member: Profile) -> dict[str, float]:
-    """The known parts of a step, and how much of it is unknown, if that matters."""
-    unknown = member.unknown_ns
-    if unknown <= _MIN_UNKNOWN_SHARE * sum(member.parts.values()):
-        return member.parts
-    return {**member.known_parts, "unknown": unknown}
 
 
 def _traced(wall: Difference) -> str:
@@ -442,12 +441,12 @@ def series(report: Report) -> Contents | None:
 
 def step_lines(report: Report, view: str) -> list[Line]:
     """A line for each variant, and one for its cold start, where that was captured."""
-    each_line = []
+    lines = []
     for profile in report.profiles:
         if profile.cold is not None:
-            each_line.append(_line(f"{profile.name}, cold", profile.cold, view))
-        each_line.append(_line(profile.name, profile.attribution, view))
-    return each_line
+            lines.append(_line(f"{profile.name}, cold", profile.cold, view))
+        lines.append(_line(profile.name, profile.attribution, view))
+    return lines
 
 
 def _line(name: str, attribution: Attribution, view: str) -> Line:

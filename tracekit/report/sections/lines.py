@@ -14,7 +14,6 @@ from tracekit.lines.owners import Group, functions_of, short
 from tracekit.report.blocks import Block, Excerpt, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owner_costs import (
-    Fused,
     OwnerCosts,
     Row,
     VariantOwners,
@@ -56,6 +55,13 @@ LINES = pa.schema(
         ),
     ]
 )
+FUSED = pa.schema(
+    [
+        column("fused_lines", pa.string(), "lines that were fused into one kernel", role="place"),
+        column("variant", pa.string(), "variant that they were fused in", role="name"),
+        column("step_ns", pa.float64(), "mean per counted step", "ns"),
+    ]
+)
 NO_LINE = "no line of yours"
 _FUSED = "+ marks the cost of kernels that several lines share: it is shown at each of these lines, but counted once."
 _WORTH = 0.01  # share of a step below which a file is not shown as a whole
@@ -63,42 +69,26 @@ _MAIN_SHARE = 0.5  # of a step
 _UNPROVEN = 5  # packages that a sentence can name
 
 
-def lines_table(variants: dict[str, OwnerMeans], row_of: Callable[[Group], Group]) -> pa.Table:
-    """A row for each variant, view, owner and bucket; within each variant the most expensive first."""
-    rows = [row for name, means in variants.items() for row in _rows(name, means, row_of)]
-    columns = {field.name: [row[field.name] for row in rows] for field in LINES}
-    return pa.Table.from_arrays([_array(columns[field.name], field.type) for field in LINES], schema=LINES)
-
-
-def _rows(variant: str, means: OwnerMeans, row_of: Callable[[Group], Group]) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for mean in sorted(
-        means.means, key=lambda owner_mean: (owner_mean.view != "wall", -owner_mean.step_ns, owner_mean.owner)
-    ):
-        lines, library, module, phase = means.owners[mean.owner]
+def _rows(variant: VariantOwners, row_of: Mapping[Group, Row]) -> Iterator[dict[str, object]]:
+    costliest_first = sorted(variant.means.means, key=lambda mean: (mean.view != "wall", -mean.step_ns, mean.owner))
+    for mean in costliest_first:
+        lines, library, module, phase = variant.means.owners[mean.owner]
         single = lines[0] if len(lines) == 1 else None
-        rows.append(
-            {
-                "variant": variant,
-                "file": single.file if single else None,
-                "line": single.line if single and not single.whole else None,
-                "lines": [line.text for line in lines],
-                "function": functions_of(lines),
-                "library": library or None,
-                "module": " · ".join(module) or None,
-                "phase": phase,
-                "view": mean.view,
-                "bucket": mean.bucket,
-                "row": ", ".join(line.text for line in row_of(lines)) or None,
-                "step_ns": mean.step_ns,
-                "divided_ns": mean.divided_ns,
-            }
-        )
-    return rows
-
-
-def _array(values: list[object], kind: pa.DataType) -> pa.Array:
-    return pa.array(values, pa.string()).dictionary_encode() if kind == LABEL else pa.array(values, kind)
+        yield {
+            "variant": variant.name,
+            "file": single.file if single else None,
+            "line": single.line if single and not single.whole else None,
+            "lines": [line.text for line in lines],
+            "function": functions_of(lines),
+            "library": library or None,
+            "module": " · ".join(module) or None,
+            "phase": phase,
+            "view": mean.view,
+            "bucket": mean.bucket,
+            "row": ", ".join(line.text for line in row_of[lines]) or None,
+            "step_ns": mean.step_ns,
+            "divided_ns": mean.divided_ns,
+        }
 
 
 def _lines(owner: Owner) -> Group:
@@ -144,8 +134,16 @@ class SideBySide(Struct, frozen=True, dict=True):
         return self._costs.costliest_first()
 
     def every_row(self) -> pa.Table:
-        """The same for programs: owner by owner, bucket by bucket, in both views."""
-        return lines_table({variant.name: variant.means for variant in self.variants}, self.row_of.__getitem__)
+        """The same for programs: a row for each variant, view, owner and bucket; within each variant the most expensive
+        first."""
+        rows = [row for variant in self.variants for row in _rows(variant, self.row_of)]
+        arrays = []
+        for kind in LINES:
+            values = [row[kind.name] for row in rows]
+            is_label = kind.type == LABEL
+            array = pa.array(values, pa.string() if is_label else kind.type)
+            arrays.append(array.dictionary_encode() if is_label else array)
+        return pa.Table.from_arrays(arrays, schema=LINES)
 
     def blocks(self) -> Iterator[Block]:
         """The report's blocks: how much is known, the rows, and the source of the most expensive function."""
@@ -183,7 +181,11 @@ class SideBySide(Struct, frozen=True, dict=True):
             yield Excerpt(file, first, tuple(lines[first - 1 : last]), costs.alone, costs.fused_by_line())
         if costs.fused:
             yield Sentences((_FUSED,))
-            yield Table("fused", _fused(costs.fused), detail=True, exported=False)
+            rows = (
+                {"fused_lines": short(fused.lines), "variant": fused.variant, "step_ns": fused.step_ns}
+                for fused in costs.fused
+            )
+            yield Table.of("fused", rows, FUSED, detail=True, exported=False)
 
     def functions(self, file: str) -> list[str]:
         """The functions of a file."""
@@ -205,19 +207,6 @@ class SideBySide(Struct, frozen=True, dict=True):
                 if (definition.file, definition.name) == (file, function)
             }
         )
-
-
-def _fused(entries: Sequence[Fused]) -> pa.Table:
-    schema = pa.schema(
-        [
-            column("fused_lines", pa.string(), "lines that were fused into one kernel", role="place"),
-            column("variant", pa.string(), "variant that they were fused in", role="name"),
-            column("step_ns", pa.float64(), "mean per counted step", "ns"),
-        ]
-    )
-    columns = ([short(fused_group.lines) for fused_group in entries], [fused_group.variant for fused_group in entries])
-    arrays = [*map(pa.array, columns), pa.array([fused_group.step_ns for fused_group in entries], pa.float64())]
-    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _coverage_sentences(variants: Sequence[VariantOwners]) -> Iterator[str]:

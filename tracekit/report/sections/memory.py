@@ -17,8 +17,10 @@ from tracekit.report.section import Contents, of_run
 from tracekit.trace.schema import column
 
 _REAL, _INTEGER, _TEXT = pa.float64(), pa.int64(), pa.string()
+_VARIANT = column("variant", _TEXT, "name of the variant", role="name")
+_DEVICE = column("device", _TEXT, "cpu, cuda:0 …")
 DEVICE = (
-    column("device", _TEXT, "cpu, cuda:0 …"),
+    _DEVICE,
     column("peak_bytes", _INTEGER, "held at the peak above what was held when the recording began", "B"),
     column("peak_phase", _TEXT, "phase of the peak; null where no stacks show phases"),
     column("before_bytes", _INTEGER, "held when the recording began; null on a CPU, where it is not counted", "B"),
@@ -30,7 +32,7 @@ DEVICE = (
     column("fragmentation", _REAL, "idle share of the reserved memory", "share"),
 )
 HOLDER = (
-    column("device", _TEXT, "cpu, cuda:0 …"),
+    _DEVICE,
     column(
         "where",
         _TEXT,
@@ -48,8 +50,6 @@ HOLDER = (
     column("line", _INTEGER, "line number in the file", role="source"),
     column("function", _TEXT, "your function", role="source"),
 )
-_VARIANT = column("variant", _TEXT, "name of the variant", role="name")
-_DEVICE = column("device", _TEXT, "cpu, cuda:0 …")
 _CELLS = 60  # of the curve
 _MAJORITY = 0.5  # of what is held
 DEVICES = pa.schema([_VARIANT, *DEVICE])
@@ -86,13 +86,13 @@ CURVE = pa.schema(
 _VariantUse = tuple[str, MemoryUse, DeviceUse]
 MEMORY = pa.schema(
     [
-        column("variant", pa.string(), "name of the variant", role="name"),
+        _VARIANT,
         column(
             "what",
-            pa.string(),
+            _TEXT,
             "allocated or reserved on the GPU; resident on the host; above start: more than before the first step",
         ),
-        column("peak_bytes", pa.int64(), "memory at the peak of the unprofiled pass", "B"),
+        column("peak_bytes", _INTEGER, "memory at the peak of the unprofiled pass", "B"),
         column("with_graphs", pa.bool_(), "whether CUDA graphs hold memory that the allocator counts as free"),
     ]
 )
@@ -184,11 +184,16 @@ def memory_use(report: Report) -> Contents | None:
     main = [(profile, use, main_device(use)) for profile, use in uses]
     sentences = Sentences(tuple(_sentence(*main_use) for main_use in main))
     curves = Series("memory", tuple(_line(profile.name, device) for profile, _, device in main))
-    devices = Table("memory_devices", _table(DEVICES, _device_rows(variant_uses)), layout="records", detail=True)
-    phases = Table("memory_phases", _table(PHASES, _phase_rows(variant_uses)), detail=True)
-    holders = Table("memory_holders", _table(HOLDERS, _holder_rows(variant_uses)))
-    blocks: tuple[Block, ...] = (sentences, curves, holders, phases, devices)
-    return Contents(blocks, tables={"memory_curve": lambda: _table(CURVE, _curve_rows(variant_uses))})
+    devices = ({"variant": name, **device_facts(use, device)} for name, use, device in variant_uses)
+    holders = ({"variant": name, **row} for name, use, device in variant_uses for row in holder_facts(use, device))
+    blocks: tuple[Block, ...] = (
+        sentences,
+        curves,
+        Table.of("memory_holders", holders, HOLDERS),
+        Table.of("memory_phases", _phase_rows(variant_uses), PHASES, detail=True),
+        Table.of("memory_devices", devices, DEVICES, layout="records", detail=True),
+    )
+    return Contents(blocks, tables={"memory_curve": lambda: pa.Table.from_pylist([*_curve_rows(variant_uses)], CURVE)})
 
 
 def _sentence(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
@@ -234,14 +239,6 @@ def _line(name: str, device: DeviceUse) -> Line:
     return Line(name, tuple(range(_CELLS)), tuple(cells), tuple(marks), "B", span)
 
 
-def _table(schema: pa.Schema, rows: Iterator[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist([*rows], schema)
-
-
-def _device_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
-    return ({"variant": name, **device_facts(use, device)} for name, use, device in variant_uses)
-
-
 def _phase_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
     for name, use, device in variant_uses:
         for phase in device.phases if use.owned else ():
@@ -253,10 +250,6 @@ def _phase_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
                 "allocated_bytes": phase.allocated_bytes,
                 "allocations": phase.allocations,
             }
-
-
-def _holder_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
-    return ({"variant": name, **row} for name, use, device in variant_uses for row in holder_facts(use, device))
 
 
 def _curve_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:

@@ -30,10 +30,7 @@ _COMMUNICATION = "gpu_comm"
 _MIN_COMMUNICATION_SHARE = 0.01  # of a step
 _NAMED_PHASES = 2
 _PHASE = column(
-    "phase",
-    pa.string(),
-    "data, forward, backward (inner, double), optimizer, eval, saving or other",
-    role="name",
+    "phase", pa.string(), "data, forward, backward (inner, double), optimizer, eval, saving or other", role="name"
 )
 _OUTSIDE = "outside of edge types"
 _TYPE = column("edge type", pa.string(), "source, relation and target", role="name")
@@ -41,30 +38,33 @@ _HETERO_CONV = re.compile(r"<(.+?)___(.+?)___(.+?)>")  # convs.<user___rates___m
 _TO_HETERO = re.compile(r"[^_].*?__[^_].*?__[^_].*")  # conv.user__rates__movie
 
 
+def _answered(report: Report) -> list[VariantOwners]:
+    """The owners in the variants whose steps can be answered."""
+    return [variant for variant in owners_by_variant(report) if variant.total_ns]
+
+
 @of_run("libraries", "Libraries", rank=38)
 def libraries(report: Report) -> Contents | None:
     """A row per library, and one for the time outside of any library; they add up to the step."""
-    variants = [variant for variant in owners_by_variant(report) if variant.total_ns]
+    variants = _answered(report)
     if not variants:
         return None
     worth = max(variant.share(lambda owner: bool(owner.library)) for variant in variants)
     if not worth:
-        nothing = Sentences(("No line of yours calls a library other than torch.",))
-        return Contents((nothing,), worth=0.0, status="absent")
+        sentence = "No line of yours calls a library other than torch."
+        return Contents((Sentences((sentence,)),), worth=0.0, status="absent")
     costs = OwnerCosts(variants, lambda owner: owner.library, report.baselines)
     order = costs.costliest_first()
     costliest = {name: name for name in [*filter(None, order)][:_MAX_NAMES]}
     sentence = f"Shares of a step: {shares_sentence(costs, steps_of(variants), costliest)}."
-    identity_columns = [(_LIBRARY, [name or NO_LIBRARY for name in order])]
-    return Contents(
-        (Sentences((sentence,)), Table("libraries", costs.table(identity_columns, order), detail=True)), worth=worth
-    )
+    table = costs.table([(_LIBRARY, [name or NO_LIBRARY for name in order])], order)
+    return Contents((Sentences((sentence,)), Table("libraries", table, detail=True)), worth=worth)
 
 
 @of_run("modules", "Layers", rank=37)
 def modules(report: Report) -> Contents | None:
     """A tree: each module is followed by those that it calls, whose time it includes."""
-    variants = [variant for variant in owners_by_variant(report) if variant.total_ns]
+    variants = _answered(report)
     if not variants:
         return None
     worth = max(variant.share(lambda owner: bool(owner.module)) for variant in variants)
@@ -82,7 +82,10 @@ def modules(report: Report) -> Contents | None:
         )
         table = table.append_column(itself, pa.array([exclusive_ns.get(chain, 0.0) for chain in order]))
     # A collective is started by whichever gradient is ready last: it says nothing about that gradient's layer.
-    communicates = max(variant.share_in(_COMMUNICATION) for variant in variants) >= _MIN_COMMUNICATION_SHARE
+    communicates = any(
+        1 - variant.without(_COMMUNICATION).total_ns / variant.total_ns >= _MIN_COMMUNICATION_SHARE
+        for variant in variants
+    )
     computing = replace(inclusive, variants=[variant.without(_COMMUNICATION) for variant in inclusive.variants])
     costliest = {chain: chain[-1] for chain in [*filter(None, computing.costliest_first())][:_MAX_NAMES]}
     scope = "inner modules included" + (" and communication left out" if communicates else "")
@@ -121,7 +124,7 @@ def _depths(chain: Chain) -> range:
 @of_run("phases", "Phases of a step", rank=36)
 def phases(report: Report) -> Contents | None:
     """A row per phase; they add up to the step."""
-    variants = [variant for variant in owners_by_variant(report) if variant.total_ns]
+    variants = _answered(report)
     if not variants:
         return None
     costs = OwnerCosts(variants, lambda owner: owner.phase, report.baselines)
@@ -136,12 +139,12 @@ def phases(report: Report) -> Contents | None:
 def edge_types(report: Report) -> Contents | None:
     """A row per type, and one for the time outside of them; they add up to the step."""
     profiles = {profile.name: profile for profile in report.profiles}
-    by_type = [_by_type(variant, profiles[variant.name]) for variant in owners_by_variant(report) if variant.total_ns]
+    by_type = [_by_type(variant, profiles[variant.name]) for variant in _answered(report)]
     typed = [variant for variant in by_type if variant.share(_has_type)]
     unanswerable = [variant.name for variant in by_type if variant not in typed and _has_types(profiles[variant.name])]
     if not typed:
         return Contents((Sentences((_of_one_module(unanswerable),)),), status="unanswered") if unanswerable else None
-    costs = OwnerCosts(typed, _type_of, report.baselines)
+    costs = OwnerCosts(typed, lambda owner: owner.module[0] if owner.module else "", report.baselines)
     order = costs.costliest_first()
     names = {edge_type: edge_type for edge_type in [*filter(None, order)][:_MAX_NAMES]}
     worth = max(variant.share(_has_type) for variant in typed)
@@ -171,10 +174,6 @@ def _has_type(owner: Owner) -> bool:
     return bool(owner.module)
 
 
-def _type_of(owner: Owner) -> str:
-    return owner.module[0] if owner.module else ""
-
-
 def _has_types(profile: Profile) -> bool:
     graphs = profile.variant.graphs if profile.variant is not None else None
     return graphs is not None and len(graphs.edge_types) > 1
@@ -195,13 +194,8 @@ def _edges(order: list[str], profiles: list[Profile]) -> Iterator[tuple[pa.Field
                 for kind, counts in graphs.edge_types.items()
             }
             means = {kind: sum(counts) / len(counts) for kind, counts in known_counts.items() if counts}
-            field = column(
-                f"edges, {profile.name}",
-                pa.float64(),
-                "edges of that type in a step, on average",
-                title=f"edges, {profile.name}",
-            )
-            yield field, [means.get(kind) for kind in order]
+            name, meaning = f"edges, {profile.name}", "edges of that type in a step, on average"
+            yield column(name, pa.float64(), meaning, title=name), [means.get(kind) for kind in order]
 
 
 def edge_type_of(chain: Sequence[str], paths: Mapping[str, str]) -> str | None:

@@ -101,12 +101,14 @@ def ranks(report: Report, profile: Profile) -> Contents | None:
     rows = [*_rows(columns, matched)]
     summary = _summary(profile.captures[0].rank, rows, matched)
     sentences = Sentences((summary, *_late_before(matched), *_incomplete(report, columns, matched)))
-    table = Table("ranks", pa.Table.from_pylist(rows, RANKS))
     step = max(row["step_ns"] or 0.0 for row in rows)
     worth = max(row["late_ns"] for row in rows) / step if step else None
-    per_step = [*_stragglers(matched)]
-    stragglers = Table("stragglers", pa.Table.from_pylist(per_step, STRAGGLERS), detail=True)
-    return Contents((sentences, table, stragglers, Table("collectives", matched.table, detail=True)), worth=worth)
+    tables = (
+        Table.of("ranks", rows, RANKS),
+        Table.of("stragglers", _stragglers(matched), STRAGGLERS, detail=True),
+        Table("collectives", matched.table, detail=True),
+    )
+    return Contents((sentences, *tables), worth=worth)
 
 
 def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,8 @@
 under which conditions they were captured, which files the numbers come from, and what limits them?
 """
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 from msgspec import Struct
 
@@ -26,7 +28,7 @@ from tracekit.report.comparability import described
 from tracekit.report.model import Report
 from tracekit.report.notes import merged
 from tracekit.report.section import Contents, of_run
-from tracekit.run import divergence, loss_tolerance
+from tracekit.run import Measured, Variant, divergence, loss_tolerance
 from tracekit.run.contrast import compared, compiling_cost, otherwise, processor_ns, step_interval
 from tracekit.trace.schema import column
 
@@ -54,11 +56,11 @@ def run_facts(report: Report) -> Contents | None:
     schema = pa.schema(
         [
             column("", pa.string(), "what was measured"),
-            *(column(n, pa.string(), "", role="figure", title=n) for n in names),
+            *(column(name, pa.string(), "", role="figure", title=name) for name in names),
         ]
     )
     rows = [{"": label, **{name: fact_values.get(name) for name in names}} for label, fact_values in values.items()]
-    return Contents((Table("run_facts", pa.Table.from_pylist(rows, schema=schema), exported=False),))
+    return Contents((Table.of("run_facts", rows, schema, exported=False),))
 
 
 class Fact(Struct, frozen=True):
@@ -72,36 +74,66 @@ def facts(members: list[Member], baseline: Member) -> list[Fact]:
     """The lines that a run adds to the report; none for bare traces."""
     if not any(member.variant for member in members):
         return []
-    lines = (
-        ("step, unprofiled", _step_time),
-        ("processor time of a step", _processor_time),
-        ("epoch", _epoch),
-        ("epoch, with compiling", _epoch_with_compiling),
-        ("throughput", _throughput),
-        ("against the baseline", lambda p: _against(p, baseline)),
-        ("by its own processor time", lambda p: _by_thread(p, baseline)),
-        ("step, profiled", _profiled),
-        ("first step", _first),
-        ("compiling cost", _cold_cost),
-        ("steps to break even", lambda p: _pay_back(p, baseline)),
-        ("mode", _mode),
-        ("peak GPU memory", _memory),
-        ("GPU under load", _gpu),
-        ("peak host memory", _host_memory),
-        ("memory above start", _above_start),
-        ("loss against the baseline", lambda p: _losses(p, baseline)),
-        ("gradients against the baseline", lambda p: _gradients(p, baseline)),
-        ("metric", _metric),
-    )
-    all_facts = [Fact(label, {p.name: text for p in members if (text := tell(p)) is not None}) for label, tell in lines]
-    return [fact for fact in all_facts if fact.values]
+    values: dict[str, dict[str, str]] = {}
+    for member in members:
+        for label, text in _facts_of(member, baseline):
+            of_members = values.setdefault(label, {})
+            if text is not None:
+                of_members[member.name] = text
+    return [Fact(label, of_members) for label, of_members in values.items() if of_members]
 
 
-def _step_time(member: Member) -> str | None:
+def _facts_of(member: Member, baseline: Member) -> Iterator[tuple[str, str | None]]:
+    """Every line about one variant: its label, and its text, None where nothing is known."""
+    variant = member.variant
+    measured = variant.measured if variant is not None else None
+    memory = variant.memory if variant is not None else None
+    is_compiled = variant is not None and variant.requested.compile
+    yield "step, unprofiled", _step_time(measured) if measured is not None else None
+    # That of all threads together, in turns: other work on the machine hardly changes it.
+    worked_ns = processor_ns(measured) if measured is not None else None
+    yield "processor time of a step", duration(worked_ns) if worked_ns is not None else None
+    # As many steps as there are batches, at the unprofiled step time.
+    epoch, steps = epoch_ns(variant), measured.epoch_steps if measured is not None else None
+    yield "epoch", f"{duration(epoch)} ({count(steps)} steps)" if epoch is not None and steps and steps > 1 else None
+    # The slower start spread over the epochs that are trained, or else over 100.
+    epochs = (member.run.epochs if member.run is not None else 0) or SPREAD_EPOCHS
+    spread = epoch_with_compiling_ns(variant, epochs) if is_compiled else None
+    yield "epoch, with compiling", f"{duration(spread)} over {count(epochs)}" if spread is not None else None
+    step_ns = measured.step_ns if measured is not None else None
+    yield "throughput", f"{rate(1e9 / step_ns)} steps/s" if step_ns else None
+    contrast = contrast_of(member, baseline)
+    yield "against the baseline", compared(contrast) if contrast is not None else None
+    yield "by its own processor time", _by_thread(member, baseline)
+    mean, inflation = member.means["wall"], inflation_of(member)
+    slower = f" ({ratio(inflation)})" if inflation is not None else ""
+    yield "step, profiled", f"{duration(mean.step_ns)}{slower}" if mean is not None else None
+    first_ns = next(iter(measured.first_steps_ns), None) if measured is not None else None
+    yield "first step", duration(first_ns) if first_ns is not None else None
+    # Compiling before the first step, and how much longer the first steps took than as many steady ones.
+    yield "compiling cost", compiling_cost(variant) if is_compiled else None
+    yield "steps to break even", _pay_back(member, baseline)
+    yield "mode", _mode(variant) if variant is not None else None
+    yield "peak GPU memory", _memory(variant) if variant is not None else None
+    # Clock and power right after the timed steps, and the highest allowed.
+    state = variant.gpu if variant is not None else {}
+    pairs = (("clocks.sm", "clocks.max.sm"), ("power.draw", "power.limit"))
+    parts = [f"{state[current]} of {state[limit]}" for current, limit in pairs if current in state and limit in state]
+    yield "GPU under load", ", ".join(parts) or None
+    yield "peak host memory", size(memory.host_peak_rss_bytes) if memory and memory.host_peak_rss_bytes else None
+    # The peak of the timed steps less what was held before the first.
+    above_start_bytes = memory.above_start_bytes if memory is not None else None
+    yield "memory above start", size(above_start_bytes) if above_start_bytes is not None else None
+    yield "loss against the baseline", _losses(member, baseline)
+    yield "gradients against the baseline", _gradients(member, baseline)
+    # The recipe's own metrics after the check steps.
+    metrics = variant.metrics if variant is not None else {}
+    texts = [f"{key} {value:.3f}" for key, value in metrics.items() if value is not None]
+    yield "metric", ", ".join(texts) or None
+
+
+def _step_time(measured: Measured) -> str:
     """The middle of its passes with a 95 % interval; for a single pass, its step ± half the interquartile range."""
-    measured = member.variant.measured if member.variant else None
-    if measured is None:
-        return None
     step = duration(measured.step_ns)
     interval = step_interval(measured)
     if interval is not None:
@@ -110,67 +142,13 @@ def _step_time(member: Member) -> str | None:
     return f"{step} ± {duration(measured.spread_ns / 2)}" if measured.steps > 1 else step  # a single step has none
 
 
-def _processor_time(member: Member) -> str | None:
-    """That of all threads together, in turns: other work on the machine hardly changes it."""
-    worked_ns = processor_ns(member.variant.measured) if member.variant and member.variant.measured else None
-    return duration(worked_ns) if worked_ns is not None else None
-
-
-def _epoch(member: Member) -> str | None:
-    """As many steps as there are batches, at the unprofiled step time."""
-    epoch = epoch_ns(member.variant)
-    steps = member.variant.measured.epoch_steps if member.variant and member.variant.measured else None
-    return f"{duration(epoch)} ({count(steps)} steps)" if epoch is not None and steps and steps > 1 else None
-
-
-def _epoch_with_compiling(member: Member) -> str | None:
-    """The slower start spread over the epochs that are trained, or else over 100."""
-    epochs = (member.run.epochs if member.run is not None else 0) or SPREAD_EPOCHS
-    spread = epoch_with_compiling_ns(member.variant, epochs)
-    if spread is None or member.variant is None or not member.variant.requested.compile:
-        return None
-    return f"{duration(spread)} over {count(epochs)}"
-
-
-def _throughput(member: Member) -> str | None:
-    """Steps in a second at the unprofiled step time."""
-    measured = member.variant.measured if member.variant else None
-    return f"{rate(1e9 / measured.step_ns)} steps/s" if measured is not None and measured.step_ns else None
-
-
-def _against(member: Member, baseline: Member) -> str | None:
-    """The ratio of the unprofiled step times, with a 95 % interval."""
-    compared_with = contrast_of(member, baseline)
-    return compared(compared_with) if compared_with is not None else None
-
-
 def _by_thread(member: Member, baseline: Member) -> str | None:
-    """The same by the processor time of the thread that drives the steps, only where it disagrees."""
+    """The ratio by the processor time of the thread that drives the steps, only where it disagrees."""
     ours, theirs = (side.variant.measured if side.variant else None for side in (member, baseline))
     if contrast_of(member, baseline) is None or ours is None or theirs is None:
         return None
     by_thread = otherwise(ours, theirs)
     return f"{compared(by_thread)}; the rest is waiting" if by_thread is not None else None
-
-
-def _profiled(member: Member) -> str | None:
-    """The mean of the trace, and how much slower than unprofiled."""
-    mean, inflation = member.means["wall"], inflation_of(member)
-    if mean is None:
-        return None
-    return f"{duration(mean.step_ns)} ({ratio(inflation)})" if inflation is not None else duration(mean.step_ns)
-
-
-def _first(member: Member) -> str | None:
-    """The first step, unprofiled, compilation included."""
-    measured = member.variant.measured if member.variant else None
-    return duration(measured.first_steps_ns[0]) if measured and measured.first_steps_ns else None
-
-
-def _cold_cost(member: Member) -> str | None:
-    """Compiling before the first step, and how much longer the first steps took than as many steady ones."""
-    compiled = member.variant is not None and member.variant.requested.compile
-    return compiling_cost(member.variant) if compiled else None
 
 
 def _pay_back(member: Member, baseline: Member) -> str | None:
@@ -183,45 +161,23 @@ def _pay_back(member: Member, baseline: Member) -> str | None:
     return "never: its steps are no faster" if steps == float("inf") else count(round(steps))
 
 
-def _mode(member: Member) -> str | None:
+def _mode(variant: Variant) -> str:
     """The mode as requested, and as it took effect if that differs."""
-    if member.variant is None:
-        return None
-    requested, got = member.variant.requested, member.variant.effective.mode
+    requested, got = variant.requested, variant.effective.mode
     if not requested.compile:
         return "eager"
     text = f"{requested.mode or 'default'}{'' if requested.dynamic is None else f', dynamic={requested.dynamic}'}"
     return text if got in (None, requested.mode or "default") else f"{text} → {got}"
 
 
-def _memory(member: Member) -> str | None:
+def _memory(variant: Variant) -> str | None:
     """Allocated (reserved) in the unprofiled pass, once it had settled."""
-    memory = member.variant.memory if member.variant else None
-    if memory is None or memory.peak_allocated_bytes is None:
+    memory = variant.memory
+    if memory.peak_allocated_bytes is None:
         return None
-    if records_graphs(member.variant):
+    if records_graphs(variant):
         return f"{size(memory.peak_reserved_bytes)} reserved, including the memory of its CUDA graphs"
     return f"{size(memory.peak_allocated_bytes)} ({size(memory.peak_reserved_bytes)})"
-
-
-def _gpu(member: Member) -> str | None:
-    """Clock and power right after the timed steps, and the highest allowed."""
-    state = member.variant.gpu if member.variant else {}
-    pairs = (("clocks.sm", "clocks.max.sm"), ("power.draw", "power.limit"))
-    parts = [f"{state[current]} of {state[limit]}" for current, limit in pairs if current in state and limit in state]
-    return ", ".join(parts) or None
-
-
-def _host_memory(member: Member) -> str | None:
-    """The resident set of the unprofiled pass."""
-    memory = member.variant.memory if member.variant else None
-    return size(memory.host_peak_rss_bytes) if memory and memory.host_peak_rss_bytes else None
-
-
-def _above_start(member: Member) -> str | None:
-    """The peak of the timed steps less what was held before the first."""
-    above_start_bytes = member.variant.memory.above_start_bytes if member.variant else None
-    return size(above_start_bytes) if above_start_bytes is not None else None
 
 
 def _losses(member: Member, baseline: Member) -> str | None:
@@ -245,12 +201,6 @@ def _gradients(member: Member, baseline: Member) -> str | None:
     return gradients_differ(member, baseline).replace("the norms of its gradients", "norms differ") or "the same norms"
 
 
-def _metric(member: Member) -> str | None:
-    """The recipe's own metrics after the check steps."""
-    metrics = member.variant.metrics if member.variant else {}
-    return ", ".join(f"{key} {value:.3f}" for key, value in metrics.items() if value is not None) or None
-
-
 @of_run("conditions", "Conditions", rank=30, stage="end")
 def conditions(report: Report) -> Contents | None:
     """A line for each run, and everything as a table, with the trace of each variant."""
@@ -269,15 +219,13 @@ def conditions(report: Report) -> Contents | None:
         }
         for profile in report.profiles
     ]
-    table = Table("conditions", pa.Table.from_pylist(rows, schema=CONDITIONS), detail=True)
-    lines = tuple(_line(name if len(of_runs) > 1 else "", labelled) for name, labelled in of_runs.items())
-    return Contents((Sentences(lines, "quiet"), table) if lines else (table,))
-
-
-def _line(name: str, labelled: list[tuple[str, str]]) -> str:
-    short = {key: value[:16].replace("T", " ") if key == "captured" else value for key, value in labelled}
-    summary = "; ".join(f"{key} {value}" for key, value in short.items() if key in _SUMMARY_KEYS)
-    return f"{name}: {summary}" if name else summary
+    table = Table.of("conditions", rows, CONDITIONS, detail=True)
+    lines = []
+    for name, labelled in of_runs.items():
+        short = {label: value[:16].replace("T", " ") if label == "captured" else value for label, value in labelled}
+        summary = "; ".join(f"{label} {value}" for label, value in short.items() if label in _SUMMARY_KEYS)
+        lines.append(f"{name}: {summary}" if name and len(of_runs) > 1 else summary)
+    return Contents((Sentences(tuple(lines), "quiet"), table) if lines else (table,))
 
 
 @of_run("notes", "What to know", rank=10, stage="end")

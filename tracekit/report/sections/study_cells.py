@@ -15,11 +15,11 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import count, duration, many, percent
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.section import Contents, of_study
+from tracekit.report.section import Contents, of_study, rows_of_study
 from tracekit.study import CellResult, Study
 from tracekit.study.failures import ENDINGS, Reason, reasons
 from tracekit.study.pairs import Pair, axis_effects, cures, frameworks, pairs, variants_of
-from tracekit.study.settings import Setting, interval_text, names_of, settings
+from tracekit.study.settings import groups_of, interval_text, names_of, settings
 from tracekit.study.store import values_of
 from tracekit.trace.schema import column
 
@@ -128,8 +128,8 @@ SEEDS = pa.schema(
 @of_study("overview", "Overview", rank=0, stage="lead")
 def overview(_: Report, study: Study) -> Contents:
     """A line for each fact."""
-    rows = [{"fact": fact, "value": value} for fact, value in _sweep_facts(study)]
-    return Contents((Table("overview", pa.Table.from_pylist(rows, OVERVIEW), detail=True),))
+    rows = ({"fact": fact, "value": value} for fact, value in _sweep_facts(study))
+    return Contents((Table.of("overview", rows, OVERVIEW, detail=True),))
 
 
 def _sweep_facts(study: Study) -> Iterator[tuple[str, str]]:
@@ -181,7 +181,7 @@ def environment(_: Report, study: Study) -> Contents | None:
         for name, values in counts.items()
         for value, cells in values.most_common()
     ]
-    table = Table("environment", pa.Table.from_pylist(rows, ENVIRONMENT), detail=True)
+    table = Table.of("environment", rows, ENVIRONMENT, detail=True)
     cells = sum(result.run is not None for result in study.finished)
     differ = [
         name
@@ -206,12 +206,11 @@ def outcomes(_: Report, study: Study) -> Contents:
     )
     blocks: list[Block] = [
         Sentences((sentence,)),
-        Table("outcomes", pa.Table.from_pylist([*_by_axis(study)], OUTCOMES), detail=True),
-        Table("outcome_kinds", pa.Table.from_pylist(_by_kind(study), KINDS), detail=True),
+        Table.of("outcomes", _by_axis(study), OUTCOMES, detail=True),
+        Table.of("outcome_kinds", _by_kind(study), KINDS, detail=True),
     ]
-    failures = [*_failures(study)]
-    if failures:
-        blocks.append(Table("failures", pa.Table.from_pylist(failures, FAILURES)))
+    if failures := _failures(study):
+        blocks.append(Table.of("failures", failures, FAILURES))
     return Contents(tuple(blocks))
 
 
@@ -284,7 +283,7 @@ def failure_reasons(_: Report, study: Study) -> Contents | None:
         }
         for reason in all_reasons
     ]
-    table = Table("failure_reasons", pa.Table.from_pylist(rows, REASONS), detail=True)
+    table = Table.of("failure_reasons", rows, REASONS, detail=True)
     return Contents((Sentences(tuple(map(sanitize, _sentences(study, all_reasons)))), table))
 
 
@@ -325,68 +324,55 @@ def axes(_: Report, study: Study) -> Contents | None:
         "Step times at each value of an axis, divided by those at its first value, over cells that differ in "
         "nothing else."
     )
-    return Contents((Sentences((sentence,), "quiet"), Table("axes", pa.Table.from_pylist(rows, AXES))))
+    return Contents((Sentences((sentence,), "quiet"), Table.of("axes", rows, AXES)))
 
 
-@of_study("dynamic", "Dynamic shapes: true against false", rank=11)
-def dynamic(_: Report, study: Study) -> Contents | None:
+@rows_of_study("dynamic", "Dynamic shapes: true against false", PAIRS, rank=11)
+def dynamic(study: Study) -> Iterator[dict[str, Any]]:
     """A row for each pair of cells that differ in `dynamic` only."""
-    return _contents("dynamic", pairs(study, "dynamic", "true", "false"))
+    return _pair_rows(pairs(study, "dynamic", "true", "false"))
 
 
-@of_study("cures", "With the cure and without it", rank=12)
-def with_cure(_: Report, study: Study) -> Contents | None:
+@rows_of_study("cures", "With the cure and without it", PAIRS, rank=12)
+def with_cure(study: Study) -> Iterator[dict[str, Any]]:
     """A row for each pair of cells that differ in a parameter that is on or off."""
-    return _contents("cures", (pair for axis in cures(study) for pair in pairs(study, axis, "true", "false")))
+    return _pair_rows(pair for axis in cures(study) for pair in pairs(study, axis, "true", "false"))
 
 
-@of_study("frameworks", "One framework against another", rank=13)
-def of_frameworks(_: Report, study: Study) -> Contents | None:
+@rows_of_study("frameworks", "One framework against another", PAIRS, rank=13)
+def of_frameworks(study: Study) -> Iterator[dict[str, Any]]:
     """A row for each pair of cells that differ in the framework, or else in the interpreter."""
-    return _contents("frameworks", (pair for axis in frameworks(study) for pair in pairs(study, *axis)))
+    return _pair_rows(pair for axis in frameworks(study) for pair in pairs(study, *axis))
 
 
-def _contents(name: str, pairs: Iterable[Pair]) -> Contents | None:
-    table_rows = [*_pair_rows([*pairs])]
-    return Contents((Table(name, pa.Table.from_pylist(table_rows, PAIRS), detail=True),)) if table_rows else None
-
-
-def _pair_rows(pairs: list[Pair]) -> Iterator[dict[str, Any]]:
-    axes_of = [{name: value for name, value in pair.common.items() if name != "recipe"} for pair in pairs]
-    names = names_of([{"recipe": pair.common["recipe"], **axes} for pair, axes in zip(pairs, axes_of, strict=True)])
-    for pair, name in zip(pairs, names, strict=True):
-        above_bytes = [
-            result.variant.memory.above_start_bytes if result.variant is not None else None
-            for result in (pair.result, pair.reference_result)
-        ]
+def _pair_rows(pairs_of_cells: Iterable[Pair]) -> Iterator[dict[str, Any]]:
+    compared = [*pairs_of_cells]
+    axes_of = [{name: value for name, value in pair.common.items() if name != "recipe"} for pair in compared]
+    names = names_of([{"recipe": pair.common["recipe"], **axes} for pair, axes in zip(compared, axes_of, strict=True)])
+    for pair, name in zip(compared, names, strict=True):
+        results = (pair.result, pair.reference_result)
+        step_ns, against_ns = (result.measured.step_ns if result.measured is not None else None for result in results)
+        above, against_above = (
+            result.variant.memory.above_start_bytes if result.variant is not None else None for result in results
+        )
         yield {
             "setting": name,
             "axis": pair.axis,
             "value": pair.value,
             "against": pair.reference,
-            "step_ns": _step_ns(pair.result),
-            "against_step_ns": _step_ns(pair.reference_result),
+            "step_ns": step_ns,
+            "against_step_ns": against_ns,
             "speed_up": 1 / pair.ratio if pair.ratio else None,
-            "memory": above_bytes[0] / above_bytes[1] if above_bytes[0] is not None and above_bytes[1] else None,
+            "memory": above / against_above if above is not None and against_above else None,
             "outcome": pair.result.outcome,
             "against_outcome": pair.reference_result.outcome,
         }
 
 
-def _step_ns(result: CellResult) -> int | None:
-    measured = result.variant.measured if result.variant is not None else None
-    return measured.step_ns if measured is not None else None
-
-
-@of_study("seeds", "Between seeds", rank=14)
-def seeds(_: Report, study: Study) -> Contents | None:
+@rows_of_study("seeds", "Between seeds", SEEDS, rank=14)
+def seeds(study: Study) -> Iterator[dict[str, Any]]:
     """A row for each setting and variant that was measured with several seeds."""
-    table_rows = [row for setting in settings(study) for row in _seed_rows(setting)]
-    return Contents((Table("seeds", pa.Table.from_pylist(table_rows, SEEDS), detail=True),)) if table_rows else None
-
-
-def _seed_rows(setting: Setting) -> Iterator[dict[str, Any]]:
-    for group in setting.groups:
+    for setting, group in groups_of(study):
         times = [measured.step_ns for measured in group.measured.values()]
         if len(times) > 1:
             yield {

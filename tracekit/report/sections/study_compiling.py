@@ -8,14 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from tracekit.profile.run_facts import SPREAD_EPOCHS, epoch_ns, epoch_with_compiling_ns
-from tracekit.report.blocks import Table
-from tracekit.report.model import Report
-from tracekit.report.section import Contents, of_study
+from tracekit.report.section import rows_of_study
 from tracekit.report.sections.study_cells import SETTING, VARIANT
 from tracekit.run import Variant
 from tracekit.run.contrast import cold_cost_ns
 from tracekit.study import Study
-from tracekit.study.settings import Group, Setting, settings
+from tracekit.study.settings import Group, groups_of
 from tracekit.trace.schema import column
 
 _REAL, _INTEGER = pa.float64(), pa.int64()
@@ -40,7 +38,6 @@ COMPILING = pa.schema(
         column("epochs", _INTEGER, "epochs trained; 100 where none were"),
     ]
 )
-_INTEGER = pa.int64()
 GRAPHS = pa.schema(
     [
         SETTING,
@@ -56,24 +53,14 @@ GRAPHS = pa.schema(
 )
 
 
-@of_study("compile_cost", "Cost of compiling", rank=7)
-def compiling(_: Report, study: Study) -> Contents | None:
+@rows_of_study("compile_cost", "Cost of compiling", COMPILING, rank=7)
+def compiling(study: Study) -> Iterator[dict[str, Any]]:
     """A row for each setting and variant that was measured."""
     epochs = study.manifest.options.epochs or SPREAD_EPOCHS
-    table_rows = [row for setting in settings(study) for row in _cost_rows(setting, epochs)]
-    return (
-        Contents((Table("compile_cost", pa.Table.from_pylist(table_rows, COMPILING), detail=True),))
-        if table_rows
-        else None
-    )
-
-
-def _cost_rows(setting: Setting, epochs: int) -> Iterator[dict[str, Any]]:
-    by_variant = {speed_up.group.variant: speed_up for speed_up in setting.speed_ups}
-    for group in setting.groups:
+    for setting, group in groups_of(study):
         if not group.measured:
             continue
-        compared = by_variant.get(group.variant)
+        compared = setting.speed_up_of(group.variant)
         steps = compared.break_even_steps if compared is not None else None
         of_epoch = next((measured.epoch_steps for measured in group.measured.values()), None)
         yield {
@@ -96,15 +83,10 @@ def _first_step(variant: Variant) -> float | None:
     return next(iter(variant.measured.first_steps_ns), None) if variant.measured is not None else None
 
 
-@of_study("graphs", "Graphs, recompilations and breaks", rank=10)
-def graphs(_: Report, study: Study) -> Contents | None:
+@rows_of_study("graphs", "Graphs, recompilations and breaks", GRAPHS, rank=10)
+def graphs(study: Study) -> Iterator[dict[str, Any]]:
     """A row for each setting and variant that was compiled; the most of all seeds."""
-    table_rows = [row for setting in settings(study) for row in _graph_rows(setting)]
-    return Contents((Table("graphs", pa.Table.from_pylist(table_rows, GRAPHS), detail=True),)) if table_rows else None
-
-
-def _graph_rows(setting: Setting) -> Iterator[dict[str, Any]]:
-    for group in setting.groups:
+    for setting, group in groups_of(study):
         compiled = [variant for variant in group.variants if variant.requested.compile]
         if not compiled:
             continue

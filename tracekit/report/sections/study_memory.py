@@ -14,7 +14,7 @@ from tracekit.profile.memory_use import DeviceUse, MemoryUse, read_summary
 from tracekit.profile.run_facts import records_graphs
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.section import Contents, of_study
+from tracekit.report.section import Contents, of_study, rows_of_study
 from tracekit.report.sections.memory import (
     DEVICE,
     HOLDER,
@@ -28,10 +28,10 @@ from tracekit.report.sections.memory import (
 from tracekit.report.sections.study_cells import SETTING, VARIANT, WORKLOAD
 from tracekit.run import Memory
 from tracekit.study import CellResult, Study
-from tracekit.study.settings import Group, Setting, settings
+from tracekit.study.settings import Group, Setting, groups_of
 from tracekit.trace.schema import column
 
-_REAL, _INTEGER = pa.float64(), pa.int64()
+_REAL, _INTEGER, _TEXT = pa.float64(), pa.int64(), pa.string()
 _MEASURES = {
     "peak_allocated_bytes": "GPU memory allocated at the peak of the timed steps",
     "peak_reserved_bytes": "GPU memory reserved by the allocator",
@@ -56,7 +56,6 @@ MEMORY = pa.schema(
         column("with_graphs", pa.bool_(), "whether CUDA graphs hold memory that the allocator counts as free"),
     ]
 )
-_INTEGER, _TEXT = pa.int64(), pa.string()
 _MAX_HOLDERS = 3  # operators with their lines that a sentence names
 _LISTED = 5  # rows of a cell in the table of what holds its memory
 _CELL = (
@@ -84,34 +83,25 @@ STEP_PEAKS = pa.schema(
 PEAK_HOLDERS = pa.schema([*_CELL, *HOLDER, _FOLDER])
 
 
-@of_study("study_memory", "Memory", rank=8)
-def memory(_: Report, study: Study) -> Contents | None:
+@rows_of_study("study_memory", "Memory", MEMORY, rank=8, table="peaks")
+def memory(study: Study) -> Iterator[dict[str, Any]]:
     """A row for each setting and variant that was measured; the highest of all seeds."""
-    table_rows = [row for setting in settings(study) for row in _rows(setting)]
-    return Contents((Table("peaks", pa.Table.from_pylist(table_rows, MEMORY), detail=True),)) if table_rows else None
-
-
-def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
-    base = _above_start_bytes(setting.groups[0])
-    for group in setting.groups:
+    for setting, group in groups_of(study):
         if not group.measured:
             continue
-        above_bytes = _above_start_bytes(group)
+        baseline = setting.groups[0]
+        above_bytes, base_bytes = (_max_over_seeds(side, "above_start_bytes") for side in (group, baseline))
         yield {
             "setting": setting.name,
             "workload": setting.axes["workload"],
             "variant": group.variant,
             "above_start_bytes": above_bytes,
-            "against_baseline": above_bytes / base
-            if above_bytes is not None and base and group is not setting.groups[0]
+            "against_baseline": above_bytes / base_bytes
+            if above_bytes is not None and base_bytes and group is not baseline
             else None,
             **{name: _max_over_seeds(group, name) for name in (*_MEASURES, "alloc_retries")},
             "with_graphs": any(records_graphs(variant) for variant in group.variants),
         }
-
-
-def _above_start_bytes(group: Group) -> int | None:
-    return _max_over_seeds(group, "above_start_bytes")
 
 
 def _max_over_seeds(group: Group, name: str) -> int | None:
@@ -137,7 +127,7 @@ class _KnownUse(NamedTuple):
 def memory_use(_: Report, study: Study) -> Contents | None:
     """A row for each cell whose recording shows its memory, of the GPU or else of the CPU; and what holds the most at
     the peak."""
-    results = [(setting, result) for setting in settings(study) for group in setting.groups for result in group.results]
+    results = [(setting, result) for setting, group in groups_of(study) for result in group.results]
     read = [(setting, result, read_summary(result.folder)) for setting, result in results if result.variant is not None]
     known_uses = [
         _KnownUse(setting, result, use, main_device(use)) for setting, result, use in read if use and use.devices
@@ -145,10 +135,10 @@ def memory_use(_: Report, study: Study) -> Contents | None:
     if not known_uses:
         return None
     unread = sum(use is None for *_, use in read)
-    peaks = pa.Table.from_pylist([_peak(known_use) for known_use in known_uses], STEP_PEAKS)
-    holders = pa.Table.from_pylist([row for known_use in known_uses for row in _holders(known_use)], PEAK_HOLDERS)
+    peaks = Table.of("step_peaks", map(_peak, known_uses), STEP_PEAKS, detail=True)
+    holders = [row for known_use in known_uses for row in _holders(known_use)]
     sentences = Sentences(tuple(_sentences(known_uses, unread)))
-    return Contents((sentences, Table("step_peaks", peaks, detail=True), Table("peak_holders", holders, detail=True)))
+    return Contents((sentences, peaks, Table.of("peak_holders", holders, PEAK_HOLDERS, detail=True)))
 
 
 def _sentences(known_uses: list[_KnownUse], unread: int) -> Iterator[str]:
@@ -164,20 +154,16 @@ def _sentences(known_uses: list[_KnownUse], unread: int) -> Iterator[str]:
     ]
     if phase_counts:
         yield f"The peaks lie {', '.join(phase_counts)}."
-    holders = Counter(_holder_name(known_use.device) for known_use in known_uses)
-    holder_counts = [f"{name} ({many(number, 'cell')})" for name, number in holders.most_common() if name is not None]
+    main_holders = [holder for known_use in known_uses if (holder := main_holder(known_use.device)) is not None]
+    holders = Counter(
+        " at ".join(filter(None, (holder.operator or "no operator", holder.where))) for holder in main_holders
+    )
+    holder_counts = [f"{name} ({many(number, 'cell')})" for name, number in holders.most_common()]
     if holder_counts:
         remainder = f", and {len(holder_counts) - _MAX_HOLDERS} more" if len(holder_counts) > _MAX_HOLDERS else ""
         yield f"Most of it is then held by {', '.join(holder_counts[:_MAX_HOLDERS])}{remainder}."
     if unread:
         yield f"For {many(unread, 'cell')} this is not known yet: running the same sweep again reads their recordings."
-
-
-def _holder_name(device: DeviceUse) -> str | None:
-    holder = main_holder(device)
-    if holder is None:
-        return None
-    return " at ".join(filter(None, (holder.operator or "no operator", holder.where)))
 
 
 def _peak(known_use: _KnownUse) -> dict[str, Any]:

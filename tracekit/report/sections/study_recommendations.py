@@ -10,7 +10,7 @@ import pyarrow as pa
 from tracekit.base.names import sanitize
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.section import Contents, of_study
+from tracekit.report.section import Contents, of_study, rows_of_study
 from tracekit.report.sections.study_cells import DATA, MODEL, WORKLOAD
 from tracekit.study import Study
 from tracekit.study.pairs import Row, rows
@@ -69,7 +69,7 @@ def recommendations(_: Report, study: Study) -> Contents:
         for row, recommendation in zip(setting_rows, advice, strict=True)
     ]
     is_long = len(advice) > _MAX_SENTENCES
-    table = Table("recommendations", pa.Table.from_pylist(lines, RECOMMENDATIONS), detail=not is_long)
+    table = Table.of("recommendations", lines, RECOMMENDATIONS, detail=not is_long)
     sentences = Sentences((_EVIDENCE_HINT,), "quiet") if is_long else _sentences(advice)
     return Contents((sentences, table))
 
@@ -85,18 +85,13 @@ def _sentences(advice: list[Recommendation]) -> Sentences:
     return Sentences(tuple(sanitize(recommendation.sentence) for recommendation in advice))
 
 
-@of_study("best", "Best setting for each model", rank=5)
-def best(_: Report, study: Study) -> Contents | None:
+@rows_of_study("best", "Best setting for each model", BEST, rank=5, detail=False)
+def best(study: Study) -> Iterator[dict[str, Any]]:
     """A row for each model and workload; where several are recommended as often, the one that gains most."""
     by_model: dict[tuple[str, str], list[Row]] = {}
     for row in rows(settings(study)):
         if row.setting.baseline is not None:
             by_model.setdefault((row.model, row.setting.axes["workload"]), []).append(row)
-    table_rows = [*_rows(by_model)]
-    return Contents((Table("best", pa.Table.from_pylist(table_rows, BEST)),)) if table_rows else None
-
-
-def _rows(by_model: dict[tuple[str, str], list[Row]]) -> Iterator[dict[str, Any]]:
     for (model, workload), of_model in by_model.items():
         recommended = [recommend(row.setting).variant for row in of_model]
         gains = {variant: _gains(of_model, variant) for variant in recommended if variant is not None}
@@ -117,7 +112,7 @@ def _rows(by_model: dict[tuple[str, str], list[Row]]) -> Iterator[dict[str, Any]
 
 def _gains(of_model: list[Row], variant: str) -> list[float]:
     """The speed-ups of a variant at the settings where it was compared; none of the baseline itself."""
-    compared = (row.speed_up(variant) for row in of_model)
+    compared = (row.setting.speed_up_of(variant) for row in of_model)
     return [speed_up.speed_up for speed_up in compared if speed_up is not None]
 
 

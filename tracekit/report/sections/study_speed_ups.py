@@ -2,20 +2,20 @@
 compiling cost it, and when does that pay off?
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
-from tracekit.report.section import Contents, of_study
+from tracekit.report.section import Contents, of_study, rows_of_study
 from tracekit.report.sections.study_cells import DATA, MODEL, SETTING, VARIANT
 from tracekit.report.sections.study_compiling import graph_breaks, recompiles
 from tracekit.study import Study
 from tracekit.study.pairs import Row, rows, variants_of
-from tracekit.study.settings import Setting, SpeedUp, interval_text, settings
-from tracekit.trace.schema import Role, column
+from tracekit.study.settings import Group, Setting, SpeedUp, groups_of, interval_text, settings
+from tracekit.trace.schema import column
 
 _REAL, _INTEGER = pa.float64(), pa.int64()
 _MAX_ROWS_SHOWN = 24  # rows shown in every report; beyond that, the tables by model and mode are the ones to read
@@ -56,9 +56,7 @@ _SIDE_BY_SIDE = 6  # variants
 _RESERVED_NAMES = (*(field.name for field in _SETTING), "baseline", "step_ns")
 WORKLOADS = pa.schema(
     [
-        MODEL,
-        DATA,
-        column("setting", pa.string(), "whatever else distinguishes settings of the study", role="setting"),
+        *_SETTING,
         VARIANT,
         column("training_step_ns", _REAL, "a step of training", "ns"),
         column("training_faster", _REAL, "how much less time it takes than the baseline", "share"),
@@ -73,13 +71,13 @@ WORKLOADS = pa.schema(
 @of_study("speed_ups", "Speed-ups", rank=5, stage="lead")
 def speed_ups(_: Report, study: Study) -> Contents:
     """A row per setting and variant."""
-    all_settings = settings(study)
-    rows = [row for setting in all_settings for row in _speed_up_rows(setting)]
-    nothing = not any(row["step_ns"] for row in rows)
-    table = Table("speed_ups", pa.Table.from_pylist(rows, SPEED_UPS), detail=nothing or len(rows) > _MAX_ROWS_SHOWN)
-    if table.detail:
+    table_rows = [_speed_up_row(setting, group) for setting, group in groups_of(study)]
+    is_long = len(table_rows) > _MAX_ROWS_SHOWN
+    is_detail = is_long or not any(row["step_ns"] for row in table_rows)
+    table = Table.of("speed_ups", table_rows, SPEED_UPS, detail=is_detail)
+    if is_detail:
         return Contents((table,))
-    return Contents((Sentences((_COVERS, *_other_seeds(all_settings)), "quiet"), table))
+    return Contents((Sentences((_COVERS, *_other_seeds(settings(study))), "quiet"), table))
 
 
 def _other_seeds(all_settings: list[Setting]) -> Iterator[str]:
@@ -95,74 +93,70 @@ def _other_seeds(all_settings: list[Setting]) -> Iterator[str]:
                 yield f"{setting.name}: {variant_names} are compared by the seeds that both have: {seeds}."
 
 
-def _speed_up_rows(setting: Setting) -> Iterator[dict[str, Any]]:
-    by_variant = {speed_up.group.variant: speed_up for speed_up in setting.speed_ups}
-    for group in setting.groups:
-        compared = by_variant.get(group.variant)
-        low, high = compared.interval if compared is not None and compared.interval is not None else (None, None)
-        alike = compared.group if compared is not None else group
-        ends = alike.step_interval or (None, None)
-        memories = [variant.memory for variant in group.variants]
-        peaks = [memory.peak_allocated_bytes or memory.host_peak_rss_bytes for memory in memories]
-        yield {
-            "setting": setting.name,
-            "variant": group.variant,
-            "step_ns": alike.step_ns,
-            "step_low_ns": ends[0],
-            "step_high_ns": ends[1],
-            "baseline_step_ns": compared.baseline.step_ns if compared is not None else None,
-            "speed_up": compared.speed_up if compared is not None else None,
-            "interval": interval_text((1 / high, 1 / low) if low and high else None),
-            "low": 1 / high if high else None,
-            "high": 1 / low if low else None,
-            "noise": compared.noise if compared is not None else None,
-            "compile_ns": group.compile_ns,
-            "break_even_steps": compared.break_even_steps if compared is not None else None,
-            "graph_breaks": graph_breaks(group),
-            "recompiles": recompiles(group),
-            "peak_bytes": max((peak for peak in peaks if peak is not None), default=None),
-            "seeds": len(group.measured),
-            "between_seeds": group.spread,
-            "failed": len(group.failures),
-        }
+def _speed_up_row(setting: Setting, group: Group) -> dict[str, Any]:
+    compared = setting.speed_up_of(group.variant)
+    low, high = compared.interval if compared is not None and compared.interval is not None else (None, None)
+    alike = compared.group if compared is not None else group
+    ends = alike.step_interval or (None, None)
+    memories = [variant.memory for variant in group.variants]
+    peaks = [memory.peak_allocated_bytes or memory.host_peak_rss_bytes for memory in memories]
+    return {
+        "setting": setting.name,
+        "variant": group.variant,
+        "step_ns": alike.step_ns,
+        "step_low_ns": ends[0],
+        "step_high_ns": ends[1],
+        "baseline_step_ns": compared.baseline.step_ns if compared is not None else None,
+        "speed_up": compared.speed_up if compared is not None else None,
+        "interval": interval_text((1 / high, 1 / low) if low and high else None),
+        "low": 1 / high if high else None,
+        "high": 1 / low if low else None,
+        "noise": compared.noise if compared is not None else None,
+        "compile_ns": group.compile_ns,
+        "break_even_steps": compared.break_even_steps if compared is not None else None,
+        "graph_breaks": graph_breaks(group),
+        "recompiles": recompiles(group),
+        "peak_bytes": max((peak for peak in peaks if peak is not None), default=None),
+        "seeds": len(group.measured),
+        "between_seeds": group.spread,
+        "failed": len(group.failures),
+    }
 
 
 @of_study("by_mode", "Speed-up in training, by model, data and mode", rank=2, stage="lead")
 def in_training(_: Report, study: Study) -> Contents | None:
     """A row for each setting, a column for each variant."""
-    return _contents("training", study)
+    return _by_mode("training", study)
 
 
 @of_study("by_mode_inference", "Speed-up in inference, by model, data and mode", rank=3, stage="lead")
 def in_inference(_: Report, study: Study) -> Contents | None:
     """Speed-ups of inference, cell by cell."""
-    return _contents("inference", study)
+    return _by_mode("inference", study)
 
 
-def _contents(workload: str, study: Study) -> Contents | None:
+def _by_mode(workload: str, study: Study) -> Contents | None:
     of_workload = rows(settings(study), workload)
     if not any(row.setting.speed_ups for row in of_workload):
         return None
-    sentence = "Step time of the baseline divided by that of each variant; – where it failed, or was not compared."
-    return Contents((Sentences((sentence,), "quiet"), _table(workload, of_workload)))
-
-
-def _table(workload: str, of_workload: Sequence[Row]) -> Table:
-    all_settings: list[Setting] = [row.setting for row in of_workload]
-    compared = [name for name in variants_of(all_settings) if any(row.speed_up(name) for row in of_workload)]
+    variants = variants_of([row.setting for row in of_workload])
+    compared = [name for name in variants if any(row.setting.speed_up_of(name) for row in of_workload)]
+    # If there are many variants, people first see the plain modes, without further settings.
+    details = {name for name in compared if len(compared) > _SIDE_BY_SIDE and ":" in name}
     fields = [
         *_SETTING,
         column("baseline", pa.string(), "variant that the others are compared with", role="name"),
         column("step_ns", pa.float64(), f"a step of {workload} of the baseline, unprofiled", "ns"),
-        *(column(_head(name), pa.float64(), _MEANING, "×", role=_role(name, len(compared))) for name in compared),
+        *(column(_head(name), _REAL, _MEANING, "×", role="detail" if name in details else "") for name in compared),
     ]
-    table = pa.Table.from_pylist([*_mode_rows(of_workload, compared)], pa.schema(fields))
-    return Table(f"speed_up_{workload}", table)
-
-
-def _role(variant: str, several: int) -> Role:
-    """If there are many variants, people first see the plain modes, without further settings."""
-    return "detail" if several > _SIDE_BY_SIDE and ":" in variant else ""
+    table_rows: list[dict[str, Any]] = []
+    for row in of_workload:
+        base, gains = row.setting.groups[0], {name: row.setting.speed_up_of(name) for name in compared}
+        by_variant = {_head(name): gain.speed_up if gain is not None else None for name, gain in gains.items()}
+        table_rows.append({**setting_of(row), "baseline": base.variant, "step_ns": base.step_ns, **by_variant})
+    sentence = "Step time of the baseline divided by that of each variant; – where it failed, or was not compared."
+    table = Table.of(f"speed_up_{workload}", table_rows, pa.schema(fields))
+    return Contents((Sentences((sentence,), "quiet"), table))
 
 
 def _head(variant: str) -> str:
@@ -170,34 +164,20 @@ def _head(variant: str) -> str:
     return f"{variant} (variant)" if variant in _RESERVED_NAMES else variant
 
 
-def _mode_rows(of_workload: Sequence[Row], compared: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for row in of_workload:
-        base = row.setting.groups[0]
-        gains = {name: row.speed_up(name) for name in compared}
-        yield {
-            **setting_of(row),
-            "baseline": base.variant,
-            "step_ns": base.step_ns,
-            **{_head(name): gain.speed_up if gain is not None else None for name, gain in gains.items()},
-        }
-
-
 def setting_of(row: Row) -> dict[str, str | None]:
     """The first columns."""
     return {"model": row.model, "data": row.data, "setting": row.rest or None}
 
 
-@of_study("workloads", "Training and inference", rank=4)
-def workloads(_: Report, study: Study) -> Contents | None:
+@rows_of_study("workloads", "Training and inference", WORKLOADS, rank=4, detail=False)
+def workloads(study: Study) -> Iterator[dict[str, Any]]:
     """A row for each setting and variant of which both were measured."""
     by_setting: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows(settings(study)):
         by_setting.setdefault((row.model, row.data, row.rest), {})[row.setting.axes["workload"]] = row
-    row_pairs = [by_workload for by_workload in by_setting.values() if len(by_workload) > 1]
-    table_rows = [
-        line for by_workload in row_pairs for line in _workload_rows(by_workload["training"], by_workload["inference"])
-    ]
-    return Contents((Table("workloads", pa.Table.from_pylist(table_rows, WORKLOADS)),)) if table_rows else None
+    for by_workload in by_setting.values():
+        if len(by_workload) > 1:
+            yield from _workload_rows(by_workload["training"], by_workload["inference"])
 
 
 def _workload_rows(training: Row, inference: Row) -> Iterator[dict[str, Any]]:
@@ -211,9 +191,9 @@ def _workload_rows(training: Row, inference: Row) -> Iterator[dict[str, Any]]:
             **setting_of(training),
             "variant": group.variant,
             "training_step_ns": group.step_ns,
-            **_gain("training", training.speed_up(group.variant)),
+            **_gain("training", training.setting.speed_up_of(group.variant)),
             "inference_step_ns": inference_group.step_ns,
-            **_gain("inference", inference.speed_up(group.variant)),
+            **_gain("inference", inference.setting.speed_up_of(group.variant)),
         }
 
 

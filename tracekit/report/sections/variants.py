@@ -4,7 +4,7 @@ and how each is filled by functions of the report and one of its members.
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -25,15 +25,57 @@ from tracekit.report.section import Contents, of_run
 from tracekit.run import Run, Variant
 from tracekit.run.contrast import cold_cost_ns, processor_ns, step_interval
 from tracekit.study import Cell
-from tracekit.trace.schema import column
+from tracekit.trace.schema import Role, column
 
 ColumnReader = Callable[[Report, Member], Any]  # None is null
+_Part = TypeVar("_Part")
+_Reading = Callable[[Callable[[_Part], Any]], ColumnReader]
 _TEXT, _INTEGER, _REAL = pa.string(), pa.int64(), pa.float64()
+_MEMORY: tuple[tuple[str, str, str, Role], ...] = (  # name, meaning, unit and role
+    ("peak_allocated_bytes", "GPU memory allocated at the peak", "B", ""),
+    ("peak_reserved_bytes", "GPU memory reserved at the peak", "B", ""),
+    ("host_peak_rss_bytes", "host memory resident at the peak", "B", ""),
+    (
+        "above_start_bytes",
+        "how much more is held at the peak of the timed steps than before the first: on the GPU, else on the host",
+        "B",
+        "",
+    ),
+    ("start_allocated_bytes", "GPU memory allocated before the first step", "B", "detail"),
+    ("split_peak_bytes", "GPU memory in unused parts of split blocks, at the peak", "B", "detail"),
+    ("allocated_in_step_bytes", "GPU memory allocated per step, including what is released again", "B", "detail"),
+    ("allocations_in_step", "allocations on the GPU per step", "", "detail"),
+    ("alloc_retries", "how often the allocator had to empty its cache", "", "detail"),
+    ("start_rss_bytes", "host memory resident before the first step", "B", "detail"),
+    ("step_peak_rss_bytes", "host memory resident at the peak of the timed steps", "B", "detail"),
+)
 
 
-def from_profile(read: Callable[[Report, Profile], Any]) -> ColumnReader:
-    """A column that is null for a member without a trace."""
-    return lambda report, member: read(report, member) if isinstance(member, Profile) else None
+def _reading(part: Callable[[Member], _Part | None]) -> _Reading[_Part]:
+    """What makes columns that are read from this part of a member, and are null for a member without it."""
+
+    def from_part(read: Callable[[_Part], Any]) -> ColumnReader:
+        def read_column(_: Report, member: Member) -> Any:
+            owner = part(member)
+            return read(owner) if owner is not None else None
+
+        return read_column
+
+    return from_part
+
+
+def _cell(member: Member) -> Cell | None:
+    """The plan of a failed cell of a study, which has neither a run nor a variant; None for everything else."""
+    return member.cell if isinstance(member, Untraced) else None
+
+
+from_profile = _reading(lambda member: member if isinstance(member, Profile) else None)
+from_variant = _reading(lambda member: member.variant)
+from_measured = _reading(lambda member: member.variant.measured if member.variant is not None else None)
+from_run = _reading(lambda member: member.run)
+from_cell = _reading(_cell)
+from_variant_or_cell: _Reading[Variant | Cell] = _reading(lambda member: member.variant or _cell(member))
+from_run_or_cell: _Reading[Run | Cell] = _reading(lambda member: member.run or _cell(member))
 
 
 def from_known(read: Callable[[Report, Member], Any]) -> ColumnReader:
@@ -41,49 +83,17 @@ def from_known(read: Callable[[Report, Member], Any]) -> ColumnReader:
     return lambda report, member: read(report, member) if has_figures(member) else None
 
 
-def from_variant(read: Callable[[Variant], Any]) -> ColumnReader:
-    """A column that is null for a bare trace."""
-    return lambda report, member: read(member.variant) if member.variant is not None else None
-
-
-def from_run(read: Callable[[Run], Any]) -> ColumnReader:
-    """A column that is null for a bare trace."""
-    return lambda report, member: read(member.run) if member.run is not None else None
-
-
-def from_cell(read: Callable[[Cell], Any]) -> ColumnReader:
-    """A column that is null for everything but a failed cell of a study."""
-    return lambda report, member: read(member.cell) if isinstance(member, Untraced) and member.cell else None
-
-
-def from_run_or_cell(read: Callable[[Run | Cell], Any]) -> ColumnReader:
-    """A column that a failed cell of a study, which has no run, takes from its plan."""
-
-    def read_either(_: Report, member: Member) -> Any:
-        cell = member.cell if isinstance(member, Untraced) else None
-        run_or_cell = member.run or cell
-        return read(run_or_cell) if run_or_cell is not None else None
-
-    return read_either
-
-
-def workload(_: Report, member: Member) -> str | None:
-    """What a step is; known for a failed cell of a study, too."""
-    if member.variant is not None:
-        return member.variant.workload
-    return member.cell.workload if isinstance(member, Untraced) and member.cell is not None else None
-
-
 def params(member: Member) -> str | None:
     """The parameters of the run with those of the variant, as JSON."""
     if member.run is not None and member.variant is not None:
         return as_json({**member.run.params, **member.variant.params})
-    return as_json(member.cell.params) if isinstance(member, Untraced) and member.cell is not None else None
+    cell = _cell(member)
+    return as_json(cell.params) if cell is not None else None
 
 
 def measured(name: str) -> ColumnReader:
     """A figure of the unprofiled passes."""
-    return from_variant(lambda variant: getattr(variant.measured, name) if variant.measured is not None else None)
+    return from_measured(lambda passes: getattr(passes, name))
 
 
 def epochs(member: Member) -> int:
@@ -96,24 +106,9 @@ def memory(name: str) -> ColumnReader:
     return from_variant(lambda variant: getattr(variant.memory, name))
 
 
-def interval(end: int) -> ColumnReader:
-    """One end of the confidence interval of a step: 0 is the lower one, 1 the upper one."""
-
-    def read(variant: Variant) -> float | None:
-        ends = step_interval(variant.measured) if variant.measured is not None else None
-        return ends[end] if ends is not None else None
-
-    return from_variant(read)
-
-
 def mean_ns(view: str) -> ColumnReader:
     """The mean of the counted steps of the trace: `wall` or `host`."""
-
-    def read(_: Report, profile: Profile) -> float | None:
-        mean = profile.means[view]
-        return mean.step_ns if mean is not None else None
-
-    return from_profile(read)
+    return _reading(lambda member: member.means[view])(lambda mean: mean.step_ns)
 
 
 def finite(value: float | None) -> float | None:
@@ -135,16 +130,6 @@ def reason(_: Report, member: Member) -> str | None:
     return member.variant.error if member.variant is not None else None
 
 
-def metric(index: int) -> ColumnReader:
-    """The recipe's first metric: 0 is its name, 1 its value."""
-    return from_variant(lambda variant: next((item[index] for item in variant.metrics.items()), None))
-
-
-def throughput(variant: Variant) -> float | None:
-    """Unprofiled steps in a second."""
-    return 1e9 / variant.measured.step_ns if variant.measured is not None else None
-
-
 def as_json(value: Any) -> str:
     """The value as JSON; equal values give equal text."""
     return json.dumps(value, sort_keys=True)
@@ -162,21 +147,27 @@ COLUMNS: tuple[tuple[pa.Field, ColumnReader], ...] = (
     ),
     (column("device_name", _TEXT, "device that it ran on"), from_known(lambda report, member: device_name(member))),
     (column("step_ns", _REAL, "a step, unprofiled", "ns"), measured("step_ns")),
-    (column("step_low_ns", _REAL, "lower end of its confidence interval; null for a single pass", "ns"), interval(0)),
-    (column("step_high_ns", _REAL, "upper end of its confidence interval", "ns"), interval(1)),
+    (
+        column("step_low_ns", _REAL, "lower end of its confidence interval; null for a single pass", "ns"),
+        from_measured(lambda passes: (step_interval(passes) or (None,))[0]),
+    ),
+    (
+        column("step_high_ns", _REAL, "upper end of its confidence interval", "ns"),
+        from_measured(lambda passes: (step_interval(passes) or (None,))[-1]),
+    ),
     (
         column("passes", _INTEGER, "unprofiled passes that it is computed from"),
-        from_variant(lambda v: len(v.measured.counted_passes) or 1 if v.measured is not None else None),
+        from_measured(lambda passes: len(passes.counted_passes) or 1),
     ),
     (column("spread_ns", _REAL, "interquartile range of the unprofiled steps", "ns"), measured("spread_ns")),
     (column("steps", _INTEGER, "unprofiled steps timed"), measured("steps")),
     (
         column("processor_ns", _REAL, "processor time of a step, all threads; null where no turns were taken", "ns"),
-        from_variant(lambda v: processor_ns(v.measured) if v.measured is not None else None),
+        from_measured(processor_ns),
     ),
     (
         column("throughput", _REAL, "unprofiled steps per second", title="throughput (steps/s)"),
-        from_variant(throughput),
+        from_measured(lambda passes: 1e9 / passes.step_ns),
     ),
     (column("epoch_steps", _INTEGER, "steps per epoch; null where they cannot be counted"), measured("epoch_steps")),
     (column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"), from_variant(epoch_ns)),
@@ -199,13 +190,10 @@ COLUMNS: tuple[tuple[pa.Field, ColumnReader], ...] = (
     (column("infer_ns", _REAL, "one inference, unprofiled", "ns"), measured("infer_ns")),
     (
         column("first_step_ns", _REAL, "the first step, unprofiled, compilation included", "ns"),
-        from_variant(lambda v: next(iter(v.measured.first_steps_ns), None) if v.measured is not None else None),
+        from_measured(lambda passes: next(iter(passes.first_steps_ns), None)),
     ),
     (column("compile_ns", _REAL, "time inside compilations, unprofiled", "ns"), measured("compile_ns")),
-    (
-        column("compile_before_ns", _REAL, "of that, before the first step", "ns"),
-        measured("compile_before_ns"),
-    ),
+    (column("compile_before_ns", _REAL, "of that, before the first step", "ns"), measured("compile_before_ns")),
     (column("compiles", _INTEGER, "compilations, unprofiled"), measured("compiles")),
     (column("compiles_timed", _INTEGER, "compilations while steps were timed, unprofiled"), measured("compiles_timed")),
     (
@@ -226,45 +214,16 @@ COLUMNS: tuple[tuple[pa.Field, ColumnReader], ...] = (
         ),
         from_known(lambda report, member: finite(break_even_steps(member, report.base_of(member)))),
     ),
-    (
-        column("peak_allocated_bytes", _INTEGER, "GPU memory allocated at the peak", "B"),
-        from_variant(lambda v: v.memory.peak_allocated_bytes),
-    ),
-    (
-        column("peak_reserved_bytes", _INTEGER, "GPU memory reserved at the peak", "B"),
-        from_variant(lambda v: v.memory.peak_reserved_bytes),
-    ),
-    (
-        column("host_peak_rss_bytes", _INTEGER, "host memory resident at the peak", "B"),
-        from_variant(lambda v: v.memory.host_peak_rss_bytes),
-    ),
-    (
-        column(
-            "above_start_bytes",
-            _INTEGER,
-            "how much more is held at the peak of the timed steps than before the first: on the GPU, else on the host",
-            "B",
-        ),
-        from_variant(lambda v: v.memory.above_start_bytes),
-    ),
-    *(
-        (column(name, _INTEGER, meaning, unit, role="detail"), memory(name))
-        for name, meaning, unit in (
-            ("start_allocated_bytes", "GPU memory allocated before the first step", "B"),
-            ("split_peak_bytes", "GPU memory in unused parts of split blocks, at the peak", "B"),
-            ("allocated_in_step_bytes", "GPU memory allocated per step, including what is released again", "B"),
-            ("allocations_in_step", "allocations on the GPU per step", ""),
-            ("alloc_retries", "how often the allocator had to empty its cache", ""),
-            ("start_rss_bytes", "host memory resident before the first step", "B"),
-            ("step_peak_rss_bytes", "host memory resident at the peak of the timed steps", "B"),
-        )
-    ),
+    *((column(name, _INTEGER, meaning, unit, role=role), memory(name)) for name, meaning, unit, role in _MEMORY),
     (
         column("loss_difference", _REAL, "largest relative difference between its check losses and the baseline's"),
         from_known(lambda report, member: finite(loss_difference(member, report.base_of(member)))),
     ),
-    (column("metric", _TEXT, "name of the recipe's metric"), metric(0)),
-    (column("metric_value", _REAL, "its value after the check steps"), metric(1)),
+    (column("metric", _TEXT, "name of the recipe's metric"), from_variant(lambda v: next(iter(v.metrics), None))),
+    (
+        column("metric_value", _REAL, "its value after the check steps"),
+        from_variant(lambda v: next(iter(v.metrics.values()), None)),
+    ),
     (column("compile", pa.bool_(), "whether torch.compile was requested"), from_variant(lambda v: v.requested.compile)),
     (column("mode", _TEXT, "the mode that was requested"), from_variant(lambda v: v.requested.mode)),
     (column("effective_mode", _TEXT, "the mode that was in effect"), from_variant(lambda v: v.effective.mode)),
@@ -306,7 +265,10 @@ COLUMNS: tuple[tuple[pa.Field, ColumnReader], ...] = (
         column("framework", _TEXT, "framework, as labelled in the sweep file", role="detail"),
         from_cell(lambda cell: cell.labels.get("framework")),
     ),
-    (column("workload", _TEXT, "what a step is: training or inference", role="detail"), workload),
+    (
+        column("workload", _TEXT, "what a step is: training or inference", role="detail"),
+        from_variant_or_cell(lambda planned: planned.workload),
+    ),
     (column("data", _TEXT, "data that it trained on", role="detail"), from_run(lambda run: run.data)),
     (column("device", _TEXT, "cpu or cuda", role="detail"), from_run(lambda run: run.device)),
     (column("created", _TEXT, "when the run was captured", role="detail"), from_run(lambda run: run.created)),
@@ -324,7 +286,7 @@ COLUMNS: tuple[tuple[pa.Field, ColumnReader], ...] = (
     ),
     (
         column("trace", _TEXT, "the trace that all figures come from", role="place"),
-        from_profile(lambda report, profile: path_as_text(profile.trace.path)),
+        from_profile(lambda profile: path_as_text(profile.trace.path)),
     ),
 )
 VARIANTS = pa.schema([field for field, _ in COLUMNS])
@@ -340,12 +302,10 @@ def variants(report: Report) -> Contents:
 
 def table(report: Report) -> pa.Table:
     """The table of variants."""
-    members = report.subject.members
-    arrays = [
-        pa.array([_cast(read(report, member), field.type) for member in members], field.type) for field, read in COLUMNS
-    ]
+    arrays = []
+    for field, read in COLUMNS:
+        values = [read(report, member) for member in report.subject.members]
+        if field.type == _REAL:
+            values = [float(value) if value is not None else None for value in values]
+        arrays.append(pa.array(values, field.type))
     return pa.Table.from_arrays(arrays, schema=VARIANTS)
-
-
-def _cast(value: Any, kind: pa.DataType) -> Any:
-    return float(value) if value is not None and kind == _REAL else value

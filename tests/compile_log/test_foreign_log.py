@@ -10,7 +10,7 @@ import pytest
 from small import op, step, write
 
 from tracekit.cli import main
-from tracekit.profile.foreign_log import processes
+from tracekit.profile.assembled import processes
 from tracekit.trace import Trace
 
 PROCESS = 3529

@@ -96,17 +96,12 @@ def _answer(entry: Analysis, profile: Profile) -> Answer:
 
 def summaries(profile: Profile) -> list[Answer]:
     """Every analysis without the rows behind it; from the cache, where it has them."""
-    return [_summary(entry, profile) for entry in analyses()]
+    return [known_answer(profile, entry) for entry in analyses()]
 
 
 def summary(profile: Profile, name: str) -> Answer:
     """One of the summaries."""
-    return next(_summary(entry, profile) for entry in analyses() if entry.name == name)
-
-
-def _summary(entry: Analysis, profile: Profile) -> Answer:
-
-    return known_answer(profile, entry, lambda: _answer(entry, profile))
+    return next(known_answer(profile, entry) for entry in analyses() if entry.name == name)
 
 
 def share_of_step(profile: Profile, *buckets: str) -> float:
@@ -125,7 +120,8 @@ def of_ledger(profile: Profile) -> Status:
 
 
 def table(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
-    """A table of this schema from arrays or lists; the schema's comments and units stay with it."""
+    """A table of this schema from arrays or lists by name, of which there may be more; the schema's comments and units
+    stay with it."""
     return pa.Table.from_arrays([_as(columns[field.name], field.type) for field in schema], schema=schema)
 
 
@@ -137,19 +133,19 @@ def _as(values: Any, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind)
 
 
-def known_answer(profile: Profile, question: Analysis, work_out: Callable[[], Answer]) -> Answer:
+def known_answer(profile: Profile, question: Analysis) -> Answer:
     """The stored answer, without its rows; if there is none, or something has changed, the analysis is asked now.
 
     The name in the cache depends on the code of tracekit only, so an analysis from outside tracekit is always asked.
     """
     entry = profile.trace.entry
     if entry is None or not question.ask.__module__.startswith("tracekit."):
-        return work_out()
+        return _answer(question, profile)
     name = name_of(profile, f"answer-{question.name}", __name__, question.ask.__module__)
     stored = recall_table(entry, name)
     if stored is not None:
         table, facts = stored
         return Answer(question.name, table=table, rank=question.rank, **facts)
-    answer = work_out()
+    answer = _answer(question, profile)
     remember_table(entry, name, answer.table, {fact: getattr(answer, fact) for fact in _FACTS})
     return answer

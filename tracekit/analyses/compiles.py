@@ -211,12 +211,6 @@ def kind_of(name: str, compile_id: str | None) -> Kind:
     return "first" if attempt == "0" else "recompile"
 
 
-def _counted(kind: str, number: int) -> str:
-    """`8 first compilations`, `1 backward graph`."""
-    noun = _NOUNS.get(kind)
-    return f"{count(number)} of unknown kind" if noun is None else f"{count(number)} {noun}{'' if number == 1 else 's'}"
-
-
 def _sentence(profile: Profile, spans: pa.Table) -> str:
     if profile.trace.threads.main is None:
         return "Cannot be answered: the trace holds no host events."
@@ -224,7 +218,11 @@ def _sentence(profile: Profile, spans: pa.Table) -> str:
         return "Nothing is compiled in this trace." if profile.variant is None else "Nothing is compiled in this run."
     names = zip(spans["kind"].to_pylist(), spans["span"].to_pylist(), strict=True)
     kinds = [_PREPARED if span == event_names.PREPARATION else kind for kind, span in names]
-    counted = ", ".join(_counted(kind, kinds.count(kind)) for kind in dict.fromkeys(kinds))
+    numbers = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    counted = ", ".join(
+        many(number, _NOUNS[kind]) if kind in _NOUNS else f"{count(number)} of unknown kind"
+        for kind, number in numbers.items()
+    )
     total = sum(spans["dur_ns"].to_pylist())
     steps = [step for step in dict.fromkeys(spans["step"].to_pylist()) if step is not None]
     steps_clause = f" in step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps[:8]))}" if steps else ""

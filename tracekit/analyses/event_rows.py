@@ -16,7 +16,6 @@ from tracekit.profile.grouping import Names
 from tracekit.profile.where import LINE_COLUMNS, distinct_lines, line_table
 from tracekit.trace import Trace
 from tracekit.trace.roles import bare
-from tracekit.trace.rows import names_of_rows
 from tracekit.trace.schema import LABEL, column, joined
 
 SOME = 1 << 16  # events of one table
@@ -62,58 +61,42 @@ def call_schema(origin: pa.Field, *extra: pa.Field) -> pa.Schema:
     )
 
 
-def call_columns(trace: Trace, calls: Ints, makers: Ints) -> dict[str, Any]:
-    """The columns of that schema, given the rows of the calls and of the operators that made them (−1: none)."""
+def call_columns(trace: Trace, calls: Ints) -> dict[str, Any]:
+    """The columns of that schema, given the rows of the calls."""
     return {
         "event": calls,
         "step": numbered(trace, trace.steps.of(trace.ts_ns[calls])),
-        "call": [bare(name or "") for name in names_of_rows(trace, calls)],
-        "operator": text(trace, makers),
+        "call": [bare(trace.names[code]) for code in trace.name_codes[calls].tolist()],
+        "operator": text(trace, trace.operators.of(calls)),
         "start_ns": trace.ts_ns[calls],
         "dur_ns": trace.dur_ns[calls],
     }
 
 
-class BareNames:
-    """Numbers for the names of runtime calls, without version suffixes."""
+class CallKeys:
+    """A number for each call's name, without version suffix, and operator; and what such numbers stand for."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._numbers: dict[str, int] = {}
-        self._of_code: dict[int, int] = {}
+        self._trace, self._width = trace, len(trace.names) + 1
+        self._numbers: dict[str, int] = {}  # of names
 
-    def of(self, rows: Ints) -> Ints:
-        """The number of each call's name."""
-        codes, inverse = occurring(self._trace.name_codes[rows])
-        for code in codes.tolist():
-            if code not in self._of_code:
-                self._of_code[code] = self._numbers.setdefault(bare(self._trace.names[code]), len(self._numbers))
-        return np.array([self._of_code[code] for code in codes.tolist()], np.int64)[inverse]
+    def of(self, calls: Ints) -> Ints:
+        """The number of each call."""
+        trace, numbers = self._trace, self._numbers
+        codes, inverse = occurring(trace.name_codes[calls])
+        number_of_code = [numbers.setdefault(bare(trace.names[code]), len(numbers)) for code in codes.tolist()]
+        maker = trace.operators.of(calls)
+        operator = np.where(maker >= 0, trace.name_codes[maker].astype(np.int64) + 1, 0)
+        return np.array(number_of_code, np.int64)[inverse] * self._width + operator
 
     @property
-    def texts(self) -> list[str]:
-        """The texts that the numbers stand for."""
-        return list(self._numbers)
-
-
-def keys_of(trace: Trace, names: BareNames, calls: Ints) -> Ints:
-    """One number for each call's name and operator."""
-    maker = trace.operators.of(calls)
-    operator = np.where(maker >= 0, trace.name_codes[maker].astype(np.int64) + 1, 0)
-    return names.of(calls) * (len(trace.names) + 1) + operator
-
-
-def names_of(trace: Trace, names: BareNames) -> Names:
-    """The names that such numbers stand for."""
-    width = len(trace.names) + 1
-
-    def call(key: int) -> str:
-        return names.texts[key // width]
-
-    def operator(key: int) -> str | None:
-        return trace.names[key % width - 1] if key % width else None
-
-    return {"call": call, "operator": operator}
+    def columns(self) -> Names:
+        """The names that the numbers stand for, as the columns of that schema."""
+        calls, names, width = [*self._numbers], self._trace.names, self._width
+        return {
+            "call": lambda key: calls[key // width],
+            "operator": lambda key: names[key % width - 1] if key % width else None,
+        }
 
 
 class CostliestLines:

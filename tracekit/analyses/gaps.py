@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.analyses import Answer, analysis, table
+from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.event_rows import line_columns
 from tracekit.base.intervals import Ints
 from tracekit.base.units import count, duration, percent
@@ -12,8 +12,10 @@ from tracekit.engine.buckets import BUCKETS, KEYS, ON_THE_GPU
 from tracekit.engine.pieces import Pieces
 from tracekit.profile import Profile
 from tracekit.profile.where import LINE_COLUMNS
+from tracekit.trace.rows import names_of_rows
 from tracekit.trace.schema import column
 
+_TITLE = "Longest gaps"
 _LISTED = 10
 _MAX_NAMED_GAPS = 5  # whose share of all idle time the sentence gives
 GAPS = pa.schema(
@@ -45,44 +47,44 @@ class _Gaps(Struct, frozen=True):
 @analysis("gaps", rank=24)
 def answer(profile: Profile) -> Answer:
     """One row per gap, the longest first."""
-    if profile.trace.device != "gpu":
-        sentence = "This trace contains no GPU activity, so there are no gaps."
-        return Answer("gaps", "Longest gaps", sentence, GAPS.empty_table(), status="absent")
-    if profile.means["wall"] is None:
-        sentence = "Cannot be answered, because the wall time is unknown."
-        return Answer("gaps", "Longest gaps", sentence, GAPS.empty_table(), status="unanswered")
+    trace, mean = profile.trace, profile.means["wall"]
+    if trace.device != "gpu":
+        return _no_answer("This trace contains no GPU activity, so there are no gaps.", "absent")
+    if mean is None:
+        return _no_answer("Cannot be answered, because the wall time is unknown.", "unanswered")
     pieces = profile.attribution.pieces
     gaps = _gaps(profile, pieces)
     length = gaps.end - gaps.start
     total = int(length.sum())
     longest = np.argsort(-length, kind="stable")[:_LISTED]
     if not total:
-        return Answer("gaps", "Longest gaps", "The GPU never idles in a step.", GAPS.empty_table(), status="absent")
+        return _no_answer("The GPU never idles in a step.", "absent")
     largest = [_largest_part(pieces, int(gaps.first[k]), int(gaps.last[k])) for k in longest]
     blamed = np.array([event for _, _, event in largest], np.int64)
     after, before = _neighbours(profile, gaps.start[longest], gaps.end[longest])
-    names = profile.trace.names
     summary = table(
         GAPS,
         {
-            "step": [profile.trace.steps.number[step] for step in pieces.step[gaps.first[longest]].tolist()],
+            "step": [trace.steps.number[step] for step in pieces.step[gaps.first[longest]].tolist()],
             "start_ns": gaps.start[longest],
             "gap_ns": length[longest],
             "share": length[longest] / total,
             "mostly": [BUCKETS[KEYS[bucket]].label for bucket, _, _ in largest],
             "mostly_ns": [ns for _, ns, _ in largest],
             "event": pa.array(blamed, mask=blamed < 0),
-            "host": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in blamed.tolist()],
-            "after": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in after],
-            "before": [names[profile.trace.name_codes[row]] if row >= 0 else None for row in before],
+            "host": names_of_rows(trace, blamed),
+            "after": names_of_rows(trace, after),
+            "before": names_of_rows(trace, before),
             **line_columns(profile, blamed),
         },
     )
-    mean = profile.means["wall"].step_ns
+    sentence = _sentence(profile, length[longest], total, len(length))
     idle = total / max(int(profile.answered["wall"].sum()), 1)
-    return Answer(
-        "gaps", "Longest gaps", _sentence(profile, length[longest], total, len(length)), summary, worth=idle / mean
-    )
+    return Answer("gaps", _TITLE, sentence, summary, worth=idle / mean.step_ns)
+
+
+def _no_answer(sentence: str, status: Status) -> Answer:
+    return Answer("gaps", _TITLE, sentence, GAPS.empty_table(), status=status)
 
 
 def _gaps(profile: Profile, pieces: Pieces) -> _Gaps:
@@ -106,7 +108,7 @@ def _largest_part(pieces: Pieces, first: int, last: int) -> tuple[int, int, int]
     return bucket, int(by_bucket[bucket]), int(rows[np.bincount(inverse.reshape(-1), dur[of_it]).argmax()])
 
 
-def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], list[int]]:
+def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """The GPU activities that end last before each gap and start first after it; −1 where there is none."""
     trace = profile.trace
     rows = trace.where(lambda part: part.roles.gpu & part.lasting)
@@ -118,7 +120,7 @@ def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[list[int], 
         after.append(int(rows[ended[finishes[ended].argmax()]]) if len(ended) else -1)
         later = int(np.searchsorted(begins, end))
         before.append(int(rows[later]) if later < len(rows) else -1)
-    return after, before
+    return np.array(after, np.int64), np.array(before, np.int64)
 
 
 def _sentence(profile: Profile, longest: Ints, total: int, number: int) -> str:

@@ -1,7 +1,6 @@
 """Which kernels and copies does the GPU spend its time in, and how idle is it?"""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -110,7 +109,7 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
         )
 
 
-def _grouped(profile: Profile) -> dict[str, Any]:
+def _summary(profile: Profile) -> pa.Table:
     trace = profile.trace
     groups, lines = Grouping(profile, ["dur_ns", "tied", "doubtful"]), CostliestLines(profile)
     for gpu, launch, step in _activities(trace):
@@ -118,26 +117,19 @@ def _grouped(profile: Profile) -> dict[str, Any]:
         group = groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], tied, doubtful)
         lines.add(gpu, group, trace.dur_ns[gpu])
     columns: Names = {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
-    return groups.sorted(columns, **lines.columns(len(groups.keys)))
-
-
-def _summary(profile: Profile) -> pa.Table:
-    grouped = _grouped(profile)
+    grouped = groups.sorted(columns, **lines.columns(len(groups.keys)))
     unknown = grouped["tied"] == 0  # the step of what nothing in the trace launched is unknown
     total, per_step = grouped["dur_ns"], grouped["dur_ns_per_step"]
     weights = total if unknown.all() else np.where(unknown, 0.0, per_step)
     return table(
         SUMMARY,
-        {
-            "name": grouped["name"],
-            "class": grouped["class"],
+        grouped
+        | {
             "per_step": pa.array(grouped["per_step"], mask=unknown),
             "step_ns": pa.array(per_step, mask=unknown),
             "mean_ns": grouped["dur_ns_mean"],
             "share": weights / (float(weights.sum()) or 1.0),
-            "count": grouped["count"],
             "total_ns": pa.array(total, mask=grouped["doubtful"] > 0),
-            **{name: grouped[name] for name in LINE_COLUMNS.names},
         },
     )
 
@@ -153,13 +145,13 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     if not len(summary):
         return "No GPU activity of the trace can be placed in time."
     first = summary.slice(0, 1).to_pylist()[0]
-    steps_known = summary["per_step"].null_count < len(summary)
     per_step = float(np.nansum(summary["per_step"].to_numpy()))
-    number = (
-        f"{'1 kernel or copy' if per_step == 1 else f'{count(per_step)} kernels and copies'} a step"
-        if steps_known
-        else _of_no_step(trace)
-    )
+    number = f"{'1 kernel or copy' if per_step == 1 else f'{count(per_step)} kernels and copies'} a step"
+    if summary["per_step"].null_count == len(summary):
+        no_launch = "no launch call of the training process submits any"
+        why = "the host and the GPU have two clocks" if trace.impossible.two_clocks else no_launch
+        activities = many(trace.census.count(lambda roles: roles.gpu), "kernel or copy", "kernels and copies")
+        number = f"{activities} of unknown steps ({why})"
     names = many(len(summary), "distinct name")
     # Where it is unknown how long activities last, so is from when to when the GPU worked.
     lengths_unknown = any(breach.is_grave and {"gpu work", "steps"} <= {*breach.touches} for breach in profile.health)
@@ -215,10 +207,3 @@ def _unknown_idle_ns(trace: Trace) -> int:
     activities = trace.events_at(trace.where(lambda part: part.roles.gpu))
     busy = Union.of(activities.ts_ns, activities.end_ns)
     return unknown.minus(busy).clip(int(activities.ts_ns.min()), int(activities.end_ns.max())).total()
-
-
-def _of_no_step(trace: Trace) -> str:
-    number = many(trace.census.count(lambda roles: roles.gpu), "kernel or copy", "kernels and copies")
-    if trace.impossible.two_clocks:
-        return f"{number} of unknown steps (the host and the GPU have two clocks)"
-    return f"{number} of unknown steps (no launch call of the training process submits any)"

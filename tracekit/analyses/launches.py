@@ -6,16 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.event_rows import (
-    BareNames,
-    CostliestLines,
-    EventRows,
-    call_columns,
-    call_schema,
-    keys_of,
-    line_columns,
-    names_of,
-)
+from tracekit.analyses.event_rows import CallKeys, CostliestLines, EventRows, call_columns, call_schema, line_columns
 from tracekit.base.intervals import Ints
 from tracekit.base.units import count, duration, many
 from tracekit.profile import Profile
@@ -76,7 +67,7 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
         yield table(
             ROWS,
             {
-                **call_columns(trace, calls, trace.operators.of(calls)),
+                **call_columns(trace, calls),
                 "thread": trace.tracks["tid"].take(pa.array(trace.track[calls])),
                 "graph": trace.events_at(calls).roles.graph_launch,
                 "activities": activities,
@@ -90,27 +81,22 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
 def _summary(profile: Profile) -> pa.Table:
     trace = profile.trace
     groups, latencies, lines = Grouping(profile, ["dur_ns", "activities"]), Samples(), CostliestLines(profile)
-    bare_names = BareNames(trace)
+    keys = CallKeys(trace)
     for calls, step in _calls(trace):
         first, activities = trace.links.submitted(calls)
-        group = groups.add(keys_of(trace, bare_names, calls), step, trace.dur_ns[calls], activities)
+        group = groups.add(keys.of(calls), step, trace.dur_ns[calls], activities)
         lines.add(calls, group, trace.dur_ns[calls])
         has_work = first >= 0
         latencies.add(group[has_work], trace.ts_ns[first[has_work]] - trace.ts_ns[calls[has_work]])
     number = len(groups.keys)
-    grouped = groups.sorted(names_of(trace, bare_names), latency_ns=latencies.medians(number), **lines.columns(number))
+    grouped = groups.sorted(keys.columns, latency_ns=latencies.medians(number), **lines.columns(number))
     return table(
         SUMMARY,
-        {
-            "call": grouped["call"],
-            "operator": grouped["operator"],
-            "per_step": grouped["per_step"],
+        grouped
+        | {
             "step_ns": grouped["dur_ns_per_step"],
             "mean_ns": grouped["dur_ns_mean"],
             "activities": grouped["activities"] / grouped["count"],
-            "latency_ns": grouped["latency_ns"],
-            "count": grouped["count"],
-            **{name: grouped[name] for name in LINE_COLUMNS.names},
         },
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
-from tracekit.analyses.event_rows import SOME, BareNames, EventRows, call_columns, call_schema, keys_of, names_of
+from tracekit.analyses.event_rows import SOME, CallKeys, EventRows, call_columns, call_schema
 from tracekit.base.intervals import Bools, Ints
 from tracekit.base.units import count, duration, many
 from tracekit.engine.wall import is_sync
@@ -67,8 +67,7 @@ class _Syncs:
 
     def __init__(self, profile: Profile) -> None:
         self._profile, self._trace = profile, profile.trace
-        self._without_gpu = _no_gpu(self._trace)
-        self._calls = _readers(self._trace) if self._without_gpu else _of_the_training(self._trace)
+        self._calls = _readers(self._trace) if _no_gpu(self._trace) else _of_the_training(self._trace)
         self._lines = line_table(profile, self._calls)
         self._stalls = _stalls(profile, self._calls)
         self._unknown = "wall" in profile.attribution.cannot_answer or self._trace.device != "gpu"
@@ -76,37 +75,34 @@ class _Syncs:
     def rows(self) -> Iterator[pa.Table]:
         """One row per event."""
         for start in range(0, len(self._calls), SOME):
-            yield self._rows_of(slice(start, start + SOME))
-
-    def _rows_of(self, chunk: slice) -> pa.Table:
-        trace, calls = self._trace, self._calls[chunk]
-        tail, refill, counted = (column[chunk] for column in self._stalls)
-        unknown = np.full(len(calls), self._unknown)
-        makers: Ints = np.full(len(calls), -1) if self._without_gpu else trace.operators.of(calls)
-        return table(
-            ROWS,
-            {
-                **call_columns(trace, calls, makers),
-                **{name: self._lines[name].combine_chunks()[chunk] for name in LINE_COLUMNS.names},
-                "tail_ns": pa.array(tail, mask=unknown),
-                "refill_ns": pa.array(refill, mask=unknown),
-                "stall_ns": pa.array(tail + refill, mask=unknown),
-                "counted_ns": pa.array(counted, mask=unknown),
-            },
-        )
+            chunk = slice(start, start + SOME)
+            calls = self._calls[chunk]
+            tail, refill, counted = (column[chunk] for column in self._stalls)
+            unknown = np.full(len(calls), self._unknown)
+            yield table(
+                ROWS,
+                {
+                    **call_columns(self._trace, calls),
+                    **{name: self._lines[name].combine_chunks()[chunk] for name in LINE_COLUMNS.names},
+                    "tail_ns": pa.array(tail, mask=unknown),
+                    "refill_ns": pa.array(refill, mask=unknown),
+                    "stall_ns": pa.array(tail + refill, mask=unknown),
+                    "counted_ns": pa.array(counted, mask=unknown),
+                },
+            )
 
     def summary(self) -> pa.Table:
         """One row per call, operator and line."""
         trace, profile = self._trace, self._profile
-        names, groups = BareNames(trace), Grouping(profile, ["counted_ns", "dur_ns"])
+        call_keys, groups = CallKeys(trace), Grouping(profile, ["counted_ns", "dur_ns"])
         line_of, lines = distinct_lines(self._lines)
         for start in range(0, len(self._calls), SOME):
             chunk = slice(start, start + SOME)
             calls = self._calls[chunk]
-            keys = keys_of(trace, names, calls) if not self._without_gpu else names.of(calls) * (len(trace.names) + 1)
+            keys = call_keys.of(calls) * len(lines) + line_of[chunk]
             step = trace.steps.of(trace.ts_ns[calls])
-            groups.add(keys * len(lines) + line_of[chunk], step, self._stalls[2][chunk], trace.dur_ns[calls])
-        called = names_of(trace, names)
+            groups.add(keys, step, self._stalls[2][chunk], trace.dur_ns[calls])
+        called = call_keys.columns
         grouped = groups.sorted(
             {
                 "call": lambda key: called["call"](key // len(lines)),
@@ -118,14 +114,11 @@ class _Syncs:
         stall = grouped["counted_ns"] / profile.counted_steps
         return table(
             SUMMARY,
-            {
-                "call": grouped["call"],
-                "operator": grouped["operator"],
+            grouped
+            | {
                 **{name: [by_line[place][name] for place in grouped["where"]] for name in LINE_COLUMNS.names},
-                "per_step": grouped["per_step"],
                 "wait_ns": grouped["dur_ns_per_step"],
                 "stall_ns": [None] * len(stall) if self._unknown else stall,
-                "count": grouped["count"],
             },
         )
 
@@ -182,7 +175,7 @@ def _held_up(profile: Profile) -> float:
     """How much longer than usual the unusually long launch calls of a counted step take, ns; 0 where that is little."""
     trace = profile.trace
     calls = trace.where(lambda part: part.roles.launch & part.process)
-    lasts = trace.dur_ns[calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]]
+    lasts = trace.dur_ns[calls[profile.begins_in_counted(calls)]]
     if not len(lasts):
         return 0.0
     usual = float(np.median(lasts))

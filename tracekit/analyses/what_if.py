@@ -154,9 +154,8 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Scenario]:
             lambda window: _both(Edit(returns=_syncs(window))),
             "Python needs the values that it waits for",
         )
-    loading = np.zeros(len(CODES) + 1, bool)
-    loading[CODES["dataload"]] = True
     if profile.means["host"] is not None and profile.means["host"].parts.get("dataload"):
+        loading = _buckets("dataload")
         yield Scenario(
             "batches were always ready",
             lambda window: (
@@ -191,6 +190,13 @@ def changes(profile: Profile, replayed: list[Window]) -> Iterator[Scenario]:
 
 def _both(removal: Edit) -> tuple[Edit, Edit]:
     return removal, removal
+
+
+def _buckets(*keys: str) -> Bools:
+    """Which codes are those of these buckets."""
+    are_chosen = np.zeros(len(CODES) + 1, bool)
+    are_chosen[[CODES[key] for key in keys]] = True
+    return are_chosen
 
 
 def _syncs(window: Window) -> Ints:
@@ -241,12 +247,13 @@ def _as_a_graph(replayed: list[Window]) -> Iterator[Scenario]:
     if len(kernels) != 1 or (number := len(next(iter(kernels)))) < _FEWEST_NODES:
         return
 
-    def removal(gaps: tuple[int, int]) -> Callable[[Window], Edit]:
-        return lambda window: Edit(host=_submitting(window), gap_ns=gaps)
+    def removals(window: Window) -> tuple[Edit, Edit]:
+        submitting = _submitting(window)
+        return Edit(host=submitting, gap_ns=_GAPS_NS[0]), Edit(host=submitting, gap_ns=_GAPS_NS[1])
 
     yield Scenario(
         f"the {many(number, 'kernel')} of a step were one CUDA graph",
-        lambda window: (removal(_GAPS_NS[0])(window), removal(_GAPS_NS[1])(window)),
+        removals,
         "inputs have to be copied into the graph's own memory",
         (_LAUNCH_NS[0] + _NODE_NS[0] * number, _LAUNCH_NS[1] + _NODE_NS[1] * number),
     )
@@ -255,8 +262,6 @@ def _as_a_graph(replayed: list[Window]) -> Iterator[Scenario]:
 def _submitting(window: Window) -> Union:
     """What a slow host does from the first of each step's launches to the last, with the operators that make them."""
     trace = window.trace
-    slow = np.zeros(len(CODES) + 1, bool)
-    slow[[CODES[key] for key in BOUNDS["host"]]] = True
     calls = window.run.nodes.row[window.run.nodes.kind == LAUNCH]
     makers = trace.operators.of(calls)
     begins = np.where(makers >= 0, trace.ts_ns[makers], trace.ts_ns[calls])
@@ -264,7 +269,7 @@ def _submitting(window: Window) -> Union:
     step = trace.steps.of(trace.ts_ns[calls])
     bounds = runs(step)
     launching = Union.of(np.minimum.reduceat(begins, bounds[:-1]), np.maximum.reduceat(ends, bounds[:-1]))
-    return window.host_time(slow).common(launching).minus(_without_launches(window, _COMPUTING_NS))
+    return window.host_time(_buckets(*BOUNDS["host"])).common(launching).minus(_without_launches(window, _COMPUTING_NS))
 
 
 def _names_by_step(window: Window) -> Iterator[list[int]]:
@@ -280,9 +285,7 @@ def _names_by_step(window: Window) -> Iterator[list[int]]:
 def _half_of_submitting(window: Window) -> Edit:
     """The first half of each time in which the host dispatches what launches something, or launches it, unless it is
     too long for that."""
-    submitting = np.zeros(len(CODES) + 1, bool)
-    submitting[[CODES["dispatch"], CODES["kernel_launch"]]] = True
-    starts, ends = window.host_moments(submitting)
+    starts, ends = window.host_moments(_buckets("dispatch", "kernel_launch"))
     usual = (ends - starts > 1) & (ends - starts < _STRETCH_NS) & ~_without_launches(window).covers(starts)
     return Edit(host=Union(starts[usual], (starts + ends)[usual] // 2))
 

@@ -48,13 +48,26 @@ class Blame(Struct, frozen=True):
 
 
 def blame(attribution: Attribution, view: str, threads: dict[int, Thread], linked: Linked) -> Blame | None:
-    """Split the segments of a view by owner; None if there are none."""
-    segments = _SegmentColumns.of(attribution, view)
-    if not len(segments.starts) or attribution.trace.threads.main is None:
+    """Split the segments of a view by owner: at the bounds of steps, and wherever the owner of any thread or the GPU
+    activity changes. None if there are none."""
+    trace, table = attribution.trace, attribution.segments
+    names = labels(table["view"])
+    is_of_view = codes(table["view"]) == (names.index(view) if view in names else -1)
+    if trace.threads.main is None or not is_of_view.any():
         return None
-    moments = _Moments.of(attribution.trace, segments, threads, np.concatenate(_windows(attribution, view)))
-    owner, divided = moments.owners(attribution.trace, threads, linked)
-    return Blame(moments.edges, moments.bucket, owner, divided, moments.known)
+    buckets = np.array([CODES[key] for key in labels(table["bucket"])], np.int64)
+    starts = values(table["start_ns"])[is_of_view]
+    ends = starts + values(table["dur_ns"])[is_of_view]
+    gpu = np.flatnonzero(trace.roles.gpu)
+    cuts = [starts, ends, *_windows(attribution, view), trace.ts_ns[gpu], trace.end_ns[gpu]]
+    cuts += [edges for thread in threads.values() for edges in (thread.owners.edges, thread.divided.edges)]
+    together = np.concatenate(cuts)
+    edges = distinct(together[(together >= starts[0]) & (together <= ends[-1])])
+    segment = np.searchsorted(starts, edges[:-1], side="right") - 1
+    bucket = buckets[codes(table["bucket"])[is_of_view][segment]]
+    event = values(table["event"], -1)[is_of_view][segment]
+    owner, divided = _owners(trace, threads, linked, edges=edges, bucket=bucket, event=event)
+    return Blame(edges, bucket, owner, divided, edges[:-1] < ends[segment])
 
 
 def costs(attribution: Attribution, view: str, blamed: Blame | None) -> Costs:
@@ -63,7 +76,18 @@ def costs(attribution: Attribution, view: str, blamed: Blame | None) -> Costs:
     if blamed is None or not len(lows):
         nothing = np.zeros(0, np.int64)
         return Costs(nothing, nothing, nothing, nothing, nothing)
-    return _summed(blamed, lows, highs)
+    length = np.where(blamed.known, np.diff(blamed.edges), 0)
+    keys, inverse = occurring(blamed.owner * len(KEYS) + blamed.bucket)
+    columns: list[tuple[Ints, ...]] = []
+    for step, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+        window = slice(*np.searchsorted(blamed.edges, (low, high)).tolist())
+        total, shared = (np.zeros(len(keys), np.int64) for _ in range(2))
+        np.add.at(total, inverse[window], length[window])
+        np.add.at(shared, inverse[window], length[window] * blamed.divided[window])
+        present = np.flatnonzero(total)
+        columns.append((np.full(len(present), step), keys[present], total[present], shared[present]))
+    step_of, key, ns, shared = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return Costs(step_of, key % len(KEYS), key // len(KEYS), ns, shared)
 
 
 def _windows(attribution: Attribution, view: str) -> tuple[Ints, Ints]:
@@ -71,118 +95,57 @@ def _windows(attribution: Attribution, view: str) -> tuple[Ints, Ints]:
     return (steps.begin, steps.done) if view == "wall" else (steps.issued, steps.returned)
 
 
-class _SegmentColumns(Struct, frozen=True):
-    """The segments of one view of an attribution as columns, in order of time."""
+def _owners(
+    trace: Trace, threads: dict[int, Thread], linked: Linked, *, edges: Ints, bucket: Ints, event: Ints
+) -> tuple[Ints, Bools]:
+    """The owner of each moment, and whether that is an estimate."""
+    points, main = edges[:-1], trace.threads.main
+    assert main is not None
+    track = np.where(event >= 0, trace.track[event], main)
+    moment = np.where((event >= 0) & _AT_START[bucket], trace.ts_ns[event], points)
+    busy = _activities(trace, edges, bucket)
+    call = np.where(busy >= 0, linked.launch[busy], -1)
+    ended = bucket == _GAP
+    call[ended] = _ends(trace, linked.launch, points[ended])
+    has_call, by_gpu = call >= 0, ended | (busy >= 0)
+    track = np.where(has_call, trace.track[call], track)
+    moment = np.where(has_call, trace.ts_ns[call], moment)
+    is_asked = ~by_gpu | has_call
+    owner, divided = np.zeros(len(points), np.int64), np.zeros(len(points), bool)
+    owner[is_asked], divided[is_asked] = owners_at(threads, track[is_asked], moment[is_asked])
+    fused = (busy >= 0) & (linked.compiled[busy] >= 0)
+    owner[fused], divided[fused] = linked.compiled[busy[fused]], False
+    return owner, divided
 
-    starts: Ints
-    ends: Ints
-    bucket: Ints
-    event: Ints
 
-    @staticmethod
-    def of(attribution: Attribution, view: str) -> "_SegmentColumns":
-        table = attribution.segments
-        names = labels(table["view"])
-        is_of_view = codes(table["view"]) == (names.index(view) if view in names else -1)
-        buckets = np.array([CODES[key] for key in labels(table["bucket"])], np.int64)
-        starts = values(table["start_ns"])[is_of_view]
-        bucket = buckets[codes(table["bucket"])[is_of_view]] if len(buckets) else np.zeros(0, np.int64)
-        return _SegmentColumns(
-            starts, starts + values(table["dur_ns"])[is_of_view], bucket, values(table["event"], -1)[is_of_view]
-        )
-
-
-class _Moments(Struct, frozen=True):
-    """Segments cut at the bounds of steps, and wherever the owner of any thread or the GPU activity changes."""
-
-    edges: Ints
-    bucket: Ints
-    event: Ints
-    known: Bools  # whether any segment covers it
-
-    @staticmethod
-    def of(trace: Trace, segments: _SegmentColumns, threads: dict[int, Thread], bounds: Ints) -> "_Moments":
-        gpu = np.flatnonzero(trace.roles.gpu)
-        cuts = [segments.starts, segments.ends, bounds, trace.ts_ns[gpu], trace.end_ns[gpu]]
-        cuts += [edges for thread in threads.values() for edges in (thread.owners.edges, thread.divided.edges)]
-        low, high = int(segments.starts[0]), int(segments.ends[-1])
-        together = np.concatenate(cuts)
-        edges = distinct(together[(together >= low) & (together <= high)])
-        segment = np.searchsorted(segments.starts, edges[:-1], side="right") - 1
-        return _Moments(edges, segments.bucket[segment], segments.event[segment], edges[:-1] < segments.ends[segment])
-
-    def owners(self, trace: Trace, threads: dict[int, Thread], linked: Linked) -> tuple[Ints, Bools]:
-        """The owner of each moment, and whether that is an estimate."""
-        points = self.edges[:-1]
-        main = trace.threads.main
-        assert main is not None
-        track = np.where(self.event >= 0, trace.track[self.event], main)
-        moment = np.where((self.event >= 0) & _AT_START[self.bucket], trace.ts_ns[self.event], points)
-        busy = self._activities(trace)
-        call = np.where(busy >= 0, linked.launch[busy], -1)
-        ended = self.bucket == _GAP
-        call[ended] = _ends(trace, linked.launch, points[ended])
-        has_call, by_gpu = call >= 0, ended | (busy >= 0)
-        track = np.where(has_call, trace.track[call], track)
-        moment = np.where(has_call, trace.ts_ns[call], moment)
-        is_asked = ~by_gpu | has_call
-        owner, divided = np.zeros(len(points), np.int64), np.zeros(len(points), bool)
-        owner[is_asked], divided[is_asked] = owners_at(threads, track[is_asked], moment[is_asked])
-        fused = (busy >= 0) & (linked.compiled[busy] >= 0)
-        owner[fused], divided[fused] = linked.compiled[busy[fused]], False
-        return owner, divided
-
-    def _activities(self, trace: Trace) -> Ints:
-        """The GPU activity that gives each moment its bucket: the one that started first; −1 where none does."""
-        activity = np.full(len(self.edges) - 1, -1, np.int64)
-        activities = np.flatnonzero(trace.roles.gpu)
-        buckets = of_activities(trace.events_at(activities).roles)
-        for code in (CODES[key] for key in ON_THE_GPU):
-            in_bucket = self.bucket == code
-            rows = activities[buckets == code]
-            if not in_bucket.any() or not len(rows):
-                continue
-            rows = rows[np.lexsort((-trace.correlation[rows], trace.end_ns[rows], -trace.ts_ns[rows]))]
-            low, high = (np.searchsorted(self.edges, times[rows]) for times in (trace.ts_ns, trace.end_ns))
-            top = paint(np.minimum(low, len(activity)), np.minimum(high, len(activity)), len(activity))
-            activity[in_bucket] = np.where(top[in_bucket] >= 0, rows[top[in_bucket]], -1)
-        return activity
+def _activities(trace: Trace, edges: Ints, bucket: Ints) -> Ints:
+    """The GPU activity that gives each moment its bucket: the one that started first; −1 where none does."""
+    activity = np.full(len(bucket), -1, np.int64)
+    activities = np.flatnonzero(trace.roles.gpu)
+    buckets = of_activities(trace.events_at(activities).roles)
+    for code in (CODES[key] for key in ON_THE_GPU):
+        in_bucket = bucket == code
+        rows = activities[buckets == code]
+        if not in_bucket.any() or not len(rows):
+            continue
+        rows = rows[np.lexsort((-trace.correlation[rows], trace.end_ns[rows], -trace.ts_ns[rows]))]
+        low, high = (np.searchsorted(edges, times[rows]) for times in (trace.ts_ns, trace.end_ns))
+        top = paint(np.minimum(low, len(activity)), np.minimum(high, len(activity)), len(activity))
+        activity[in_bucket] = np.where(top[in_bucket] >= 0, rows[top[in_bucket]], -1)
+    return activity
 
 
 def _ends(trace: Trace, launch: Ints, points: Ints) -> Ints:
     """For moments at which the GPU idles: the call, of those that submitted what runs next, that starts first."""
     lasting = np.flatnonzero(trace.roles.gpu & (trace.end_ns > trace.ts_ns))
-    if not len(lasting):
+    linked = lasting[launch[lasting] >= 0]
+    if not len(linked):
         return np.full(len(points), -1, np.int64)
     busy = Union.of(trace.ts_ns[lasting], trace.end_ns[lasting])
-    linked = lasting[launch[lasting] >= 0]
     calls = launch[linked]
     order = np.lexsort((calls, trace.end_ns[calls], trace.ts_ns[calls], trace.ts_ns[linked]))
     linked, calls = linked[order], calls[order]
     gap = np.searchsorted(busy.starts, points, side="right")
     ends = np.append(busy.starts, np.iinfo(np.int64).max)[gap]
-    position = np.minimum(np.searchsorted(trace.ts_ns[linked], ends), max(len(linked) - 1, 0))
-    if not len(linked):
-        return np.full(len(points), -1, np.int64)
+    position = np.minimum(np.searchsorted(trace.ts_ns[linked], ends), len(linked) - 1)
     return np.where(trace.ts_ns[linked[position]] == ends, calls[position], -1)
-
-
-def _summed(blamed: Blame, lows: Ints, highs: Ints) -> Costs:
-    """The sums by step, bucket and owner."""
-    length = np.where(blamed.known, np.diff(blamed.edges), 0)
-    keys, inverse = occurring(blamed.owner * len(KEYS) + blamed.bucket)
-    columns: list[tuple[Ints, ...]] = []
-    for step, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
-        window = slice(*np.searchsorted(blamed.edges, (low, high)).tolist())
-        index, ns, divided = inverse[window], length[window], blamed.divided[window]
-        total, shared = _added(index, ns, len(keys)), _added(index, ns * divided, len(keys))
-        present = np.flatnonzero(total)
-        columns.append((np.full(len(present), step), keys[present], total[present], shared[present]))
-    step_of, key, ns, shared = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return Costs(step_of, key % len(KEYS), key // len(KEYS), ns, shared)
-
-
-def _added(index: Ints, ns: Ints, size: int) -> Ints:
-    total = np.zeros(size, np.int64)
-    np.add.at(total, index, ns)
-    return total

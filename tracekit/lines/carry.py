@@ -101,19 +101,12 @@ def _steps(trace: Trace, names: dict[tuple[str, int], int], track: int | None) -
     keys = ((trace.names[token // deepest], token % deepest) for token in distinct_tokens.tolist())
     numbers = np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
     tokens = numbers[index] if len(numbers) else np.zeros(0, np.int64)
-    bounds = zip(steps.issued.tolist(), steps.returned.tolist(), steps.until.tolist(), strict=True)
-    return [_of_step(spans, tokens, start, end, done) for start, end, done in bounds]
-
-
-def _of_step(spans: Spans, tokens: Ints, start: int, end: int, done: int) -> _Step:
-    first, last = np.searchsorted(spans.starts, (start, max(done, end)))
-    rows_of_step = slice(int(first), int(last))
-    return _Step(
-        start,
-        end,
-        Spans(spans.rows[rows_of_step], spans.starts[rows_of_step], spans.ends[rows_of_step]),
-        tokens[rows_of_step],
-    )
+    of_steps = []
+    for start, end, done in zip(steps.issued.tolist(), steps.returned.tolist(), steps.until.tolist(), strict=True):
+        part = slice(*np.searchsorted(spans.starts, (start, max(done, end))).tolist())
+        of_step = Spans(spans.rows[part], spans.starts[part], spans.ends[part])
+        of_steps.append(_Step(start, end, of_step, tokens[part]))
+    return of_steps
 
 
 def _pairs(steady: list[_Step], detailed: list[_Step]) -> list[_Pair]:

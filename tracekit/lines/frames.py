@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tracekit.lines.owners import SourceLine
 from tracekit.vocabulary.code_owner import USER, library, owner_by_path, plain_function, profiled
-from tracekit.vocabulary.lines_file import MODULE_CALL, Function, LinesFile
+from tracekit.vocabulary.lines_file import MODULE_CALL, LinesFile
 
 _NOT_SHOWN = f"{MODULE_CALL}OptimizedModule"  # what torch.compile puts around a module
 _OUTER_STAGES = ("propagate", "edge_updater")
@@ -35,11 +35,15 @@ class Frames:
 
     def of(self, name: str) -> Frame:
         """The frame that a `python_function` event of that name stands for."""
-        if self._functions is not None:
-            function = self._functions.get(name)
-            return _of_record(function) if function is not None else _NEITHER
-        frame = profiled(name)
-        return _NEITHER if frame is None else self._by_path(*frame)
+        if self._functions is None:
+            frame = profiled(name)
+            return _NEITHER if frame is None else self._by_path(*frame)
+        function = self._functions.get(name)
+        if function is None:
+            return _NEITHER
+        if function.owner != USER:
+            return Frame(library=library(function.owner))
+        return Frame(SourceLine(function.file, function.line, plain_function(function.function)))
 
     def _by_path(self, file: str, line: int, function: str) -> Frame:
         guess = owner_by_path(file, self._mine)
@@ -57,12 +61,6 @@ def _defined(names: Iterable[str]) -> dict[tuple[str, str], int]:
     """The line of the `def` of each function, by file and name; of several the first."""
     frames = sorted((frame.file, frame.function, frame.line) for name in names if (frame := profiled(name)))
     return {(file, function): line for file, function, line in reversed(frames)}
-
-
-def _of_record(function: Function) -> Frame:
-    if function.owner == USER:
-        return Frame(SourceLine(function.file, function.line, plain_function(function.function)))
-    return Frame(library=library(function.owner))
 
 
 def module_of(name: str) -> str | None:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -111,36 +112,38 @@ class _Kinds:
 def _groups(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans, owners: Owners) -> StepFunction:
     """The line of the innermost frame of the user's."""
     own_lines = kinds.line[kinds.line >= 0]
-    calls = _calls(recording, spans, kinds, users)
+    calls = _calls(recording, spans, users)
     edges, frame, line = running_lines(recording, spans, users, lambda frame: kinds.lines[int(own_lines[frame])], calls)
     defined = np.array([line.line if line else 0 for line in kinds.lines], np.int64)
-    line = np.where(line > 0, line, defined[own_lines[frame]] if len(own_lines) else 0)
+    line = np.where(line > 0, line, defined[own_lines[frame]])
     width = int(line.max(initial=0)) + 1
-    keys, index = occurring((own_lines[frame] * width + line) if len(own_lines) else line)
-    named_lines = [divmod(key, width) for key in keys.tolist()] if len(own_lines) else []
-    numbers = np.array([owners.group((_at(kinds.lines[name], number),)) for name, number in named_lines], np.int64)
-    value = np.where(frame >= 0, numbers[index], 0) if len(numbers) else np.zeros(len(frame), np.int64)
-    return StepFunction(edges, value, 0)
+    keys, index = occurring(own_lines[frame] * width + line)
+    numbers = []
+    for name, number in (divmod(key, width) for key in keys.tolist()):
+        function = kinds.lines[name]
+        assert function is not None
+        numbers.append(owners.group((function._replace(line=number),)))
+    return StepFunction(edges, np.where(frame >= 0, np.array(numbers, np.int64)[index], 0), 0)
 
 
-def _at(function: SourceLine | None, line: int) -> SourceLine:
-    assert function is not None
-    return function._replace(line=line)
-
-
-class Calls(Struct, frozen=True):
-    """Moments at which a frame of the user's is on a line; rows in order of time."""
+class Marks(NamedTuple):
+    """Moments at which a frame of the user's comes to a line."""
 
     start: Ints
     frame: Ints  # index into the user's frames
     line: Ints
 
+    @staticmethod
+    def of(rows: list[tuple[int, int, int]]) -> "Marks":
+        """Marks from a row for each."""
+        return Marks(*np.array(rows, np.int64).reshape(-1, 3).T)
 
-def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> Calls:
-    """The calls in the lines file, each with the frame that made it; none without a lines file."""
-    lines, nothing = recording.lines, np.zeros(0, np.int64)
+
+def _calls(recording: Recording, spans: Spans, users: Spans) -> Marks:
+    """The calls in the lines file in order of time, each with the frame that made it; none without a lines file."""
+    lines = recording.lines
     if lines is None or not lines.call_start_ns:
-        return Calls(nothing, nothing, nothing)
+        return Marks.of([])
     base = recording.trace.base_ns
     start, line = np.array(lines.call_start_ns, np.int64) - base, np.array(lines.call_line, np.int64)
     nearest = np.minimum(np.searchsorted(spans.starts, start), max(len(spans) - 1, 0))
@@ -151,7 +154,7 @@ def _calls(recording: Recording, spans: Spans, kinds: _Kinds, users: Spans) -> C
     begins = (users.starts[called] == start) if len(users) else np.zeros(len(start), bool)
     frame = np.where(begins, users.parent[called] if len(users) else -1, frame)
     in_frame = frame >= 0
-    return Calls(start[in_frame], frame[in_frame], line[in_frame])
+    return Marks(start[in_frame], frame[in_frame], line[in_frame])
 
 
 def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:
@@ -209,7 +212,7 @@ def _phases(trace: Trace, spans: Spans, kinds: _Kinds) -> StepFunction:
 
 
 def running_lines(
-    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], SourceLine | None], calls: Calls
+    recording: Recording, spans: Spans, users: Spans, function_of: Callable[[int], SourceLine | None], calls: Marks
 ) -> tuple[Ints, Ints, Ints]:
     """Edges, and for each stretch the innermost frame of the user's (−1: none) and its line (0: not known yet)."""
     if not len(users):
@@ -217,10 +220,7 @@ def running_lines(
         return nothing, nothing, nothing
     computed = _computed(recording, spans, users, function_of, calls)
     looked_up = sampled_lines(recording, spans, users, function_of)
-    start, frame, line = (
-        np.concatenate(columns)
-        for columns in zip((calls.start, calls.frame, calls.line), computed, looked_up, strict=True)
-    )
+    start, frame, line = (np.concatenate(columns) for columns in zip(calls, computed, looked_up, strict=True))
     edges = distinct(np.concatenate((users.innermost.edges, start)))
     points = edges[:-1]
     running = users.innermost.at(points)
@@ -236,14 +236,13 @@ def running_lines(
 
 
 def _computed(
-    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], SourceLine | None], calls: Calls
-) -> tuple[Ints, Ints, Ints]:
-    """Add the lines of operators that a frame runs without a call."""
-    trace, nothing = recording.trace, np.zeros(0, np.int64)
+    recording: Recording, spans: Spans, users: Spans, function_of: Callable[[int], SourceLine | None], calls: Marks
+) -> Marks:
+    """The lines of operators that a frame runs without a call."""
     if recording.lines is None:
-        return nothing, nothing, nothing
+        return Marks.of([])
+    trace, roles = recording.trace, recording.trace.roles
     codes = {(code.file, code.line, code.function): code for code in recording.lines.code}
-    roles = trace.roles
     operators = Spans.of(trace, on_thread(trace, trace.threads.main, (roles.kind == OPERATOR) & ~roles.annotation))
     operators = operators.chosen(operators.depth == 0)
     inner = spans.innermost.at(operators.starts)
@@ -252,9 +251,7 @@ def _computed(
     operators, frame = operators.chosen(direct), frame[direct]
     of_frame: dict[int, list[tuple[int, int, str]]] = defaultdict(list)  # start, line of a call or 0, operator
     is_wanted = np.isin(calls.frame, frame)
-    for start, frame_number, line in zip(
-        *(column[is_wanted].tolist() for column in (calls.start, calls.frame, calls.line)), strict=True
-    ):
+    for start, frame_number, line in zip(*(column[is_wanted].tolist() for column in calls), strict=True):
         of_frame[frame_number].append((start, line, ""))
     names = (trace.names[code] for code in trace.name_codes[operators.rows].tolist())
     for start, frame_number, name in zip(operators.starts.tolist(), frame.tolist(), names, strict=True):
@@ -265,10 +262,7 @@ def _computed(
         code = codes.get((function.file, function.line, function.function)) if function else None
         if code is not None:
             marks += [(start, frame_number, line) for start, line in _walk(code, sorted(happened))]
-    if not marks:
-        return nothing, nothing, nothing
-    start, frame, line = np.array(marks, np.int64).T
-    return start, frame, line
+    return Marks.of(marks)
 
 
 def _walk(code: Code, happened: list[tuple[int, int, str]]) -> list[tuple[int, int]]:
@@ -351,20 +345,16 @@ def samples(trace: Trace, lines: LinesFile | None) -> Samples:
     moments, place = moments[is_in_user_code], place[is_in_user_code]
     changes = distinct(np.concatenate((spans.starts, spans.ends)))
     after = np.searchsorted(changes, moments, side="right")
-    return (
-        Samples(moments, place, changes[after - 1], changes[after])
-        if len(moments)
-        else Samples(moments, place, moments, moments)
-    )
+    return Samples(moments, place, changes[after - 1], changes[after])
 
 
 def sampled_lines(
-    recording: "Recording", spans: Spans, users: Spans, function_of: Callable[[int], SourceLine | None]
-) -> tuple[Ints, Ints, Ints]:
-    """Moments at which a frame comes to another line, as samples show them: start, frame, line."""
+    recording: Recording, spans: Spans, users: Spans, function_of: Callable[[int], SourceLine | None]
+) -> Marks:
+    """Moments at which a frame comes to another line, as samples show them."""
     seen, lines = samples(recording.trace, recording.lines), recording.lines
     if lines is None or not len(seen.at):
-        return (np.zeros(0, np.int64),) * 3
+        return Marks.of([])
     frames = users.innermost.at(seen.at)
     is_top = (frames >= 0) & (spans.rows[spans.innermost.at(seen.at)] == users.rows[frames])
     begins = np.maximum(seen.low, np.concatenate(([seen.low[0]], seen.at[:-1])))
@@ -382,5 +372,4 @@ def sampled_lines(
         for line, share in zip(where.lines, where.shares, strict=True):
             marks.append((begin + (end - begin) * passed // total, frame, line))
             passed += share
-    start, frame_of_mark, line_of_mark = np.array(marks, np.int64).reshape(-1, 3).T
-    return start, frame_of_mark, line_of_mark
+    return Marks.of(marks)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tracekit.lines.threads import Thread
 
 MOST_EVENTS = 2_000_000  # of a bare trace in a report: owners need all of it in memory; `tracekit lines` has no limit
+_NEVER = StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
 _NO_STACKS = "the trace holds no Python stacks, and there is no recording with stacks beside it"
 
 
@@ -91,9 +92,8 @@ class Ownership(Struct, frozen=True, dict=True):
         assert self.recording is not None
         owners = main_thread_owners(self.recording, self.owners)
         regions = self.regions_without_lines
-        never = StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
         of_no_line = self.owners.of_group(owners.at(regions.starts), 0)
-        return Thread(owners, never).overlaid(regions, of_no_line).owners
+        return Thread(owners, _NEVER).overlaid(regions, of_no_line).owners
 
     @cached_property
     def regions_without_lines(self) -> "Spans":
@@ -131,12 +131,11 @@ class Ownership(Struct, frozen=True, dict=True):
         """The main thread, as the recording has it."""
         from tracekit.lines.threads import Thread
 
-        never = StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
         if self.recording is None:
-            return Thread(never, never)
+            return Thread(_NEVER, _NEVER)
         if self.carried is not None:
             return Thread(self.carried.owners, self.carried.divided)
-        return Thread(self._recorded_owners, never)
+        return Thread(self._recorded_owners, _NEVER)
 
     @cached_property
     def threads(self) -> "dict[int, Thread]":

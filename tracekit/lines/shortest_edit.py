@@ -19,7 +19,10 @@ def matched(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     rest = limit - head
     differs = np.flatnonzero(first[len(first) - rest :][::-1] != second[len(second) - rest :][::-1])
     tail = int(differs[0]) if len(differs) else rest
-    inner, inner_other = _inner(first[head : len(first) - tail], second[head : len(second) - tail])
+    middle, other_middle = first[head : len(first) - tail], second[head : len(second) - tail]
+    frontiers = _frontiers(middle, other_middle) if len(middle) and len(other_middle) else []
+    nothing = np.zeros(0, np.int64)
+    inner, inner_other = _walked_back(frontiers, len(middle), len(other_middle)) if frontiers else (nothing, nothing)
     start, end = np.arange(head), np.arange(tail)
     return (
         np.concatenate((start, inner + head, end + len(first) - tail)),
@@ -27,16 +30,8 @@ def matched(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     )
 
 
-def _inner(first: Ints, second: Ints) -> tuple[Ints, Ints]:
-    nothing = np.zeros(0, np.int64)
-    if not len(first) or not len(second):
-        return nothing, nothing
-    frontiers = _frontiers(first, second)
-    return _walked_back(frontiers, len(first), len(second)) if frontiers else (nothing, nothing)
-
-
 def _frontiers(first: Ints, second: Ints) -> list[Ints]:
-    """For each distance d, how far along `one` each diagonal −d, −d + 2 … d gets; empty if d becomes too large."""
+    """For each distance d, how far along `first` each diagonal −d, −d + 2 … d gets; empty if d becomes too large."""
     n, m = len(first), len(second)
     frontiers: list[Ints] = []
     reach = np.zeros(1, np.int64)
@@ -83,8 +78,8 @@ def _walked_back(frontiers: list[Ints], n: int, m: int) -> tuple[Ints, Ints]:
         x, y = (start, start - k - 1) if inserted >= deleted else (start - 1, start - k)
     runs.append((0, 0, x))
     spans = [(a, b, length) for a, b, length in reversed(runs) if length > 0]
-    empty = np.zeros(0, np.int64)
+    nothing = np.zeros(0, np.int64)
     return (
-        np.concatenate([np.arange(a, a + length) for a, _, length in spans]) if spans else empty,
-        np.concatenate([np.arange(b, b + length) for _, b, length in spans]) if spans else empty,
+        np.concatenate([nothing, *(np.arange(a, a + length) for a, _, length in spans)]),
+        np.concatenate([nothing, *(np.arange(b, b + length) for _, b, length in spans)]),
     )

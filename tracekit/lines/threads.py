@@ -43,7 +43,7 @@ class DetailedTrace(Struct, frozen=True):
         rows = np.flatnonzero((self.matched >= 0) & _is_forward(trace))
         rows = rows[here[self.matched[rows]] >= 0]
         rows = rows[np.argsort(there[rows], kind="stable")]
-        forward = _Forward.find(self.trace).rows[0]
+        forward = _forward_operators(self.trace)[0]
         if not len(rows) or not len(forward):
             return np.full(len(numbers), -1, np.int64)
         nearest = rows[np.maximum(np.searchsorted(there[rows], numbers, side="right") - 1, 0)]
@@ -57,15 +57,16 @@ def threads(trace: Trace, main: Thread, owners: Owners, detailed: DetailedTrace 
     """Every driving thread by its track. Outside of nodes, a helper has the owner of the main thread."""
     if trace.threads.main is None:
         return {}
-    forward = _Forward.find(trace, detailed)
-    tracks = trace.threads.driving
+    forward = _forward_operators(trace)
     passes = double_passes(trace, main.owners, Numbering(*_numbers(trace), _is_forward(trace)))
     of_passes = main.owners.at(passes.spans.starts)  # the lines that call them
     for phase in (INNER_BACKWARD, DOUBLE_BACKWARD):
         of_passes = np.where(passes.phases == phase, owners.in_phase(of_passes, phase), of_passes)
     return {
-        track: main.overlaid(*_nodes(trace, track, main, forward, owners)).overlaid(passes.spans, of_passes)
-        for track in tracks
+        track: main.overlaid(*_nodes(trace, track, main, forward, owners, detailed=detailed)).overlaid(
+            passes.spans, of_passes
+        )
+        for track in trace.threads.driving
     }
 
 
@@ -83,37 +84,33 @@ def owners_at(threads: dict[int, Thread], track: Ints | Rows, moment: Ints) -> t
     return owner, divided
 
 
-def _nodes(trace: Trace, track: int, main: Thread, forward: "_Forward", owners: Owners) -> tuple[Spans, Ints]:
-    """The backward nodes of a thread, and the owner of each."""
+def _nodes(
+    trace: Trace, track: int, main: Thread, forward: list[Ints], owners: Owners, *, detailed: DetailedTrace | None
+) -> tuple[Spans, Ints]:
+    """The backward nodes of a thread, and the owner of each: that of the operator with its number, of the first thread
+    that has one."""
     nodes = Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
-    operator = forward.of(trace, nodes)
+    operator = np.full(len(nodes), -1, np.int64)
+    for rows in forward:
+        operator = np.where(operator >= 0, operator, _last_before(trace, rows, nodes))
     owner = np.where(operator >= 0, main.owners.at(trace.ts_ns[np.maximum(operator, 0)]), -1)
-    if forward.detailed is not None and (lost := np.flatnonzero(operator < 0)).size:
-        owner[lost] = forward.detailed.owners_of(trace, _numbers(trace)[0][nodes.rows[lost]])
-    index = np.arange(len(nodes))
-    before = np.maximum.accumulate(np.where(owner >= 0, index, -1)) if len(nodes) else index
+    if detailed is not None and (lost := np.flatnonzero(operator < 0)).size:
+        owner[lost] = detailed.owners_of(trace, _numbers(trace)[0][nodes.rows[lost]])
+    before = np.maximum.accumulate(np.where(owner >= 0, np.arange(len(nodes)), -1))
     called = main.owners.at(nodes.starts)  # without any: the line that called backward
     return nodes, owners.in_phase(np.where(before >= 0, owner[np.maximum(before, 0)], called), BACKWARD)
 
 
-class _Forward(Struct, frozen=True):
-    """Forward operators of each driving thread, the main one first: numbers, and starts in their order."""
-
-    rows: list[Ints]  # of one thread each, in order of (number, start)
-    detailed: DetailedTrace | None = None  # another trace that may have them
-
-    @staticmethod
-    def find(trace: Trace, detailed: DetailedTrace | None = None) -> "_Forward":
-        """Find the forward operators of all threads of a trace."""
-        numbers, mask = _numbers(trace)[0], _is_forward(trace)
-        return _Forward([_outside_nodes(trace, track, mask, numbers) for track in trace.threads.driving], detailed)
-
-    def of(self, trace: Trace, nodes: Spans) -> Ints:
-        """For each node the operator of its number, of the first thread that has one; −1 for none."""
-        operator = np.full(len(nodes), -1, np.int64)
-        for rows in self.rows:
-            operator = np.where(operator >= 0, operator, _last_before(trace, rows, nodes))
-        return operator
+def _forward_operators(trace: Trace) -> list[Ints]:
+    """The forward operators of each driving thread, the main one first, in order of their numbers and starts."""
+    numbers, is_forward = _numbers(trace)[0], _is_forward(trace)
+    by_thread = []
+    for track in trace.threads.driving:
+        rows = on_thread(trace, track, is_forward)
+        nodes = Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
+        rows = rows[nodes.innermost.at(trace.ts_ns[rows]) < 0]
+        by_thread.append(rows[np.lexsort((trace.ts_ns[rows], numbers[rows]))])
+    return by_thread
 
 
 def _is_forward(trace: Trace) -> Bools:
@@ -140,13 +137,6 @@ def _last_before(trace: Trace, rows: Ints, nodes: Spans) -> Ints:
     operator = rows[np.maximum(position, 0)]
     fits = (position >= 0) & (wanted_numbers >= 0) & (numbers[operator] == wanted_numbers)
     return np.where(fits, operator, -1)
-
-
-def _outside_nodes(trace: Trace, track: int, mask: Bools, numbers: Ints) -> Ints:
-    rows = on_thread(trace, track, mask)
-    nodes = Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
-    rows = rows[nodes.innermost.at(trace.ts_ns[rows]) < 0] if len(nodes) else rows
-    return rows[np.lexsort((trace.ts_ns[rows], numbers[rows]))]
 
 
 def _numbers(trace: Trace) -> tuple[Ints, Ints]:

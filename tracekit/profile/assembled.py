@@ -1,7 +1,11 @@
 """Subjects that are not only traces: the cells of a study, and a bare trace with the log that its process wrote beside
-it under TORCH_TRACE. Both are imported only where they are asked for.
+it under TORCH_TRACE, which is not used unless it may be of the process that was recorded. Both are imported only where
+they are asked for.
 """
 
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -9,11 +13,18 @@ from msgspec.structs import replace
 from tracekit.compile_log.torch_trace import read
 from tracekit.errors.capturing import EmptyStudyError
 from tracekit.errors.reading import BadCompileLogError
-from tracekit.profile.foreign_log import foreign_log, processes
 from tracekit.profile.subject import Member, Subject, Untraced
-from tracekit.run import Requested, Variant
+from tracekit.run import Ledger, Requested, Variant
 from tracekit.study import Study
 from tracekit.study.settings import settings
+from tracekit.trace import Trace
+from tracekit.trace.facts.law import Broken, Law
+from tracekit.vocabulary.lines_file import GRAPH_CALL, Graph
+
+_MOST_APART_NS = 86_400_000_000_000  # a day: training may go on for long between compilation and recording
+_YEAR_2000_NS, _YEAR_2100_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # others are no unix time
+_MOST_DIGITS = 20  # of the id of a process
+_MOST_PROCESSES = 1 << 22  # on Linux; before 2.5, torch wrote ids of threads instead, which are far larger
 
 
 def study_subject(study: Study) -> Subject:
@@ -45,9 +56,59 @@ def with_compile_log(subject: Subject, path: Path) -> Subject:
         raise BadCompileLogError(path, f"it belongs to a single trace outside of a run, but {len(bare)} were given")
     (profile,) = bare
     ledger, graphs = read(path, processes(profile.trace))
-    if beside := foreign_log(profile.trace, ledger, graphs):
+    of_process = Law("foreign_log", "doubt", ("lines",), partial(_of_another, ledger, graphs))
+    if beside := of_process.breaches(profile.trace):
         logged = replace(profile, beside=tuple(beside))
     else:
         variant = Variant(name=profile.name, outcome="ok", requested=Requested(compile=True), ledger=ledger)
         logged = replace(profile, variant=variant, graphs=tuple(graphs))
     return replace(subject, members=[logged if member is profile else member for member in subject.members])
+
+
+def processes(trace: Trace) -> frozenset[int]:
+    """The id of the process that trains; none if the trace does not say."""
+    pids = (pid for pid, trains in zip(trace.tracks["pid"].to_pylist(), trace.threads.process, strict=True) if trains)
+    return frozenset(int(pid) for pid in pids if str(pid).isdecimal() and len(str(pid)) <= _MOST_DIGITS)
+
+
+def _of_another(ledger: Ledger, graphs: Sequence[Graph], trace: Trace) -> Iterator[Broken]:
+    """That a compile log is not of the process, the day and the version of its trace, if it is not."""
+    reasons = (_another_day(ledger, trace), _another_process(ledger, trace), _another_version(graphs, trace))
+    if reason := next(filter(None, reasons), None):
+        yield Broken(f"{reason}, and is not used.")
+
+
+def _another_day(ledger: Ledger, trace: Trace) -> str | None:
+    begun, ended = trace.host_recorded
+    begun, ended = trace.base_ns + begun, trace.base_ns + ended
+    compiles = [compiled for compiled in ledger.compiles if _is_date(compiled.start_ns) and _is_date(compiled.end_ns)]
+    if not compiles or not _is_date(begun):
+        return None
+    first, last = min(compiled.start_ns for compiled in compiles), max(compiled.end_ns for compiled in compiles)
+    if first - ended <= _MOST_APART_NS and begun - last <= _MOST_APART_NS:
+        return None
+    return f"The compile log is of {_day(first)}, the recording of {_day(begun)}: the log is of another run"
+
+
+def _another_process(ledger: Ledger, trace: Trace) -> str | None:
+    logged = {compiled.thread for compiled in ledger.compiles}
+    recorded = processes(trace)
+    if not logged or not recorded or max(logged) > _MOST_PROCESSES or logged & recorded:
+        return None
+    numbers = " and ".join(", ".join(map(str, sorted(pids))) for pids in (logged, recorded))
+    return f"The compile log is of another process than the recording ({numbers})"
+
+
+def _another_version(graphs: Sequence[Graph], trace: Trace) -> str | None:
+    called = {match[1] for match in map(GRAPH_CALL.fullmatch, trace.names) if match}
+    if not called or not graphs or called & {graph.key for graph in graphs}:
+        return None
+    return "No graph that the recording calls is in the compile log: the log is of another program or version"
+
+
+def _is_date(unix_ns: int) -> bool:
+    return _YEAR_2000_NS < unix_ns < _YEAR_2100_NS
+
+
+def _day(unix_ns: int) -> str:
+    return datetime.fromtimestamp(unix_ns / 1e9, UTC).date().isoformat()

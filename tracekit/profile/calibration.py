@@ -9,13 +9,12 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
-from tracekit.base.intervals import Bools, Ints
 from tracekit.engine import attribute
 from tracekit.engine.calibration import Estimate, Window, estimate
 from tracekit.engine.replay import EventKind, Retiming
-from tracekit.profile.profile import Profile
+from tracekit.profile.profile import Profile, mean_of
 from tracekit.statistics.typical_step import typical_step
-from tracekit.trace.storing.cache import file_state, recall, remember, result_name
+from tracekit.trace.storing.cache import file_state, kept, result_name
 
 STRETCHED = 0.1  # of the unprofiled step: a recording that adds less needs no calibration
 
@@ -72,15 +71,11 @@ def _on_a_gpu(profile: Profile) -> bool:
 
 
 def _known_estimates(members: list[Profile]) -> dict[str, Calibration]:
-    entry = members[0].trace.entry
-    if entry is None:
-        return _calibrated(members)
-    causes = tuple((member.name, member.variant, file_state(member.trace.path)) for member in members)
-    name = result_name("calibration", __name__, causes=causes)
-    if (estimates := recall(entry, name, dict[str, Calibration])) is None:
-        estimates = _calibrated(members)
-        remember(entry, name, estimates)
-    return estimates
+    def name() -> str:
+        causes = tuple((member.name, member.variant, file_state(member.trace.path)) for member in members)
+        return result_name("calibration", __name__, causes=causes)
+
+    return kept(members[0].trace.entry, name, dict[str, Calibration], lambda: _calibrated(members))
 
 
 def _calibrated(members: list[Profile]) -> dict[str, Calibration]:
@@ -117,10 +112,6 @@ def _calibration(profile: Profile, window: Window, estimated: Estimate, variants
     if estimated.why_not:
         return Calibration(stretch, dict(estimated.overhead), estimated.error, variants, why_not=estimated.why_not)
     attribution = attribute(window.retiming.without(estimated.overhead))
-    wall, host = (_mean(profile.answered[view.name], view.keys, view.totals) for view in attribution.views.values())
+    means = (mean_of(view, profile.answered[view.name]) for view in attribution.views.values())
+    wall, host = (mean.parts if mean is not None else {} for mean in means)
     return Calibration(stretch, dict(estimated.overhead), estimated.error, variants, wall, host)
-
-
-def _mean(in_mean: Bools, keys: tuple[str, ...], totals: Ints) -> dict[str, float]:
-    rows = totals[in_mean]
-    return dict(zip(keys, (rows.sum(axis=0) / len(rows)).tolist(), strict=True)) if len(rows) else {}

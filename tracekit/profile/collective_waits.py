@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracekit.base.intervals import Bools, Union
+from tracekit.base.intervals import NO_TIME, Bools, Union
 from tracekit.trace.roles import PYTHON, USER
 
 if TYPE_CHECKING:
@@ -23,15 +23,13 @@ _STARTING = re.compile(r"c10d::.*|record_param_comms", re.DOTALL)  # operators t
 def collective_waits(profile: "Profile") -> Union:
     """The time of the steps in which a collective runs and the host waits; nothing in a trace of a GPU."""
     trace, pieces = profile.trace, profile.attribution.pieces
-    spans = trace.labels.fits(BACKEND_SPAN)
-    if trace.device == "gpu" or not spans.any():
-        return pieces.union(np.zeros(len(pieces.start), bool))
-    rows = trace.where(lambda part: (part.roles.kind == USER) & spans[part.name_codes])
+    if trace.device == "gpu" or not trace.labels.fits(BACKEND_SPAN).any():
+        return NO_TIME
+    rows = trace.where(lambda part: (part.roles.kind == USER) & part.roles.named(BACKEND_SPAN))
     running = Union.of(trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows])
     row = np.maximum(pieces.event, 0)
     starting = trace.labels.fits(_STARTING)[trace.name_codes[row]]
     python = trace.kinds[row] == PYTHON
     # The host may wait while no operator works, except one that starts a collective.
     may_wait: Bools = pieces.of("python") | (pieces.of("cpu_compute") & ((pieces.event < 0) | python | starting))
-    waiting = pieces.union(may_wait)
-    return waiting.minus(waiting.minus(running))
+    return pieces.union(may_wait).common(running)

@@ -137,7 +137,7 @@ def _difference(keys: tuple[str, ...], ours: Ints, theirs: Ints) -> Difference |
     if len(ours) > 1 and len(theirs) > 1:
         tail = (1 - CONFIDENCE) / 2
         rng = Random(_SEED)  # drawn independently: the steps of two variants are not paired
-        drawn = _resampled(_with_total(ours), rng) - _resampled(_with_total(theirs), rng)
+        drawn = _resampled(ours, rng) - _resampled(theirs, rng)
         low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
         intervals = list(zip(low.tolist(), high.tolist(), strict=True))
     return Difference(
@@ -148,13 +148,10 @@ def _difference(keys: tuple[str, ...], ours: Ints, theirs: Ints) -> Difference |
     )
 
 
-def _with_total(rows: Ints) -> Ints:
-    return np.column_stack((rows, rows.sum(axis=1)))
-
-
 def _resampled(rows: Ints, rng: Random) -> NDArray[np.float64]:
-    """Means over steps drawn with replacement: one row per resample (Efron 1979, the percentile bootstrap)."""
-    size = len(rows)
+    """Means of each column and of their sums, over steps drawn with replacement: one row per resample (Efron 1979, the
+    percentile bootstrap)."""
+    size, rows = len(rows), np.column_stack((rows, rows.sum(axis=1)))
     batch = max(1, min(_RESAMPLES, _CELLS // size))
     means = []
     for done in range(0, _RESAMPLES, batch):

@@ -131,13 +131,13 @@ def kernel_times(profile: Profile) -> list[KernelTime]:
         taken_ns = np.where(events.roles.kind == KERNEL, trace.dur_ns[activities], free)
         groups.add(keys, trace.steps.of(trace.ts_ns[launches]), taken_ns)
     totals = groups.sorted({"key": str})
-    times = zip(map(int, totals["key"]), totals["dur_ns_per_step"].tolist(), totals["per_step"].tolist(), strict=True)
-    return [_kernel_time(trace.names, divmod(key, width), time, per_step) for key, time, per_step in times]
-
-
-def _kernel_time(names: list[str], key: tuple[int, int], time: float, per_step: float) -> KernelTime:
-    name, operator = names[key[0]], names[key[1] - 1] if key[1] else None
-    return KernelTime(kernel_class(name, operator), name, operator, time, per_step)
+    columns = totals["key"], totals["dur_ns_per_step"].tolist(), totals["per_step"].tolist()
+    times = []
+    for key, step_ns, per_step in zip(*columns, strict=True):
+        name_code, maker = divmod(int(key), width)
+        name, operator_name = trace.names[name_code], trace.names[maker - 1] if maker else None
+        times.append(KernelTime(kernel_class(name, operator_name), name, operator_name, step_ns, per_step))
+    return times
 
 
 def summed(times: list[KernelTime], column: str) -> dict[str, float]:

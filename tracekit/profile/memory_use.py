@@ -248,16 +248,16 @@ def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iter
 def _operators(trace: Trace, events: MemoryEvents) -> Ints:
     """For each event, the innermost operator on its thread that does more than allocate memory, by name; −1 for
     none."""
-    fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
+    fetches = trace.labels.fits(_FETCHES)
     operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
     names = np.full(len(events), -1, np.int64)
     for track in distinct(events.track[events.track >= 0]).tolist():
-        rows = on_thread(trace, track, operators)
+        rows, mask = on_thread(trace, track, operators), events.track == track
         for candidates in (rows, rows[~fetches[trace.name_codes[rows]]]):  # the second, if there is one
-            spans, mask = Spans.of(trace, candidates), events.track == track
-            inner = spans.innermost.at(events.ts_ns[mask]) if len(spans) else np.full(int(mask.sum()), -1)
-            codes = np.where(inner >= 0, trace.name_codes[spans.rows[inner]], -1) if len(spans) else inner
-            names[mask] = np.where(codes >= 0, codes, names[mask])
+            spans = Spans.of(trace, candidates)
+            if len(spans):
+                inner = spans.innermost.at(events.ts_ns[mask])
+                names[mask] = np.where(inner >= 0, trace.name_codes[spans.rows[inner]], names[mask])
     return names
 
 
@@ -265,8 +265,7 @@ def _filling(trace: Trace, events: MemoryEvents, names: Ints) -> Ints:
     """The operators by name, with that which fills the buffer in place of compiled code that allocates it: the next one
     in the same region."""
     filling = names.copy()
-    regions = np.array([COMPILED_REGION.fullmatch(name) is not None for name in trace.names], bool)
-    fetches = np.array([_FETCHES.fullmatch(name) is not None for name in trace.names], bool)
+    regions, fetches = trace.labels.fits(COMPILED_REGION), trace.labels.fits(_FETCHES)
     operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
     compiled = (names >= 0) & regions[names]
     for track in distinct(events.track[compiled]).tolist():

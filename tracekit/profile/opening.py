@@ -1,6 +1,7 @@
 """Open runs, traces and studies side by side; every variant gets a name of its own."""
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,6 @@ from tracekit.profile.names import distinct, run_names, stem, together
 from tracekit.profile.profile import Capture, Profile
 from tracekit.profile.shared_kinds import over_shared_kinds
 from tracekit.profile.subject import Member, Subject, Untraced, why_none
-from tracekit.profile.windows import last_windows
 from tracekit.run import Run, Variant, Window, is_run, read
 from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
@@ -26,6 +26,9 @@ from tracekit.trace.reading.source import is_address, traces_in
 from tracekit.trace.split import split
 
 _LISTED: tuple[Window, ...] = ("steady", "cold", "detail")  # the one that figures come from is read and listed first
+# A window of a process as torch.profiler.tensorboard_trace_handler names it: a worker, which is host and process unless
+# it is given a name, and when the window was written, ns.
+_WINDOW = re.compile(r"(.+_\d+)\.(\d{12,})\.pt\.trace\.json(?:\.gz|\.zst)?", re.DOTALL)
 
 
 def open_subject(
@@ -54,16 +57,13 @@ def open_subject(
 
         return study_subject(read_study(studies[0]))
 
-    def load(path: Path) -> Trace:
-        opening(path)
-        return Trace.load(path, watch=watch)
-
     def attribute(trace: Trace, with_pieces: bool = False) -> Attribution:
         return known_attribution(trace.as_told(infer_steps), with_pieces=with_pieces)
 
     def captures(path: Path) -> tuple[Capture, ...]:
         """One, or one for each rank of a file that merges several."""
-        trace = load(path)
+        opening(path)
+        trace = Trace.load(path, watch=watch)
         parts = split(trace) if ranks else []
         return tuple(Capture(path, attribute(part.trace), rank=part.rank) for part in parts) or (
             Capture(path, attribute(trace, with_pieces=paths == [path])),
@@ -120,8 +120,25 @@ def _expanded(paths: list[Path]) -> list[tuple[Path, Breach | None]]:
     traces: list[tuple[Path, Breach | None]] = []
     for path in paths:
         is_folder = os.path.isdir(path) and not is_address(path)
-        traces += last_windows(traces_in(path)).items() if is_folder else [(path, None)]
+        traces += _last_windows(traces_in(path)) if is_folder else [(path, None)]
     return traces
+
+
+def _last_windows(traces: Sequence[Path]) -> Iterator[tuple[Path, Breach | None]]:
+    """The traces, but of the windows of one process, as a profiler whose schedule repeats leaves them, the last only,
+    with what says so."""
+    windows: dict[str, list[tuple[int, Path]]] = {}
+    for path in traces:
+        match = _WINDOW.fullmatch(path.name)
+        process, written_ns = (match[1], int(match[2])) if match else (path.name, 0)
+        windows.setdefault(process, []).append((written_ns, path))
+    for group in windows.values():
+        _, last = max(group, key=lambda window: window[0])
+        left_out = (
+            f"the folder has {len(group)} windows of this process, which are one run: this is the last, {last.name}. "
+            "Give the files to compare windows."
+        )
+        yield last, Breach("windows", "note", left_out) if len(group) > 1 else None
 
 
 def _of_run(path: Path, run: Run, name: str, captures: Callable[[Path], tuple[Capture, ...]]) -> Iterator[Member]:

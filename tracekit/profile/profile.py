@@ -227,7 +227,7 @@ class Profile(Struct, frozen=True, dict=True):
         """The means as docs/attribution.md has them, with the recording's own end."""
         if self.trace.steps.inferred is not None:
             return self.means
-        return {name: _mean(view, self.answered[name]) for name, view in self.contract.views.items()}
+        return {name: mean_of(view, self.answered[name]) for name, view in self.contract.views.items()}
 
     @property
     def cold(self) -> Attribution | None:
@@ -386,6 +386,10 @@ class Profile(Struct, frozen=True, dict=True):
         """Which of these indices of steps are those of counted ones; −1, which stands for no step, is not."""
         return in_steps(self.counted, steps)
 
+    def begins_in_counted(self, rows: Ints | Rows) -> Bools:
+        """Which of these events begin in a counted step."""
+        return self.in_counted(self.trace.steps.of(self.trace.ts_ns[rows]))
+
     @property
     def counted_steps(self) -> int:
         """How many steps a figure per step is divided by: at least 1."""
@@ -399,7 +403,7 @@ class Profile(Struct, frozen=True, dict=True):
     @_recorded
     def means(self) -> dict[str, Mean | None]:
         """For each view, what a step takes; None where that cannot be answered."""
-        return {name: _mean(view, self.answered[name]) for name, view in self.views.items()}
+        return {name: mean_of(view, self.answered[name]) for name, view in self.views.items()}
 
     @_recorded
     def means_of_turns(self) -> dict[int, dict[str, Mean | None]]:
@@ -439,7 +443,8 @@ def as_contracted(attribution: Attribution) -> Attribution:
     return attribution if is_contracted else known_attribution(attribution.trace.as_annotated())
 
 
-def _mean(view: StepView, in_mean: Bools) -> Mean | None:
+def mean_of(view: StepView, in_mean: Bools) -> Mean | None:
+    """The mean over these steps of a view; None where there are none."""
     if not in_mean.any():
         return None
     rows = view.totals[in_mean]

@@ -14,6 +14,7 @@ one sentence what bounds the step: a finding does, if its id is one of `VERDICTS
 
 import pkgutil
 from collections.abc import Callable, Iterable
+from functools import wraps
 from importlib import import_module
 
 from msgspec.structs import replace
@@ -49,12 +50,19 @@ Rule = Callable[[Profile], Iterable[Finding]]
 _registered = Registry[Rule]("rules")
 
 
-def rule(name: str) -> Callable[[Rule], Rule]:
-    """Register the function as the rule of that name."""
+def rule(name: str, *, timed: bool = False, device: str | None = None) -> Callable[[Rule], Rule]:
+    """Register the function as the rule of that name. With `timed`, it is asked only where the wall time of a step is
+    known; with `device`, only about traces of that one.
+    """
 
     def register(look: Rule) -> Rule:
-        _registered.register(name, look, look)
-        return look
+        @wraps(look)
+        def asked(profile: Profile) -> Iterable[Finding]:
+            is_unfit = (timed and profile.means["wall"] is None) or device not in (None, profile.trace.device)
+            return iter(()) if is_unfit else look(profile)
+
+        _registered.register(name, asked, look)
+        return asked
 
     return register
 
@@ -69,16 +77,15 @@ def diagnose(profile: Profile) -> Diagnosis:
     for module in pkgutil.iter_modules(rules.__path__):
         import_module(f"{rules.__name__}.{module.name}")
     import_plug_ins("tracekit.findings")
-    modules = {look.__module__ for look in _registered.values()}
-    return known_diagnosis(profile, modules, lambda: _look(profile))
 
+    def work_out() -> Diagnosis:
+        return diagnosis(
+            profile,
+            [
+                finding if finding.claim is None else replace(finding, claim=union_put_aside(finding.claim))
+                for look in _registered.values()
+                for finding in look(profile)
+            ],
+        )
 
-def _look(profile: Profile) -> Diagnosis:
-    return diagnosis(
-        profile,
-        [
-            finding if finding.claim is None else replace(finding, claim=union_put_aside(finding.claim))
-            for look in _registered.values()
-            for finding in look(profile)
-        ],
-    )
+    return known_diagnosis(profile, {look.__module__ for look in _registered.values()}, work_out)

@@ -34,22 +34,44 @@ class Withheld(Struct, frozen=True):
 
 def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], list[Withheld]]:
     """The findings that rest on what is known, each with what it rests on; and those that do not."""
-    believed_findings, withheld, times = [], [], _Times(profile)
+    on_gpu, unknown = profile.trace.device == "gpu", profile.trace.unknown
+    before_any_work = unknown.gpu if on_gpu else unknown.host
+    unknown_time = unknown.gpu.plus(profile.unseen) if on_gpu else unknown.host
+    made_of: dict[Figure, Union] = {}
+    if on_gpu:
+        pieces = profile.attribution.pieces
+        made_of = {figure: pieces.union(pieces.of(*buckets)) for figure, buckets in _MADE_OF.items()}
+    believed_findings, withheld = [], []
     for finding in findings:
         if finding.claim is None and finding.cost_ns is None:  # a doubt of its own
             believed_findings.append(finding)
             continue
-        rests_on = finding.rests_on or times.rests_on(finding.claim)
+        rests_on = finding.rests_on or _rests_on(finding.claim, made_of)
         breach = _spoiling(profile, rests_on)
-        claim = times.known(finding.id, finding.claim) if finding.claim is not None else None
-        claimed_ns, known_ns = (time.total() if time is not None else 0 for time in (finding.claim, claim))
+        claim, claimed_ns, known_ns = finding.claim, 0, 0
+        if claim is not None:
+            claimed_ns = claim.total()
+            claim = claim.minus(before_any_work if finding.id in _BEFORE_ANY_WORK else unknown_time)
+            known_ns = claim.total()
         if breach is None and known_ns < _MIN_KNOWN_SHARE * claimed_ns:
-            breach = _makes_unknown(profile)
+            # The one that makes most of the time unknown.
+            masking = (law for law in profile.health if len(law.gpu.starts) or len(law.host.starts))
+            breach = max(masking, key=lambda law: law.gpu.total() + law.host.total(), default=None)
         if breach is not None:
             withheld.append(Withheld(finding.id, breach.id, breach.message))
         else:
             believed_findings.append(replace(finding, claim=claim, rests_on=rests_on))
     return believed_findings, withheld
+
+
+def _rests_on(claim: Union | None, made_of: dict[Figure, Union]) -> tuple[Figure, ...]:
+    """The figures that make up the time claimed, given the time that each is made of on a GPU; and steps, since every
+    cost is one per step, and causes."""
+    if not made_of:
+        return ("host time", "steps", "causes")
+    min_ns = _MIN_SHARE_OF_CLAIM * max(claim.total(), 1) if claim is not None else 0.0
+    figures = (figure for figure, time in made_of.items() if claim is None or claim.common(time).total() >= min_ns)
+    return (*figures, "steps", "causes")
 
 
 def why_unknown(profile: Profile) -> Breach | None:
@@ -67,36 +89,3 @@ def _spoiling(profile: Profile, figures: Iterable[Figure]) -> Breach | None:
             if breach.everywhere or profile.counted[spoiled].any() or 2 * len(spoiled) > len(profile.counted):
                 return breach
     return None
-
-
-class _Times:
-    """The times that claims are held against."""
-
-    def __init__(self, profile: Profile) -> None:
-        self._on_gpu, unknown = profile.trace.device == "gpu", profile.trace.unknown
-        self._before_any_work = self._unknown = unknown.gpu if self._on_gpu else unknown.host
-        self._made_of: dict[Figure, Union] = {}
-        if self._on_gpu:
-            pieces = profile.attribution.pieces
-            self._unknown = unknown.gpu.plus(profile.unseen)
-            self._made_of = {figure: pieces.union(pieces.of(*buckets)) for figure, buckets in _MADE_OF.items()}
-
-    def rests_on(self, claim: Union | None) -> tuple[Figure, ...]:
-        """The figures that make up the time claimed, and steps, since every cost is one per step, and causes."""
-        if not self._on_gpu:
-            return ("host time", "steps", "causes")
-        if claim is None:
-            return (*_MADE_OF, "steps", "causes")
-        min_ns = _MIN_SHARE_OF_CLAIM * max(claim.total(), 1)
-        made_of = (figure for figure, time in self._made_of.items() if claim.common(time).total() >= min_ns)
-        return (*made_of, "steps", "causes")
-
-    def known(self, name: str, claim: Union) -> Union:
-        """The time that a finding of that kind claims, as far as it is known."""
-        return claim.minus(self._before_any_work if name in _BEFORE_ANY_WORK else self._unknown)
-
-
-def _makes_unknown(profile: Profile) -> Breach | None:
-    """The breach that makes most of the time unknown."""
-    masked = (breach for breach in profile.health if len(breach.gpu.starts) or len(breach.host.starts))
-    return max(masked, key=lambda breach: breach.gpu.total() + breach.host.total(), default=None)

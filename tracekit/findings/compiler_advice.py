@@ -10,12 +10,39 @@ from tracekit.run.settings import BACKENDS, DEFAULT
 from tracekit.trace.roles import COMPILED_REGION, GUARDS
 from tracekit.vocabulary.code_owner import may_be_the_users, plain_function, stacked
 
-SIZE = "size mismatch at index"
-_RATE = re.compile(r"\['lr'\] ==|\.lr ==")
-_CYCLED = re.compile(r"param_groups\[\d+\]\['(?:betas|momentum)'\](?:\[\d\])? == ")
-_OF_OPTIMIZER = re.compile(r"param_groups\[\d+\]\['(\w+)'\](?:\[\d\])? == -?\d")
-_FLOAT = re.compile(r" == -?\d+(?:\.\d*(?:e[+-]?\d+)?|e[+-]?\d+)$")
-_ATTRIBUTE = re.compile(r"self(?:\.\w+|\._modules\['\w+'\])*?\.(\w+) == -?\d+$")
+# By what the text of a failed guard has in it: what to do, with what the pattern caught put in; the first that fits
+# decides.
+_AGAINST_GUARDS = (
+    (
+        re.compile("size mismatch at index"),
+        "Mark the dimension as dynamic (torch._dynamo.mark_dynamic, or dynamic=True), or pad it to a few sizes.",
+    ),
+    (
+        re.compile(r"\['lr'\] ==|\.lr =="),
+        "Pass the learning rate as a tensor, as in lr=torch.tensor(0.01), on a GPU with capturable=True where the "
+        "optimizer has it: as a float it is a constant of the compiled code, which a scheduler changes.",
+    ),
+    (
+        re.compile(r"param_groups\[\d+\]\['(?:betas|momentum)'\](?:\[\d\])? == "),
+        "Keep the scheduler from cycling momentum (cycle_momentum=False), or leave the optimizer's step out of the "
+        "compiled function: a float that the optimizer holds is a constant of the compiled code.",
+    ),
+    (
+        re.compile(r"param_groups\[\d+\]\['(\w+)'\](?:\[\d\])? == -?\d"),
+        "Leave {} of the optimizer as it is, or its step out of the compiled function: a number that the "
+        "optimizer holds is a constant of the compiled code.",
+    ),
+    (
+        re.compile(r"self(?:\.\w+|\._modules\['\w+'\])*?\.(\w+) == -?\d+$"),
+        "Pass {} as an argument, or keep it in a tensor: an integer attribute of a module is a "
+        "constant of the compiled code.",
+    ),
+    (
+        re.compile(r" == -?\d+(?:\.\d*(?:e[+-]?\d+)?|e[+-]?\d+)$"),
+        "Pass the number as a tensor, or keep it out of the compiled function: a float is a constant of the "
+        "compiled code, and cannot be marked dynamic.",
+    ),
+)
 _OF_THE_DATA = re.compile(r"\.item\(\)|[Dd]ynamic (?:shape|slicing)|[Dd]ata-dependent|nonzero|unique|repeat_interleave")
 _LOOPS = (
     "Add the self-loops, and GCN's norm, once before training (the transforms AddSelfLoops and GCNNorm), and construct "
@@ -66,7 +93,7 @@ def graphs_recorded(profile: Profile) -> float:
     """How many recordings of CUDA graphs begin in a counted step."""
     trace = profile.trace
     rows = trace.where(lambda part: part.roles.runtime & part.roles.named(_BEGINS_RECORDING))
-    return float(profile.in_counted(trace.steps.of(trace.ts_ns[rows])).sum()) / profile.counted_steps
+    return float(profile.begins_in_counted(rows).sum()) / profile.counted_steps
 
 
 def into_graphs(profile: Profile) -> str:
@@ -86,34 +113,8 @@ def backend_without_fusion(profile: Profile) -> str | None:
 def against_guard(reason: str) -> str | None:
     """What to do so that this guard, of which the compiler's reason is given, holds; None where that is not known."""
     guard = guard_of(reason)
-    if SIZE in guard:
-        return "Mark the dimension as dynamic (torch._dynamo.mark_dynamic, or dynamic=True), or pad it to a few sizes."
-    if _RATE.search(guard):
-        return (
-            "Pass the learning rate as a tensor, as in lr=torch.tensor(0.01), on a GPU with capturable=True where the "
-            "optimizer has it: as a float it is a constant of the compiled code, which a scheduler changes."
-        )
-    if _CYCLED.search(guard):
-        return (
-            "Keep the scheduler from cycling momentum (cycle_momentum=False), or leave the optimizer's step out of the "
-            "compiled function: a float that the optimizer holds is a constant of the compiled code."
-        )
-    if held := _OF_OPTIMIZER.search(guard):
-        return (
-            f"Leave {held[1]} of the optimizer as it is, or its step out of the compiled function: a number that the "
-            "optimizer holds is a constant of the compiled code."
-        )
-    if attribute := _ATTRIBUTE.search(guard):
-        return (
-            f"Pass {attribute[1]} as an argument, or keep it in a tensor: an integer attribute of a module is a "
-            "constant of the compiled code."
-        )
-    if _FLOAT.search(guard):
-        return (
-            "Pass the number as a tensor, or keep it out of the compiled function: a float is a constant of the "
-            "compiled code, and cannot be marked dynamic."
-        )
-    return None
+    matches = ((pattern.search(guard), advice) for pattern, advice in _AGAINST_GUARDS)
+    return next((advice.format(*match.groups()) for match, advice in matches if match), None)
 
 
 def guard_of(reason: str) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints, Rows, distinct
-from tracekit.engine.pieces import Pieces
 from tracekit.findings.finding import Where
 from tracekit.lines.owners import Group
 from tracekit.profile import Profile
@@ -25,16 +24,16 @@ _BUILT_IN = re.compile(r"<(?:built-in (?:method|function)|method '?)\s*(\w+)")
 _FRAME = re.compile(r".+\(\d+\): (\S+)", re.DOTALL)
 _OPERATOR = re.compile(r"\w+(::\w+)*")
 _NODE = "autograd::engine::evaluate_function: "
-NOTHING = "nothing that was recorded"
+NOTHING = "nothing that was recorded"  # what time is blamed on where no event is to blame
 
 
 class Culprit(Struct, frozen=True):
     """Events that have something in common, and the time that is blamed on them, per counted step."""
 
-    key: int  # what they have in common; −1 where nothing is blamed
+    key: int  # what they have in common
     name: str  # of the event on which most time is blamed
     step_ns: float
-    rows: Ints  # the events, the costliest first; none where nothing is blamed
+    rows: Ints  # the events, the costliest first
     piece_mask: Bools  # of the pieces
 
 
@@ -43,28 +42,39 @@ def by_name(profile: Profile, piece_mask: Bools) -> list[Culprit]:
     return grouped(profile, piece_mask, lambda event: profile.trace.name_codes[event].astype(np.int64))
 
 
-def grouped(profile: Profile, piece_mask: Bools, key: Callable[[Rows], Ints]) -> list[Culprit]:
-    """Pieces of counted steps by a key of the event that they are blamed on, the costliest first."""
+def grouped(profile: Profile, piece_mask: Bools, key: Callable[[Ints], Ints]) -> list[Culprit]:
+    """Pieces of counted steps by a key of the event that they are blamed on, the costliest first; without those that
+    are blamed on none."""
     pieces, trace = profile.attribution.pieces, profile.trace
-    piece_rows = np.flatnonzero(piece_mask & profile.counted[pieces.step])
-    event, dur = pieces.event[piece_rows], pieces.dur[piece_rows]
-    keys = np.full(len(piece_rows), -1, np.int64)
-    keys[event >= 0] = key(event[event >= 0])
+    piece_rows = np.flatnonzero(piece_mask & (pieces.event >= 0) & profile.counted[pieces.step])
+    event, dur = pieces.event[piece_rows].astype(np.int64), pieces.dur[piece_rows]
     culprits = []
-    values, inverse = np.unique(keys, return_inverse=True)
+    values, inverse = np.unique(key(event), return_inverse=True)
     for group, value in enumerate(values.tolist()):
         of_group = inverse == group
         mask = np.zeros(len(piece_mask), bool)
         mask[piece_rows[of_group]] = True
-        rows = _costliest_first(event[of_group], dur[of_group]) if value >= 0 else np.zeros(0, np.int64)
-        name = trace.names[trace.name_codes[rows[0]]] if len(rows) else NOTHING
+        rows, row_of = np.unique(event[of_group], return_inverse=True)
+        rows = rows[np.argsort(-np.bincount(row_of, dur[of_group]), kind="stable")]
+        name = trace.names[trace.name_codes[rows[0]]]
         culprits.append(Culprit(value, name, float(dur[of_group].sum()) / profile.counted_steps, rows, mask))
     return sorted(culprits, key=lambda culprit: -culprit.step_ns)
 
 
-def _costliest_first(event: Rows, dur: Ints) -> Ints:
-    rows, inverse = np.unique(event.astype(np.int64), return_inverse=True)
-    return rows[np.argsort(-np.bincount(inverse, dur), kind="stable")]
+def blamed_on(profile: Profile, name: re.Pattern[str]) -> Bools:
+    """The pieces that are blamed on an event of such a name."""
+    pieces, trace = profile.attribution.pieces, profile.trace
+    fits = trace.labels.fits(name)
+    if not fits.any():
+        return np.zeros(len(pieces.event), bool)
+    blamed: Bools = (pieces.event >= 0) & fits[trace.name_codes[np.maximum(pieces.event, 0)]]
+    return blamed
+
+
+def step_ns_of(profile: Profile, piece_mask: Bools) -> float:
+    """How long some pieces are in a counted step."""
+    pieces = profile.attribution.pieces
+    return float(pieces.dur[piece_mask & profile.counted[pieces.step]].sum()) / profile.counted_steps
 
 
 def open_events(profile: Profile, row: int) -> Ints:
@@ -121,12 +131,6 @@ def plain(name: str) -> str:
     if function := _BUILT_IN.match(name) or _FRAME.fullmatch(name):
         return function[1]
     return name if _OPERATOR.fullmatch(name) else short_kernel(name)
-
-
-def blamed(pieces: Pieces, rows: Ints) -> Bools:
-    """The pieces that are blamed on one of these events."""
-    blamed: Bools = np.isin(pieces.event, rows)
-    return blamed
 
 
 def where_of_event(profile: Profile, row: int, operator: str | None = None) -> Where:

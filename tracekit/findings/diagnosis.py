@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from heapq import merge
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -66,26 +65,6 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     first finding is not one of `VERDICTS`, a finding that says what bounds the step is put before it. All of it is said
     of steps, or of the recording where it has none.
     """
-    draft = _diagnosis(profile, findings)
-    return Diagnosis(
-        replace(draft.verdict, sentence=in_words(profile, draft.verdict.sentence)),
-        [
-            replace(
-                finding,
-                headline=in_words(profile, finding.headline),
-                why=in_words(profile, finding.why),
-                do=in_words(profile, finding.do),
-                do_first=in_words(profile, finding.do_first),
-                also=tuple(in_words(profile, part) for part in finding.also),
-                of_recording=not has_steps(profile),
-            )
-            for finding in draft.all_findings
-        ],
-        draft.withheld,
-    )
-
-
-def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     believed_findings, withheld = believed(profile, findings)
     listed = ranked(profile, believed_findings)
     if sliver(profile):
@@ -94,7 +73,20 @@ def _diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
         listed = [
             finding for finding in listed if finding.cost_ns is None or (_time(finding) or 0.0) >= MIN_KNOWN_SHARE
         ]
-    return Diagnosis(*_bounded(profile, listed), tuple(withheld))
+    bounding, listed = _bounded(profile, listed)
+    return Diagnosis(
+        replace(bounding, sentence=in_words(profile, bounding.sentence)),
+        [
+            replace(
+                finding,
+                **{name: in_words(profile, getattr(finding, name)) for name in ("headline", "why", "do", "do_first")},
+                also=tuple(in_words(profile, part) for part in finding.also),
+                of_recording=not has_steps(profile),
+            )
+            for finding in listed
+        ],
+        tuple(withheld),
+    )
 
 
 def _bounded(profile: Profile, listed: list[Finding]) -> tuple[Verdict, list[Finding]]:
@@ -163,12 +155,6 @@ def alike(diagnoses: Mapping[str, Diagnosis]) -> list[SharedFinding]:
     ]
 
 
-class _Stored(msgspec.Struct, frozen=True):
-    verdict: Verdict
-    all_findings: list[Finding]
-    withheld: tuple[Withheld, ...]
-
-
 def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable[[], Diagnosis]) -> Diagnosis:
     """The stored diagnosis by these modules' rules; if there is none, or something has changed, they are asked.
 
@@ -179,16 +165,9 @@ def known_diagnosis(profile: Profile, rules: Collection[str], work_out: Callable
     if entry is None or not all(module.startswith("tracekit.") for module in rules):
         return work_out()
     name = name_of(profile, "diagnosis", __name__, *sorted(set(rules)))
-    if (stored := recall(entry, name, _Stored)) is not None:
-        return Diagnosis(stored.verdict, stored.all_findings, stored.withheld)
+    if (stored := recall(entry, name, Diagnosis)) is not None:
+        return stored
     diagnosis = work_out()
-    remember(
-        entry,
-        name,
-        _Stored(
-            diagnosis.verdict,
-            [replace(finding, claim=None, work=None, undone=None, host=None) for finding in diagnosis.all_findings],
-            diagnosis.withheld,
-        ),
-    )
+    findings = [replace(finding, claim=None, work=None, undone=None, host=None) for finding in diagnosis.all_findings]
+    remember(entry, name, replace(diagnosis, all_findings=findings))
     return diagnosis

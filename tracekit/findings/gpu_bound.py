@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from tracekit.base.intervals import Bools
 from tracekit.base.units import percent
-from tracekit.findings import bandwidth
+from tracekit.findings.bandwidth import bandwidth_in_words
 from tracekit.findings.finding import Where
-from tracekit.lines.means import Owner
 from tracekit.profile import Profile
 from tracekit.profile.grouping import KernelTime, kernel_times, summed
 from tracekit.trace.roles import USER
@@ -65,15 +64,17 @@ def gpu_bound(profile: Profile) -> GpuBound:
     made_by = summed([kernel_time for kernel_time in of_kind if kernel_time.name == costliest], "operator")
     location = Where(kernel=costliest, operator=next(iter(made_by)))
     alone = f"{percent(time / total)} is {short_kernel(costliest)} alone"
-    description = f"{percent(share)} of its work is {_NOUNS[name]}, and {alone}"
-    if name == "gpu_bound_memory_bound":
-        description += _clause(bandwidth.bandwidth_in_words(profile))
-    description += _clause(phases_in_words(profile)) + _clause(modules_in_words(profile))
+    phases = ", ".join(f"{phase} {percent(part)}" for phase, part in phase_shares(profile).items())
+    largest = [*module_shares(profile).items()][:_MAX_NAMED_MODULES]
+    modules = ", ".join(f"{module} {percent(part)}" for module, part in largest if part >= _MIN_SHARE_OF_WORK)
+    clauses = (
+        f"{percent(share)} of its work is {_NOUNS[name]}, and {alone}",
+        bandwidth_in_words(profile) if name == "gpu_bound_memory_bound" else "",
+        f"by phase: {phases}" if phases else "",
+        f"by module: {modules}" if modules else "",
+    )
+    description = "; ".join(filter(None, clauses))
     return GpuBound("cuda_graph_ok_gpu_bound" if _replayed(profile) else name, description, location)
-
-
-def _clause(text: str) -> str:
-    return f"; {text}" if text else ""
 
 
 def _replayed(profile: Profile) -> bool:
@@ -87,21 +88,14 @@ def _replayed(profile: Profile) -> bool:
 
 def module_shares(profile: Profile) -> dict[str, float]:
     """The share of each class of innermost module in the GPU's work, the largest first."""
-    times = profile.owner_means.by("wall", _innermost, lambda mean: mean.bucket in _WORK)
+    times = profile.owner_means.by(
+        "wall",
+        lambda owner: _NUMBER.sub("", owner.module[-1]) if owner.module else "",
+        lambda mean: mean.bucket in _WORK,
+    )
     total = sum(times.values())
     shares = {name: time / total for name, time in times.items() if name and time}
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
-
-
-def modules_in_words(profile: Profile) -> str:
-    """The largest in words: `by module: Linear 61.0 %, GELU 12.5 %`."""
-    largest = [*module_shares(profile).items()][:_MAX_NAMED_MODULES]
-    listed = ", ".join(f"{name} {percent(share)}" for name, share in largest if share >= _MIN_SHARE_OF_WORK)
-    return f"by module: {listed}" if listed else ""
-
-
-def _innermost(owner: Owner) -> str:
-    return _NUMBER.sub("", owner.module[-1]) if owner.module else ""
 
 
 def phase_shares(profile: Profile) -> dict[str, float]:
@@ -113,7 +107,7 @@ def phase_shares(profile: Profile) -> dict[str, float]:
     """
     trace = profile.trace
     launches, activities = trace.links.launches, trace.links.activities
-    counted = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
+    counted = profile.begins_in_counted(launches)
     calls, inverse = np.unique(launches[counted].astype(np.int64), return_inverse=True)
     helpers = np.array(trace.threads.helpers, np.int64)
     in_node = enclosing(trace, calls, lambda part: part.roles.backward_node | _called(part, _BACKWARD)) >= 0
@@ -140,9 +134,3 @@ def _called(part: Events, pattern: re.Pattern[str]) -> Bools:
     roles = part.roles
     called: Bools = ((roles.kind == USER) | roles.annotation) & roles.named(pattern)
     return called
-
-
-def phases_in_words(profile: Profile) -> str:
-    """The same in words: `by phase: forward and the rest 31.0 %, backward 58.2 %`."""
-    listed = ", ".join(f"{name} {percent(share)}" for name, share in phase_shares(profile).items())
-    return f"by phase: {listed}" if listed else ""

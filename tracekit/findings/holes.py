@@ -203,13 +203,9 @@ class Holes:
         fallback = trace.labels.fits(_FALLBACK)
         if not fallback.any():
             return np.zeros(len(self._rows), bool)
-
-        def is_fallback(part: Events) -> Bools:
-            operators: Bools = (part.roles.kind == OPERATOR) & fallback[part.name_codes]
-            return operators
-
         itself: Bools = (self._rows >= 0) & fallback[trace.name_codes[np.maximum(self._rows, 0)]]
-        fused: Bools = itself | (enclosing(trace, self._rows, is_fallback) >= 0)
+        fallbacks = enclosing(trace, self._rows, lambda part: (part.roles.kind == OPERATOR) & fallback[part.name_codes])
+        fused: Bools = itself | (fallbacks >= 0)
         return fused
 
     @cached_property
@@ -282,7 +278,11 @@ class Holes:
         """The operators of the main thread that no other encloses, by start, and the time from the end of each to the
         start of the next, ns."""
         trace = self._profile.trace
-        rows = trace.where(self._is_operator)
+        rows = trace.where(
+            lambda part: (
+                part.roles.host & ~part.roles.annotation & ~part.roles.runtime & (part.track == trace.threads.main)
+            )
+        )
         starts, ends = trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows]
         outer = starts >= np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(ends)[:-1]))
         rows, starts, ends = rows[outer], starts[outer], ends[outer]
@@ -344,10 +344,3 @@ class Holes:
         before = int(np.searchsorted(operators.end_ns, pieces.start[piece], side="right"))
         after = int(np.searchsorted(operators.ts_ns, pieces.end[piece]))
         return int(rows[before - 1]) if before else -1, int(rows[after]) if after < len(rows) else -1
-
-    def _is_operator(self, part: Events) -> Bools:
-        roles = part.roles
-        is_operator: Bools = (
-            roles.host & ~roles.annotation & ~roles.runtime & (part.track == self._profile.trace.threads.main)
-        )
-        return is_operator

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from tracekit.base.intervals import Bools, Ints, Rows, Union, occurring
 from tracekit.findings.finding import Finding, Where, evidence
@@ -26,9 +25,9 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *(part[ask(profile.trace.events_at(part))] for part in some)])
 
 
-def with_name(profile: Profile, fits: Callable[[str], bool]) -> Ask:
+def with_name(profile: Profile, fits: Callable[[str], object]) -> Ask:
     """The events whose name fits; each name is tested once."""
-    name_fits = np.fromiter(map(fits, profile.trace.names), bool, len(profile.trace.names))
+    name_fits = np.fromiter(map(bool, map(fits, profile.trace.names)), bool, len(profile.trace.names))
     return lambda events: name_fits[events.name_codes]
 
 
@@ -40,8 +39,8 @@ def same_name_and_operator(profile: Profile, rows: Ints) -> Ints:
     return candidates[np.isin(_kinds(profile, candidates), _kinds(profile, rows))]
 
 
-def time_of(profile: Profile, rows: Ints) -> Union:
-    """The time in which any of these kernels runs."""
+def time_of(profile: Profile, rows: Ints | Rows) -> Union:
+    """The time in which any of these events runs."""
     events = profile.trace.events_at(rows)
     return Union.of(events.ts_ns, events.end_ns)
 
@@ -73,24 +72,14 @@ def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
     return Where(kernel=name, operator=trace.names[of_most] if of_most >= 0 else None), heaviest
 
 
-def classes(profile: Profile, rows: Ints) -> NDArray[np.str_]:
-    """The kind of work that each kernel does. For few kernels: every row holds its text."""
-    labels, inverse = _classes(profile, rows)
-    return np.array(labels, np.str_)[inverse] if len(rows) else np.zeros(0, np.str_)
-
-
 def of_classes(profile: Profile, rows: Ints, work_kinds: Collection[str]) -> Bools:
     """Which of the kernels do one of these kinds of work."""
-    labels, inverse = _classes(profile, rows)
-    fits: Bools = np.fromiter((label in work_kinds for label in labels), bool, len(labels))[inverse]
-    return fits
-
-
-def _classes(profile: Profile, rows: Ints) -> tuple[list[str], Ints]:
     names, makers = profile.trace.names, [None, *profile.trace.names]
     kinds, inverse = occurring(_kinds(profile, rows))
     pairs = (divmod(kind, len(makers)) for kind in kinds.tolist())
-    return [kernel_class(names[name], makers[maker]) for name, maker in pairs], inverse
+    labels = (kernel_class(names[name], makers[maker]) for name, maker in pairs)
+    fits: Bools = np.fromiter((label in work_kinds for label in labels), bool, len(kinds))[inverse]
+    return fits
 
 
 def share_of_work(profile: Profile, rows: Ints) -> float:

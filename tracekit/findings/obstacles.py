@@ -2,8 +2,6 @@
 record, graph breaks. Findings without a cost: what they cost, a trace tells.
 """
 
-from collections import Counter
-
 from tracekit.analyses.compiled_code import is_on_purpose
 from tracekit.base.units import count, many
 from tracekit.findings.compiler_advice import against_break, against_guard, guard_of
@@ -54,25 +52,22 @@ def _graphs_skipped(skips: list[Skip]) -> Finding:
 
 
 def _breaks(breaks: list[Break]) -> Finding:
-    places = Counter((graph_break.file, graph_break.line, graph_break.reason) for graph_break in breaks)
-    (file, line, reason), _ = places.most_common(1)[0]
-    first = next(
-        graph_break
-        for graph_break in breaks
-        if (graph_break.file, graph_break.line, graph_break.reason) == (file, line, reason)
-    )
+    by_place: dict[tuple[str | None, int | None, str], list[Break]] = {}
+    for graph_break in breaks:
+        by_place.setdefault((graph_break.file, graph_break.line, graph_break.reason), []).append(graph_break)
+    first = max(by_place.values(), key=len)[0]
     advice = against_break(first) or (
         "Rewrite that line or, if it is in a library, move the call that leads there out of the compiled function (the "
         "section on graph breaks has your lines; with fullgraph=True the first break raises an error)."
     )
-    location = Where(file, line)
-    most_often = "" if len(places) == 1 or not location.at else ", most often"
-    often = "" if len(places) == 1 else "The most frequent reason: "
-    met = f" {'It is' if len(places) == 1 else 'They are'} met by {count(len(breaks))} compilations."
+    location, is_alone = Where(first.file, first.line), len(by_place) == 1
+    most_often = "" if is_alone or not location.at else ", most often"
+    often = "" if is_alone else "The most frequent reason: "
+    met = f" {'It is' if is_alone else 'They are'} met by {count(len(breaks))} compilations."
     return Finding(
         "graph_breaks",
-        f"{many(len(places), 'graph break')}{most_often}{location.at}",
-        why=f"{often}{reason.rstrip('.')}.{met if len(breaks) > len(places) else ''}",
+        f"{many(len(by_place), 'graph break')}{most_often}{location.at}",
+        why=f"{often}{first.reason.rstrip('.')}.{met if len(breaks) > len(by_place) else ''}",
         do=advice,
         where=location,
         link=_BREAKS,

@@ -79,12 +79,11 @@ def optimizer_setting(profile: Profile) -> str:
     Empty where no optimizer steps, where one of them has no such argument, and where all of them do so already.
     """
     trace = profile.trace
-    stepping = trace.labels.fits(_OPTIMIZER)
     names = {match[1] for name in trace.names if (match := _OPTIMIZER.fullmatch(name))}
     if not names or not names <= _FOREACH:
         return ""
     activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
-    in_optimizer = enclosing(trace, launches, lambda part: part.roles.host & stepping[part.name_codes]) >= 0
+    in_optimizer = enclosing(trace, launches, lambda part: part.roles.host & part.roles.named(_OPTIMIZER)) >= 0
     if in_optimizer.any() and at_once(profile, activities[in_optimizer], launches[in_optimizer]).all():
         return ""
     return "foreach=True or fused=True" if names <= _FUSED else "foreach=True"

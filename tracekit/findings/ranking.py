@@ -37,13 +37,23 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
     steps = _steps(profile, findings)
     of_steps = savings(profile, steps)
     alone = {id(finding): _saving_if_only_this(of_steps, finding) for finding in findings}
-    gross = sorted(findings, key=lambda finding: (-_weight(finding, alone[id(finding)]), -_claimed_ns(steps, finding)))
+    gross = sorted(
+        findings,
+        key=lambda finding: (
+            -alone[id(finding)].step_ns * (_TAKES_TIME_FROM_GENERAL if finding.general else 1.0),
+            -_claimed_ns(steps, finding),
+        ),
+    )
     shared = _overlaps(gross)
     # How many steps costs are spread over, where that is not the counted ones, of which the means are.
     over_steps = len(steps.number) if len(steps.number) != profile.counted_steps else 0
     claims: list[Union] = []
+    # When the GPU works, and when nobody knows what it or the host does, nothing is left to save for a host that gets
+    # ahead; nor is what the findings claim.
+    pieces = profile.attribution.pieces
+    busy_or_unknown = pieces.union(pieces.of(*ON_THE_GPU, "unrecorded")).plus(profile.unseen)
     claimed_times = (finding.claim for finding in gross if finding.claim is not None)
-    blamed_time = reduce(Union.plus, claimed_times, _busy_or_unknown(profile))
+    blamed_time = reduce(Union.plus, claimed_times, busy_or_unknown)
     unblamed, remaining_ns = steps.length - steps.mean(blamed_time), steps.length
     # How much may be saved beside the time claimed: for the costliest finding all, then what none claims.
     ahead = remaining_ns
@@ -67,8 +77,7 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         with_costs.append(
             replace(
                 finding,
-                why=_with_lead_note(_with_saving(finding.why, cost, over_steps), cost, claimed)
-                + _with_stack_overhead_note(profile, finding, saving, claimed),
+                why=_with_saving(finding.why, cost, over_steps) + _notes(profile, finding, saving, cost, claimed),
                 do=_with_saving(finding.do, cost, over_steps),
                 cost_ns=cost,
                 claimed_ns=claimed,
@@ -90,35 +99,22 @@ def _with_saving(text: str, cost: float | None, over_steps: int) -> str:
     return text.replace("{saving} a step", f"{saving} a step{mean}").replace("{saving}", saving)
 
 
-def _busy_or_unknown(profile: Profile) -> Union:
-    """When the GPU works, and when nobody knows what it or the host does: none of that is left for a host that gets
-    ahead to save."""
-    pieces = profile.attribution.pieces
-    return pieces.union(pieces.of(*ON_THE_GPU, "unrecorded")).plus(profile.unseen)
-
-
-def _with_lead_note(why: str, cost: float | None, claimed: float | None) -> str:
-    """The evidence, and why a finding costs more than the time that is blamed on it."""
-    ahead = (cost or 0.0) > _EXPLAINED_EXCESS * (claimed or 0.0)
-    later = " Without this cause, the host would also run ahead later, which saves more than the time blamed on it."
-    return f"{why}{later}" if ahead else why
-
-
-def _with_stack_overhead_note(profile: Profile, finding: Finding, saving: Saving, claimed: float | None) -> str:
-    """Why more may be saved than the recording tells: stacks slow down the host, which bounds what is saved."""
+def _notes(profile: Profile, finding: Finding, saving: Saving, cost: float | None, claimed: float | None) -> str:
+    """Why a finding costs more than the time that is blamed on it; and why more may be saved than the recording tells:
+    stacks slow down the host, which bounds what is saved."""
+    notes = ""
+    if (cost or 0.0) > _EXPLAINED_EXCESS * (claimed or 0.0):
+        later = "Without this cause, the host would also run ahead later, which saves more than the time blamed on it."
+        notes += f" {later}"
     bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _BEYOND < (claimed or 0.0)
-    if not (bounded and profile.trace.has_stacks):
-        return ""
-    return " Recording Python stacks slows the host; in a run without them, this may save more."
+    if bounded and profile.trace.has_stacks:
+        notes += " Recording Python stacks slows the host; in a run without them, this may save more."
+    return notes
 
 
 def order(finding: Finding) -> tuple[bool, bool, float]:
     """What findings are sorted by."""
     return finding.cost_ns is not None, finding.once, -(finding.cost_ns or 0.0)
-
-
-def _weight(finding: Finding, alone: Saving) -> float:
-    return alone.step_ns * (_TAKES_TIME_FROM_GENERAL if finding.general else 1.0)
 
 
 def _saving_if_only_this(of_steps: Savings, finding: Finding) -> Saving:

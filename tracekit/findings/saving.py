@@ -13,6 +13,7 @@ from tracekit.engine.dependencies import DRAINED, RETURN
 from tracekit.engine.host import HostView, host_between
 from tracekit.engine.replay import Edit, Replay, Retiming, replay
 from tracekit.findings.counted import Steps
+from tracekit.findings.kernels import time_of
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace import Trace
 from tracekit.trace.storing.scratch import put_aside, union_put_aside
@@ -62,7 +63,9 @@ class Savings:
         lows, highs = np.array(self._stretches).T
         full_claim, per_stretch = claim, claim.common(self._every).within(lows, highs)
         low, high = self._stretches[int(np.argmax(per_stretch >= _ALMOST * per_stretch.max()))]
-        lead = self._lead(low)
+        # By how much the host was ahead of the GPU when it issued the step that begins the stretch, ns.
+        table = self._profile.trace.steps
+        lead = int((table.begin - table.issued)[table.issued == low].max(initial=0))
         claim = claim.common(self._every).clip(low + lead, high)  # before that, the GPU works for earlier steps
         run, segments = self._replay(low, high)
         removal = _removal(self._profile, run, segments, claim, work)
@@ -102,20 +105,21 @@ class Savings:
         finished, busy = self._activities, self._busy
         if undone is not None:
             finished = finished[~self._are_among(finished, undone)]
-            busy = self._running(finished)
+            busy = time_of(self._profile, finished)
         if work is None:
-            kept = busy.minus(claim)
+            remaining = busy.minus(claim)
         else:
-            shorter = self._are_among(finished, work)
-            kept = self._running(finished[~shorter]).plus(self._running(finished[shorter]).minus(claim))
-        kept_ns = self._steps.mean(kept)
+            is_shorter = self._are_among(finished, work)
+            untouched, shortened = (time_of(self._profile, finished[mask]) for mask in (~is_shorter, is_shorter))
+            remaining = untouched.plus(shortened.minus(claim))
+        remaining_ns = self._steps.mean(remaining)
         takes_host_time = host is not None or claim.minus(self._busy).total() > 0
         if takes_host_time or self._steps.unrecorded is not None:
-            return kept_ns
+            return remaining_ns
         view = self._profile.views["host"]
         waiting = view.totals[:, [view.keys.index(key) for key in MAY_WAIT]].sum(axis=1)
         own_ns = np.where(view.known, view.step_ns - waiting, 0)[self._steps.number]
-        return max(kept_ns, float(own_ns.mean()) / self._steps.stretch)
+        return max(remaining_ns, float(own_ns.mean()) / self._steps.stretch)
 
     @cached_property
     def _activities(self) -> Ints:
@@ -123,21 +127,12 @@ class Savings:
 
     @cached_property
     def _busy(self) -> Union:
-        return union_put_aside(self._running(self._activities))
+        return union_put_aside(time_of(self._profile, self._activities))
 
     def _are_among(self, rows: Ints, others: Ints) -> Bools:
         is_other = np.zeros(len(self._profile.trace.ts_ns), bool)
         is_other[others] = True
         return is_other[rows]
-
-    def _running(self, activities: Ints) -> Union:
-        trace = self._profile.trace
-        return Union.of(trace.ts_ns[activities], trace.events_at(activities).end_ns)
-
-    def _lead(self, low: int) -> int:
-        """By how much the host was ahead of the GPU when it issued the step that begins the stretch, ns."""
-        steps = self._profile.trace.steps
-        return int((steps.begin - steps.issued)[steps.issued == low].max(initial=0))
 
     def _replay(self, low: int, high: int) -> tuple[Replay, Union]:
         """What runs in the stretch, and what the host does in it, as adjoining segments; its host part ends with the

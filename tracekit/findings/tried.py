@@ -19,7 +19,7 @@ from tracekit.findings.obstacles import obstacles
 from tracekit.findings.verdict import of_the_gpu
 from tracekit.profile import Member, Profile
 from tracekit.run import Variant
-from tracekit.run.contrast import Contrast, compared, contrast
+from tracekit.run.contrast import compared, contrast
 from tracekit.run.settings import BACKENDS, DEFAULT
 
 Outcome = Literal["faster", "slower", "alike", "failed"]
@@ -39,11 +39,6 @@ _OF_COMPILING = (
 )
 _ALSO_BATCHES, _BATCHES = "; larger batches hide the overhead", "Larger batches hide the overhead."
 _SENTENCES = re.compile(r"(?<=[.:]) (?=[A-Z])")
-_BATCH = ("batch", "batch_size")
-_WORKERS = ("workers", "num_workers")
-_PRECISION = ("amp", "precision", "dtype", "bf16", "half")
-_PINNED = ("pin", "pin_memory", "pinned")
-_LOOPS = ("norm_ahead", "loops_ahead", "ahead")
 
 
 class Remedy(Struct, frozen=True):
@@ -51,15 +46,18 @@ class Remedy(Struct, frozen=True):
 
     name: str  # the beginning of a sentence: "Compiling was"
     advised: re.Pattern[str]
-    degree: Callable[[Variant], float]  # how far a variant goes in that; 0 where it does not, or nobody knows
+    # How far the settings of a variant go in that; None: parameters say it.
+    by_settings: Callable[[Variant], float] | None = None
     keys: tuple[str, ...] = ()  # parameters that set it
     # Of a sentence that also proposes something else: what of it proposes the remedy. None: advice is not taken back.
     cut: re.Pattern[str] | None = None
     per: str = ""  # what step times are to be divided by: a parameter of `keys` says how many of these a step has
 
-
-def _of_params(*keys: str) -> Callable[[Variant], float]:
-    return lambda variant: max((_amount(variant.params.get(key)) for key in keys), default=0.0)
+    def degree(self, variant: Variant) -> float:
+        """How far a variant goes in that; 0 where it does not, or nobody knows."""
+        if self.by_settings is not None:
+            return self.by_settings(variant)
+        return max((_amount(variant.params.get(key)) for key in self.keys), default=0.0)
 
 
 def _amount(value: Any) -> float:
@@ -116,18 +114,20 @@ REMEDIES = (
     Remedy(
         "More workers were",
         re.compile(r"num_workers|(?:U|u)se more workers|data loader's workers|in the workers of a data loader"),
-        _of_params(*_WORKERS),
-        _WORKERS,
+        keys=("workers", "num_workers"),
     ),
-    Remedy("Larger batches were", re.compile(r"[Ll]arger batches"), _of_params(*_BATCH), _BATCH, per="sample"),
+    Remedy("Larger batches were", re.compile(r"[Ll]arger batches"), keys=("batch", "batch_size"), per="sample"),
     Remedy(
         "A smaller type was",
         re.compile(r"autocast|bfloat16|in fp16|mixed precision"),
-        _of_params(*_PRECISION),
-        _PRECISION,
+        keys=("amp", "precision", "dtype", "bf16", "half"),
     ),
-    Remedy("Pinned memory was", re.compile(r"pin_memory"), _of_params(*_PINNED), _PINNED),
-    Remedy("Loops and norm ahead were", re.compile(r"Add the self-loops"), _of_params(*_LOOPS), _LOOPS),
+    Remedy("Pinned memory was", re.compile(r"pin_memory"), keys=("pin", "pin_memory", "pinned")),
+    Remedy(
+        "Loops and norm ahead were",
+        re.compile(r"Add the self-loops"),
+        keys=("norm_ahead", "loops_ahead", "ahead"),
+    ),
 )
 
 
@@ -229,8 +229,10 @@ def _result(remedy: Remedy, other: Member, profile: Profile) -> tuple[float, Out
     if remedy.per and variant is not None:
         per, share = f" per {remedy.per}", remedy.degree(_whole(profile)) / remedy.degree(_whole(other))
     if measured is not None and own_measured is not None:
-        of_both = _times(contrast(measured, own_measured), share)
-        if of_both.interval is not None:
+        product = contrast(measured, own_measured)
+        interval = (product.interval[0] * share, product.interval[1] * share) if product.interval is not None else None
+        of_both = replace(product, ratio=product.ratio * share, interval=interval)
+        if interval is not None:
             outcome: Outcome = "alike" if of_both.noise else "slower" if of_both.ratio > 1 else "faster"
         else:
             outcome = _outcome(of_both.ratio)
@@ -246,11 +248,6 @@ def _result(remedy: Remedy, other: Member, profile: Profile) -> tuple[float, Out
         outcome,
         f"{name} is {'as fast as' if outcome == 'alike' else pace} {base_name}{per} (one trace each)",
     )
-
-
-def _times(product: Contrast, share: float) -> Contrast:
-    interval = (product.interval[0] * share, product.interval[1] * share) if product.interval is not None else None
-    return replace(product, ratio=product.ratio * share, interval=interval)
 
 
 def _outcome(step_ratio: float) -> Outcome:

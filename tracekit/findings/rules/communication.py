@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Bools, Ints, Union
+from tracekit.base.intervals import Ints, Union
 from tracekit.base.units import duration, many, percent
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.findings.counted import Steps
@@ -18,7 +18,6 @@ from tracekit.findings.culprits import plain, where_of_piece
 from tracekit.findings.kernels import kernels, time_of
 from tracekit.profile import Profile
 from tracekit.profile.collective_waits import BACKEND_SPAN
-from tracekit.trace import Trace
 from tracekit.trace.collectives import collective_arguments, kind_of
 from tracekit.trace.roles import USER
 from tracekit.trace.rows import enclosing
@@ -46,6 +45,29 @@ _AT_ONCE = (
     "Start it as soon as its input is ready (async_op=True), and wait only where its result is needed, so that "
     "something else computes meanwhile; or send less, for example in half precision."
 )
+# By who starts it, and when: how it may run beside computing, and how to send less, as the end of a sentence.
+_REMEDIES = {
+    "DDP": (
+        "Let more of it run beside the backward pass, with smaller buckets (bucket_cap_mb), or send less: "
+        "compress or halve what is sent (register_comm_hook); where gradients of several micro-batches are "
+        "added up, synchronise only in the last of them (no_sync).",
+        ": compress or halve what is sent (register_comm_hook), and where gradients of several micro-batches "
+        "are added up, synchronise only in the last of them (no_sync)",
+    ),
+    "backward": (
+        "Start it earlier in the backward pass, as soon as a gradient is there (as DistributedDataParallel does), "
+        "or send less: in half precision, or only once for all micro-batches.",
+        ": in half precision, or only once for all micro-batches",
+    ),
+    "FSDP": (
+        "Gather the next shard while this one computes (FSDP's forward_prefetch and backward_prefetch), keep "
+        "parameters from forward to backward if they fit (reshard_after_forward=False), or send half precision "
+        "(MixedPrecision).",
+        ": keep parameters from forward to backward if they fit (reshard_after_forward=False), or send half "
+        "precision (MixedPrecision)",
+    ),
+    "other": (_AT_ONCE, ", for example in half precision"),
+}
 _DDP_DESIGN_PAGE = "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design"
 _BACKEND = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|hccl|xccl):.*", re.DOTALL)  # annotations of torch.distributed
 _FASTEST = 0.1  # of equal collectives: how long the transfer takes; the rest of the others is waiting
@@ -79,12 +101,13 @@ def advice(profile: Profile, kind: str, rows: Ints, started: Ints, times: Spent)
         return f"{_COMBINE}: use {buckets}."
     if times.waiting is not None and times.waiting > _LATE:
         return _EQUAL_WORK
+    sooner, how_to_send_less = _REMEDIES[_starter(profile, kind, started)]
     room_ns = max(times.step_ns - times.running_ns, 0.0)
     if room_ns < _ROOM * times.exposed_ns:
         hidden = f"At most {duration(room_ns)} more of it can be hidden beside the rest of a step"
         by_nccl = profile.trace.census.any(lambda roles: roles.named(_NCCL))
-        return f"{_ALIKE if by_nccl else ''}{hidden}; beyond that, send less{_sending_less(profile, kind, started)}."
-    return _earlier(profile, kind, started)
+        return f"{_ALIKE if by_nccl else ''}{hidden}; beyond that, send less{how_to_send_less}."
+    return sooner
 
 
 def as_ranks_wait(advised: str, waiting: float) -> str:
@@ -97,42 +120,11 @@ def as_ranks_wait(advised: str, waiting: float) -> str:
     return f"{sooner} {_MORE_EQUAL}" if waiting > _SOME_LATE else sooner
 
 
-def _earlier(profile: Profile, kind: str, started: Ints) -> str:
+def _starter(profile: Profile, kind: str, started: Ints) -> str:
+    """Which of `_REMEDIES` are for collectives of that kind, which these events started."""
     if kind == "all_reduce" and _in_backward(profile, started):
-        if _has(profile, _DDP):
-            return (
-                "Let more of it run beside the backward pass, with smaller buckets (bucket_cap_mb), or send less: "
-                "compress or halve what is sent (register_comm_hook); where gradients of several micro-batches are "
-                "added up, synchronise only in the last of them (no_sync)."
-            )
-        return (
-            "Start it earlier in the backward pass, as soon as a gradient is there (as DistributedDataParallel does), "
-            "or send less: in half precision, or only once for all micro-batches."
-        )
-    if kind in _SHARDING and _has(profile, _FSDP):
-        return (
-            "Gather the next shard while this one computes (FSDP's forward_prefetch and backward_prefetch), keep "
-            "parameters from forward to backward if they fit (reshard_after_forward=False), or send half precision "
-            "(MixedPrecision)."
-        )
-    return _AT_ONCE
-
-
-def _sending_less(profile: Profile, kind: str, started: Ints) -> str:
-    """How, as the end of a sentence."""
-    if kind == "all_reduce" and _in_backward(profile, started):
-        if _has(profile, _DDP):
-            return (
-                ": compress or halve what is sent (register_comm_hook), and where gradients of several micro-batches "
-                "are added up, synchronise only in the last of them (no_sync)"
-            )
-        return ": in half precision, or only once for all micro-batches"
-    if kind in _SHARDING and _has(profile, _FSDP):
-        return (
-            ": keep parameters from forward to backward if they fit (reshard_after_forward=False), or send half "
-            "precision (MixedPrecision)"
-        )
-    return ", for example in half precision"
+        return "DDP" if _has(profile, _DDP) else "backward"
+    return "FSDP" if kind in _SHARDING and _has(profile, _FSDP) else "other"
 
 
 def _has(profile: Profile, pattern: re.Pattern[str]) -> bool:
@@ -193,9 +185,8 @@ def _on_a_cpu(profile: Profile) -> Iterator[Finding]:
     waited = steps.mean(claim)
     if mean is None or not waited:
         return
-    spans = trace.labels.fits(BACKEND_SPAN)
-    rows = trace.where(lambda part: (part.roles.kind == USER) & spans[part.name_codes])
-    rows = rows[profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
+    rows = trace.where(lambda part: (part.roles.kind == USER) & part.roles.named(BACKEND_SPAN))
+    rows = rows[profile.begins_in_counted(rows)]
     names, kinds = np.unique(trace.name_codes[rows], return_inverse=True)
     worst = int(np.bincount(kinds, claim.within(trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows])).argmax())
     in_step = np.flatnonzero(profile.counted[pieces.step])
@@ -223,11 +214,12 @@ def _kinds(profile: Profile, rows: Ints) -> tuple[Ints, list[Where]]:
     named around it – and what these collectives are."""
     trace = profile.trace
     launches = trace.links.launch(rows)
-    backend = trace.labels.fits(_BACKEND)
     spans_around = [
-        enclosing(trace, launches, lambda part: (part.roles.kind == USER) & backend[part.name_codes]),
+        enclosing(trace, launches, lambda part: (part.roles.kind == USER) & part.roles.named(_BACKEND)),
         enclosing(
-            trace, launches, lambda part: (part.roles.kind == USER) & ~part.roles.step & ~backend[part.name_codes]
+            trace,
+            launches,
+            lambda part: (part.roles.kind == USER) & ~part.roles.step & ~part.roles.named(_BACKEND),
         ),
     ]
     names = [np.where(spans >= 0, trace.name_codes[np.maximum(spans, 0)], -1) for spans in spans_around]
@@ -286,14 +278,14 @@ def as_all_ranks_show(finding: Finding, waiting: float) -> Finding:
 @rule("buffer_broadcast")
 def buffer_broadcast(profile: Profile) -> Iterator[Finding]:
     """`buffer_broadcast`, which is not one of `VERDICTS`: broadcasts inside of DDP's forward, as far as exposed."""
-    trace, pieces = profile.trace, profile.attribution.pieces
+    pieces = profile.attribution.pieces
     rows = kernels(profile, lambda events: events.roles.communication)
     for pattern in (_FORWARD, _BROADCAST):
-        rows = rows[_launched_in(trace, trace.links.launch(rows), trace.labels.fits(pattern))]
+        rows = _launched_in(profile, rows, pattern)
     if not len(rows):
         return
-    steps, broadcasts = Steps.of(profile), time_of(profile, rows)
-    claim = broadcasts.minus(broadcasts.minus(pieces.union(pieces.of("gpu_comm"))))
+    steps = Steps.of(profile)
+    claim = time_of(profile, rows).common(pieces.union(pieces.of("gpu_comm")))
     yield Finding(
         "buffer_broadcast",
         "DistributedDataParallel broadcasts its buffers before each forward pass",
@@ -308,10 +300,10 @@ def buffer_broadcast(profile: Profile) -> Iterator[Finding]:
     )
 
 
-def _launched_in(trace: Trace, launches: Ints, fitting_names: Bools) -> Bools:
-    """Which of the calls are made in an event with one of these names."""
-    in_event: Bools = enclosing(trace, launches, lambda part: part.roles.host & fitting_names[part.name_codes]) >= 0
-    return in_event
+def _launched_in(profile: Profile, rows: Ints, name: re.Pattern[str]) -> Ints:
+    """Those of these kernels that are launched in an event of such a name."""
+    launches = profile.trace.links.launch(rows)
+    return rows[enclosing(profile.trace, launches, lambda part: part.roles.host & part.roles.named(name)) >= 0]
 
 
 @rule("late_collectives")
@@ -330,8 +322,7 @@ def late_collectives(profile: Profile) -> Iterator[Finding]:
     if not len(rows):
         return
     end = trace.ts_ns[rows] + trace.dur_ns[rows]
-    sooner = Union.of(end - np.minimum(late, trace.dur_ns[rows]), end)
-    claim = sooner.minus(sooner.minus(pieces.union(pieces.of("gpu_comm"))))
+    claim = Union.of(end - np.minimum(late, trace.dur_ns[rows]), end).common(pieces.union(pieces.of("gpu_comm")))
     number = many(round(len(rows) / len(Steps.of(profile).low), 1), "collective")
     yield Finding(
         "late_collectives",

@@ -19,11 +19,10 @@ from tracekit.base.units import count, duration, many, times
 from tracekit.engine.buckets import SUBMITTING
 from tracekit.findings import Finding, Where, blamed_events, evidence, rule
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs
-from tracekit.findings.culprits import outermost_operators, plain, where_of_event
+from tracekit.findings.culprits import blamed_on, outermost_operators, plain, step_ns_of, where_of_event
 from tracekit.findings.holes import OFTEN, is_hole
 from tracekit.findings.obstacles import obstacles
 from tracekit.profile import Profile
-from tracekit.run import Limit
 from tracekit.trace.rows import outermost
 
 _REGION = re.compile(r"Torch-Compiled Region: .*", re.DOTALL)
@@ -54,8 +53,7 @@ def break_time(profile: Profile) -> BreakTime | None:
         return None
     trace, pieces = profile.trace, profile.attribution.pieces
     piece_mask = pieces.of(*_LEFT)
-    main = trace.threads.main
-    regions = trace.where(lambda part: part.roles.named(_REGION) & part.lasting & (part.track == main))
+    regions = _regions(profile)
     if not len(regions):
         description = "all Python of a step, as no compiled region was recorded: at most that much is the breaks'"
         return BreakTime(pieces.union(piece_mask), piece_mask, description)
@@ -66,15 +64,13 @@ def break_time(profile: Profile) -> BreakTime | None:
         same_step = np.flatnonzero(steps[:-1] == steps[1:])
         description = "all Python between compiled regions: at most that much is the breaks'"
         return _clipped(profile, piece_mask, ends[same_step], starts[same_step + 1], description)
-    wraps = trace.labels.fits(_WRAPPER)
-    wrapping = (pieces.event >= 0) & wraps[trace.name_codes[np.maximum(pieces.event, 0)]]
-    piece_mask |= pieces.of(*_WRAPS) & wrapping
+    piece_mask |= pieces.of(*_WRAPS) & blamed_on(profile, _WRAPPER)
     resumed = distinct(np.searchsorted(starts, trace.ts_ns[np.setdiff1d(regions, outer)], side="right") - 1)
     # The function was entered before its first graph: that is no break's.
     graphs = np.append(pieces.start[~piece_mask], np.iinfo(np.int64).max)
     first = np.minimum(graphs[np.searchsorted(graphs, starts[resumed])], ends[resumed])
-    calls = (pieces.event >= 0) & trace.labels.fits(_CALL)[trace.name_codes[np.maximum(pieces.event, 0)]]
-    if not (calls & pieces.of("dispatch")).any():
+    calls = pieces.of("dispatch") & blamed_on(profile, _CALL)
+    if not calls.any():
         description = "what runs between the graphs of the functions that break"
         return _clipped(profile, piece_mask, first, ends[resumed], description)
     # Of backward, one graph is left: that of the first one of forward, which runs last.
@@ -84,7 +80,7 @@ def break_time(profile: Profile) -> BreakTime | None:
     begins, until = trace.ts_ns[backward], trace.ts_ns[backward] + trace.dur_ns[backward]
     return _clipped(
         profile,
-        piece_mask | (calls & pieces.of("dispatch")),
+        piece_mask | calls,
         np.concatenate((first, begins)),
         np.concatenate((ends[resumed], until)),
         "what runs between the graphs of the functions that break, and calling each graph but one",
@@ -93,10 +89,22 @@ def break_time(profile: Profile) -> BreakTime | None:
 
 def _clipped(profile: Profile, piece_mask: Bools, starts: Ints, ends: Ints, description: str) -> BreakTime:
     """The part of these pieces between those moments."""
-    pieces = profile.attribution.pieces
-    time, spans = pieces.union(piece_mask), Union.of(starts, ends)
+    pieces, spans = profile.attribution.pieces, Union.of(starts, ends)
     in_span: Bools = piece_mask & (spans.within(pieces.start, pieces.end) > 0)
-    return BreakTime(time.minus(time.minus(spans)), in_span, description)
+    return BreakTime(pieces.union(piece_mask).common(spans), in_span, description)
+
+
+def _regions(profile: Profile) -> Ints:
+    """The compiled regions that the main thread enters."""
+    trace, main = profile.trace, profile.trace.threads.main
+    if not trace.census.any(lambda roles: roles.named(_REGION)):
+        return np.zeros(0, np.int64)
+    return trace.where(lambda part: part.roles.named(_REGION) & part.lasting & (part.track == main))
+
+
+def _entries(profile: Profile) -> int:
+    """How often a counted step enters compiled code on the main thread."""
+    return round(float(profile.begins_in_counted(_regions(profile)).sum()) / profile.counted_steps)
 
 
 def entering(profile: Profile) -> Bools:
@@ -105,29 +113,17 @@ def entering(profile: Profile) -> Bools:
     pieces = profile.attribution.pieces
     if profile.variant is not None or _entries(profile) < _MANY_ENTRIES:
         return np.zeros(len(pieces.start), bool)
-    enters = profile.trace.labels.fits(_ENTERS)
-    is_entry: Bools = (pieces.event >= 0) & enters[profile.trace.name_codes[np.maximum(pieces.event, 0)]]
-    return pieces.of("guards") | (pieces.of(*_WRAPS) & is_entry)
+    return pieces.of("guards") | (pieces.of(*_WRAPS) & blamed_on(profile, _ENTERS))
 
 
-def _entries(profile: Profile) -> int:
-    """How often a counted step enters compiled code on the main thread."""
-    trace = profile.trace
-    if not trace.census.any(lambda roles: roles.named(_REGION)):
-        return 0
-    main = trace.threads.main
-    regions = trace.where(lambda part: part.roles.named(_REGION) & part.lasting & (part.track == main))
-    return round(float(profile.in_counted(trace.steps.of(trace.ts_ns[regions])).sum()) / profile.counted_steps)
-
-
-@rule("entering_compiled_code")
+@rule("entering_compiled_code", timed=True)
 def entering_compiled_code(profile: Profile) -> Iterator[Finding]:
     """`compiled_code_entered`: what it takes to enter compiled code, in a trace of which no run knows the breaks."""
-    is_entering, pieces = entering(profile), profile.attribution.pieces
-    if profile.means["wall"] is None or not (is_entering & profile.counted[pieces.step]).any():
+    is_entering = entering(profile)
+    taking = step_ns_of(profile, is_entering)
+    if not taking:
         return
     entries = _entries(profile)
-    taking = float(pieces.dur[is_entering & profile.counted[pieces.step]].sum()) / profile.counted_steps
     yield Finding(
         "compiled_code_entered",
         f"{count(entries)} compiled regions are entered a step",
@@ -138,19 +134,19 @@ def entering_compiled_code(profile: Profile) -> Iterator[Finding]:
         "function that calls the others. This saves at most {saving} a step.",
         where=Where(operator="Torch-Compiled Region"),
         link=_BREAKS,
-        claim=pieces.union(is_entering),
+        claim=profile.attribution.pieces.union(is_entering),
         saved=(entries - 1) / entries,
         evidence=evidence(profile, blamed_events(profile, is_entering)),
         confidence="inferred",
     )
 
 
-@rule("compiled_code")
+@rule("compiled_code", timed=True)
 def compiled_code(profile: Profile) -> Iterator[Finding]:
     """`recompile_limit`, `cuda_graphs_skipped`, `graph_breaks`: the host time that whole graphs would save."""
-    if profile.variant is None or profile.means["wall"] is None:
+    if profile.variant is None:
         return
-    ledger = profile.variant.ledger
+    ledger, pieces = profile.variant.ledger, profile.attribution.pieces
     for finding in obstacles(ledger):
         if finding.id == "graph_breaks":
             if (time := break_time(profile)) is not None:
@@ -160,51 +156,37 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
                     claim=time.claim,
                     evidence=evidence(profile, blamed_events(profile, time.pieces)),
                 )
-        else:
-            piece_mask = (
-                _of_function(profile, ledger.limits)
-                if finding.id == "recompile_limit"
-                else profile.attribution.pieces.of(*_OF_THE_HOST)
-            )
-            yield replace(
-                finding,
-                evidence=evidence(profile, blamed_events(profile, piece_mask)),
-                claim=profile.attribution.pieces.union(piece_mask),
-                confidence="inferred",  # how much of the time whole graphs would save is not known
-            )
+            continue
+        piece_mask = pieces.of(*_OF_THE_HOST)
+        if finding.id == "recompile_limit" and all("optim" in Path(limit.file or "").parts for limit in ledger.limits):
+            # When an optimizer's compiled step runs is not recorded, but it is seldom most of a step; checking in vain
+            # is its.
+            guards = pieces.of("guards")
+            piece_mask = guards if guards.any() else piece_mask
+        yield replace(
+            finding,
+            evidence=evidence(profile, blamed_events(profile, piece_mask)),
+            claim=pieces.union(piece_mask),
+            confidence="inferred",  # how much of the time whole graphs would save is not known
+        )
 
 
-def _of_function(profile: Profile, limits: list[Limit]) -> Bools:
-    pieces = profile.attribution.pieces
-    # When an optimizer's compiled step runs is not recorded, but it is seldom most of a step; checking in vain is its.
-    of_function = pieces.of("guards")
-    if not of_function.any() or not all("optim" in Path(limit.file or "").parts for limit in limits):
-        of_function = pieces.of(*_OF_THE_HOST)
-    return of_function
-
-
-@rule("eager_remainders")
+@rule("eager_remainders", timed=True)
 def eager_remainders(profile: Profile) -> Iterator[Finding]:
     """`eager_remainders`, which is not one of `VERDICTS`: the GPU idles until work that no graph holds is submitted."""
     trace, pieces = profile.trace, profile.attribution.pieces
-    if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.graph_launch):
+    if not trace.census.any(lambda roles: roles.graph_launch):
         return
     calls = distinct(trace.links.launches).astype(np.int64)
-    calls = calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]
+    calls = calls[profile.begins_in_counted(calls)]
     replays = trace.events_at(calls).roles.graph_launch
     eager = calls[~replays]
-    is_eager_wait = pieces.of(*SUBMITTING) & ~is_hole(pieces)
-    is_eager_wait &= _until_one_of(profile, eager)
-    steps = profile.counted_steps
-    if (
-        replays.sum() < steps
-        or graphs_recorded(profile) >= OFTEN
-        or not (is_eager_wait & profile.counted[pieces.step]).any()
-    ):
+    is_eager_wait = pieces.of(*SUBMITTING) & ~is_hole(pieces) & _until_one_of(profile, eager)
+    idle, steps = step_ns_of(profile, is_eager_wait), profile.counted_steps
+    if not idle or replays.sum() < steps or graphs_recorded(profile) >= OFTEN:
         return
     operator, row = _most_calls(profile, eager)
     location = where_of_event(profile, row, operator)
-    idle = float(pieces.dur[is_eager_wait & profile.counted[pieces.step]].sum()) / steps
     yield Finding(
         "eager_remainders",
         f"Work is left outside of CUDA graphs, most of all {operator}{location.at}",

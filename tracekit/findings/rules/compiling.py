@@ -23,6 +23,7 @@ _DYNAMIC = "https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.h
 _CACHE = "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html"
 _TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
 _TUNING = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+_LAZY_LOADING = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading"
 _PREPARED = "prepared"
 _KINDS = {
     _PREPARED: "CUDA graph preparation",
@@ -32,7 +33,6 @@ _KINDS = {
     "unknown": "compilation",
 }
 Span = dict[str, Any]  # a row of `compiles.SPANS`
-_LINK = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading"
 _FIRST = "the first "
 
 
@@ -43,7 +43,7 @@ class _Cause(Struct, frozen=True):
     applies: Callable[[Span, int], bool]  # given a span, and when all CUDA graphs had been recorded once
     headline: str  # what happens inside steps
     what: Callable[[list[Span]], str]  # what happens, with its number, as the subject of a sentence
-    advice: Callable[[list[Span]], str]
+    advice: str  # where the guards that failed say nothing better
     link: str
 
 
@@ -57,22 +57,15 @@ def _by_kind(spans: list[Span]) -> str:
     return f"{', '.join(leading)} and {last}" if leading else last
 
 
-def _against_recompiling(spans: list[Span]) -> str:
-    advice = (against_guard(reason) for reason in _reasons(spans))
-    return next(filter(None, advice), None) or (
-        "Find out what changes from call to call: a recording by tracekit capture says it, and so does "
-        "TORCH_LOGS=recompiles. Then pass it as a tensor, mark it dynamic (torch._dynamo.mark_dynamic), or keep it out "
-        "of the compiled function."
-    )
-
-
 _CAUSES = (
     _Cause(
         "recompiles",
         lambda span, _: span["kind"] == "recompile",
         "Code is recompiled inside steps",
         _number_of("recompilation"),
-        _against_recompiling,
+        "Find out what changes from call to call: a recording by tracekit capture says it, and so does "
+        "TORCH_LOGS=recompiles. Then pass it as a tensor, mark it dynamic (torch._dynamo.mark_dynamic), or keep it out "
+        "of the compiled function.",
         _DYNAMIC,
     ),
     _Cause(
@@ -80,11 +73,9 @@ _CAUSES = (
         lambda span, settled: span["kind"] == "cudagraph" and span["start_ns"] > settled,
         "CUDA graphs are recorded in later steps, too",
         _number_of("recording", " after steps that only replayed graphs"),
-        lambda spans: (
-            "Keep sizes and addresses of inputs the same from step to step, since each set needs its own graph (pad to "
-            "a few sizes, copy into buffers that are never replaced), and mark where a step begins "
-            "(torch.compiler.cudagraph_mark_step_begin())."
-        ),
+        "Keep sizes and addresses of inputs the same from step to step, since each set needs its own graph (pad to "
+        "a few sizes, copy into buffers that are never replaced), and mark where a step begins "
+        "(torch.compiler.cudagraph_mark_step_begin()).",
         _TREES,
     ),
     _Cause(
@@ -92,11 +83,9 @@ _CAUSES = (
         lambda span, _: span["kind"] == "cudagraph",
         "CUDA graphs are made inside steps",
         _by_kind,
-        lambda spans: (
-            "Each set of input sizes needs a graph of its own, which is recorded when the sizes come for the second "
-            "time: pad to a few sizes, and run each of them twice before the steps that count; where sizes hardly ever "
-            'come again, do without CUDA graphs (mode="default").'
-        ),
+        "Each set of input sizes needs a graph of its own, which is recorded when the sizes come for the second "
+        "time: pad to a few sizes, and run each of them twice before the steps that count; where sizes hardly ever "
+        'come again, do without CUDA graphs (mode="default").',
         _TREES,
     ),
     _Cause(
@@ -104,10 +93,8 @@ _CAUSES = (
         lambda span, _: span["kind"] == "autotune",
         "Kernels are autotuned inside steps",
         _number_of("autotuning run"),
-        lambda spans: (
-            "Run every size once before the steps that count, since kernels are tuned at their first call with it, "
-            'keep the cache between runs (TORCHINDUCTOR_CACHE_DIR), or turn autotuning off (mode="default").'
-        ),
+        "Run every size once before the steps that count, since kernels are tuned at their first call with it, "
+        'keep the cache between runs (TORCHINDUCTOR_CACHE_DIR), or turn autotuning off (mode="default").',
         _TUNING,
     ),
     _Cause(
@@ -115,10 +102,8 @@ _CAUSES = (
         lambda span, _: True,
         "Code is compiled inside steps",
         _by_kind,
-        lambda spans: (
-            "Compile before the steps that count: run every shape once, and leave those steps out of what you "
-            "measure; keep the compile cache between runs (TORCHINDUCTOR_CACHE_DIR), so that later runs start from it."
-        ),
+        "Compile before the steps that count: run every shape once, and leave those steps out of what you "
+        "measure; keep the compile cache between runs (TORCHINDUCTOR_CACHE_DIR), so that later runs start from it.",
         _CACHE,
     ),
 )
@@ -136,26 +121,30 @@ def compiling(profile: Profile) -> Iterator[Finding]:
     for cause in _CAUSES:
         caused = [span for span in spans if cause.applies(span, settled)]
         spans = [span for span in spans if not cause.applies(span, settled)]
-        claim = _covered(caused, remaining)
-        if caused and claim.total():
+        starts = np.array([span["start_ns"] for span in caused], np.int64)
+        claim = remaining.common(Union.of(starts, starts + np.array([span["dur_ns"] for span in caused], np.int64)))
+        if claim.total():
             remaining = remaining.minus(claim)
             yield _finding(profile, cause, caused, claim)
 
 
 def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -> Finding:
-    reasons = _reasons(spans)
+    longest_first = sorted(spans, key=lambda span: -int(span["dur_ns"]))
+    longest = longest_first[0]
+    # Why, in the compiler's words.
+    reasons = [reason for span in longest_first if (reason := span.get("guard") or span.get("reason"))]
     because = f" The reason: {reasons[0].rstrip('.')}." if reasons else ""
-    longest = _longest(spans)
     at_most = f", the longest {duration(longest['dur_ns'])}" if len(spans) > 1 else ""
     view = profile.attribution.answered_view
     recorded = duration(int(view.step_ns[view.known].sum()))
     places = {(_called(span), _location(span).at) for span in spans}
+    against_guards = map(against_guard, reasons if cause.id == "recompiles" else ())
     return Finding(
         cause.id,
         f"{cause.headline}{', most of all' if len(places) > 1 else ':'} {_called(longest)}{_location(longest).at}",
         why=f"{cause.what(spans)} {'take' if len(spans) > 1 else 'takes'} {duration(claim.total())} of the "
         f"{recorded} recorded{at_most}.{because}",
-        do=cause.advice(spans),
+        do=next(filter(None, against_guards), cause.advice),
         where=_location(longest),
         evidence=evidence(profile, np.array([span["event"] for span in spans], np.int64)),
         link=cause.link,
@@ -176,23 +165,6 @@ def _settled(trace: Trace, spans: list[Span]) -> int:
     return int(trace.steps.issued[calm[0]]) if len(calm) else np.iinfo(np.int64).max
 
 
-def _covered(spans: list[Span], time: Union) -> Union:
-    """The part of the time that these spans cover."""
-    starts = np.array([span["start_ns"] for span in spans], np.int64)
-    ends = starts + np.array([span["dur_ns"] for span in spans], np.int64)
-    return time.minus(time.minus(Union.of(starts, ends)))
-
-
-def _longest(spans: list[Span]) -> Span:
-    return max(spans, key=lambda span: int(span["dur_ns"]))
-
-
-def _reasons(spans: list[Span]) -> list[str]:
-    """Why, in the compiler's words; the reason of the longest first."""
-    longest_first = sorted(spans, key=lambda span: -int(span["dur_ns"]))
-    return [reason for span in longest_first if (reason := span.get("guard") or span.get("reason"))]
-
-
 def _called(span: Span) -> str:
     return str(span.get("function") or (f"compile id {span['id']}" if span["id"] else span["span"]))
 
@@ -210,7 +182,7 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
         return
     if mean.parts["module_load"]:
         is_lost = pieces.of("module_load")
-        culprits = [culprit for culprit in by_name(profile, is_lost) if len(culprit.rows)]
+        culprits = by_name(profile, is_lost)
         yield Finding(
             "cold_start",
             f"GPU code is loaded at its first use{f' by {plain(culprits[0].name)}' if culprits else ''}",
@@ -218,7 +190,7 @@ def lost_to_tools(profile: Profile) -> Iterator[Finding]:
             do="Warm up before you measure or record; CUDA_MODULE_LOADING=EAGER loads everything at the start.",
             where=Where(operator=culprits[0].name) if culprits else Where(),
             evidence=evidence(profile, culprits[0].rows) if culprits else (),
-            link="https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading",
+            link=_LAZY_LOADING,
             claim=pieces.union(is_lost),
         )
     if mean.parts["profiler"]:
@@ -255,7 +227,7 @@ def start_up(profile: Profile) -> Iterator[Finding]:
         share=cost / float(view.step_ns[view.known].mean()),
         where=Where(operator=largest_part.removeprefix(_FIRST)) if largest_part.startswith(_FIRST) else Where(),
         evidence=evidence(profile, calls[np.isin(trace.steps.of(trace.ts_ns[calls]), of_cold)]),
-        link=_LINK,
+        link=_LAZY_LOADING,
         once=True,
         over_steps=steps,
     )

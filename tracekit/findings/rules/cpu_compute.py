@@ -15,6 +15,7 @@ from tracekit.findings.compiler_advice import backend_without_fusion, is_compile
 from tracekit.findings.counted import Steps, stretch
 from tracekit.findings.culprits import by_name, plain, where_of_buckets, where_of_event
 from tracekit.findings.finding import Where
+from tracekit.findings.kernels import time_of
 from tracekit.findings.rules.compiled_code import break_time
 from tracekit.profile import Profile
 from tracekit.trace.facts.devices import device_side_missing
@@ -87,17 +88,17 @@ _AHEAD = (
 _AFTER = "Leave this until after the loop, or to another thread or process while the next step runs."
 
 
-@rule("cpu_compute")
+@rule("cpu_compute", device="cpu")
 def cpu_compute(profile: Profile) -> Iterator[Finding]:
     """`cpu_compute`, in a trace of work that was meant to run on a CPU."""
-    mean, trace = profile.means["wall"], profile.trace
-    if mean is None or trace.device != "cpu" or profile.parts["cpu_compute"] < _MIN_SHARE_OF_STEP * mean.step_ns:
+    mean = profile.means["wall"]
+    if mean is None or profile.parts["cpu_compute"] < _MIN_SHARE_OF_STEP * mean.step_ns:
         return
-    if device_side_missing(trace) is not None:
+    if device_side_missing(profile.trace) is not None:
         return
     pieces, waits = profile.attribution.pieces, profile.waits_in_collectives
     computing = pieces.of("cpu_compute") & (2 * waits.within(pieces.start, pieces.end) <= pieces.dur)
-    culprits = [culprit for culprit in by_name(profile, computing) if len(culprit.rows)]
+    culprits = by_name(profile, computing)
     if not culprits:
         return
     first = culprits[0]
@@ -177,18 +178,16 @@ def _smaller(profile: Profile) -> str:
     return "bfloat16 under autocast, " if types else "bfloat16 under autocast (unless it is on already), "
 
 
-@rule("host_compute")
+@rule("host_compute", timed=True, device="gpu")
 def host_compute(profile: Profile) -> Iterator[Finding]:
     """`cpu_compute` in a run on a GPU: operators that compute on the CPU, one finding for each name."""
     trace, pieces = profile.trace, profile.attribution.pieces
-    if profile.means["wall"] is None or trace.device != "gpu":
-        return
     rows = computing(profile)
-    rows = rows[profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
+    rows = rows[profile.begins_in_counted(rows)]
     for code in distinct(trace.name_codes[rows]).tolist():
         operator_rows = rows[trace.name_codes[rows] == code]
-        events, dur = trace.events_at(operator_rows), trace.dur_ns[operator_rows]
-        name, steps = plain(trace.names[code]), len(distinct(trace.steps.of(events.ts_ns)))
+        dur, steps = trace.dur_ns[operator_rows], len(distinct(trace.steps.of(trace.ts_ns[operator_rows])))
+        name = plain(trace.names[code])
         culprit = where_of_event(profile, int(operator_rows[dur.argmax()]), name)
         often = duration(dur.sum() / profile.counted_steps) + " a step"
         if steps < profile.counted_steps:
@@ -203,7 +202,7 @@ def host_compute(profile: Profile) -> Iterator[Finding]:
             evidence=evidence(profile, operator_rows),
             link=_CUDA_PAGE,
             claim=pieces.union(pieces.of(*SLOW_HOST) & np.isin(pieces.event, operator_rows)),
-            host=Union.of(events.ts_ns, events.end_ns),
+            host=time_of(profile, operator_rows),
         )
 
 
@@ -243,17 +242,14 @@ def _containing(profile: Profile, calls: Ints, among: Ints) -> Ints:
     return np.concatenate(containing)
 
 
-@rule("preprocessing")
+@rule("preprocessing", timed=True, device="gpu")
 def preprocessing(profile: Profile) -> Iterator[Finding]:
     """`preprocessing`, one finding for each function of a library: the GPU's idle time inside of it."""
     trace, pieces = profile.trace, profile.attribution.pieces
-    if profile.means["wall"] is None or trace.device != "gpu":
-        return
     rows, waits = preparing(profile), pieces.union(pieces.of(*SLOW_HOST))
     for code in distinct(trace.name_codes[rows]).tolist():
         calls = rows[trace.name_codes[rows] == code]
-        events = trace.events_at(calls)
-        call_time = Union.of(events.ts_ns, events.end_ns)
+        call_time = time_of(profile, calls)
         match, claim = _PREPARES.fullmatch(trace.names[code]), call_time.common(waits)
         if match is None or not claim.total():
             continue
@@ -274,19 +270,15 @@ def preprocessing(profile: Profile) -> Iterator[Finding]:
 def preparing(profile: Profile) -> Ints:
     """The outermost calls of such functions by the main thread in counted steps."""
     trace = profile.trace
-    prepares = trace.labels.fits(_PREPARES)
-    if not prepares.any():
+    if not trace.labels.fits(_PREPARES).any():
         return np.zeros(0, np.int64)
+    main = trace.threads.main
     rows = trace.where(
-        lambda part: (
-            (part.roles.kind == PYTHON) & prepares[part.name_codes] & part.lasting & (part.track == trace.threads.main)
-        )
+        lambda part: (part.roles.kind == PYTHON) & part.roles.named(_PREPARES) & part.lasting & (part.track == main)
     )
-    return outermost(trace, rows[profile.in_counted(trace.steps.of(trace.ts_ns[rows]))])
+    return outermost(trace, rows[profile.begins_in_counted(rows)])
 
 
 def is_preparing(profile: Profile) -> Bools:
     """Which pieces of the steps lie in one of these calls."""
-    events, pieces = profile.trace.events_at(preparing(profile)), profile.attribution.pieces
-    in_call: Bools = Union.of(events.ts_ns, events.end_ns).covers(pieces.start)
-    return in_call
+    return time_of(profile, preparing(profile)).covers(profile.attribution.pieces.start)

@@ -133,9 +133,11 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
         f" for {count(batches)} batch{'' if batches == 1 else 'es'} of its workers. Without this wait a step would "
         f"take {duration(alone)} instead of {duration(waits.whole_ns)}{_needed(factor)}"
     )
-    if factor >= 1 + _WORTH_A_WORKER and not waits.shows_receiving and waits.of_batch_ns <= waits.sending_ns:
+    is_worth_a_worker = factor >= 1 + _WORTH_A_WORKER
+    receiving_is_seen = waits.profile.recording.trace.has_stacks  # only frames show it
+    if is_worth_a_worker and not receiving_is_seen and waits.of_batch_ns <= waits.sending_ns:
         return reason.partition(". To keep up")[0], _MAY_RECEIVE.format(sending=duration(waits.sending_ns))
-    return reason, f"{_MORE_WORKERS if factor >= 1 + _WORTH_A_WORKER else _FURTHER_AHEAD} {_ONCE}"
+    return reason, f"{_MORE_WORKERS if is_worth_a_worker else _FURTHER_AHEAD} {_ONCE}"
 
 
 def _needed(factor: float) -> str:
@@ -166,9 +168,8 @@ class _Waits(Struct, frozen=True, dict=True):
     @cached_property
     def spans(self) -> Ints:
         """The annotations of the loop asking for a batch, in counted steps."""
-        trace = self.profile.trace
-        rows = trace.where(lambda part: part.roles.annotation & part.roles.named(DATALOAD))
-        return rows[self.profile.in_counted(trace.steps.of(trace.ts_ns[rows]))]
+        rows = self.profile.trace.where(_loading)
+        return rows[self.profile.begins_in_counted(rows)]
 
     @cached_property
     def loader(self) -> str | None:
@@ -196,22 +197,17 @@ class _Waits(Struct, frozen=True, dict=True):
         """What it may take to send a batch from a worker to the loop, by the number of tensors that are collated."""
         trace = self.profile.trace
         collated = outermost(trace, trace.where(lambda part: part.roles.named(_MAKES_A_TENSOR)))
-        loading_around = enclosing(trace, collated, lambda part: part.roles.annotation & part.roles.named(DATALOAD))
+        loading_around = enclosing(trace, collated, _loading)
         tensors = round(float(np.isin(loading_around, self.spans).sum()) / max(len(self.spans), 1))
         return float(max(tensors, _TENSORS) * _SENDING_NS)
-
-    @property
-    def shows_receiving(self) -> bool:
-        """Whether a recording has the frames that show it."""
-        return self.profile.recording.trace.has_stacks
 
     @cached_property
     def receiving(self) -> float:
         """The share of the wait in which the loop takes a batch from shared memory, by the recording with stacks."""
         trace = self.profile.recording.trace
-        spans = trace.where(lambda part: part.roles.annotation & part.roles.named(DATALOAD))
+        spans = trace.where(_loading)
         frames = trace.where(lambda part: part.roles.named(_RECEIVES_A_TENSOR))
-        is_loading = enclosing(trace, frames, lambda part: part.roles.annotation & part.roles.named(DATALOAD)) >= 0
+        is_loading = enclosing(trace, frames, _loading) >= 0
         waited = int(trace.dur_ns[spans].sum())
         if not waited or not is_loading.any():
             return 0.0
@@ -220,8 +216,8 @@ class _Waits(Struct, frozen=True, dict=True):
     @cached_property
     def culprits(self) -> list[Culprit]:
         """What the loading thread did meanwhile, the costliest first; only what takes a considerable part."""
-        recorded = [culprit for culprit in by_name(self.profile, self.is_waiting) if len(culprit.rows)]
-        return [culprit for culprit in recorded if culprit.step_ns >= _MIN_SHARE_TO_NAME * self.step_ns][:3]
+        culprits = by_name(self.profile, self.is_waiting)
+        return [culprit for culprit in culprits if culprit.step_ns >= _MIN_SHARE_TO_NAME * self.step_ns][:3]
 
     @property
     def steps_that_wait(self) -> float:
@@ -240,10 +236,14 @@ class _Waits(Struct, frozen=True, dict=True):
         events, dur = pieces.event[is_waiting].astype(np.int64), pieces.dur[is_waiting]
         if not collates.any() or not len(events):
             return 0.0
-
-        def is_collating(part: Events) -> Bools:
-            fitting: Bools = collates[part.name_codes] & np.isin(part.roles.kind, (OPERATOR, PYTHON))
-            return fitting
-
-        in_collate = collates[trace.name_codes[events]] | (enclosing(trace, events, is_collating) >= 0)
+        collate_calls = enclosing(
+            trace, events, lambda part: collates[part.name_codes] & np.isin(part.roles.kind, (OPERATOR, PYTHON))
+        )
+        in_collate = collates[trace.name_codes[events]] | (collate_calls >= 0)
         return float(dur[in_collate].sum()) / (self.step_ns * self.profile.counted_steps)
+
+
+def _loading(part: Events) -> Bools:
+    """The annotations of a loop asking for a batch."""
+    annotations: Bools = part.roles.annotation & part.roles.named(DATALOAD)
+    return annotations

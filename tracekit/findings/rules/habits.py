@@ -12,14 +12,14 @@ from tracekit.base.intervals import Bools, Ints, Union, distinct, runs
 from tracekit.base.units import count, duration
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import plain, where_of_buckets, where_of_event
+from tracekit.findings.culprits import outermost_operators, plain, where_of_buckets, where_of_event
+from tracekit.findings.kernels import time_of
 from tracekit.findings.one_by_one import TINY_NS, at_once, kernels_of, one_by_one, optimizer_setting
 from tracekit.profile import Profile
-from tracekit.trace.roles import OPERATOR
-from tracekit.trace.rows import enclosing, outermost
+from tracekit.trace.rows import enclosing
 
 _LEAST_LAUNCHES = 20  # a step, inside the span: as many parameters as make a loop
-ONE_BY_ONE = re.compile(r"Optimizer\.(?:step|zero_grad)#.*", re.DOTALL)
+_ONE_BY_ONE = re.compile(r"Optimizer\.(?:step|zero_grad)#.*", re.DOTALL)
 GARBAGE = re.compile(r"Python GC|<built-in (?:function|method) collect\b.*", re.DOTALL)
 _TIMES = 20  # in a row: what is called less often may well be the layers of a model
 _MAX_OPERATORS_OF_A_LOOP = 4  # operators in the body of a loop that is recognised
@@ -33,7 +33,7 @@ class _Cause(Struct, frozen=True):
     name: re.Pattern[str]
     headline: str
     partly: str  # the same where most launches are not one by one
-    advice: str
+    advice: str  # where no arguments of an optimizer help
     link: str
     one_by_one: bool  # a fault only where each parameter launches by itself
 
@@ -44,7 +44,8 @@ _HABITS = (
         re.compile(r"Optimizer\.step#.*", re.DOTALL),
         "The optimizer updates parameters one by one",
         "The optimizer updates some parameters one by one",
-        "",
+        "Fuse the updates: compile the optimizer's step (torch.compile(optimizer.step)), or use an optimizer that has "
+        "foreach=True.",
         "https://docs.pytorch.org/docs/stable/optim.html",
         True,
     ),
@@ -70,12 +71,10 @@ _HABITS = (
 )
 
 
-@rule("habits")
+@rule("habits", timed=True, device="gpu")
 def habits(profile: Profile) -> Iterator[Finding]:
     """`optimizer_loop`, `zero_grad`, `garbage_collection`: the time in them during which the GPU idles, and that of the
     kernels that a single one would replace."""
-    if profile.means["wall"] is None or profile.trace.device != "gpu":
-        return
     for habit in _HABITS:
         yield from _findings_of(profile, habit)
 
@@ -90,8 +89,7 @@ def _findings_of(profile: Profile, habit: _Cause) -> Iterator[Finding]:
     spans = spans[profile.in_counted(trace.steps.of(trace.events_at(spans).end_ns - 1))]
     if not len(spans) or (habit.one_by_one and single < _LEAST_LAUNCHES * profile.counted_steps):
         return
-    events = trace.events_at(spans)
-    span_time = Union.of(events.ts_ns, events.end_ns)
+    span_time = time_of(profile, spans)
     idle = pieces.union(pieces.of(*SLOW_HOST))
     claim, undone = one_by_one(profile, span_time) if habit.one_by_one else (span_time.common(idle), None)
     line, _ = where_of_buckets(profile, "python")
@@ -103,11 +101,13 @@ def _findings_of(profile: Profile, habit: _Cause) -> Iterator[Finding]:
         caller = trace.names[trace.name_codes[spans[0]]].partition("#")[0]
         why = f"{caller} makes {of_all} launches a step, {part} for a single tensor each, and takes the host {took}."
     location = Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line
+    arguments = optimizer_setting(profile) if habit.id == "optimizer_loop" else ""
+    by_arguments = f"Construct the optimizer with {arguments}: it then updates many parameters in each kernel."
     yield Finding(
         habit.id,
         f"{habit.headline if 2 * single >= launches else habit.partly}{location.at}",
         why=why,
-        do=habit.advice or _updating_at_once(profile),
+        do=by_arguments if arguments else habit.advice,
         where=location,
         evidence=evidence(profile, spans),
         link=habit.link,
@@ -117,33 +117,22 @@ def _findings_of(profile: Profile, habit: _Cause) -> Iterator[Finding]:
     )
 
 
-def _updating_at_once(profile: Profile) -> str:
-    if arguments := optimizer_setting(profile):
-        return f"Construct the optimizer with {arguments}: it then updates many parameters in each kernel."
-    return (
-        "Fuse the updates: compile the optimizer's step (torch.compile(optimizer.step)), or use an optimizer that has "
-        "foreach=True."
-    )
-
-
 def _launches(profile: Profile, spans: Ints) -> tuple[int, int]:
     """How many launch calls of counted steps inside those spans are for a single tensor, and how many there are."""
     trace = profile.trace
     activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
     in_span = enclosing(trace, launches, lambda part: part.among(spans)) >= 0
-    in_span[in_span] = profile.in_counted(trace.steps.of(trace.ts_ns[launches[in_span]]))
+    in_span[in_span] = profile.begins_in_counted(launches[in_span])
     activities, launches = activities[in_span], launches[in_span]
     single = launches[~at_once(profile, activities, launches)]
     return len(distinct(single)), len(distinct(launches))
 
 
-@rule("operator_loops")
+@rule("operator_loops", timed=True, device="gpu")
 def operator_loops(profile: Profile) -> Iterator[Finding]:
     """`operator_loop`: the time in such a loop in which the GPU idles, and that of the kernels that a single one would
     replace; one finding for each operator with which a loop begins."""
     trace = profile.trace
-    if profile.means["wall"] is None or trace.device != "gpu":
-        return
     operators = _launching(profile)
     first, last = _loops(trace.name_codes[operators].astype(np.int64) << 32 | trace.steps.of(trace.ts_ns[operators]))
     starts, ends = trace.ts_ns[operators[first]], trace.events_at(operators[last]).end_ns
@@ -177,20 +166,10 @@ def _launching(profile: Profile) -> Ints:
     """The outermost operators of the main thread that launch work in counted steps, but not for a habit."""
     trace = profile.trace
     calls = distinct(trace.links.launches.astype(np.int64))
-    calls = calls[(trace.track[calls] == trace.threads.main) & profile.in_counted(trace.steps.of(trace.ts_ns[calls]))]
-    calls = calls[enclosing(trace, calls, lambda part: part.roles.host & part.roles.named(ONE_BY_ONE)) < 0]
-    operators = trace.where(
-        lambda part: (
-            (part.roles.kind == OPERATOR) & ~part.roles.annotation & part.lasting & (part.track == trace.threads.main)
-        )
-    )
-    top = outermost(trace, operators)
-    if not len(top):
-        return top
-    index = np.searchsorted(trace.ts_ns[top], trace.ts_ns[calls], side="right") - 1
-    in_operator = (index >= 0) & (trace.ts_ns[calls] < trace.events_at(top).end_ns[np.maximum(index, 0)])
-    launching: Ints = top[distinct(index[in_operator])]
-    return launching
+    calls = calls[(trace.track[calls] == trace.threads.main) & profile.begins_in_counted(calls)]
+    calls = calls[enclosing(trace, calls, lambda part: part.roles.host & part.roles.named(_ONE_BY_ONE)) < 0]
+    operators = outermost_operators(profile, calls)
+    return distinct(operators[operators >= 0])
 
 
 def _loops(keys: Ints) -> tuple[Ints, Ints]:

@@ -156,14 +156,10 @@ def _stalls(cases: StretchGroup) -> str:
     if len(cases.holes) == 1:
         return f"Once, it takes {instead}."
     places = cases.places
-    place_clause = f"at {count(len(places))} places ({_listed(places)})" if len(places) > 1 else "there"
-    return f"It does so {cases.times} {place_clause}, for {cases.total} in all; the longest takes {instead}."
-
-
-def _listed(places: dict[str, int]) -> str:
-    """The first places and how often each occurs."""
     listed = ", ".join(f"{name} {times(number)}" for name, number in [*places.items()][:_LISTED])
-    return f"{listed}, …" if len(places) > _LISTED else listed
+    ellipsis = ", …" if len(places) > _LISTED else ""
+    place_clause = f"at {count(len(places))} places ({listed}{ellipsis})" if len(places) > 1 else "there"
+    return f"It does so {cases.times} {place_clause}, for {cases.total} in all; the longest takes {instead}."
 
 
 def _unexplained(cases: StretchGroup) -> str:
@@ -325,16 +321,11 @@ CAUSES = (
 )
 
 
-def story_of(hole: LongStretch) -> Cause:
-    """The story that a hole belongs to."""
-    return next(story for story in CAUSES if story.fits(hole))
-
-
-@rule("long_stretches")
+@rule("long_stretches", timed=True)
 def long_stretches(profile: Profile) -> Iterator[Finding]:
     """`cold_start`, `host_freeze`, `backward_handover`, `idle_unexplained`, `compile_in_steps`, `python_bound`,
     `dispatch_bound`."""
-    if profile.means["wall"] is None or device_side_missing(profile.trace) is not None:
+    if device_side_missing(profile.trace) is not None:
         return
     groups: dict[tuple[str, str], tuple[Cause, list[LongStretch]]] = {}
     claimed_by_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
@@ -342,17 +333,17 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     elsewhere = is_preparing(profile) | time_of_recording(profile).covers(profile.attribution.pieces.start)
     long_holes = Holes(profile, claimed_by_other_rules)
     for hole in long_holes:
-        story = story_of(hole)
-        if elsewhere[hole.piece] or hole.outlier or (hole.unseen and story.id != "cold_start"):
+        cause = next(cause for cause in CAUSES if cause.fits(hole))
+        if elsewhere[hole.piece] or hole.outlier or (hole.unseen and cause.id != "cold_start"):
             continue
         blamed = str(_location(profile, hole)) if hole.row < 0 else hole.name
-        _, holes = groups.setdefault((story.id, "" if story.together else blamed), (story, []))
+        _, holes = groups.setdefault((cause.id, "" if cause.together else blamed), (cause, []))
         holes.append(hole)
-    for story, holes in groups.values():
-        yield _finding(profile, story, holes, long_holes)
+    for cause, holes in groups.values():
+        yield _finding(profile, cause, holes, long_holes)
 
 
-def _finding(profile: Profile, story: Cause, holes: list[LongStretch], long_holes: Holes) -> Finding:
+def _finding(profile: Profile, cause: Cause, holes: list[LongStretch], long_holes: Holes) -> Finding:
     pieces = profile.attribution.pieces
     holes = sorted(holes, key=lambda hole: -hole.lasts_ns)
     longest = holes[0]
@@ -363,13 +354,13 @@ def _finding(profile: Profile, story: Cause, holes: list[LongStretch], long_hole
     if longest.in_most_steps:
         is_claimed |= long_holes.shorter(longest)
     return Finding(
-        story.id,
-        story.headline(cases),
-        why=story.why(cases),
-        do=story.advice(cases),
+        cause.id,
+        cause.headline(cases),
+        why=cause.why(cases),
+        do=cause.advice(cases),
         where=cases.location,
         evidence=evidence(profile, distinct(np.array(events, np.int64))),
-        link=story.link,
+        link=cause.link,
         confidence="measured" if longest.row >= 0 else "inferred",
         claim=pieces.union(is_claimed).minus(profile.waits_in_collectives),
     )

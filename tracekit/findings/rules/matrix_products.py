@@ -141,7 +141,7 @@ def unaligned_products(profile: Profile) -> Iterator[Finding]:
 
     The products of attention are left to `unfused_attention`: fused attention needs no padding.
     """
-    rows = kernels(profile, with_name(profile, lambda name: _UNALIGNED.search(name) is not None))
+    rows = kernels(profile, with_name(profile, _UNALIGNED.search))
     rows = np.setdiff1d(rows, attention(profile).rows)
     if len(rows):
         share = percent(share_of_work(profile, rows))
@@ -166,8 +166,7 @@ def unfused_attention(profile: Profile) -> Iterator[Finding]:
     if not len(rows):
         return
     trace = profile.trace
-    called = trace.labels.fits(_BY_TORCH)
-    callers = enclosing(trace, trace.links.launch(softmax), lambda part: part.roles.host & called[part.name_codes])
+    callers = enclosing(trace, trace.links.launch(softmax), lambda part: part.roles.host & part.roles.named(_BY_TORCH))
     by_torch = (callers >= 0).mean() > _MAIN_SHARE
     number = many(round(len(softmax) / profile.counted_steps, 1), "softmax", "softmaxes")
     fused = ", which scaled_dot_product_attention does not fuse here" if by_torch else ""
@@ -226,9 +225,7 @@ def _on_ordinary_cores(name: str) -> bool:
 
 
 def _in_half(name: str) -> bool:
-    return (
-        kernel_class(name) in ("matmul", "convolution") and _HALF_PRECISION.search(without_parameters(name)) is not None
-    )
+    return kernel_class(name) in _PRODUCT_CLASSES and _HALF_PRECISION.search(without_parameters(name)) is not None
 
 
 def _major(trace: Trace, kernel: str) -> int | None:
@@ -263,7 +260,7 @@ def _advice(major: int | None, *, others_are_half: bool, geforce: bool) -> str:
 @rule("layout_conversions")
 def layout_conversions(profile: Profile) -> Iterator[Finding]:
     """`layout_conversions`, which is not one of `VERDICTS`: kernels that only change the layout of images."""
-    rows = kernels(profile, with_name(profile, lambda name: _CONVERTS.search(without_parameters(name)) is not None))
+    rows = kernels(profile, with_name(profile, lambda name: _CONVERTS.search(without_parameters(name))))
     if not len(rows):
         return
     names = {profile.trace.names[code] for code in profile.trace.name_codes[rows].tolist()}

@@ -13,7 +13,7 @@ from tracekit.base.units import count, many, percent, size
 from tracekit.findings import Finding, rule
 from tracekit.findings.bandwidth import ELEMENTWISE, achieved, moved
 from tracekit.findings.compiler_advice import is_compiled
-from tracekit.findings.kernels import blaming, classes, kernels, of_classes, same_name_and_operator, share_of_work
+from tracekit.findings.kernels import blaming, kernels, of_classes, same_name_and_operator, share_of_work
 from tracekit.findings.one_by_one import BETWEEN_NS, TINY_NS, optimizer_setting
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import median
@@ -25,7 +25,6 @@ _WORTH_SAYING = 1 << 20  # bytes a step
 _EAGER = "under torch.compile,"
 _COMPILED = "inside of the compiled function, without graph breaks between them,"
 _MANY_KERNELS = 50  # a step
-_COMPILE_LINK = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
 _LEAST_NS = 10_000  # a shorter one is a tiny kernel, however full the GPU is
 _LOW_OCCUPANCY = 0.15  # of the warps that the GPU can hold
 _TOO_FEW_BLOCKS = 0.5  # blocks for each multiprocessor: half of the GPU has nothing to do
@@ -115,12 +114,10 @@ def _bytes_saved(profile: Profile, chains: _Chains) -> str:
     """What is written only for the next in the chain to read, where the shapes are known."""
     work = moved(profile)
     is_intermediate = np.isin(work.rows, chains.handing_on)
-    if not is_intermediate.any():
-        return ""
-    expected = np.isin(profile.sample.kernels, chains.handing_on).sum()
     saved = 2 * int(work.written[is_intermediate].sum())
     if saved < _WORTH_SAYING:
         return ""
+    expected = np.isin(profile.sample.kernels, chains.handing_on).sum()
     at_least = "at least " if is_intermediate.sum() < expected else ""
     return (
         f", writing to memory and reading back {at_least}{size(saved)} a step that a fused kernel would keep in "
@@ -144,12 +141,12 @@ def _chains(profile: Profile, rows: Ints, fusible: Bools) -> _Chains:
     return _Chains(int((fusible[bounds[:-1]] & (sizes > 1)).sum()), rows[handing_on], rows[shorter])
 
 
-@rule("tiny_kernels")
+@rule("tiny_kernels", timed=True)
 def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     """`tiny_kernels`, which is not one of `VERDICTS`: the gaps between queued kernels, most of which take a few µs."""
     pieces, trace = profile.attribution.pieces, profile.trace
     is_gap = pieces.of("gpu_gap") & (pieces.dur < BETWEEN_NS)
-    if profile.means["wall"] is None or not (is_gap & profile.counted[pieces.step]).any():
+    if not (is_gap & profile.counted[pieces.step]).any():
         return
     rows = kernels(profile, lambda events: ~events.roles.communication)
     steps = profile.counted_steps
@@ -167,7 +164,7 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
             "(median), and the GPU idles between them although the next is queued.",
             claim=pieces.union(is_gap),
             do=f"Do more in each kernel: {', or '.join(cures)}.",
-            link=_COMPILE_LINK,
+            link=_COMPILE_PAGE,
         ),
     )
 
@@ -177,9 +174,11 @@ def low_occupancy(profile: Profile) -> Iterator[Finding]:
     """`low_occupancy`, which is not one of `VERDICTS`: kernels with too few blocks, or too few warps (estimated)."""
     trace, sample = profile.trace, profile.sample
     dur, occupancy, blocks = trace.dur_ns[sample.kernels], sample.occupancy, sample.blocks_per_sm
-    labels = classes(profile, sample.kernels)
-    empty = (blocks < _TOO_FEW_BLOCKS) | ((occupancy < _LOW_OCCUPANCY) & ~np.isin(labels, _NEEDS_FEW))
-    empty &= (dur >= _LEAST_NS) & (labels != "communication") & ~np.isnan(occupancy)
+    needs_few, communicates = (
+        of_classes(profile, sample.kernels, work_kinds) for work_kinds in (_NEEDS_FEW, ("communication",))
+    )
+    empty = (blocks < _TOO_FEW_BLOCKS) | ((occupancy < _LOW_OCCUPANCY) & ~needs_few)
+    empty &= (dur >= _LEAST_NS) & ~communicates & ~np.isnan(occupancy)
     if not empty.any():
         return
     rows = same_name_and_operator(profile, sample.kernels[empty])

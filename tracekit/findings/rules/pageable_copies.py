@@ -12,6 +12,7 @@ from tracekit.base.units import duration, size, times
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import by_name, operators_around, where_of_event
 from tracekit.findings.holes import LEAST_NS, is_hole
+from tracekit.findings.kernels import time_of
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.roles import bare
@@ -31,39 +32,34 @@ _ALLOCATOR_LINK = (
 )
 
 
-@rule("pageable_copies")
+@rule("pageable_copies", timed=True)
 def pageable_copies(profile: Profile) -> Iterator[Finding]:
     """`h2d_pageable_copy`: the time in which the GPU only copies, or waits for such a copy to be submitted."""
     trace, pieces = profile.trace, profile.attribution.pieces
-    if profile.means["wall"] is None or not trace.census.any(lambda roles: roles.gpu & roles.named(_PAGEABLE)):
+    if not trace.census.any(lambda roles: roles.gpu & roles.named(_PAGEABLE)):
         return
     copies, calls = _pageable(trace)
-    rows = np.concatenate((copies, calls))
-    events = trace.events_at(rows)
-    claim = Union.of(events.ts_ns, events.end_ns)
-    claim = claim.minus(_pinned(trace, copies))
-    claim = claim.minus(pieces.union(pieces.of("gpu_compute", "gpu_comm", "gpu_gap")))
-    counted = profile.in_counted(trace.steps.of(trace.ts_ns[calls]))
-    if not counted.any():
+    is_counted = profile.begins_in_counted(calls)
+    if not is_counted.any():
         return
-    longest = calls[counted][np.argmax(trace.dur_ns[calls[counted]])]
-    operators = operators_around(profile, int(longest))
-    culprit = where_of_event(profile, int(longest), operators[0] if operators else None)
+    counted_calls = calls[is_counted]
+    lasts, moved = trace.dur_ns[counted_calls], values(trace.events["bytes"])[copies[is_counted]]
+    longest = int(counted_calls[np.argmax(lasts)])
+    operators = operators_around(profile, longest)
+    culprit = where_of_event(profile, longest, operators[0] if operators else None)
     steps = profile.counted_steps
-    lasts = trace.dur_ns[calls[counted]]
-    blocked = lasts.sum() / steps
-    moved = values(trace.events["bytes"])[copies[counted]].sum() / steps
+    working = pieces.union(pieces.of("gpu_compute", "gpu_comm", "gpu_gap"))
     yield Finding(
         "h2d_pageable_copy",
         f"Host-to-device copies from pageable memory{culprit.at}",
-        why=f"Data is copied {times(round(float(counted.sum()) / steps, 1))} a step ({size(moved)}); the calls hold up "
-        f"the host for {duration(blocked)} a step{_outlier(lasts, values(trace.events['bytes'])[copies[counted]])}.",
+        why=f"Data is copied {times(round(len(counted_calls) / steps, 1))} a step ({size(moved.sum() / steps)}); the "
+        f"calls hold up the host for {duration(lasts.sum() / steps)} a step{_outlier(lasts, moved)}.",
         do="Pin the host's memory (DataLoader(pin_memory=True), or tensor.pin_memory()) and copy with "
         "non_blocking=True, so that copies run beside the kernels; or create the data on the GPU.",
         where=culprit,
-        evidence=evidence(profile, calls[counted]),
+        evidence=evidence(profile, counted_calls),
         link=_PINNING_LINK,
-        claim=claim,
+        claim=time_of(profile, np.concatenate((copies, calls))).minus(_pinned(trace, copies)).minus(working),
     )
 
 
@@ -108,7 +104,7 @@ def allocator(profile: Profile) -> Iterator[Finding]:
     pieces = profile.attribution.pieces
     recurring = _recurring(profile)
     steps = profile.counted_steps
-    culprits = [culprit for culprit in by_name(profile, recurring) if len(culprit.rows)]
+    culprits = by_name(profile, recurring)
     if not culprits:
         return
     calls = sum(len(culprit.rows) for culprit in culprits) / steps
@@ -135,8 +131,7 @@ def _in_calls(profile: Profile) -> Union:
     step, long = trace.steps.of(trace.ts_ns[rows]), trace.dur_ns[rows] >= LEAST_NS
     counted = profile.in_counted(step)
     recurring = [kind for kind in (long, ~long) if _recurs(profile, step[kind & counted])]
-    events = trace.events_at(rows[np.logical_or.reduce([np.zeros(len(rows), bool), *recurring])])
-    return Union.of(events.ts_ns, events.end_ns)
+    return time_of(profile, rows[np.logical_or.reduce([np.zeros(len(rows), bool), *recurring])])
 
 
 def recurring_calls(profile: Profile) -> Ints:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.base.intervals import Ints, Union, distinct
+from tracekit.base.intervals import distinct
 from tracekit.base.units import count, duration, many, percent, ratio
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.kernels import operator_names
+from tracekit.findings.kernels import operator_names, time_of
 from tracekit.findings.queue_waits import QueueWaits, first_launch, queue_waits
 from tracekit.profile import Profile
 from tracekit.trace.rereading import arguments
@@ -23,11 +23,10 @@ _STREAM_WAIT = re.compile(r"(?:cuda|hip|cu)(?:StreamWaitEvent|StreamWaitValue(?:
 _LINK = "https://docs.nvidia.com/deploy/nvidia-smi/index.html"
 
 
-@rule("queued_not_started")
+@rule("queued_not_started", device="gpu")
 def queued_not_started(profile: Profile) -> Iterator[Finding]:
     """`queued_not_started`: neither work nor launch latency, nor the gap between two kernels of a stream."""
-    mean = profile.means["wall"]
-    if mean is None or profile.trace.device != "gpu":
+    if (mean := profile.means["wall"]) is None:
         return
     waits = queue_waits(profile)
     if not len(waits.start):
@@ -41,8 +40,7 @@ def queued_not_started(profile: Profile) -> Iterator[Finding]:
         "queued_not_started",
         f"Queued work does not start{ended_by}",
         why=f"The GPU idles for {duration(waits.step_ns, like=mean.step_ns)} of {duration(mean.step_ns)} a step, in "
-        f"{many(len(waits.start), 'wait')} of up to {longest}. "
-        f"{suspects}{' Ruled out: ' if excluded else ''}{'; '.join(excluded)}{'.' if excluded else ''}",
+        f"{many(len(waits.start), 'wait')} of up to {longest}. {suspects} Ruled out: {'; '.join(excluded)}.",
         do=f"{first} for another process on the GPU (nvidia-smi), such as a display or another job.",
         where=location,
         evidence=evidence(profile, waits.after[waits.after >= 0]),
@@ -61,63 +59,49 @@ def _ended_by(profile: Profile, waits: QueueWaits) -> tuple[Where, str]:
     row = rows[inverse == np.bincount(inverse, lasting).argmax()][0]
     maker = int(operator_names(profile, np.array([row]))[0])
     name = trace.names[trace.name_codes[row]]
-    preposition = "before" if len(codes) == 1 else "longest before"
-    return Where(
-        kernel=name, operator=trace.names[maker] if maker >= 0 else None
-    ), f", {preposition} {short_kernel(name)}"
+    location = Where(kernel=name, operator=trace.names[maker] if maker >= 0 else None)
+    return location, f", {'before' if len(codes) == 1 else 'longest before'} {short_kernel(name)}"
 
 
 def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
     """What the trace says for each possible cause: sentences about what it shows, and what it rules out."""
-    clues, excluded = [], []
+    clues, excluded, trace = [], [], profile.trace
+    threshold = _MIN_SHARE_OF_WAITS * len(waits.start)
     if profile.variant is not None and (others := profile.variant.gpu_neighbours):
         clues.append(
             f"{many(others, 'other process', 'other processes')} had this GPU open while steps were timed: if they "
             "computed, queued work waited for theirs. Capture when nothing else uses it."
         )
-    if not profile.trace.coverage.is_incomplete.any():
+    if not trace.coverage.is_incomplete.any():
         excluded.append("unrecorded work of this process (every launch has its kernel)")
-    if (share := _of_the_profiler(profile, waits)) >= _MIN_SHARE_OF_WAITS:
+    overhead = time_of(profile, trace.where(lambda part: part.roles.kind == OVERHEAD))
+    share = float(overhead.within(waits.start, waits.end).sum() / (waits.end - waits.start).sum())
+    if share >= _MIN_SHARE_OF_WAITS:
         clues.append(f"The profiler's own work covers {percent(share)} of them: record fewer steps at a time.")
-    if (first := _first_runs(profile, waits)) >= _MIN_SHARE_OF_WAITS * len(waits.start):
+    if (first := _first_runs(profile, waits)) >= threshold:
         clues.append(
             f"{count(first)} of {count(len(waits.start))} end with the first run of a kernel: its code may have "
             "been loaded then. That happens once; warm up before you measure."
         )
-    if (
-        callbacks := _calls_before(profile, waits, _runtime_calls(profile, _HOST_FUNCTION))
-    ) >= _MIN_SHARE_OF_WAITS * len(waits.start):
+    if (callbacks := _calls_before(profile, waits, _HOST_FUNCTION)) >= threshold:
         clues.append(f"Before {count(callbacks)}, the stream was told to run a function on the host: make it shorter.")
-    if (awaited := _calls_before(profile, waits, _runtime_calls(profile, _STREAM_WAIT))) >= _MIN_SHARE_OF_WAITS * len(
-        waits.start
-    ):
+    if (awaited := _calls_before(profile, waits, _STREAM_WAIT)) >= threshold:
         clues.append(f"Before {count(awaited)}, the stream was told to wait for another: record that event earlier.")
     contexts = _contexts(profile, waits)
     if contexts > 0:
         clues.append(f"{count(contexts)} of them lie between work of two contexts: keep to one process and context.")
     elif contexts == 0:
         excluded.append("a switch between contexts of this process (all work is of one)")
-    if (slower := _slower(profile, waits)) is None:
-        pass
-    elif slower >= _SLOWER:
+    slower = _slower(profile, waits)
+    if slower is not None and slower >= _SLOWER:
         clues.append(
             f"Kernels after a wait take {ratio(slower)} their usual time: the clock drops, or something else uses the "
             "GPU (nvidia-smi -q -d PERFORMANCE)."
         )
-    else:
+    elif slower is not None:
         excluded.append("a throttled clock (kernels after a wait are as fast as others)")
     excluded.append("priorities among its streams (none of them runs meanwhile)")
     return clues, excluded
-
-
-def _runtime_calls(profile: Profile, name: re.Pattern[str]) -> Ints:
-    return profile.trace.where(lambda part: part.roles.runtime & part.roles.named(name, runtime=True))
-
-
-def _of_the_profiler(profile: Profile, waits: QueueWaits) -> float:
-    events = profile.trace.events_at(profile.trace.where(lambda part: part.roles.kind == OVERHEAD))
-    overhead = Union.of(events.ts_ns, events.end_ns).within(waits.start, waits.end).sum()
-    return float(overhead / (waits.end - waits.start).sum())
 
 
 def _first_runs(profile: Profile, waits: QueueWaits) -> int:
@@ -129,9 +113,11 @@ def _first_runs(profile: Profile, waits: QueueWaits) -> int:
     return int(np.isin(after, firsts).sum())
 
 
-def _calls_before(profile: Profile, waits: QueueWaits, calls: Ints) -> int:
-    """How many waits have one of these calls between the launch of the work before and that of the work after."""
-    starts = np.sort(profile.trace.ts_ns[calls])
+def _calls_before(profile: Profile, waits: QueueWaits, name: re.Pattern[str]) -> int:
+    """How many waits have a call of such a name between the launch of the work before and that of the work after."""
+    trace = profile.trace
+    calls = trace.where(lambda part: part.roles.runtime & part.roles.named(name, runtime=True))
+    starts = np.sort(trace.ts_ns[calls])
     low, high = first_launch(profile, waits.before), first_launch(profile, waits.after)
     return int((np.searchsorted(starts, high) > np.searchsorted(starts, low)).sum())
 

@@ -9,6 +9,7 @@ from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings import Finding, evidence, rule
 from tracekit.findings.culprits import where_of_event
 from tracekit.findings.holes import OFTEN
+from tracekit.findings.kernels import time_of
 from tracekit.profile import Profile
 from tracekit.profile.once import once
 from tracekit.trace.facts.coverage import graph_recordings
@@ -18,13 +19,13 @@ _MAX_REPLAYS = 2  # of a recorded graph: recording one that is replayed more oft
 _LINK = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
 
 
-@rule("recorded_graphs")
+@rule("recorded_graphs", timed=True)
 def recorded_graphs(profile: Profile) -> Iterator[Finding]:
     """`graphs_recorded`: the GPU's idle time while graphs are recorded and instantiated in most steps."""
     pieces = profile.attribution.pieces
     recording = time_of_recording(profile)
     claim = recording.common(pieces.union(~pieces.of(*ON_THE_GPU, "gpu_gap")))
-    if profile.means["wall"] is None or not claim.total():
+    if not claim.total():
         return
     steps = profile.counted_steps
     begins, replays = _counted_calls(profile)
@@ -51,15 +52,13 @@ def time_of_recording(profile: Profile) -> Union:
     if not len(recorded) or len(recorded) < OFTEN * profile.counted_steps or replays > _MAX_REPLAYS * len(recorded):
         return NO_TIME
     begins, ends = graph_recordings(trace)
-    calls = trace.events_at(trace.where(lambda part: part.process & part.roles.named(_INSTANTIATES, runtime=True)))
-    return Union.of(trace.ts_ns[begins], trace.events_at(ends).end_ns).plus(Union.of(calls.ts_ns, calls.end_ns))
+    recorded_time = Union.of(trace.ts_ns[begins], trace.events_at(ends).end_ns)
+    calls = trace.where(lambda part: part.process & part.roles.named(_INSTANTIATES, runtime=True))
+    return recorded_time.plus(time_of(profile, calls))
 
 
 def _counted_calls(profile: Profile) -> tuple[Ints, int]:
     """The calls of counted steps that begin the recording of a graph, and how many calls replay one."""
-    trace = profile.trace
-    replays = trace.where(lambda part: part.process & part.roles.graph_launch)
-    begins, replays = (
-        calls[profile.in_counted(trace.steps.of(trace.ts_ns[calls]))] for calls in (graph_recordings(trace)[0], replays)
-    )
-    return begins, len(replays)
+    begins = graph_recordings(profile.trace)[0]
+    replays = profile.trace.where(lambda part: part.process & part.roles.graph_launch)
+    return begins[profile.begins_in_counted(begins)], int(profile.begins_in_counted(replays).sum())

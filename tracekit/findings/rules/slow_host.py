@@ -5,13 +5,23 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct
+from tracekit.base.intervals import Bools, Ints, distinct
 from tracekit.base.units import count, duration, many, ratio
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
 from tracekit.findings import Finding, Where, blamed_events, evidence, one_by_one, rule
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, is_compiled
-from tracekit.findings.culprits import Culprit, by_name, grouped, outermost_operators, plain, where_of_buckets
+from tracekit.findings.culprits import (
+    Culprit,
+    blamed_on,
+    by_name,
+    grouped,
+    outermost_operators,
+    plain,
+    step_ns_of,
+    where_of_buckets,
+)
 from tracekit.findings.holes import OFTEN, is_hole
+from tracekit.findings.kernels import time_of
 from tracekit.findings.rules.compiled_code import entering
 from tracekit.findings.rules.cpu_compute import computing, is_preparing
 from tracekit.findings.rules.habits import GARBAGE
@@ -95,26 +105,25 @@ _ADVICE_ONE_LAUNCH = (
 )
 
 
-@rule("slow_host")
+@rule("slow_host", device="gpu")
 def slow_host(profile: Profile) -> Iterator[Finding]:
     """`launch_bound`, `dispatch_bound` or `python_bound`: by the largest of the reasons; long stretches have rules of
     their own."""
-    mean = profile.means["wall"]
-    if mean is None or profile.trace.device != "gpu":
+    mean, trace, pieces = profile.means["wall"], profile.trace, profile.attribution.pieces
+    if mean is None:
         return
-    pieces = profile.attribution.pieces
     unknown = between_calls(profile)
     is_claimed = (pieces.of(*SUBMITTING) | unknown) & ~is_hole(pieces) & ~_of_other_rules(profile)
     is_claimed &= ~profile.unseen.covers(pieces.start)
-    times = {name: _per_step(profile, is_claimed & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
-    unknown_ns = _per_step(profile, is_claimed & unknown)
+    times = {name: step_ns_of(profile, is_claimed & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
+    unknown_ns = step_ns_of(profile, is_claimed & unknown)
     idle = sum(times.values()) + unknown_ns
     if idle < _MIN_SHARE_OF_STEP * mean.step_ns:
         return
     name = max(times, key=lambda verdict: times[verdict])
     line, share = where_of_buckets(profile, *(key for key in HOST_BOUND[name] if key in SUBMITTING))
-    culprits = [culprit for culprit in _operators(profile, is_claimed) if len(culprit.rows)]
-    operator = plain(profile.trace.names[culprits[0].key]) if culprits else None
+    culprits = _operators(profile, is_claimed)
+    operator = plain(trace.names[culprits[0].key]) if culprits else None
     if share >= _OF_A_LINE:
         location = Where(line.file, line.line, line.function, operator)
     else:
@@ -123,24 +132,27 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     culprit = location.at or (f" in {culprit_name}" if culprit_name else "")
     most_of_all = f", most of all{culprit}" if culprit else ""
     advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
-    wrapped, replays = _in_wrappers(profile, is_claimed), profile.trace.census.any(lambda roles: roles.graph_launch)
+    wrapped, replays = _in_wrappers(profile, is_claimed), trace.census.any(lambda roles: roles.graph_launch)
     if name != "python_bound" and replays and graphs_recorded(profile) < OFTEN:
         advice = _ADVICE_GRAPHS if len(_of_counted_steps(profile)[1]) > profile.counted_steps else _ADVICE_ONE_LAUNCH
     elif wrapped >= _MAIN_SHARE * idle and not replays:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
-    elif not has_operators(profile.trace):
+    elif not has_operators(trace):
         advice = _ADVICE_UNKNOWN
-    term = _TERMS[name] if has_operators(profile.trace) else "Host-bound"
+    term = _TERMS[name] if has_operators(trace) else "Host-bound"
     outside = "graph breaks, losses, the optimizer" if one_by_one.optimizer_steps(profile) else "graph breaks, losses"
     advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
     gaps = mean.parts["gpu_gap"]
     if "CUDA graphs" in advice and not replays and gaps >= _MIN_SHARE_TO_REPORT * mean.step_ns:
         advice += _ADVICE_GAPS.format(gaps=duration(gaps))
-    if (regions := round(_regions(profile))) >= _MANY_REGIONS and not entering(profile).any():
+    entered = trace.where(lambda part: part.roles.host & part.roles.named(_REGION))
+    regions = round(float(profile.begins_in_counted(entered).sum()) / profile.counted_steps)
+    if regions >= _MANY_REGIONS and not entering(profile).any():
         advice += _ADVICE_REGIONS.format(number=count(regions))
-    # Other findings tell of the rest of the GPU's idle time, such as waits for copies.
-    partial = idle < _NEARLY * _idle(mean.parts)
-    rest = " (other findings cover the rest of its idle time)" if partial else ""
+    # Other findings tell of the rest of the time in which the GPU idles although nothing is queued, such as waits for
+    # copies.
+    all_idle = sum(time for key, time in mean.parts.items() if key not in (*ON_THE_GPU, "gpu_gap"))
+    rest = " (other findings cover the rest of its idle time)" if idle < _NEARLY * all_idle else ""
     yield Finding(
         name,
         f"{term}: the host is too slow{most_of_all}",
@@ -154,35 +166,19 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
             profile, np.concatenate([culprit.rows for culprit in culprits[:3]] or [blamed_events(profile, is_claimed)])
         ),
         link=link,
-        confidence="inferred"
-        if unknown_ns or (name == "python_bound" and not profile.trace.has_stacks)
-        else "measured",
+        confidence="inferred" if unknown_ns or (name == "python_bound" and not trace.has_stacks) else "measured",
         claim=pieces.union(is_claimed),
         general=True,
     )
 
 
-def _idle(parts: dict[str, float]) -> float:
-    """How long the GPU idles although nothing is queued, ns per step."""
-    return sum(time for key, time in parts.items() if key not in (*ON_THE_GPU, "gpu_gap"))
-
-
-def _regions(profile: Profile) -> float:
-    """How many compiled regions a counted step enters."""
-    trace = profile.trace
-    entered = trace.labels.fits(_REGION)
-    rows = trace.where(lambda part: part.roles.host & entered[part.name_codes])
-    return float(profile.in_counted(trace.steps.of(trace.ts_ns[rows])).sum()) / profile.counted_steps
-
-
 def _in_wrappers(profile: Profile, piece_mask: Bools) -> float:
     """How much of these pieces passes in the wrappers of compiled graphs, per counted step."""
-    trace, pieces = profile.trace, profile.attribution.pieces
-    wrapper = trace.labels.fits(_WRAPPER)
-    rows = trace.where(lambda part: part.roles.host & wrapper[part.name_codes])
+    pieces = profile.attribution.pieces
+    wrappers = profile.trace.where(lambda part: part.roles.host & part.roles.named(_WRAPPER))
     is_counted = piece_mask & profile.counted[pieces.step]
-    union = Union.of(trace.ts_ns[rows], trace.ts_ns[rows] + trace.dur_ns[rows])
-    return float(union.within(pieces.start[is_counted], pieces.end[is_counted]).sum()) / profile.counted_steps
+    wrapped_ns = time_of(profile, wrappers).within(pieces.start[is_counted], pieces.end[is_counted])
+    return float(wrapped_ns.sum()) / profile.counted_steps
 
 
 def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
@@ -200,13 +196,9 @@ def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
 
 def _of_other_rules(profile: Profile) -> Bools:
     """The pieces that are blamed on an event with a rule of its own."""
-    trace, pieces = profile.trace, profile.attribution.pieces
-    event = pieces.event
-    apart = np.isin(event, np.union1d(pageable_calls(trace), computing(profile))) | is_preparing(profile)
-    apart |= time_of_recording(profile).covers(pieces.start) | entering(profile)
-    garbage = trace.labels.fits(GARBAGE)
-    if garbage.any():
-        apart |= (event >= 0) & garbage[trace.name_codes[np.maximum(event, 0)]]
+    pieces = profile.attribution.pieces
+    apart = np.isin(pieces.event, np.union1d(pageable_calls(profile.trace), computing(profile))) | is_preparing(profile)
+    apart |= time_of_recording(profile).covers(pieces.start) | entering(profile) | blamed_on(profile, GARBAGE)
     return apart
 
 
@@ -220,7 +212,7 @@ def _operators(profile: Profile, piece_mask: Bools) -> list[Culprit]:
     """The outermost operators that contain these pieces, the costliest first."""
     trace = profile.trace
 
-    def name_of(events: Rows) -> Ints:
+    def name_of(events: Ints) -> Ints:
         outer = outermost_operators(profile, events)
         return np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], -1).astype(np.int64)
 
@@ -229,23 +221,15 @@ def _operators(profile: Profile, piece_mask: Bools) -> list[Culprit]:
 
 def _function(profile: Profile, piece_mask: Bools, operators: list[Culprit]) -> str | None:
     """The innermost Python function with most of these pieces, if it has more of them than any operator."""
-    trace = profile.trace
-    pieces = profile.attribution.pieces
-    events = np.maximum(pieces.event, 0)
-    is_function = (pieces.event >= 0) & (trace.kinds[events] == PYTHON)
-    functions = by_name(profile, piece_mask & is_function)
+    kinds = profile.trace.kinds[np.maximum(profile.attribution.pieces.event, 0)]
+    functions = by_name(profile, piece_mask & (kinds == PYTHON))
     most_ns = max((culprit.step_ns for culprit in operators), default=0.0)
     return plain(functions[0].name) if functions and functions[0].step_ns > most_ns else None
 
 
-def _per_step(profile: Profile, piece_mask: Bools) -> float:
-    pieces = profile.attribution.pieces
-    return float(pieces.dur[piece_mask & profile.counted[pieces.step]].sum()) / profile.counted_steps
-
-
 def _parts(profile: Profile, piece_mask: Bools, like: float) -> str:
     pieces = profile.attribution.pieces
-    times = {key: _per_step(profile, piece_mask & pieces.of(key)) for key in (*SUBMITTING, "unrecorded")}
+    times = {key: step_ns_of(profile, piece_mask & pieces.of(key)) for key in (*SUBMITTING, "unrecorded")}
     largest = sorted((key for key in times if times[key] >= _MIN_SHARE_TO_REPORT * like), key=lambda key: -times[key])
     return ", ".join(f"{duration(times[key], like=like)} {BUCKETS[key].noun}" for key in largest)
 
@@ -269,7 +253,7 @@ def _of_counted_steps(profile: Profile) -> tuple[Ints, Ints]:
     trace = profile.trace
     work, calls = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for activities, launches in trace.links.some():
-        in_counted = profile.in_counted(trace.steps.of(trace.ts_ns[launches]))
+        in_counted = profile.begins_in_counted(launches)
         work.append(trace.dur_ns[activities[in_counted]])
         calls.append(launches[in_counted].astype(np.int64))
     return np.concatenate(work), trace.dur_ns[distinct(np.concatenate(calls))]

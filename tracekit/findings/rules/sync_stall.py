@@ -4,12 +4,13 @@ makes a tensor of: count, read back, allocate, launch.
 
 import re
 from collections.abc import Iterator
+from functools import partial, reduce
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Ints, Rows, Union, distinct
+from tracekit.base.intervals import Ints, Union, distinct
 from tracekit.base.units import count, duration, times
 from tracekit.findings import Finding, rule
 from tracekit.findings.counted import Steps
@@ -200,19 +201,16 @@ def _neighbours(profile: Profile, operator: int) -> Ints:
     return outermost(trace, rows[same_thread & (roles.kind == OPERATOR) & ~roles.annotation & (trace.dur_ns[rows] > 0)])
 
 
-@rule("sync_stall")
+@rule("sync_stall", timed=True, device="gpu")
 def sync_stall(profile: Profile) -> Iterator[Finding]:
     """One finding for each place that waits, the costliest first: the time in which the GPU idles because of it."""
-    if profile.means["wall"] is None or profile.trace.device != "gpu":
-        return
     pieces, trace = profile.attribution.pieces, profile.trace
     calls = distinct(pieces.event[pieces.of("sync_stall")]).astype(np.int64)
     calls = calls[calls >= 0]
     calls = np.setdiff1d(np.setdiff1d(calls, own_waits(trace, calls)), pageable_calls(trace))
     is_waiting = pieces.of("sync_stall") & np.isin(pieces.event, calls)
-    places = _Places(profile)
     sized: list[tuple[Finding, Culprit]] = []
-    for culprit in grouped(profile, is_waiting, places.of)[:_MAX_PLACES]:
+    for culprit in grouped(profile, is_waiting, partial(_places, profile))[:_MAX_PLACES]:
         finding, reason = _finding(profile, culprit)
         if reason.sizes:
             sized.append((finding, culprit))
@@ -221,29 +219,22 @@ def sync_stall(profile: Profile) -> Iterator[Finding]:
     yield from (finding for finding, _ in sized) if len(sized) < 2 else [_for_sizes(profile, *zip(*sized, strict=True))]
 
 
-class _Places:
-    """Numbers for the places where calls are made: your line, and the operator or, without one, the call."""
-
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-
-    def of(self, calls: Rows) -> Ints:
-        """The number of each call's place."""
-        trace = self._profile.trace
-        maker = trace.operators.of(calls)
-        name_codes = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
-        owner = self._profile.ownership.of_events(calls.astype(np.int64))
-        _, number = np.unique(np.stack((owner, name_codes)), axis=1, return_inverse=True)
-        numbers: Ints = number.reshape(-1).astype(np.int64)
-        return numbers
+def _places(profile: Profile, calls: Ints) -> Ints:
+    """A number for the place where each call is made: your line, and the operator or, without one, the call."""
+    trace = profile.trace
+    maker = trace.operators.of(calls)
+    name_codes = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
+    owner = profile.ownership.of_events(calls)
+    _, number = np.unique(np.stack((owner, name_codes)), axis=1, return_inverse=True)
+    numbers: Ints = number.reshape(-1).astype(np.int64)
+    return numbers
 
 
 def _for_sizes(profile: Profile, sized: tuple[Finding, ...], culprits: tuple[Culprit, ...]) -> Finding:
     """One finding for all places that wait for the size of a tensor, from one for each, the costliest first."""
     is_waiting = np.logical_or.reduce([culprit.piece_mask for culprit in culprits])
     (culprit,) = grouped(profile, is_waiting, np.zeros_like)
-    claims = [finding.claim for finding in sized if finding.claim is not None]
-    claim = Union.of(*(np.concatenate([getattr(union, edge) for union in claims]) for edge in ("starts", "ends")))
+    claim = reduce(Union.plus, (finding.claim for finding in sized if finding.claim is not None))
     idle = duration(Steps.of(profile).mean(claim))
     return replace(
         sized[0],
@@ -265,8 +256,7 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Cause]:
     call = bare(trace.names[trace.name_codes[row]])
     maker = next((name for name in operators if reason.known_by and re.fullmatch(reason.known_by, name)), None)
     maker = maker or (operators[-1] if operators else None)
-    steps = trace.steps.of(trace.ts_ns[culprit.rows])
-    number = float(profile.in_counted(steps).sum()) / profile.counted_steps
+    number = float(profile.begins_in_counted(culprit.rows).sum()) / profile.counted_steps
     waited = trace.dur_ns[culprit.rows].sum() / profile.counted_steps
     call_clause = f" in {call}" if maker else ""
     location = where_of_event(profile, row, maker)

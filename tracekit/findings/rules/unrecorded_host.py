@@ -7,6 +7,7 @@ import numpy as np
 from tracekit.base.intervals import Bools, Ints, distinct
 from tracekit.base.units import duration
 from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.culprits import step_ns_of
 from tracekit.findings.holes import LEAST_NS
 from tracekit.findings.verdict import mostly_unknown
 from tracekit.profile import Profile
@@ -24,8 +25,7 @@ def unrecorded_host(profile: Profile) -> Iterator[Finding]:
         return
     is_claimed = pieces.of("unrecorded") & ~between_calls(profile) & ~profile.unseen.covers(pieces.start)
     is_counted = is_claimed & profile.counted[pieces.step]
-    lasting_ns = pieces.dur[is_counted]
-    longest_ns, step_ns = int(lasting_ns.max(initial=0)), float(lasting_ns.sum()) / profile.counted_steps
+    longest_ns = int(pieces.dur[is_counted].max(initial=0))
     if not longest_ns:
         return
     yield Finding(
@@ -33,7 +33,8 @@ def unrecorded_host(profile: Profile) -> Iterator[Finding]:
         "The GPU idles, and nothing was recorded meanwhile"
         if profile.trace.device == "gpu"
         else "Nothing was recorded for a while",
-        why=f"What the host does then is unknown: {duration(step_ns)} a step, up to {duration(longest_ns)} at a time.",
+        why=f"What the host does then is unknown: {duration(step_ns_of(profile, is_claimed))} a step, up to "
+        f"{duration(longest_ns)} at a time.",
         do="Record operators and Python stacks (ProfilerActivity.CPU, with_stack=True), or capture with tracekit, to "
         "see what the host did meanwhile.",
         evidence=evidence(profile, _next_events(profile, pieces.end[is_counted])),

@@ -53,7 +53,7 @@ SPREAD_OF_PAIRS, SPREAD_IN_TURNS = 0.06, 0.03
 _UNDISTURBED = 0.1  # of the steps of a turn take less than what the turn is said to take
 NO_DIFFERENCE = 1.015  # a ratio that is known to be closer to 1 is no difference that matters
 _SAME_RATIO = 1.005
-_AGREE_BY_CHANCE = 10  # passes at most
+_AGREE_BY_CHANCE = 16  # passes at most
 _QUEUED_TOLD = 0.05  # of the time of steps
 _MIN_SHARE_TO_REPORT = 0.01  # of the cost of compiling: a smaller part is not told
 

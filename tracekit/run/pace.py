@@ -31,7 +31,7 @@ _MAX_EXCESS_OF_FAST, _ONE_OF_FASTEST = 0.25, 10
 _LEAST_PASSES = 4  # that are fast, of each capture
 # What the yardsticks do not explain of how captures of the same code differ that are so long apart, per standard
 # deviation of the second yardstick. Until then, it grows like the path of a random walk. Chosen on 94 captures of nine
-# programs on two cores of a virtual machine, up to an hour apart: 207 ratios, of which 99 % intervals then missed 1.
+# programs on two cores of a virtual machine, up to an hour apart: 207 ratios, of which 99 % intervals then missed none.
 _DRIFT_OF_A_RATIO, _DRIFTED_AFTER_NS = 0.05, 15 * 60 * 1_000_000_000
 
 Pair = tuple[float, float]  # one figure for each of the two yardsticks

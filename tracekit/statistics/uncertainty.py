@@ -165,9 +165,12 @@ def square_of_error(
     values: Sequence[float], prior: Prior, count: int | None = None, share: Share = smaller_half
 ) -> tuple[float, int]:
     """The square of the standard error of `undisturbed` and its degrees of freedom; of `count` values, if they go on to
-    scatter as these do."""
+    scatter as these do. What is expected of the fastest only keeps some that agree by chance from being trusted."""
     shortened = _shortened(values, share)
-    return _square_of_error(_seen(shortened, prior, count, share), prior, count or len(shortened), share)
+    seen = _seen(shortened, prior, count, share)
+    if share is fastest and share(len(values)) > _LEAST_UNDISTURBED and seen > prior.deviation**2:
+        prior = NOTHING_KNOWN
+    return _square_of_error(seen, prior, count or len(shortened), share)
 
 
 def expected_square_of_error(prior: Prior, count: int) -> tuple[float, int]:

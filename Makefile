@@ -134,7 +134,8 @@ verify-torch:
 
 # Uses the machine's own Python and PyTorch; nothing is installed.
 gpu:
-	$(PYTHON) -m tests.gpu $(if $(WHEELS),--wheels $(WHEELS)) $(if $(ONLY),--only $(ONLY))
+	$(PYTHON) -m tests.gpu $(if $(WHEELS),--wheels $(WHEELS)) $(if $(ONLY),--only $(ONLY)) \
+		$(if $(RECIPES),--recipes $(RECIPES))
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

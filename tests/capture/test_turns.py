@@ -304,15 +304,20 @@ def test_a_script_that_ends_early_takes_as_many_turns_as_it_can(tmp_path, shared
     [
         ("subprocess.Popen(['sleep', '9'])", "it has 1 process of its own"),
         ("threading.Thread(target=wait, daemon=True, name='watchdog').start()", "it has a thread of its own (w"),
+        ("_thread.start_new_thread(of_a_library, ('reader',)); time.sleep(1)", "it has a thread of its own (Dummy"),
+        ("_thread.start_new_thread(of_a_library, ('pt_autograd_0',)); time.sleep(1)", ""),
         ("signal.setitimer(signal.ITIMER_REAL, 900)", "a timer runs"),
         ("server = socket.create_server(('127.0.0.1', 0))", "it listens to others"),
         ("pool = concurrent.futures.ThreadPoolExecutor(1); pool.submit(int).result()", ""),
     ],
 )  # fmt: skip
 def test_what_cannot_be_stopped_at_the_end_of_a_step(code, why):
-    imports = "import concurrent.futures, os, signal, socket, subprocess, sys, threading, time"
+    imports = "import _thread, concurrent.futures, os, signal, socket, subprocess, sys, threading, time"
     done = warm.run(["-c", f"{imports}\n"
-        f"def wait(): time.sleep(9)\n{code}\n"
+        "def wait(): time.sleep(9)\n"
+        "def of_a_library(name):\n"
+        "  open(f'/proc/self/task/{_thread.get_native_id()}/comm', 'w').write(name)\n"
+        f"  threading.current_thread(); wait()\n{code}\n"
         "from tracekit.capture.child.turns import why_not_stopped\n"
         "print(why_not_stopped(), flush=True)\nos._exit(0)"])  # fmt: skip
     assert done.stdout.startswith(why or "\n"), done.stderr

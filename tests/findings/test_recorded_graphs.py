@@ -1,4 +1,4 @@
-"""A CUDA graph that is recorded anew in each step costs its recording; one that is replayed does not."""
+"""A CUDA graph that is recorded or prepared anew in each step costs that; one that is replayed does not."""
 
 import pytest
 from small import kernel, launch, op, step, write
@@ -44,3 +44,43 @@ def test_the_time_of_recording_is_claimed_and_told_by_no_other(tmp_path):
 def test_graphs_that_are_replayed_often_or_recorded_once_are_no_cause(tmp_path, replays, recorded_in):
     found = {finding.id for finding in diagnose(loop(tmp_path / "t.json", replays, recorded_in)).all_findings}
     assert "graphs_recorded" not in found
+
+
+def sampled(path, new_sizes, replays=0):
+    """Steps of 10 ms: compiled code prepares a graph for 3 ms, launches for 1 ms, and has 2 ms to do after that."""
+    events = []
+    for k in range(6):
+        at = 10_000.0 * k
+        events += [step(k, at, at + 9990), op("CompiledFunction", at + 1000, at + 7010)]
+        if k < new_sizes:
+            events.append(op("cudagraphify.get_container", at + 1010, at + 1200))
+        for part in range(2):  # kernels
+            start, correlation = at + 4010 + 990 * part, 10 * k + part + 1
+            events += [launch(start, start + 10, correlation), kernel("gemm", start + 20, start + 120, correlation)]
+        for replay in range(replays):
+            start, correlation = at + 8000 + 500 * replay, 10 * k + replay + 5
+            events += [
+                launch(start, start + 10, correlation, "cudaGraphLaunch"),
+                kernel("gemm", start + 20, start + 120, correlation),
+            ]
+    return open_subject([write(path, *events)]).profiles[0]
+
+
+def test_what_preparing_graphs_for_new_sizes_takes_beside_its_launches_is_claimed_and_told_by_no_other(tmp_path):
+    diagnosis = diagnose(sampled(tmp_path / "t.json", new_sizes=6))
+    first = diagnosis.findings[0]
+    assert (first.id, first.headline) == (
+        "graphs_prepared",
+        "Sizes are new: 6 CUDA graphs prepared in 6 steps, none replayed",
+    )
+    # From 1010 to 4010 µs, and from 5010 to 7010 but for the last kernel, which runs from 5020 to 5120.
+    assert first.claimed_ns == pytest.approx(4_900_000, rel=0.001)
+    assert "few sizes" in first.advice
+    assert not any("the host in CompiledFunction" in finding.title for finding in diagnosis.all_findings)
+    assert not any('mode="reduce-overhead"' in finding.advice for finding in diagnosis.all_findings)
+
+
+@pytest.mark.parametrize(("new_sizes", "replays"), [(2, 0), (6, 2), (0, 0)])
+def test_graphs_of_sizes_that_recur_are_no_cause(tmp_path, new_sizes, replays):
+    found = {finding.id for finding in diagnose(sampled(tmp_path / "t.json", new_sizes, replays)).all_findings}
+    assert "graphs_prepared" not in found

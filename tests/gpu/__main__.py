@@ -69,6 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="of what this machine lacks beside PyTorch")
     parser.add_argument("--seconds", type=int, default=_ALL_SECONDS, help=f"for all sections ({_ALL_SECONDS})")
     parser.add_argument("--only", default="", metavar="A,B", help=f"of {', '.join(each.name for each in SECTIONS)}")
+    parser.add_argument("--recipes", default="", metavar="A,B", help="for sources: only what is claimed of these")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -103,7 +104,7 @@ class _Turns:
         """Run one section in a separate process, print what it says once it has ended, and return whether it failed."""
         folder = self.options.folder.resolve()
         command = [sys.executable, "-m", "tests.gpu", str(folder), "--one", section.name]
-        command += ["--cpu"] if self.options.cpu else []
+        command += [*(["--cpu"] if self.options.cpu else []), "--recipes", self.options.recipes]
         log, began = folder / f"{section.name}.log", time.monotonic()
         with log.open("w") as output:
             child = subprocess.Popen(
@@ -126,7 +127,8 @@ class _Turns:
 def _here(options: argparse.Namespace) -> int:
     from tests.gpu.claims import Claims
 
-    claims = Claims(options.folder, "cpu" if options.cpu else "cuda")
+    recipes = tuple(name for name in options.recipes.split(",") if name)
+    claims = Claims(options.folder, "cpu" if options.cpu else "cuda", recipes)
     section = next(each for each in SECTIONS if each.name == options.one)
     claims.run(section)
     return int(claims.failed > 0)

@@ -10,10 +10,11 @@ from tests.gpu.sections import Section
 
 
 class Claims:
-    """The claims of a section, the folder of its traces, and the device on which it runs."""
+    """The claims of a section, the folder of its traces, the device on which it runs, and the recipes that are wanted
+    (none given: all)."""
 
-    def __init__(self, folder: Path, device: str) -> None:
-        self.folder, self.device, self.failed = folder, device, 0
+    def __init__(self, folder: Path, device: str, recipes: tuple[str, ...] = ()) -> None:
+        self.folder, self.device, self.recipes, self.failed = folder, device, recipes, 0
 
     @property
     def on_gpu(self) -> bool:

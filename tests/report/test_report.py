@@ -1,6 +1,7 @@
 """One set of numbers in every face; differences that add up; what cannot be known is stated."""
 
 import re
+import shutil
 import sys
 
 import numpy as np
@@ -14,6 +15,7 @@ from tracekit.errors.asking import UnknownVariantError
 from tracekit.errors.reading import NotATraceError
 from tracekit.faces import Options, markdown, text
 from tracekit.faces.shared.document import as_document
+from tracekit.installed import sample_run
 from tracekit.profile import open_subject
 from tracekit.profile.compare import compare
 from tracekit.report import report as make_report
@@ -182,3 +184,13 @@ def test_one_broken_file_of_a_folder_is_told_and_the_others_are_read(tmp_path):
     (tmp_path / "good.json").unlink()
     with pytest.raises(NotATraceError):
         open_subject([tmp_path])
+
+
+def test_a_run_without_its_recordings_of_compiling_keeps_its_other_figures(tmp_path):
+    """They are the largest files of a run, so that people delete them first."""
+    sample = sample_run()
+    shutil.copytree(sample.parent, tmp_path / "run", ignore=shutil.ignore_patterns("cold*", "h100"))
+    report, whole = (make_report(open_subject([path])) for path in (tmp_path / "run" / sample.name, sample))
+    assert [each.means for each in report.profiles] == [each.means for each in whole.profiles]
+    told = [note for note in report.notes if note.kind == "health" and "its first steps cannot be shown" in note.text]
+    assert [note.variants for note in told] == [(each.name,) for each in report.profiles]

@@ -103,7 +103,7 @@ class NothingOfYoursError(TracekitError):
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(
-            f"{read_from(path)}: none of your lines can be identified, because {why}. "
+            f"{read_from(path)}: none of your lines can be identified, because {why.removesuffix('.')}. "
             "Capture with tracekit capture, or profile with with_stack=True."
         )
 

@@ -35,6 +35,7 @@ _OF_COMPILING = (
     "compiled_code_entered",
     "cuda_graphs_skipped",
     "graphs_recorded",
+    "graphs_prepared",
     "compile_in_steps",
 )
 _ALSO_BATCHES, _BATCHES = "; larger batches hide the overhead", "Larger batches hide the overhead."

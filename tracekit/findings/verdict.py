@@ -31,6 +31,7 @@ VERDICTS = {
     "cuda_graph_ok_gpu_bound": "GPU-bound; launches cost nothing, thanks to CUDA graphs",
     "queued_not_started": "Queued work does not start, although the GPU idles",
     "graphs_recorded": "Recording CUDA graphs anew takes most of the time",
+    "graphs_prepared": "Preparing CUDA graphs for new sizes takes most of the time",
     "launch_bound": "Submitting work to the GPU takes most of the time",
     "dispatch_bound": "Dispatching operators takes most of the time",
     "python_bound": "Python takes most of the time",

@@ -157,17 +157,22 @@ def _of_variant(
     if paths["steady"] is None:
         reason = variant.error or "no trace of it was taken"
         return Untraced(variant.name, variant.outcome, reason, variant, run, name)
-    try:
-        # The detailed trace is not read, since no figure comes from it.
-        own_captures = tuple(
-            Capture(trace_path, captures(trace_path)[0].attribution if window != "detail" else None, window=window)
-            for window, trace_path in paths.items()
-            if trace_path is not None
-        )
-    except TracekitError as error:
-        return Untraced(variant.name, "error", str(error), variant, run, name)
+    own_captures, unread = [], []
+    for window, trace_path in paths.items():
+        if trace_path is None:
+            continue
+        try:
+            # The detailed trace is not read, since no figure comes from it.
+            attribution = captures(trace_path)[0].attribution if window != "detail" else None
+        except TracekitError as error:
+            if window == "steady":
+                return Untraced(variant.name, "error", str(error), variant, run, name)
+            unread.append(Breach("windows", "note", f"its first steps cannot be shown: {error}"))
+        else:
+            own_captures.append(Capture(trace_path, attribution, window=window))
     captured = (*own_captures, *_other_ranks(path, run, variant, captures))
-    return Profile(variant.name, captured, variant, run, name, turns=run.turn_paths(path, variant))
+    turns = run.turn_paths(path, variant)
+    return Profile(variant.name, captured, variant, run, name, beside=tuple(unread), turns=turns)
 
 
 def _other_ranks(

@@ -36,6 +36,9 @@ _TRACED_STEPS, _MOST_TRACED = 4, 50
 _MOST_WORK = 0.05  # of the time in which it waits; an idle process with a pool of threads takes less than a thousandth
 _SPARED_NS = 20_000_000  # of that work: what waiting itself takes
 _IDLE_MODULES = ("concurrent", "multiprocessing", "torch", "tqdm")  # modules whose threads wait for work, or draw a bar
+# What PyTorch calls the thread in which autograd runs a GPU's backward, Engine::thread_init: idle between steps. Python
+# knows it as a dummy once something in it, such as the replay of CUDA graphs, asks for the current thread.
+_AUTOGRAD = "pt_autograd_"
 _LISTENS = "0A"  # the state of a socket, tcp(7)
 
 
@@ -170,7 +173,9 @@ def _reasons() -> Iterator[str]:
     for thread in threading.enumerate():
         target = getattr(thread, "_target", None)
         module = str(getattr(target, "__module__", None) or type(thread).__module__)  # where its code is from
-        if thread is not threading.main_thread() and module.partition(".")[0] not in _IDLE_MODULES:
+        if thread is threading.main_thread() or module.partition(".")[0] in _IDLE_MODULES:
+            continue
+        if not _name_of_system_thread(thread).startswith(_AUTOGRAD):
             yield f"it has a thread of its own ({thread.name}), which would not stop with it"
     if hasattr(signal, "getitimer") and any(
         signal.getitimer(timer)[0] for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
@@ -178,6 +183,13 @@ def _reasons() -> Iterator[str]:
         yield "a timer runs, which would not stop with it"
     if _is_a_server():
         yield "it listens to others, which would wait for it"
+
+
+def _name_of_system_thread(thread: threading.Thread) -> str:
+    """What the system calls it; empty where it does not tell."""
+    with suppress(OSError):
+        return Path(f"/proc/self/task/{thread.native_id}/comm").read_text()
+    return ""
 
 
 def _is_a_server() -> bool:

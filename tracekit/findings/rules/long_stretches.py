@@ -18,7 +18,7 @@ from tracekit.findings.culprits import plain, where_of_event, where_of_piece
 from tracekit.findings.holes import OFTEN, Holes, LongStretch
 from tracekit.findings.rules.cpu_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls, recurring_calls
-from tracekit.findings.rules.recorded_graphs import time_of_recording
+from tracekit.findings.rules.recorded_graphs import time_of_making_graphs
 from tracekit.profile import Profile
 from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON, RUNTIME
@@ -330,7 +330,7 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     groups: dict[tuple[str, str], tuple[Cause, list[LongStretch]]] = {}
     claimed_by_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
     claimed_by_other_rules = np.union1d(claimed_by_other_rules, computing(profile))
-    elsewhere = is_preparing(profile) | time_of_recording(profile).covers(profile.attribution.pieces.start)
+    elsewhere = is_preparing(profile) | time_of_making_graphs(profile).covers(profile.attribution.pieces.start)
     long_holes = Holes(profile, claimed_by_other_rules)
     for hole in long_holes:
         cause = next(cause for cause in CAUSES if cause.fits(hole))

@@ -22,11 +22,12 @@ from tracekit.findings.culprits import (
 )
 from tracekit.findings.holes import OFTEN, is_hole
 from tracekit.findings.kernels import time_of
+from tracekit.findings.queue_waits import queue_waits
 from tracekit.findings.rules.compiled_code import entering
 from tracekit.findings.rules.cpu_compute import computing, is_preparing
 from tracekit.findings.rules.habits import GARBAGE
 from tracekit.findings.rules.pageable_copies import pageable_calls
-from tracekit.findings.rules.recorded_graphs import time_of_recording
+from tracekit.findings.rules.recorded_graphs import are_prepared, time_of_making_graphs
 from tracekit.findings.rules.unrecorded_host import between_calls
 from tracekit.findings.verdict import HOST_BOUND
 from tracekit.profile import Profile
@@ -98,6 +99,11 @@ _ADVICE_GRAPHS = (
     "Bring more of the step into the CUDA graphs: {into_graphs}. This saves at most {saving} a step; larger batches "
     "hide the overhead."
 )
+# Where they are prepared for new sizes instead.
+_ADVICE_PREPARED = (
+    "Have CUDA graphs replayed, which skips this: pad batches to a few sizes, so that no step has to prepare graphs of "
+    "new ones. This saves at most {saving} a step; larger batches hide the overhead."
+)
 # Where a step is one launch, there is nothing to bring into a graph.
 _ADVICE_ONE_LAUNCH = (
     "Do more with each launch, for a step makes no other: larger batches, or several steps in one CUDA graph. This "
@@ -135,6 +141,8 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     wrapped, replays = _in_wrappers(profile, is_claimed), trace.census.any(lambda roles: roles.graph_launch)
     if name != "python_bound" and replays and graphs_recorded(profile) < OFTEN:
         advice = _ADVICE_GRAPHS if len(_of_counted_steps(profile)[1]) > profile.counted_steps else _ADVICE_ONE_LAUNCH
+    elif name != "python_bound" and are_prepared(profile):
+        advice, link = _ADVICE_PREPARED, _GRAPHS
     elif wrapped >= _MAIN_SHARE * idle and not replays:
         advice, link = _ADVICE_WRAPPERS, _GRAPHS
     elif not has_operators(trace):
@@ -142,7 +150,10 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     term = _TERMS[name] if has_operators(trace) else "Host-bound"
     outside = "graph breaks, losses, the optimizer" if one_by_one.optimizer_steps(profile) else "graph breaks, losses"
     advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
-    gaps = mean.parts["gpu_gap"]
+    is_shared = profile.variant is not None and profile.variant.gpu_neighbours
+    gaps = mean.parts["gpu_gap"] - (
+        queue_waits(profile).step_ns if is_shared else 0
+    )  # others make it wait with any mode
     if "CUDA graphs" in advice and not replays and gaps >= _MIN_SHARE_TO_REPORT * mean.step_ns:
         advice += _ADVICE_GAPS.format(gaps=duration(gaps))
     entered = trace.where(lambda part: part.roles.host & part.roles.named(_REGION))
@@ -198,7 +209,7 @@ def _of_other_rules(profile: Profile) -> Bools:
     """The pieces that are blamed on an event with a rule of its own."""
     pieces = profile.attribution.pieces
     apart = np.isin(pieces.event, np.union1d(pageable_calls(profile.trace), computing(profile))) | is_preparing(profile)
-    apart |= time_of_recording(profile).covers(pieces.start) | entering(profile) | blamed_on(profile, GARBAGE)
+    apart |= time_of_making_graphs(profile).covers(pieces.start) | entering(profile) | blamed_on(profile, GARBAGE)
     return apart
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tracekit import run as runs
 from tracekit.capture import messages
-from tracekit.capture.child.script_steps import ExpectedSteps
+from tracekit.capture.child.script import ExpectedSteps
 from tracekit.capture.job import Job
 
 

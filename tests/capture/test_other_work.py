@@ -9,7 +9,7 @@ import pytest
 
 from tests.verify.programs import beside
 from tracekit.capture import other_work
-from tracekit.capture.child.yardstick import RunQueue
+from tracekit.capture.child.clocks import RunQueue
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how many processes run")
 

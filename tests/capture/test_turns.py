@@ -318,7 +318,7 @@ def test_what_cannot_be_stopped_at_the_end_of_a_step(code, why):
         "def of_a_library(name):\n"
         "  open(f'/proc/self/task/{_thread.get_native_id()}/comm', 'w').write(name)\n"
         f"  threading.current_thread(); wait()\n{code}\n"
-        "from tracekit.capture.child.turns import why_not_stopped\n"
+        "from tracekit.capture.child.measure import why_not_stopped\n"
         "print(why_not_stopped(), flush=True)\nos._exit(0)"])  # fmt: skip
     assert done.stdout.startswith(why or "\n"), done.stderr
 

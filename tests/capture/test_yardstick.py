@@ -4,7 +4,7 @@ import gc
 import itertools
 import random
 
-from tracekit.capture.child.yardstick import RunQueue, Yardsticks
+from tracekit.capture.child.clocks import RunQueue, Yardsticks
 
 
 def test_both_are_timed():

@@ -13,7 +13,7 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import count, many
 from tracekit.capture import device, environment, lost_kernels, messages
 from tracekit.capture.child import timing
-from tracekit.capture.child.idle_profilers import are_idle, idle_profilers
+from tracekit.capture.child.replaced import are_idle, idle_profilers
 from tracekit.capture.child.script import is_captured
 from tracekit.capture.child.step_ends import StepEnds
 from tracekit.capture.child.traces import record_first

@@ -21,7 +21,7 @@ from tracekit.capture.audit.emulation import GPU, Devices, Emulation, normalized
 from tracekit.capture.audit.regions import Regions, loading
 from tracekit.capture.audit.watch import Watch
 from tracekit.capture.child import recipe, script, timing
-from tracekit.capture.child.failure import failure
+from tracekit.capture.child.program import failure
 from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.replaced import Replacements
 from tracekit.capture.compiler import CompileRecorder

@@ -23,9 +23,8 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracekit.capture.child import timing
-from tracekit.capture.child.agreement import agreed
+from tracekit.capture.child.clocks import stopwatch
 from tracekit.capture.child.recipe import RecipeStep
-from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.device import records_a_graph
 from tracekit.capture.job import Job, PassResult
 from tracekit.run import divergence
@@ -152,7 +151,7 @@ class Losses:
         deadline_ns = time.perf_counter_ns() + _PATIENCE_NS
         with suppress(timing.EndedError):
             for step in range(STEPS):
-                if agreed(step >= _LEAST_STEPS and time.perf_counter_ns() > deadline_ns):
+                if timing.agreed(step >= _LEAST_STEPS and time.perf_counter_ns() > deadline_ns):
                     break
                 yield
         return PassResult(losses=[] if all(loss is None for loss in self._read) else [*self._read])

@@ -1,14 +1,24 @@
-"""Functions of torch that are temporarily replaced by ours, which Dynamo must never see.
+"""What of torch is temporarily replaced by ours.
 
-Dynamo compiles and guards whatever it traces: with one frame of ours in it, the graphs, recompilations and breaks would
-no longer be those of the script. Every replacement can therefore step aside, and if Dynamo meets our frames anyway, it
-leaves them alone.
+Dynamo must never see our functions: it compiles and guards whatever it traces, and with one frame of ours in it, the
+graphs, recompilations and breaks would no longer be those of the script. Every replacement can therefore step aside,
+and if Dynamo meets our frames anyway, it leaves them alone.
+
+Other profilers are replaced by idle ones while ours runs, because two at once crash the process.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _INHERITED = object()  # the holder itself had no attribute of that name
+_SILENT = (  # methods of a profiler that do nothing in an idle one
+    *("__exit__", "start", "stop", "prepare_trace", "start_trace", "stop_trace", "_prepare_trace", "_start_trace"),
+    *("_ensure_function_events", "export_chrome_trace", "export_stacks", "export_memory_timeline"),
+    *("add_metadata", "add_metadata_json", "preset_metadata_json", "toggle_collection_dynamic"),
+)
+_profilers: list[tuple[Any, Any, Any]] = []  # module, the real class, the idle one
+_met_profilers: list[str] = []
 
 
 class Replacements:
@@ -92,3 +102,74 @@ def out_of_dynamos_sight(function: Callable[..., Any]) -> Callable[..., Any]:
 
     leave_alone(hidden)
     return hidden
+
+
+@contextmanager
+def idle_profilers() -> Iterator[None]:
+    """A context in which `torch.profiler.profile` and the like record nothing, call nothing back and write nothing."""
+    import torch
+
+    _met_profilers.clear()
+    for holder in (torch.profiler, torch.profiler.profiler, torch.autograd.profiler):
+        _profilers.append((holder, holder.profile, _idle(holder.profile)))
+    try:
+        _set(idle=True)
+        yield
+    finally:
+        _set(idle=False)
+        _profilers.clear()
+
+
+@contextmanager
+def real_profilers() -> Iterator[None]:
+    """A context in which they are the real ones again, for making our own."""
+    _set(idle=False)
+    try:
+        yield
+    finally:
+        _set(idle=True)
+
+
+def are_idle() -> bool:
+    """Whether a capture or a recording has the profiler to itself."""
+    return bool(_profilers)
+
+
+def was_one_met() -> bool:
+    """Whether anything tried to profile meanwhile."""
+    return bool(_met_profilers)
+
+
+def _set(idle: bool) -> None:
+    for holder, real, asleep in _profilers:
+        holder.profile = asleep if idle else real
+
+
+def _idle(kind: Any) -> Any:
+    from torch.autograd.profiler_util import EventList
+
+    class Idle(kind):  # type: ignore[misc]
+        """Looks like the real profiler, but does nothing."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self._function_events = EventList([])
+            _met_profilers.append(kind.__name__)
+
+        def __enter__(self) -> Any:
+            return self
+
+        def step(self) -> None:
+            self.step_num += 1
+
+        def key_averages(self, *_: Any, **__: Any) -> Any:
+            return EventList([])
+
+        def events(self) -> Any:
+            return EventList([])
+
+    for name in _SILENT:
+        if hasattr(kind, name):
+            setattr(Idle, name, lambda *_, **__: None)
+    Idle.__name__ = Idle.__qualname__ = kind.__name__
+    return Idle

@@ -1,27 +1,44 @@
-"""Runs any training script unchanged: its own steps drive the pass, which stops it once it has seen enough. What
-counts as a step, and what differed from a plain run, are remarks of the pass.
+"""Runs any training script unchanged: its own steps drive the pass, which stops it once it has seen enough.
+
+What counts as a step, and what differed from a plain run, are remarks of the pass. While the script runs, it is known
+when each step ended, what had been compiled by then, and how long the steps that are left will take.
 """
 
+import statistics
 import sys
-from typing import Any
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import torch
 from msgspec.structs import replace
 
 from tracekit.capture.child import program, recipe, timing
-from tracekit.capture.child.failure import failure
-from tracekit.capture.child.idle_profilers import idle_profilers, was_one_met
-from tracekit.capture.child.loss_check import Losses
-from tracekit.capture.child.script_steps import EnoughError, MakePass, ScriptSteps
-from tracekit.capture.child.step_ends import Boundary
-from tracekit.capture.child.stopwatch import stopwatch
+from tracekit.capture.child.clocks import stopwatch
+from tracekit.capture.child.file_journal import FileJournal
+from tracekit.capture.child.graph_log import GraphCalls, GraphLog
+from tracekit.capture.child.loss_check import STEPS, Losses
+from tracekit.capture.child.measure import FIRST_STEPS, length
+from tracekit.capture.child.memory import MemoryMeter
+from tracekit.capture.child.program import failure
+from tracekit.capture.child.replaced import idle_profilers, out_of_dynamos_sight, was_one_met
+from tracekit.capture.child.script_variant import BackwardPasses, ScriptVariant
+from tracekit.capture.child.step_ends import Boundary, StepEnds, allowed, of_a_call
+from tracekit.capture.child.traces import DETAIL, STEADY_WARMUP
 from tracekit.capture.compiler import CompileRecorder
+from tracekit.capture.device import used_though_hidden
 from tracekit.capture.job import Job, PassResult
-from tracekit.run import Effective
+from tracekit.capture.messages import Writer
+from tracekit.compile_log.ledger import total_ns
+from tracekit.errors.capturing import ForeignDeviceError
+from tracekit.vocabulary import step_marks
 
-_under_way: list[ScriptSteps] = []
+MakePass: TypeAlias = Callable[[GraphLog], timing.Steps[PassResult]]
 _USAGE = 2  # argparse's exit code for arguments that it does not accept
 _DRIVERS = ("lightning", "pytorch_lightning")
+_under_way: list["ScriptSteps"] = []
 
 
 def is_captured() -> bool:
@@ -41,7 +58,12 @@ def run(job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses
     try:
         with idle_profilers():
             steps.enter()
-            _run_program(job)
+            stopwatch.enter("set up")
+            file, _, line = job.step_at.rpartition(":")
+            if file:
+                program.mark_line(file, int(line))
+            run_program = program.run_module if job.module else program.run_file
+            run_program(job.program, [*job.arguments])
     except EnoughError as end:
         failed = end.failed
     except SystemExit as end:
@@ -52,22 +74,6 @@ def run(job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses
     finally:
         stopwatch.enter("end")
         steps.leave()
-    return _result(steps, failed)
-
-
-def _run_program(job: Job) -> None:
-    stopwatch.enter("set up")
-    file, _, line = job.step_at.rpartition(":")
-    if file:
-        program.mark_line(file, int(line))
-    if job.module:
-        program.run_module(job.program, [*job.arguments])
-    else:
-        program.run_file(job.program, [*job.arguments])
-
-
-def _result(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
-    """The result of the pass, or what can be said if the script ended first."""
     if steps.result is not None:  # an exception that it raised when it was stopped is not a failure
         return with_remarks(steps.result, steps)
     if steps.taken < 1:
@@ -78,7 +84,7 @@ def _result(steps: ScriptSteps, failed: PassResult | None) -> PassResult:
     return replace(ended, outcome=failed.outcome, error=failed.error, traceback=failed.traceback)
 
 
-def _left_by(end: SystemExit, steps: ScriptSteps, job: Job) -> str | None:
+def _left_by(end: SystemExit, steps: "ScriptSteps", job: Job) -> str | None:
     """Why the pass failed if the script ended itself; None if it did so as intended, having taken its steps."""
     code = 0 if end.code is None else end.code
     if not isinstance(code, int):  # a text: Python prints it, and exits with 1
@@ -91,23 +97,23 @@ def _left_by(end: SystemExit, steps: ScriptSteps, job: Job) -> str | None:
     return f"the script exited (exit code {code}) {moment}{hint}"
 
 
-def with_remarks(result: PassResult, steps: ScriptSteps) -> PassResult:
+def with_remarks(result: PassResult, steps: "ScriptSteps") -> PassResult:
     """The result, with remarks on how it was obtained."""
     assert steps.boundary is not None
-    notes = []
-    if result.ended is not None and _is_short(result, steps):
-        notes.append(f"the script ended after {result.ended} steps, which is fewer than a capture takes")
-    effective = _of_scripted(result.effective.plus(notes, _remarks(result, steps)), steps)
-    return replace(result, effective=effective, boundary=steps.boundary.name.lower(), step=what_a_step_is(steps))
-
-
-def _remarks(result: PassResult, steps: ScriptSteps) -> list[str]:
-    remarks, script_variant = [], steps.script_variant
-    if steps.job.stage == "check" and not result.losses:
+    job, script_variant = steps.job, steps.script_variant
+    notes, remarks = [], []
+    if result.ended is not None and job.stage != "check":
+        if result.measured is not None:
+            is_short = result.measured.steps < timing.LEAST_TIMED_STEPS
+        else:
+            is_short = result.profiled is None or result.profiled.steps < job.steps
+        if is_short:
+            notes.append(f"the script ended after {result.ended} steps, which is fewer than a capture takes")
+    if job.stage == "check" and not result.losses:
         remarks.append(
             "losses were not compared: no backward pass begins at a single number, and no closure returns one"
         )
-    if steps.job.requested.compile and not script_variant.compiles_itself and script_variant.compiled:
+    if job.requested.compile and not script_variant.compiles_itself and script_variant.compiled:
         remarks.append(f"compiled in place: {', '.join(type(module).__name__ for module in script_variant.compiled)}")
     if steps.boundary is Boundary.OPTIMIZER and len(steps.optimizers) > 1:
         remarks.append(f"several optimizers step ({', '.join(steps.optimizers)}): a step ends where the first one does")
@@ -115,20 +121,18 @@ def _remarks(result: PassResult, steps: ScriptSteps) -> list[str]:
         remarks.append(f"{drivers[0]} drives the script: what it does between two steps counts towards the second")
     if was_one_met():
         remarks.append("the script's own profiler was kept idle: two at once crash")
-    return remarks
+    effective = result.effective.plus(notes, remarks)
+    if script_variant.scripted:
+        names = ", ".join(_name(module) for module in script_variant.scripted)
+        why = (
+            f"torch.compile does not accept modules of torch.jit.script ({names}): compile the module that was scripted"
+        )
+        notes = [note for note in effective.notes if note != effective.ran_eagerly]
+        effective = replace(effective, notes=[why, *notes], ran_eagerly=effective.ran_eagerly and why)
+    return replace(result, effective=effective, boundary=steps.boundary.name.lower(), step=what_a_step_is(steps))
 
 
-def _of_scripted(effective: Effective, steps: ScriptSteps) -> Effective:
-    """A remark on modules of torch.jit.script, which torch.compile refuses."""
-    if not steps.script_variant.scripted:
-        return effective
-    names = ", ".join(_name(module) for module in steps.script_variant.scripted)
-    why = f"torch.compile does not accept modules of torch.jit.script ({names}): compile the module that was scripted"
-    notes = [note for note in effective.notes if note != effective.ran_eagerly]
-    return replace(effective, notes=[why, *notes], ran_eagerly=effective.ran_eagerly and why)
-
-
-def what_a_step_is(steps: ScriptSteps) -> str:
+def what_a_step_is(steps: "ScriptSteps") -> str:
     """`4 steps of Adam, 16 micro-batches`."""
     assert steps.boundary is not None
     count, batches = steps.job.step_every, steps.backward.in_a_step()
@@ -141,15 +145,230 @@ def what_a_step_is(steps: ScriptSteps) -> str:
     return f"{count} {unit}{passes}"
 
 
-def _is_short(result: PassResult, steps: ScriptSteps) -> bool:
-    if steps.job.stage == "check":
-        return False
-    if result.measured is not None:
-        return result.measured.steps < timing.LEAST_TIMED_STEPS
-    return result.profiled is None or result.profiled.steps < steps.job.steps
-
-
 def _name(caller: Any) -> str:
     if isinstance(caller, torch.jit.ScriptModule):
         return str(caller.original_name)
     return type(caller).__name__ if isinstance(caller, torch.nn.Module) else "what is compiled"
+
+
+class EnoughError(BaseException):
+    """Stops the script; not an `Exception`, so that the script's own handlers do not catch it."""
+
+    def __init__(self, failed: PassResult | None = None) -> None:
+        self.failed = failed
+
+
+class ScriptSteps:
+    """Between `enter` and `leave`, each step of the program that runs resumes the pass that `make_pass` makes."""
+
+    def __init__(self, job: Job, make_pass: MakePass, recorder: CompileRecorder, losses: Losses | None) -> None:
+        self.job, self._make_pass, self._recorder, self._losses = job, make_pass, recorder, losses
+        self.result: PassResult | None = None
+        self.boundary: Boundary | None = None  # where steps end; None before the first one
+        self.caller: Any = None  # whose calls are steps, if calls are steps
+        self.optimizers: list[str] = []  # the kinds of those that stepped, once it is over
+        self._graphs = GraphLog()
+        self._graph_calls = GraphCalls(self._graphs)
+        self.script_variant = ScriptVariant(job.requested, self._called, self._graph_calls.met)
+        self.backward = BackwardPasses(losses.backward_from if losses else None)
+        self._steps: timing.Steps[PassResult] | None = None
+        self._memory: MemoryMeter | None = None
+        self._allowed = allowed(job.step_at)
+        self._calls: Counter[int] = Counter()
+        # When each step ended, ns, and how many compilations there had been by then; the first is when the pass began.
+        self._stamps: list[tuple[int, int]] = []
+        self._clock = timing.StepClock(job.device)
+        self._ends_seen = 0
+        self._ends = StepEnds(self._optimizer_stepped, self._compiled_code_begins, self._compiled_code_ended)
+        self._journal = None if job.in_place or not job.journal else FileJournal(job)
+        self._progress, self._expected = Writer(job.scratch), ExpectedSteps(job)
+        self._marked = out_of_dynamos_sight(lambda: self._reached(Boundary.MARK))
+
+    @property
+    def taken(self) -> int:
+        """How many steps have ended."""
+        return max(0, len(self._stamps) - 1)
+
+    def enter(self) -> None:
+        """Install the hooks in torch."""
+        self._ends.__enter__()
+        self.script_variant.__enter__()
+        self.backward.__enter__()
+        step_marks.listen(self._marked)
+        if self._journal is not None:
+            self._journal.begin()
+
+    def leave(self) -> None:
+        """Remove the hooks from torch; what the script was doing when it was stopped must not be measured."""
+        if self._journal is not None:
+            self._journal.end()
+        step_marks.stop_listening(self._marked)
+        self.optimizers = [type(optimizer).__name__ for optimizer in self._ends.optimizers]
+        self.backward.__exit__()
+        self.script_variant.__exit__()
+        self._ends.__exit__()
+
+    def end_early(self) -> PassResult:
+        """The result of the pass from the steps that the script took."""
+        assert self._steps is not None
+        try:
+            self._steps.throw(timing.EndedError)
+        except StopIteration as end:
+            result: PassResult = end.value
+            return result
+        except timing.EndedError:
+            pass
+        # Those after the first in which nothing compiled.
+        compiled = [after > before for (_, before), (_, after) in pairwise(self._stamps)]
+        steps_ns = self._clock.steps_ns()
+        steady = [step for step in range(FIRST_STEPS, len(steps_ns)) if not compiled[step]] or [len(steps_ns) - 1]
+        _, compiled_before = self._stamps[0]
+        measured = timing.measured(
+            self.job.device,
+            [steps_ns[step] for step in steady],
+            first_steps_ns=steps_ns[:FIRST_STEPS],
+            warmup_steps=len(steps_ns) - len(steady),
+            compile_ns=total_ns([*self._recorder.compiled]),
+            compile_before_ns=total_ns(self._recorder.compiled[:compiled_before]),
+            compiles=len(self._recorder.compiled),
+        )
+        assert self._memory is not None
+        return PassResult(measured=measured, memory=self._memory.peaks(), graphs=self._graphs.of(steady))
+
+    def why_none(self) -> str:
+        """The reason why no step ended."""
+        process_module = sys.modules.get("multiprocessing.process")
+        counter = repr(getattr(process_module, "_process_counter", "count(1)"))
+        children = int("".join(filter(str.isdigit, counter)) or 1) - 1  # that multiprocessing has started
+        several = "es" * (children > 1)
+        started = f"; it started {children} process{several}, whose training is not seen" if children else ""
+        missed = ["no optimizer stepped"] * (Boundary.OPTIMIZER in self._allowed)
+        missed += ["no module was called repeatedly"] * any(boundary.is_call for boundary in self._allowed)
+        if not missed:
+            mark = self.job.step_at if ":" in self.job.step_at else "tracekit.step()"
+            missed = [f"{mark} was not reached twice"]
+        return f"{', and '.join(missed)}{started}"
+
+    def _called(self, module: Any, trains: bool) -> bool:
+        """Note that the outermost module is about to run; returns whether it should be compiled in place."""
+        self._calls[id(module)] += 1
+        boundary = of_a_call(self._allowed, trains, self._ends.has_optimizer)
+        if boundary is not None and (self.boundary is None or boundary > self.boundary):
+            # It is more specific than what seemed to end steps, so its steps begin again.
+            self._begin(boundary, module)
+        elif boundary is not None and boundary == self.boundary and boundary.is_call and module is self.caller:
+            self._stepped()
+            self.script_variant.watch(module)
+        # What takes part in steps is compiled. A first call that does not train may only set lazy parameters.
+        return trains or (self.boundary is Boundary.CALL and self._calls[id(module)] > 1)
+
+    def _compiled_code_begins(self, function: Any) -> None:
+        self.backward.step_aside()
+        if not self.script_variant.is_aside:  # it was not called by a module
+            self._called(function, torch.is_grad_enabled())
+        self.script_variant.step_aside()
+
+    def _compiled_code_ended(self) -> None:
+        self.script_variant.step_back()
+        if not self.script_variant.is_aside:
+            self.backward.step_back()
+
+    def _optimizer_stepped(self, result: Any) -> None:
+        if self._losses is not None:
+            self._losses.optimizer_returned(result)
+        self._reached(Boundary.OPTIMIZER)
+
+    def _reached(self, boundary: Boundary) -> None:
+        if boundary not in self._allowed or (self.boundary is not None and boundary < self.boundary):
+            return
+        if boundary != self.boundary:  # the beginning of this one is not known
+            self._begin(boundary, None)
+            self._look_no_more()
+        else:
+            self._look_no_more()
+            self._stepped()
+
+    def _look_no_more(self) -> None:
+        self.script_variant.look_no_more()
+        self._graph_calls.watch()
+
+    def _begin(self, boundary: Boundary, caller: Any) -> None:
+        """Begin the pass, or begin it again if what seemed to be steps was not."""
+        if accelerator := used_though_hidden():
+            raise EnoughError(failure(ForeignDeviceError(self.job.program, accelerator)))
+        if self._steps is not None:
+            self._steps.close()
+        self.boundary, self.caller, self._ends_seen = boundary, caller, 0
+        self._stamps.clear()
+        self._clock.clear()
+        self.backward.forget()
+        self._graphs.clear()
+        if self._journal is not None and boundary is not Boundary.CALL:
+            self._journal.training()
+        self._stamp()
+        self._memory = MemoryMeter(self.job.device)
+        self._steps = self._make_pass(self._graphs)
+        next(self._steps)
+
+    def _stepped(self) -> None:
+        self._ends_seen += 1
+        if self._ends_seen % self.job.step_every:
+            return
+        self._stamp()
+        (began_ns, compiled_before), (ended_ns, compiled) = self._stamps[-2:]
+        self._expected.took(self.taken, ended_ns - began_ns, compiled=compiled > compiled_before)
+        self._progress.took(self.taken, self._expected, ended_ns)
+        self.backward.step_ended()
+        self._graphs.step_ended()
+        if self.result is None:
+            assert self._steps is not None
+            try:
+                next(self._steps)
+                return
+            except StopIteration as end:
+                self.result = end.value
+        raise EnoughError
+
+    def _stamp(self) -> None:
+        self._stamps.append((time.perf_counter_ns(), len(self._recorder.compiled)))
+        self._clock.step_ended()
+
+
+class ExpectedSteps:
+    """What the steps so far tell about those to come. Steps that compile tell nothing about the time of others."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._settled = max(job.warmup, FIRST_STEPS + timing.QUIET_STEPS)
+        self._quiet: deque[int] = deque(maxlen=timing.QUIET_STEPS)  # durations of the last steps, ns
+
+    def took(self, steps_taken: int, step_ns: int, *, compiled: bool) -> None:
+        """Note the step with that number."""
+        if compiled:
+            self._quiet.clear()
+            self._settled = min(max(self._settled, steps_taken + timing.QUIET_STEPS), timing.MOST_WARMUP_STEPS)
+        else:
+            self._quiet.append(step_ns)
+
+    def steps(self) -> int:
+        """The number of all steps, if nothing compiles any more."""
+        if self._job.stage == "check":
+            steps = STEPS
+        elif self._job.stage == "measure":
+            step_ns = round(statistics.median(self._quiet)) if self._quiet else 0
+            timed = length(self._job)
+            steps = self._settled + 1 + (timed.steps(step_ns) if step_ns else timed.fewest_steps)
+        else:
+            steps = self._settled + STEADY_WARMUP + self._job.steps + DETAIL.warmup + DETAIL.steps
+        return steps if self._job.available is None else min(steps, self._job.available)
+
+    def left_ns(self, steps_taken: int) -> int | None:
+        """How long the steps that are left will take; None if that cannot be known.
+
+        While something compiles, steps have no usual duration; and a trace takes time to write, and its stacks to
+        record.
+        """
+        steps_left = self.steps() - steps_taken
+        if self._job.stage == "profile" or len(self._quiet) < timing.QUIET_STEPS or steps_left <= 0:
+            return None
+        return round(steps_left * statistics.median(self._quiet))

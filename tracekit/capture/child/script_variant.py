@@ -1,7 +1,10 @@
-"""Makes a script run eager or compiled, whichever of the two it was written as, and offers it only the device that
-is to be measured, because it chooses one itself.
+"""What of torch is replaced while a script runs: it runs eager or compiled, whichever of the two it was written as, and
+its backward passes are counted.
+
+It is offered only the device that is to be measured, because it chooses one itself.
 """
 
+import statistics
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -9,12 +12,13 @@ import torch
 from msgspec.structs import replace
 
 from tracekit.capture.child.recipe import compile_arguments
-from tracekit.capture.child.replaced import Replacements, leave_alone
+from tracekit.capture.child.replaced import Replacements, leave_alone, out_of_dynamos_sight
 from tracekit.capture.device import show_only
 from tracekit.capture.job import Job
 from tracekit.run import Requested
 
 Given: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+_COUNTED_STEPS = 10  # of backward passes: later steps are timed, and should run nothing of ours
 
 
 class ScriptVariant:
@@ -152,6 +156,56 @@ class ScriptVariant:
                 self.step_back()
 
         return compile_as_wanted
+
+
+class BackwardPasses:
+    """While entered, counts the backward passes of the first steps; a listener, if there is one, is told about all."""
+
+    def __init__(self, listener: Callable[[Any], None] | None = None) -> None:
+        self._listener = listener and out_of_dynamos_sight(listener)
+        self._passes = 0
+        self._ended: list[int] = []  # how many there had been at the end of each step
+        self._replaced = Replacements()
+
+    def __enter__(self) -> "BackwardPasses":
+        backward = torch.autograd.backward
+
+        def counting(*args: Any, **kwargs: Any) -> None:
+            self._passes += 1
+            if self._listener is not None:
+                self._listener(args[0] if args else kwargs.get("tensors"))
+            backward(*args, **kwargs)
+
+        self._replaced.put(torch.autograd, "backward", counting)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._replaced.undo()
+
+    def step_aside(self) -> None:
+        """Stand aside, because compiled code is about to run or to be made."""
+        if self._listener is None:
+            self._replaced.step_aside()
+
+    def step_back(self) -> None:
+        """Return, because the compiled code has run."""
+        self._replaced.step_back()
+
+    def forget(self) -> None:
+        """Forget what was counted: steps begin here."""
+        self._passes = 0
+        self._ended.clear()
+
+    def step_ended(self) -> None:
+        """Count the end of a step."""
+        self._ended.append(self._passes)
+        if len(self._ended) == _COUNTED_STEPS and self._listener is None:
+            self._replaced.undo()
+
+    def in_a_step(self) -> float:
+        """The median number of backward passes in the counted steps."""
+        counted = self._ended[:_COUNTED_STEPS]
+        return statistics.median(end - start for start, end in zip([0, *counted], counted, strict=False))
 
 
 def steered(job: Job) -> Job:

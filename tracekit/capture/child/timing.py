@@ -1,23 +1,31 @@
-"""Warms up until nothing compiles, and times steps.
+"""Takes the steps of a pass: warms up until nothing compiles, times steps, and takes as many as the other ranks.
 
 The work of a pass is a generator: each `yield` is one step of training. `run_steps` calls a recipe's steps; a script
 takes its own steps, and its optimizer resumes the generator.
+
+The first rank decides for all ranks what depends on clock or compiler: one that stopped while the others continue would
+leave them waiting in a collective forever.
 """
 
 import statistics
 import time
 from collections.abc import Callable, Generator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import Struct
 
-from tracekit.capture.child.agreement import agreed
+from tracekit.base.atomic import put
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.device import gpu, is_gpu, synchronize
-from tracekit.statistics.typical_step import has_unexplained_work
+from tracekit.capture.job import RESULT, Job
+from tracekit.run import Measured
+from tracekit.statistics.typical_step import has_unexplained_work, typical_step
 
 T = TypeVar("T")
+Decision = TypeVar("Decision", bool, int)
 Steps: TypeAlias = Generator[None, None, T]
 Clock = Literal["cuda events", "perf_counter"]
 QUIET_STEPS = 5  # consecutive steps without a compilation, after which a training has settled
@@ -25,6 +33,8 @@ MOST_WARMUP_STEPS = 100
 _LEAST_PERIODS = 3  # to time
 LEAST_TIMED_STEPS = 30
 _MOST_EXTRA_NS = 10_000_000_000  # to find out how often something rare happens
+_LOOKED_EVERY_S = 0.001
+_LONGEST_S = 60.0  # to wait for the other ranks, once this one has its result
 
 
 class EndedError(Exception):
@@ -88,7 +98,11 @@ class StepClock:
     def __init__(self, device: str, expected: int = 0, now_ns: Callable[[], int] | None = None) -> None:
         self._device, self._now_ns = device, now_ns or time.perf_counter_ns
         self._ends: list[Any] = []
-        self._events = self._prepared(expected)
+        self._events = [gpu().Event(enable_timing=True) for _ in range(expected)] if is_gpu(device) else []
+        for event in self._events:  # the first record creates an event, which must not happen while timing
+            event.record(gpu().current_stream(device))
+        if self._events:
+            synchronize(device)
 
     def step_ended(self) -> None:
         """Note that a step has ended and the next begins; the first call begins the first step."""
@@ -111,16 +125,6 @@ class StepClock:
         synchronize(self._device)
         # If a script trains elsewhere, the GPU does no work, and its clock may not have advanced.
         return [max(1, round(start.elapsed_time(end) * 1e6)) for start, end in pairwise(self._ends)]
-
-    def _prepared(self, count: int) -> list[Any]:
-        """Events for that many calls: the first record creates an event, which must not happen while timing."""
-        if not is_gpu(self._device) or not count:
-            return []
-        events = [gpu().Event(enable_timing=True) for _ in range(count)]
-        for event in events:
-            event.record(gpu().current_stream(self._device))
-        synchronize(self._device)
-        return events
 
 
 def time_one(device: str) -> Steps[int]:
@@ -161,14 +165,58 @@ def clock(device: str) -> Clock:
     return "cuda events" if is_gpu(device) else "perf_counter"
 
 
-def median_ns(times: list[int]) -> int:
-    """The median."""
-    return round(statistics.median(times))
+def measured(device: str, step_all_ns: list[int], **facts: Any) -> Measured:
+    """What these steps tell of a step, with other facts of the pass that timed them."""
+    spread_ns = 0
+    if len(step_all_ns) > 1:
+        low, _, high = statistics.quantiles(step_all_ns, n=4)
+        spread_ns = round(high - low)
+    step_ns = typical_step(step_all_ns).step_ns
+    return Measured(step_ns=step_ns, step_all_ns=step_all_ns, spread_ns=spread_ns, clock=clock(device), **facts)
 
 
-def spread_ns(times: list[int]) -> int:
-    """The interquartile range."""
-    if len(times) < 2:
-        return 0
-    low, _, high = statistics.quantiles(times, n=4)
-    return round(high - low)
+class FirstRankEndedError(Exception):
+    """The first rank ended, so there is no rank left to decide."""
+
+
+class _Team:
+    def __init__(self) -> None:
+        self.rank, self.ranks, self.folder, self.decisions = 0, 1, Path(), 0
+
+
+_team = _Team()
+
+
+def join(job: Job) -> None:
+    """Make this process one of the job's ranks."""
+    _team.rank, _team.ranks, _team.folder, _team.decisions = job.rank, job.ranks, Path(job.meeting), 0
+
+
+def agreed(value: Decision) -> Decision:
+    """The first rank's value, on every rank; its own value in a process that is alone.
+
+    All ranks call this in the same order, because they take the same steps.
+    """
+    if _team.ranks == 1:
+        return value
+    file = _team.folder / f"agreed-{_team.decisions}.json"
+    _team.decisions += 1
+    if _team.rank == 0:
+        put(file, msgspec.json.encode(value))
+        return value
+    while not file.exists():
+        if (_team.folder / RESULT).exists():
+            raise FirstRankEndedError("rank 0 ended before this rank did")
+        time.sleep(_LOOKED_EVERY_S)
+    decided: Decision = msgspec.json.decode(file.read_bytes(), type=type(value))
+    return decided
+
+
+def leave(job: Job) -> None:
+    """Wait until all ranks have finished: a rank that exits breaks collectives that others are still in."""
+    if job.ranks == 1:
+        return
+    put(Path(job.meeting) / f"left-{job.rank}", b"")
+    deadline_s = time.monotonic() + _LONGEST_S
+    while time.monotonic() < deadline_s and len([*Path(job.meeting).glob("left-*")]) < job.ranks:
+        time.sleep(_LOOKED_EVERY_S * 10)

@@ -22,11 +22,10 @@ from msgspec.structs import replace
 from torch.profiler import ProfilerAction
 
 from tracekit.capture.child import event_tree, timing
-from tracekit.capture.child.agreement import agreed
+from tracekit.capture.child.clocks import stopwatch
 from tracekit.capture.child.event_tree import LineSampler
 from tracekit.capture.child.graph_log import GraphLog
-from tracekit.capture.child.idle_profilers import real_profilers
-from tracekit.capture.child.stopwatch import stopwatch
+from tracekit.capture.child.replaced import real_profilers
 from tracekit.capture.compiler import CompileRecorder, effective
 from tracekit.capture.device import activities, is_gpu, synchronize
 from tracekit.capture.environment import versions
@@ -115,7 +114,7 @@ class _Taking:
             yield from self.trace(steady)
             store_so_far(self.job, self.result())
         if detail and self._wants(detail):
-            for _ in range(agreed(self._until_costliest(detail))):
+            for _ in range(timing.agreed(self._until_costliest(detail))):
                 yield from self.step()
             yield from self.trace(detail)
 

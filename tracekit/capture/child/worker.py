@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from tracekit.base.atomic import put
 from tracekit.capture import compiler
-from tracekit.capture.child import agreement, forks, recipe, script, timing
-from tracekit.capture.child.failure import failure, one_line
+from tracekit.capture.child import forks, recipe, script, timing
+from tracekit.capture.child.clocks import stopwatch
 from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.loss_check import (
     GradientNorms,
@@ -31,12 +31,11 @@ from tracekit.capture.child.loss_check import (
     number,
     rounded_differently,
 )
-from tracekit.capture.child.measure import infer_ns, measure
+from tracekit.capture.child.measure import TurnPipes, infer_ns, measure, take_turns, warm_up
+from tracekit.capture.child.program import failure, one_line
 from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.script_variant import steered
-from tracekit.capture.child.stopwatch import stopwatch
 from tracekit.capture.child.traces import profile
-from tracekit.capture.child.turns import TurnPipes, take_turns, warm_up
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.device import GPU, accelerator, devices, synchronize, why_no_gpu
 from tracekit.capture.environment import backends, gather, gather_bytes_per_s
@@ -58,11 +57,11 @@ def main(folder: str) -> None:
     if job.headers:
         with contextlib.suppress(OSError, KeyError, ModuleNotFoundError):  # as where a user has no name
             os.symlink(job.headers, os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}"))
-    agreement.join(job)
+    timing.join(job)
     result = perform(job)
     put(Path(folder, RESULT), msgspec.json.encode(result, enc_hook=repr))
     if result.outcome == "ok":
-        agreement.leave(job)
+        timing.leave(job)
 
 
 def perform(job: Job) -> PassResult:

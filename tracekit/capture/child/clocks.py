@@ -1,5 +1,7 @@
-"""What a process that takes turns knows of the machine: how long its thread waited for a core, and how fast the machine
-is at this moment.
+"""The clocks of a pass: for what its process does, for how fast the machine is, and without the waits for a core.
+
+Each moment of the process counts for one activity, so that these add up. What the compiler takes is taken out of the
+activity in which it happens.
 
 The kernel counts how long a thread waits for a core because others run there. A process that takes turns has no other
 work of its own beside its steps, so what the thread that drives the steps waits for a core is the work of others, and
@@ -17,13 +19,52 @@ import os
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+
+from tracekit.run import Activity
 
 _LONGEST = 64  # bytes of the three numbers of schedstat
 _TRIES = 3  # of which the fastest counts
 _COMPUTED = 10_000  # numbers: about 1 ms, within a core's own caches
 _VISITED = 100_000  # objects all over a few MB, which a core shares with others
+
+
+class Stopwatch:
+    """What this process has done since it was started, and what it does now: a process has one."""
+
+    def __init__(self) -> None:
+        self._compiled_ns: Callable[[], int] = lambda: 0
+        self.start(time.time_ns())
+
+    def start(self, began_ns: int) -> None:
+        """Begin anew, with a process that was started then (unix ns): so far, it has been starting."""
+        self._since_ns = time.perf_counter_ns() - max(time.time_ns() - began_ns, 0)
+        self._activity: Activity = "start"
+        self._spent_ns: Counter[Activity] = Counter()
+        self._compiled_before_ns = self._compiled_ns()
+
+    def listen(self, compiled_ns: Callable[[], int]) -> None:
+        """From now on, what the compiler has taken in all is known."""
+        self._compiled_ns = compiled_ns
+
+    def enter(self, activity: Activity) -> None:
+        """The process does something else from now on."""
+        now_ns, compiled_ns = time.perf_counter_ns(), self._compiled_ns()
+        spent_ns = now_ns - self._since_ns
+        compiling_ns = min(max(compiled_ns - self._compiled_before_ns, 0), spent_ns)
+        self._spent_ns[self._activity] += spent_ns - compiling_ns
+        self._spent_ns["compile"] += compiling_ns
+        self._activity, self._since_ns, self._compiled_before_ns = activity, now_ns, compiled_ns
+
+    def seconds(self) -> dict[Activity, float]:
+        """How long each activity has taken so far, s."""
+        self.enter(self._activity)
+        return {activity: round(ns / 1e9, 3) for activity, ns in self._spent_ns.items() if ns}
+
+
+stopwatch = Stopwatch()
 
 
 class RunQueue:
@@ -69,19 +110,20 @@ class Yardsticks:
 
     def ns(self) -> list[int]:
         """How long computing and visiting take now, ns."""
-        return [min(self._taken_ns(work) for _ in range(_TRIES)) for work in (self._compute, self._visit)]
 
-    def _compute(self) -> None:
-        squares = {}
-        for number in range(_COMPUTED):
-            squares[number & 255] = number * number
+        def compute() -> None:
+            squares = {}
+            for number in range(_COMPUTED):
+                squares[number & 255] = number * number
 
-    def _visit(self) -> None:
-        total = 0.0
-        for number in self._objects:
-            total += number
+        def visit() -> None:
+            total = 0.0
+            for number in self._objects:
+                total += number
 
-    def _taken_ns(self, work: Callable[[], None]) -> int:
-        began_ns = self._queue.now_ns()
-        work()
-        return max(1, self._queue.now_ns() - began_ns)
+        def taken_ns(work: Callable[[], None]) -> int:
+            began_ns = self._queue.now_ns()
+            work()
+            return max(1, self._queue.now_ns() - began_ns)
+
+        return [min(taken_ns(work) for _ in range(_TRIES)) for work in (compute, visit)]

@@ -2,7 +2,7 @@
 people and for programs.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from itertools import groupby
 from pathlib import Path
 
@@ -89,22 +89,23 @@ def as_json(audit: Audit, file: object) -> str:
 
 def as_text(audit: Audit, file: object) -> str:
     """The audit as text, in which nothing from the script can control the terminal."""
-    return "".join(f"{sanitize(line)}\n" for line in _lines(audit, file))
-
-
-def _lines(audit: Audit, file: object) -> Iterator[str]:
-    yield f"{file} on an emulated GPU, {many(audit.steps, 'step')}: {_summary(audit)}"
+    lines = [f"{file} on an emulated GPU, {many(audit.steps, 'step')}: {_summary(audit)}"]
     for kind, rows in groupby(audit.rows, key=lambda row: row.kind):
-        yield ""
-        yield _HEADS[kind]
+        lines += ["", _HEADS[kind]]
         for row in rows:
-            yield from _described(row, audit.steps)
-    yield ""
-    yield _LIMITS
-    for note in audit.notes:
-        yield f"Left open: {note}{'' if note.endswith('?') else '.'}"
+            seldom = _is_seldom(row, audit.steps)
+            often = f"{_count(row.count if seldom else row.per_step)} ×" if row.per_step else "once"
+            steps_note = f" (in {row.in_steps} of {audit.steps} steps)" if seldom else ""
+            loader = " (in the data loader)" if row.loading else ""
+            lines.append(f"{often:>8} {row.file}:{row.line} {row.function}{steps_note}{loader}")
+            if row.source:
+                lines.append(f"{'':9}{sanitize(row.source, _WIDTH)}")
+            lines.append(f"{'':9}{row.operator} {row.why}" + (f", in {row.via}" if row.via else ""))
+    lines += ["", _LIMITS]
+    lines += [f"Left open: {note}{'' if note.endswith('?') else '.'}" for note in audit.notes]
     if audit.failure:
-        yield f"The audit did not finish: {audit.failure}"
+        lines.append(f"The audit did not finish: {audit.failure}")
+    return "".join(f"{sanitize(line)}\n" for line in lines)
 
 
 def _summary(audit: Audit) -> str:
@@ -136,17 +137,6 @@ def _amounts(rows: list[Row], amount: Callable[[Row], float], where: str) -> str
 def _is_seldom(row: Row, steps: int) -> bool:
     """Whether it happens in fewer than half of the steps, so that a mean would describe none of them."""
     return 0 < row.in_steps < steps / 2
-
-
-def _described(row: Row, steps: int) -> Iterator[str]:
-    seldom = _is_seldom(row, steps)
-    often = f"{_count(row.count if seldom else row.per_step)} ×" if row.per_step else "once"
-    steps_note = f" (in {row.in_steps} of {steps} steps)" if seldom else ""
-    loader = " (in the data loader)" if row.loading else ""
-    yield f"{often:>8} {row.file}:{row.line} {row.function}{steps_note}{loader}"
-    if row.source:
-        yield f"{'':9}{sanitize(row.source, _WIDTH)}"
-    yield f"{'':9}{row.operator} {row.why}" + (f", in {row.via}" if row.via else "")
 
 
 def _count(per_step: float) -> str:

@@ -1,12 +1,11 @@
 """The audit in the child process: a few steps of a recipe or a script on the emulated GPU.
 
-Saving from a GPU and loading onto one, which torch does by the device that a file names for each storage.
-
-Scripts that ask for several GPUs or processes: in an audit, there is one of each.
+What a script saves from a GPU, it can load onto one, which torch does by the device that a file names for each storage.
+For scripts that ask for several GPUs or processes, there is one of each.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -18,8 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from tracekit.capture.audit import cuda, tensors
 from tracekit.capture.audit.emulation import GPU, Devices, Emulation, normalized
-from tracekit.capture.audit.regions import Regions, loading
-from tracekit.capture.audit.watch import Watch
+from tracekit.capture.audit.watch import Regions, Watch, loading
 from tracekit.capture.child import recipe, script, timing
 from tracekit.capture.child.program import failure
 from tracekit.capture.child.recipe import RecipeStep
@@ -36,14 +34,32 @@ _BEFORE_THE_CPUS = 5  # lower than the CPU's priority, 10, which is the first am
 def audit(job: Job, notes: list[str]) -> PassResult:
     """Run the steps; what was seen, also if the training fails."""
     with emulated() as emulation:
+        watch = emulation.watch
         losses: list[float] = []
         try:
-            result = _of_script(job, emulation) if job.is_script else _of_recipe(job, emulation, notes, losses)
+            if job.is_script:
+                unchanged = replace(job, requested=Requested(compile=False), device="cuda")
+                with CompileRecorder() as recorder:
+                    result = script.run(unchanged, lambda _: _steps(watch, job.steps), recorder)
+            else:
+                result = _of_recipe(job, emulation, notes, losses)
         except (Exception, SystemExit) as error:
             result = failure(error)
-        with emulation.watch.silenced():
-            watch, used = emulation.watch, emulation.devices.used
-            notes = [*_left_open(emulation), *watch.notes]
+        with watch.silenced():
+            used = emulation.devices.used
+            left_open = []
+            if not used:
+                left_open.append(
+                    "no tensor was put on the GPU: does the script choose its device with torch.cuda.is_available()?"
+                )
+            if not watch.steps:
+                left_open.append("it ended within its first step, which is not counted: no step was audited")
+            if emulation.foreign:
+                operators = ", ".join(sorted(emulation.foreign))
+                left_open.append(f"whether these operators wait on a GPU is unknown: {operators}")
+            if torch.distributed.is_available() and torch.distributed.is_initialized():
+                left_open.append("what several processes send each other is not emulated")
+            notes = [*left_open, *watch.notes]
             audited = Audit(steps=watch.steps, rows=watch.rows(), losses=losses, notes=notes, used=used)
             return replace(result, audit=audited)
 
@@ -54,6 +70,12 @@ def emulated() -> Iterator[Emulation]:
     watch = Watch()
     regions = Regions(watch)
     emulation = Emulation(Devices(), watch, regions)
+    run_thread = threading.Thread.run
+
+    def running(thread: threading.Thread) -> None:
+        with Emulation(emulation.devices, watch, regions):  # in every thread, because a mode sees only its own
+            run_thread(thread)
+
     torch.jit._state.disable()  # scripted code would fuse operators unseen
     with ExitStack() as stack:
         replacements = stack.enter_context(Replacements())
@@ -65,19 +87,9 @@ def emulated() -> Iterator[Emulation]:
         replacements.put_all(torch.nn.Module, __call__=regions.call_module(torch.nn.Module.__call__))
         following = _BaseDataLoaderIter.__next__
         replacements.put_all(_BaseDataLoaderIter, __next__=loading(watch, following), next=loading(watch, following))
-        replacements.put_all(threading.Thread, run=_in_threads(emulation, threading.Thread.run))
+        replacements.put_all(threading.Thread, run=running)
         stack.enter_context(emulation)
         yield emulation
-
-
-def _in_threads(emulation: Emulation, run: Callable[..., None]) -> Callable[..., None]:
-    """Enter the mode in every thread, because a mode sees only its own thread."""
-
-    def running(thread: threading.Thread) -> None:
-        with Emulation(emulation.devices, emulation.watch, emulation.regions):
-            run(thread)
-
-    return running
 
 
 def _steps(watch: Watch, steps: int) -> timing.Steps[PassResult]:
@@ -96,12 +108,6 @@ def _steps(watch: Watch, steps: int) -> timing.Steps[PassResult]:
     return PassResult()
 
 
-def _of_script(job: Job, emulation: Emulation) -> PassResult:
-    unchanged = replace(job, requested=Requested(compile=False), device="cuda")
-    with CompileRecorder() as recorder:
-        return script.run(unchanged, lambda _: _steps(emulation.watch, job.steps), recorder)
-
-
 def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[float]) -> PassResult:
     module = recipe.load(job.program)
     if not hasattr(module, "setup"):
@@ -116,27 +122,16 @@ def _of_recipe(job: Job, emulation: Emulation, notes: list[str], losses: list[fl
     recipe.seed_all(job.seed)
     feed = RecipeStep(module, context)
     recipe.seed_all(job.seed)
-    result = timing.run_steps(_steps(emulation.watch, job.steps), lambda: losses.append(_quietly(emulation, feed)))
+
+    def take_step() -> None:
+        loss = feed()
+        with emulation.watch.silenced():
+            losses.append(float(loss))
+
+    result = timing.run_steps(_steps(emulation.watch, job.steps), take_step)
     for pass_function in filter(None, (feed.infer, feed.evaluate)):
         pass_function()
     return result
-
-
-def _quietly(emulation: Emulation, feed: RecipeStep) -> float:
-    loss = feed()
-    with emulation.watch.silenced():
-        return float(loss)
-
-
-def _left_open(emulation: Emulation) -> Iterator[str]:
-    if not emulation.devices.used:
-        yield "no tensor was put on the GPU: does the script choose its device with torch.cuda.is_available()?"
-    if not emulation.watch.steps:
-        yield "it ended within its first step, which is not counted: no step was audited"
-    if emulation.foreign:
-        yield f"whether these operators wait on a GPU is unknown: {', '.join(sorted(emulation.foreign))}"
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        yield "what several processes send each other is not emulated"
 
 
 def replace_saving(replacements: Replacements, devices: Devices) -> None:

@@ -28,11 +28,10 @@ _FREES = "releases memory, and waits for the GPU to finish using it"
 def replace(replacements: Replacements, devices: Devices, watch: Watch) -> None:
     """Make torch.cuda, torch.accelerator and what depends on them pretend that there is a GPU."""
     waits = Waits(watch)
-    memory = _memory(devices, watch)
-    names = {**_state(), **memory, **streams(waits), "synchronize": waits.synchronize}
-    names["empty_cache"] = waits.empty_cache
-    replacements.put_all(torch.cuda, **names, **_random())
-    replacements.put_all(torch.cuda.random, **_random())
+    memory, random = _memory(devices, watch), _random()
+    calls = {"synchronize": waits.synchronize, "empty_cache": waits.empty_cache}
+    replacements.put_all(torch.cuda, **_state(), **memory, **streams(waits), **calls, **random)
+    replacements.put_all(torch.cuda.random, **random)
     replacements.put_all(torch.cuda.memory, **memory, empty_cache=waits.empty_cache)
     replacements.put_all(torch.backends.cudnn, is_acceptable=always(False))
     replacements.put_all(torch.cuda.nvtx, range_push=nothing, range_pop=nothing, mark=nothing)
@@ -40,43 +39,56 @@ def replace(replacements: Replacements, devices: Devices, watch: Watch) -> None:
         torch, device=_Device, Generator=_Generator, Event=event_kind(waits), Stream=stream_kind(waits)
     )
     if hasattr(torch, "accelerator"):
-        replacements.put_all(torch.accelerator, **_accelerator(), **memory, **streams(waits))
-        replacements.put_all(torch.accelerator, synchronize=waits.synchronize, empty_cache=waits.empty_cache)
-    _replace_autocast(replacements)
+        replacements.put_all(
+            torch.accelerator,
+            is_available=always(True),
+            device_count=always(1),
+            current_accelerator=always(torch.device("cuda")),
+            **dict.fromkeys(("current_device_index", "current_device_idx"), always(0)),
+            **dict.fromkeys(("set_device_index", "set_device_idx"), nothing),
+            device_index=_device_context,
+            **memory,
+            **streams(waits),
+            **calls,
+        )
+    # The GPU's autocast is that of the CPU, with the GPU's dtype.
+    autocast = torch.amp.autocast_mode.autocast
+    begin = autocast.__init__
 
+    def beginning(self: Any, device_type: str, dtype: Any = None, **options: Any) -> None:
+        if device_type == "cuda":
+            device_type, dtype = "cpu", dtype or torch.float16
+        begin(self, device_type, dtype, **options)
 
-def _refuse_graphs(*_: Any, **__: Any) -> None:
-    raise NotImplementedError(_NO_GRAPHS)
+    def for_cpu(ask: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda device_type="cuda": ask("cpu" if device_type == "cuda" else device_type)
+
+    replacements.put_all(autocast, __init__=beginning)
+    for name in ("is_autocast_enabled", "get_autocast_dtype"):
+        replacements.put_all(torch, **{name: for_cpu(getattr(torch, name))})
 
 
 def _state() -> dict[str, Any]:
     properties = SimpleNamespace(
         name=NAME, major=9, minor=0, total_memory=_MEMORY, multi_processor_count=132, warp_size=32, is_integrated=False
     )
+
+    def refuse_graphs(*_: Any, **__: Any) -> None:
+        raise NotImplementedError(_NO_GRAPHS)
+
     return {
-        "_lazy_init": nothing,
-        "_lazy_call": nothing,
-        "_is_in_bad_fork": always(False),
-        "init": nothing,
-        "is_initialized": always(True),
-        "is_available": always(True),
+        **dict.fromkeys(("_lazy_init", "_lazy_call", "init", "set_device", "ipc_collect"), nothing),
+        "set_per_process_memory_fraction": nothing,
+        **dict.fromkeys(("is_initialized", "is_available", "is_bf16_supported", "is_tf32_supported"), always(True)),
+        **dict.fromkeys(("_is_in_bad_fork", "is_current_stream_capturing", "can_device_access_peer"), always(False)),
         "device_count": always(1),
-        "current_device": always(0),
-        "set_device": nothing,
-        "device": _device_context,
-        "device_of": _device_context,
+        **dict.fromkeys(("current_device", "utilization"), always(0)),
+        **dict.fromkeys(("device", "device_of"), _device_context),
         "get_device_name": always(NAME),
         "get_device_capability": always((9, 0)),
         "get_device_properties": always(properties),
         "get_arch_list": always(["sm_90"]),
-        "is_bf16_supported": always(True),
-        "is_tf32_supported": always(True),
-        "is_current_stream_capturing": always(False),
-        "can_device_access_peer": always(False),
-        **dict.fromkeys(("CUDAGraph", "graph", "make_graphed_callables"), _refuse_graphs),
-        "ipc_collect": nothing,
-        "set_per_process_memory_fraction": nothing,
-        "utilization": always(0),
+        **dict.fromkeys(("CUDAGraph", "graph", "make_graphed_callables"), refuse_graphs),
     }
 
 
@@ -113,38 +125,6 @@ def _random() -> dict[str, Any]:
         "get_rng_state_all": lambda: [torch.get_rng_state()],
         "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
     }
-
-
-def _accelerator() -> dict[str, Any]:
-    return {
-        "is_available": always(True),
-        "device_count": always(1),
-        "current_accelerator": always(torch.device("cuda")),
-        "current_device_index": always(0),
-        "current_device_idx": always(0),
-        "set_device_index": nothing,
-        "set_device_idx": nothing,
-        "device_index": _device_context,
-    }
-
-
-def _replace_autocast(replacements: Replacements) -> None:
-    """Make the GPU's autocast that of the CPU, with the GPU's dtype."""
-    autocast = torch.amp.autocast_mode.autocast
-    begin = autocast.__init__
-
-    def beginning(self: Any, device_type: str, dtype: Any = None, **options: Any) -> None:
-        if device_type == "cuda":
-            device_type, dtype = "cpu", dtype or torch.float16
-        begin(self, device_type, dtype, **options)
-
-    replacements.put_all(autocast, __init__=beginning)
-    for name in ("is_autocast_enabled", "get_autocast_dtype"):
-        replacements.put_all(torch, **{name: _for_cpu(getattr(torch, name))})
-
-
-def _for_cpu(ask: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda device_type="cuda": ask("cpu" if device_type == "cuda" else device_type)
 
 
 class _device_context:  # noqa: N801 - torch's name

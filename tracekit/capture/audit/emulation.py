@@ -16,8 +16,7 @@ from msgspec import Struct
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tracekit.capture.audit.regions import Regions
-from tracekit.capture.audit.watch import Watch, running
+from tracekit.capture.audit.watch import Regions, Watch, running
 
 CPU = torch.device("cpu")
 GPU = torch.device("cuda", 0)
@@ -125,28 +124,24 @@ def is_meta(tensor: torch.Tensor) -> bool:
 
 
 def _storages(tensor: torch.Tensor) -> Iterator[tuple[int, Any]]:
-    for part in _parts(tensor):
+    """The storages of the ordinary tensors that hold its numbers, with their keys."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    parts = [tensor] if tensor.layout == torch.strided else []
+    if not parts:
+        with torch._C._DisableTorchDispatch(), torch.no_grad():
+            if tensor.layout == torch.sparse_coo:
+                parts = [tensor._indices(), tensor._values()]
+            elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+                parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+            elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+                parts = [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    for part in parts:
         try:
             storage = part.untyped_storage()
         except (NotImplementedError, RuntimeError):  # an opaque tensor such as oneDNN's, which can only be on the CPU
             continue
         yield storage._cdata, storage
-
-
-def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The ordinary tensors that hold its numbers."""
-    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    if tensor.layout == torch.strided:
-        return [tensor]
-    with torch._C._DisableTorchDispatch(), torch.no_grad():
-        if tensor.layout == torch.sparse_coo:
-            return [tensor._indices(), tensor._values()]
-        if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-            return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-        if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-            return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
-    return []
 
 
 class Call(Struct, frozen=True):
@@ -191,10 +186,22 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         if not str(packet).startswith(_KNOWN_NAMESPACES) and device.type == "cuda":
             self.foreign.add(str(packet).replace(".", "::"))
         input_keys = {key for tensor in inputs for key in self.devices.keys(tensor)}
-        result = function(*args, **_on_cpu(kwargs))
+        cpu_options = dict(kwargs)
+        pinned = bool(kwargs.get("pin_memory"))
+        if pinned:
+            cpu_options["pin_memory"] = False
+        if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
+            cpu_options["device"] = CPU
+        result = function(*args, **cpu_options)
         for position in ON_THE_CPU.get(call.name, ()):
             input_keys |= {*self.devices.keys(result[position])}
-        self._put(result, device, input_keys, pinned=bool(kwargs.get("pin_memory")))
+        for tensor in _tensors((result,)):
+            current = self.devices.of(tensor)
+            is_new = current == CPU and input_keys.isdisjoint(self.devices.keys(tensor))
+            if device != CPU and (is_new or current == UNDECIDED):
+                self.devices.put(tensor, device)
+            if pinned:
+                self.devices.pin(tensor)
         return result
 
     def _device(self, kwargs: dict[str, Any], inputs: list[torch.Tensor]) -> torch.device:
@@ -205,15 +212,6 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         input_devices = {self.devices.of(tensor) for tensor in inputs}
         gpus = [device for device in input_devices if device.type == "cuda"]
         return gpus[0] if gpus else UNDECIDED if input_devices <= {UNDECIDED} else CPU
-
-    def _put(self, result: Any, device: torch.device, input_keys: set[int], pinned: bool) -> None:
-        for tensor in _tensors((result,)):
-            current = self.devices.of(tensor)
-            is_new = current == CPU and input_keys.isdisjoint(self.devices.keys(tensor))
-            if device != CPU and (is_new or current == UNDECIDED):
-                self.devices.put(tensor, device)
-            if pinned:
-                self.devices.pin(tensor)
 
     def _look(self, call: Call, inputs: list[torch.Tensor], device: torch.device) -> None:
         if self.watch.silent:
@@ -282,14 +280,6 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         elif self.devices.of(source).type != "cuda":
             pinned = "pinned, but without non_blocking=True" if self.devices.is_pinned(source) else "pageable"
             self.watch.see("copy", operator, f"copies to the GPU and waits ({pinned})")
-
-
-def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
-    if kwargs.get("pin_memory"):
-        kwargs = {**kwargs, "pin_memory": False}
-    if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
-        kwargs = {**kwargs, "device": CPU}
-    return kwargs
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:

@@ -140,12 +140,7 @@ class Moving:
                 device, dtype = self.device(arg), arg.dtype
             elif arg is not None:
                 device = arg
-        target = None if device is None else normalized(device)
-        return self._moved(tensor, target, dtype or tensor.dtype, options)
-
-    def _moved(
-        self, tensor: torch.Tensor, target: torch.device | None, dtype: torch.dtype, options: dict[str, Any]
-    ) -> torch.Tensor:
+        target, dtype = None if device is None else normalized(device), dtype or tensor.dtype
         if target is None or target == self.device(tensor):
             return _TRUE_MOVES["to"](tensor, dtype=dtype, **options)
         if target.type not in ("cpu", "cuda") or is_meta(tensor):
@@ -281,7 +276,13 @@ class Making:
                 for tensor in gpu_tensors:
                     self._reading.read(tensor, "aten::_local_scalar_dense")
             source = self._moving.device(data) if isinstance(data, torch.Tensor) else CPU
-            target = normalized(device) if device is not None else source if gpu_tensors else self._default()
+            target = (
+                normalized(device)
+                if device is not None
+                else source
+                if gpu_tensors
+                else self._moving.device(torch.empty(0))
+            )
             pinned = options.pop("pin_memory", False)
             result = make(data, *args, device="cpu", **options)
             return self._moving.arrived(result, source, target, pinned)
@@ -312,9 +313,6 @@ class Making:
         on_gpu, dtype = named_type(tensor_type)
         torch.set_default_device(GPU if on_gpu else None)
         torch.set_default_dtype(dtype)
-
-    def _default(self) -> torch.device:
-        return self._moving.device(torch.empty(0))
 
 
 class _TypeOnGpu(type):

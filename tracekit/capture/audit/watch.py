@@ -1,16 +1,22 @@
 """Counts what happens on the emulated device while the counted steps run, by the user's line that is running, as
 opposed to torch's, a library's, or ours.
+
+And tells whether that line is in code that torch.compile would compile, where a size or a value from the data breaks
+the graph. Such code is whatever the script passes to torch.compile or, if it compiles nothing, its outermost modules
+that have parameters. What a DataLoader calls, such as a transform, is no part of the model.
 """
 
+import functools
 import linecache
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from types import FrameType
+from typing import Any
 
+import torch
 from msgspec import Struct
 
 from tracekit.capture.job import KINDS, Kind, Row
@@ -95,7 +101,23 @@ class Watch:
 
     def rows(self) -> list[Row]:
         """The rows, the most important first. Events outside the steps do not count, unless they would crash."""
-        rows = [self._row(sighting, count) for sighting, count in self._counts.items()]
+        rows = [
+            Row(
+                kind=sighting.kind,
+                operator=sighting.operator,
+                file=sighting.line.file,
+                line=sighting.line.line,
+                function=sighting.line.function,
+                per_step=round(count / max(1, self.steps), 3),
+                count=count,
+                in_steps=len(self._steps[sighting]),
+                loading=sighting.loading,
+                source=linecache.getline(sighting.line.file, sighting.line.line).strip(),
+                via=sighting.line.via,
+                why=sighting.why,
+            )
+            for sighting, count in self._counts.items()
+        ]
         return sorted(rows, key=lambda row: (KINDS.index(row.kind), -row.per_step, row.file, row.line, row.operator))
 
     def _add(self, sighting: _Sighting) -> None:
@@ -105,27 +127,15 @@ class Watch:
         elif sighting.kind == "mixed":
             self._counts[sighting] += 0
 
-    def _row(self, sighting: _Sighting, count: int) -> Row:
-        line = sighting.line
-        return Row(
-            kind=sighting.kind,
-            operator=sighting.operator,
-            file=line.file,
-            line=line.line,
-            function=line.function,
-            per_step=round(count / max(1, self.steps), 3),
-            count=count,
-            in_steps=len(self._steps[sighting]),
-            loading=sighting.loading,
-            source=linecache.getline(line.file, line.line).strip(),
-            via=line.via,
-            why=sighting.why,
-        )
-
 
 def running() -> AuditedLine:
     """The innermost line of the user's or, without one, the innermost that is not torch's."""
-    frames = [*_frames()]
+    frames = []
+    caller: FrameType | None = sys._getframe(1)
+    while caller is not None:
+        if _owner(caller) != TRACEKIT:
+            frames.append(caller)
+        caller = caller.f_back
     position = next((position for position, frame in enumerate(frames) if _owner(frame) == USER), None)
     if position is None:
         position = next((position for position, frame in enumerate(frames) if not _is_torch(frame)), len(frames) - 1)
@@ -141,15 +151,7 @@ def asked_by_us() -> bool:
     return frame is not None and _owner(frame) == TRACEKIT
 
 
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if _owner(frame) != TRACEKIT:
-            yield frame
-        frame = frame.f_back
-
-
-@cache
+@functools.cache
 def _owners() -> CodeOwners:
     return CodeOwners()
 
@@ -180,3 +182,86 @@ def _via(inner: list[FrameType]) -> str | None:
 def _short(frame: FrameType) -> str:
     """`torch_geometric/utils/loop.py`."""
     return _owners().relative(frame.f_code.co_filename)
+
+
+class Regions:
+    """Tracks whether, and how deep, execution is in code that would be compiled."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.depth = 0
+        self.compiles = False  # whether anything was passed to torch.compile
+
+    def compile(self, model: Any = None, *_: Any, **options: Any) -> Any:
+        """Replaces torch.compile: the same code, run eagerly and marked as a region."""
+        if options.get("disable"):
+            return model
+        if model is None:
+            return self.compile
+        self.compiles = True
+        if isinstance(model, torch.nn.Module):
+            return _Compiled(model, self)
+        return self.around(model)
+
+    def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, with each call as a region."""
+
+        @functools.wraps(call)
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            with self.entered():
+                return call(*args, **kwargs)
+
+        return compiled
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """A context that counts as compiled code."""
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    def call_module(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Replaces `Module.__call__`: if the script compiles nothing, an outermost module with parameters is a region,
+        as it is compiled in place in a capture."""
+
+        def calling(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.compiles or self.depth or self._watch.loading or next(module.parameters(), None) is None:
+                return call(module, *args, **kwargs)
+            with self.entered():
+                return call(module, *args, **kwargs)
+
+        return calling
+
+
+def loading(watch: Watch, following: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Replaces `__next__` of a DataLoader's iterator: what happens meanwhile belongs to the loader."""
+
+    def next_batch(iterator: Any) -> Any:
+        before, watch.loading = watch.loading, True
+        try:
+            return following(iterator)
+        finally:
+            watch.loading = before
+
+    return next_batch
+
+
+class _Compiled(torch.nn.Module):  # type: ignore[misc]
+    """Like torch.compile's wrapper: everything except the call is delegated to the module."""
+
+    def __init__(self, module: torch.nn.Module, regions: Regions) -> None:
+        super().__init__()
+        self._orig_mod = module
+        object.__setattr__(self, "_regions", regions)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            return super().__getattr__(name)
+        return getattr(self._orig_mod, name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module in the region."""
+        with self._regions.entered():
+            return self._orig_mod(*args, **kwargs)

@@ -18,6 +18,7 @@ import _thread
 import dis
 import gc
 import gzip
+import linecache
 import sys
 import threading
 import time
@@ -88,16 +89,23 @@ class _Gathering:
 
     def of(self, tree: list[Any], graphs: list[Graph], samples: Sequence[Sample] = ()) -> LinesFile:
         """Everything in the tree that is worth storing."""
-        for event in _python(tree):
-            with suppress(
-                UnicodeDecodeError
-            ):  # torch keeps no copy of some names, and what is left of them is not text
-                self._take(event)
+        from torch._C._profiler import _EventType
+
+        call_types = (_EventType.PyCall, _EventType.PyCCall)
+        pending = [*tree]
+        while pending:  # the tree may be deeper than Python can recurse
+            event = pending.pop()
+            if event.tag in call_types:
+                # Of some names, torch keeps no copy, and what is left of them is not text.
+                with suppress(UnicodeDecodeError):
+                    self._take(event)
+            pending += event.children
         self._calls.sort()
         moments, sample_places, places = self._looked_up(samples)
         files = dict.fromkeys(function.file for function in self._functions.values() if function.owner == USER)
         files |= dict.fromkeys(file for file, _ in self._callers)
-        sources = {file: text for file in files if (text := _source(file)) is not None}
+        texts = {file: "".join(linecache.getlines(file)) for file in files}  # of files and of a notebook's cells
+        sources = {file: text for file, text in texts.items() if text and len(text) <= _MOST_SOURCE_BYTES}
         return LinesFile(
             schema=SCHEMA,
             python="{}.{}".format(*sys.version_info),
@@ -151,34 +159,24 @@ class _Gathering:
                 self._functions[key] = Function(event.name, full, callee.line_number, callee.function_name, owner)
 
 
-def _python(tree: list[Any]) -> Iterator[Any]:
-    """The calls of the tree. (It uses a loop, because the tree may be deeper than Python can recurse.)"""
-    from torch._C._profiler import _EventType
-
-    call_types = (_EventType.PyCall, _EventType.PyCCall)
-    pending = [*tree]
-    while pending:
-        event = pending.pop()
-        if event.tag in call_types:
-            yield event
-        pending += event.children
-
-
-def _source(file: str) -> str | None:
-    """The text of a file, or of a notebook's cell."""
-    import linecache
-
-    text = "".join(linecache.getlines(file))
-    return text if text and len(text) <= _MOST_SOURCE_BYTES else None
-
-
 def of_file(file: str, source: str) -> list[Code]:
     """What each function of a file computes; empty for a file that is not Python."""
     try:
         module = compile(source, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return [computed for code in _functions(module) if (computed := _computed_by(file, code)).lines]
+    computed = []
+    for code in _functions(module):
+        lines_and_kinds = [
+            (line, kind)
+            for instruction in dis.get_instructions(code)
+            if (kind := _kind(instruction)) is not None
+            and (line := instruction.positions.lineno if instruction.positions else None) is not None
+        ]
+        if lines_and_kinds:
+            lines, kinds = zip(*lines_and_kinds, strict=True)
+            computed.append(Code(file, code.co_firstlineno, code.co_name, [*lines], [*kinds]))
+    return computed
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
@@ -186,22 +184,6 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _functions(constant)
-
-
-def _computed_by(file: str, code: CodeType) -> Code:
-    lines_and_kinds = [
-        (line, kind)
-        for instruction in dis.get_instructions(code)
-        if (kind := _kind(instruction)) is not None
-        and (line := instruction.positions.lineno if instruction.positions else None) is not None
-    ]
-    return Code(
-        file,
-        code.co_firstlineno,
-        code.co_name,
-        [line for line, _ in lines_and_kinds],
-        [kind for _, kind in lines_and_kinds],
-    )
 
 
 def _kind(instruction: dis.Instruction) -> str | None:

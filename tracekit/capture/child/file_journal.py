@@ -10,7 +10,6 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -25,6 +24,11 @@ from tracekit.capture.undo import back_up
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _LARGEST_DATABASE_BYTES = 1 << 28  # small enough to be copied in every pass, even if it is only read
+_EVENTS = {
+    *("open", "sqlite3.connect", "os.remove", "os.truncate", "os.mkdir", "os.rmdir", "os.rename", "os.link"),
+    *("os.symlink", "os.chmod", "os.chown"),
+}
+_SAVE = "torch.save"  # no event of Python's
 _NOT_THE_PROGRAMS = (f"{os.sep}__pycache__{os.sep}", f"{os.sep}dev{os.sep}", f"{os.sep}proc{os.sep}")
 
 
@@ -57,12 +61,11 @@ class FileJournal:
         if self._backs_up:
             journal.record_process(self._folder)
         self._writer = torch._C.PyTorchFileWriter
-        handlers = self._handlers()
+        handle = out_of_dynamos_sight(self._handle)
 
         def hook(event: str, args: tuple[Any, ...]) -> None:
-            handler = handlers.get(event)
-            if handler is not None and self._on:
-                handler(args)
+            if event in _EVENTS and self._on:
+                handle(event, args)
 
         leave_alone(hook)
         torch._C.PyTorchFileWriter = self._saving
@@ -77,55 +80,63 @@ class FileJournal:
         self._on = False
         torch._C.PyTorchFileWriter = self._writer
 
-    def _handlers(self) -> dict[str, Callable[[tuple[Any, ...]], None]]:
-        return {
-            event: out_of_dynamos_sight(self._alone(handle))
-            for event, handle in {
-                "open": self._opened,
-                "os.remove": lambda args: self._changes(_path(args[0], args[1])),
-                "os.truncate": lambda args: self._changes(os.path.realpath(_path(args[0]))),
-                "os.mkdir": lambda args: self._makes_folder(_path(args[0], args[2])),
-                "os.rmdir": lambda args: self._removes_folder(_path(args[0], args[1])),
-                "os.rename": lambda args: self._renames(_path(args[0], args[2]), _path(args[1], args[3])),
-                "os.link": lambda args: self._links(_path(args[0], args[2]), _path(args[1], args[3])),
-                "os.symlink": lambda args: self._changes(_path(args[1], args[2])),
-                "os.chmod": lambda args: self._changes_status(_path(args[0], args[2])),
-                "os.chown": lambda args: self._changes_status(_path(args[0], args[3])),
-                "sqlite3.connect": lambda args: self._database(os.fsdecode(args[0])),
-            }.items()
-        }
-
-    def _alone(self, handle: Callable[[tuple[Any, ...]], None]) -> Callable[[tuple[Any, ...]], None]:
-        """The handler, without our own file operations, and without exceptions that would stop the program."""
-
-        def alone(args: tuple[Any, ...]) -> None:
-            if self._lock._is_owned():  # type: ignore[attr-defined]
-                return
-            with self._lock:
-                try:
-                    handle(args)
-                except NoBackupError:
-                    raise
-                except (OSError, ValueError, TypeError):
-                    self._write(journal.Unknown(repr(args)[:200]))
-
-        return alone
+    def _handle(self, event: str, args: tuple[Any, ...]) -> None:
+        """Note what is about to happen, unless we do it, and without exceptions that would stop the program."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            return
+        with self._lock:
+            try:
+                self._note_event(event, args)
+            except NoBackupError:
+                raise
+            except (OSError, ValueError, TypeError):
+                self._write(journal.Unknown(repr(args)[:200]))
 
     def _saving(self, target: Any, *args: Any, **kwargs: Any) -> Any:
         """Note the file of torch.save, which writes outside of Python if it is given a name."""
         if isinstance(target, str | os.PathLike) and self._on:
-            self._alone(lambda save_args: self._changes(_path(save_args[0])))((target,))
+            self._handle(_SAVE, (target,))
         return self._writer(target, *args, **kwargs)
 
-    def _opened(self, args: tuple[Any, ...]) -> None:
-        path, _, flags = args
-        if not isinstance(path, str | bytes | os.PathLike):
-            return  # a file descriptor, which is already open
-        path = os.path.realpath(_path(path))
-        if isinstance(flags, int) and flags & _WRITING:
-            self._changes(path)
-        elif self._preparing and path in self._made:
-            self._note(journal.Read(path, self._preparing))
+    def _note_event(self, event: str, args: tuple[Any, ...]) -> None:
+        match event:
+            case "open":
+                path, _, flags = args
+                if not isinstance(path, str | bytes | os.PathLike):
+                    return  # a file descriptor, which is already open
+                path = os.path.realpath(_path(path))
+                if isinstance(flags, int) and flags & _WRITING:
+                    self._changes(path)
+                elif self._preparing and path in self._made:
+                    self._note(journal.Read(path, self._preparing))
+            case "os.remove":
+                self._changes(_path(args[0], args[1]))
+            case "os.truncate":
+                self._changes(os.path.realpath(_path(args[0])))
+            case "os.mkdir":
+                path = _path(args[0], args[2])
+                if not self._keeps_new and not os.path.lexists(path):
+                    self._note(journal.MadeFolder(path, self._preparing))
+            case "os.rmdir":
+                path = _path(args[0], args[1])
+                self._changes_status(path)  # when it is made again, it gets the usual one
+                self._note(journal.RemovedFolder(path, self._preparing))
+            case "os.rename":
+                self._renames(_path(args[0], args[2]), _path(args[1], args[3]))
+            case "os.link":
+                source, target = _path(args[0], args[2]), _path(args[1], args[3])
+                self._changes(source)  # it can be written under its other name from now on
+                self._changes(target)
+            case "os.symlink":
+                self._changes(_path(args[1], args[2]))
+            case "os.chmod":
+                self._changes_status(_path(args[0], args[2]))
+            case "os.chown":
+                self._changes_status(_path(args[0], args[3]))
+            case "sqlite3.connect":
+                self._database(os.fsdecode(args[0]))
+            case _:  # _SAVE
+                self._changes(_path(args[0]))
 
     def _changes(self, path: str) -> None:
         if path in self._known or not self._is_the_programs(path):
@@ -157,10 +168,6 @@ class FileJournal:
             mode = stat.S_IMODE(status.st_mode)
             self._note(journal.ChangedStatus(path, self._preparing, mode, status.st_uid, status.st_gid))
 
-    def _links(self, source: str, target: str) -> None:
-        self._changes(source)  # it can be written under its other name from now on
-        self._changes(target)
-
     def _database(self, name: str) -> None:
         """Note a database, which SQLite may write outside of Python, with a file or two beside it."""
         if not name or name == ":memory:":
@@ -169,14 +176,6 @@ class FileJournal:
         if not os.path.exists(path) or os.path.getsize(path) <= _LARGEST_DATABASE_BYTES:
             for file in (path, *(f"{path}{ending}" for ending in ("-journal", "-wal", "-shm"))):
                 self._changes(file)
-
-    def _makes_folder(self, path: str) -> None:
-        if not self._keeps_new and not os.path.lexists(path):
-            self._note(journal.MadeFolder(path, self._preparing))
-
-    def _removes_folder(self, path: str) -> None:
-        self._changes_status(path)  # when it is made again, it gets the usual one
-        self._note(journal.RemovedFolder(path, self._preparing))
 
     def _renames(self, source: str, target: str) -> None:
         if not os.path.lexists(source):

@@ -74,21 +74,17 @@ def main() -> None:
         print(json.dumps(answer), flush=True)
     if "overlays" in answer:
         sys.stdin.buffer.read()
-        _end_all()
-
-
-def _end_all() -> None:
-    """Kill what still runs in this view: after a kill of the capture, nobody else would."""
-    namespace, ends = os.readlink("/proc/self/ns/mnt"), time.monotonic() + _MOST_S
-    killed_any = True
-    while killed_any and time.monotonic() < ends:
-        killed_any = False
-        for process in filter(str.isdecimal, os.listdir("/proc")):
-            with suppress(OSError):  # it has ended, or is another user's
-                if int(process) != os.getpid() and os.readlink(f"/proc/{process}/ns/mnt") == namespace:
-                    os.kill(int(process), signal.SIGKILL)
-                    killed_any = True
-        time.sleep(0.005 * killed_any)
+        # What still runs in this view is killed: after a kill of the capture, nobody else would do it.
+        namespace, ends = os.readlink("/proc/self/ns/mnt"), time.monotonic() + _MOST_S
+        killed_any = True
+        while killed_any and time.monotonic() < ends:
+            killed_any = False
+            for process in filter(str.isdecimal, os.listdir("/proc")):
+                with suppress(OSError):  # it has ended, or is another user's
+                    if int(process) != os.getpid() and os.readlink(f"/proc/{process}/ns/mnt") == namespace:
+                        os.kill(int(process), signal.SIGKILL)
+                        killed_any = True
+            time.sleep(0.005 * killed_any)
 
 
 class _View:
@@ -112,7 +108,12 @@ class _View:
         self._mount(None, "/", flags=_MS_REC | _MS_PRIVATE)
         outside = {vital: os.stat(vital).st_dev for vital in self._vital}
         os.mkdir(self._root)
-        self._types = _mounts()
+        self._types: dict[str, str] = {}  # of the file system at each mount point that has a path
+        with open("/proc/self/mountinfo", "rb") as file:
+            for line in file:
+                mount_fields, _, type_fields = line.partition(b" - ")
+                point = os.fsdecode(mount_fields.split()[4].decode("unicode_escape").encode("latin-1"))
+                self._types[point] = type_fields.split()[0].decode()
         self._points = sorted(self._types)
         self._show("/")
         for path in _sockets():
@@ -206,7 +207,11 @@ class _View:
                 copied += entry.stat().st_size
                 if copied > _MOST_COPIED_BYTES:
                     raise NoViewError(f"{path} holds both mount points and large files")
-                _copy(entry.path, target)
+                with open(entry.path, "rb") as file, open(target, "wb") as copy:
+                    copy.write(file.read())
+                status = os.stat(entry.path)
+                os.chmod(target, stat.S_IMODE(status.st_mode))
+                os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
             else:
                 open(target, "wb").close()
                 self._bind(entry.path)
@@ -221,7 +226,15 @@ class _View:
                 os.mkdir(folder)
         if self._is_users and not self._knows_all:
             os.chmod(upper, _own_mode(path))
-            self._make_folders_of_others(path, upper)
+            # The writable folders of other users and groups, and those that lead to a writable one: an overlay cannot
+            # copy what belongs to anybody whom the user namespace does not know.
+            for folder in _writable(path, [vital for vital in self._vital if _is_below(vital, path)]):
+                parts = os.path.relpath(folder, path).split("/")
+                for count in range(1, len(parts) + 1):
+                    part = os.path.join(*parts[:count])
+                    if not os.path.isdir(os.path.join(upper, part)):
+                        os.mkdir(os.path.join(upper, part))
+                        os.chmod(os.path.join(upper, part), _own_mode(os.path.join(path, part)))
         else:
             status = os.stat(path)
             os.chmod(upper, stat.S_IMODE(status.st_mode))
@@ -230,22 +243,12 @@ class _View:
         if path != working_folder and _is_below(working_folder, path):
             self.temporary = os.path.join(path, TEMPORARY)
             os.mkdir(os.path.join(upper, TEMPORARY))
+        escapes = str.maketrans({character: f"\\{character}" for character in "\\:,"})
         names = {"lowerdir": path, "upperdir": upper, "workdir": work}
-        data = ",".join(f"{key}={_escaped(value)}" for key, value in names.items())
+        data = ",".join(f"{key}={value.translate(escapes)}" for key, value in names.items())
         mode_options = ",userxattr" if self._is_users else ",redirect_dir=on"
         self._mount("overlay", self._in_root(path), "overlay", data=data + mode_options)
         self._overlays.append((path, upper))
-
-    def _make_folders_of_others(self, path: str, upper: str) -> None:
-        """Make the writable folders of other users and groups, and those that lead to a writable one: an overlay cannot
-        copy what belongs to anybody whom the user namespace does not know."""
-        for folder in _writable(path, [vital for vital in self._vital if _is_below(vital, path)]):
-            parts = os.path.relpath(folder, path).split("/")
-            for count in range(1, len(parts) + 1):
-                part = os.path.join(*parts[:count])
-                if not os.path.isdir(os.path.join(upper, part)):
-                    os.mkdir(os.path.join(upper, part))
-                    os.chmod(os.path.join(upper, part), _own_mode(os.path.join(path, part)))
 
     def _bind(self, path: str, recursive: bool = True) -> None:
         self._mount(path, self._in_root(path), flags=_MS_BIND | (_MS_REC if recursive else 0))
@@ -263,17 +266,6 @@ class _View:
         texts = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
         status = self._libc.mount(*texts, ctypes.c_ulong(flags), os.fsencode(data) if data else None)
         _check(status, f"mount {target}")
-
-
-def _mounts() -> dict[str, str]:
-    """The type of the file system at each mount point that has a path."""
-    types = {}
-    with open("/proc/self/mountinfo", "rb") as file:
-        for line in file:
-            mount_fields, _, type_fields = line.partition(b" - ")
-            point = os.fsdecode(mount_fields.split()[4].decode("unicode_escape").encode("latin-1"))
-            types[point] = type_fields.split()[0].decode()
-    return types
 
 
 def _sockets() -> list[str]:
@@ -329,18 +321,6 @@ def _writable(top: str, vital: list[str]) -> list[str]:
 
 def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def _copy(source: str, target: str) -> None:
-    with open(source, "rb") as file, open(target, "wb") as copy:
-        copy.write(file.read())
-    status = os.stat(source)
-    os.chmod(target, stat.S_IMODE(status.st_mode))
-    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def _escaped(path: str) -> str:
-    return "".join(f"\\{character}" if character in "\\:," else character for character in path)
 
 
 def _check(status: int, operation: str) -> None:

@@ -71,7 +71,11 @@ def preload_imports(job: Job) -> None:
             if specification is None or specification.origin is None:
                 return
             # What is part of Python itself, such as `os`, has no place.
-            if specification.has_location and any(_is_below(specification.origin, folder) for folder in own_folders):
+            # A module is the user's if it is below the script's folder, but in no environment that is there, too.
+            path = os.path.realpath(specification.origin)
+            is_below = any(path.startswith(folder.rstrip("/") + "/") for folder in own_folders)
+            is_installed = "site-packages" in path or path.startswith(sys.prefix)
+            if specification.has_location and is_below and not is_installed:
                 return
             importlib.import_module(name)
 
@@ -87,12 +91,6 @@ def _first_imports(statements: list[ast.stmt]) -> Iterator[str]:
                 pass
             case _:
                 return
-
-
-def _is_below(origin: str, folder: str) -> bool:
-    """Whether a module is the user's: below the script's folder, but in no environment that is there, too."""
-    path = os.path.realpath(origin)
-    return path.startswith(folder.rstrip("/") + "/") and "site-packages" not in path and not path.startswith(sys.prefix)
 
 
 def be_parent(scratch: str, perform: Callable[[str], None]) -> None:
@@ -117,7 +115,8 @@ def be_parent(scratch: str, perform: Callable[[str], None]) -> None:
 
 def _be_fork(parent: int, folder: str, perform: Callable[[str], None]) -> None:
     try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it was killed earlier
             os._exit(1)
         os.setsid()
@@ -131,7 +130,11 @@ def _be_fork(parent: int, folder: str, perform: Callable[[str], None]) -> None:
             os.dup2(log.fileno(), 2)
         if (holder := Path(folder, VIEW)).exists():
             file_view.enter(int(holder.read_text()))
-        _scatter_heap()
+        # Blocks of random sizes, each magnitude as often, that are never freed: some MB.
+        libc.malloc.restype = ctypes.c_void_p
+        sizes = random.SystemRandom()  # leaves the training's random numbers as they are
+        for _ in range(_SCATTERED_BLOCKS):
+            libc.malloc(ctypes.c_size_t(round(_MOST_BYTES ** sizes.random())))
         perform(folder)
         sys.stdout.flush()
         os._exit(0)
@@ -139,15 +142,6 @@ def _be_fork(parent: int, folder: str, perform: Callable[[str], None]) -> None:
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)
-
-
-def _scatter_heap() -> None:
-    """Allocate blocks of random sizes, each magnitude as often, and never free them: some MB."""
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = ctypes.c_void_p
-    sizes = random.SystemRandom()  # leaves the training's random numbers as they are
-    for _ in range(_SCATTERED_BLOCKS):
-        libc.malloc(ctypes.c_size_t(round(_MOST_BYTES ** sizes.random())))
 
 
 def freeze_objects() -> None:

@@ -6,9 +6,12 @@ It recognises PyG's `Data`, `HeteroData` and batches of them, DGL's graphs, inde
 adjacency matrices, and dictionaries of these by edge type – by their attributes, so that nothing has to be imported.
 """
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+
+import torch
 
 from tracekit.capture.child.replaced import leave_alone
 from tracekit.run import GraphSize, GraphSizes
@@ -76,23 +79,17 @@ class GraphCalls:
 
     def met(self, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note that the outermost module is about to run; calls in evaluation do not count."""
-        import torch
-
         if torch.is_grad_enabled() and self._log.saw(*args, **kwargs) and all(m is not module for m in self._modules):
             self._modules.append(module)
 
     def watch(self) -> None:
         """Let the modules report their own calls from now on. (A compiled module would pass the attribute on.)"""
-        import torch
-
         while self._modules:
             module = self._modules.pop()
             if not isinstance(module, torch.jit.ScriptModule):
                 object.__setattr__(module, "_compiled_call_impl", self._watched(module))
 
     def _watched(self, module: Any) -> Any:
-        import torch
-
         call = module._compiled_call_impl or module._call_impl
         saw, records_gradients = self._log.saw, torch.is_grad_enabled
 
@@ -109,70 +106,48 @@ def graph_size(values: Iterable[Any], kwargs: Mapping[str, Any] | None = None, d
     """The size of the graphs among some arguments, positional and named; None if there are none."""
     arguments = [*values][:_WIDEST] + [value for name, value in (kwargs or {}).items() if name not in _NO_EDGES]
     if sizes := [size for value in arguments if (size := _of_graph(value)) is not None]:
-        return _together(sizes)
-    if (size := _of_arguments(arguments, "edge_index" in (kwargs or {}))) is not None:
-        return size
+        return functools.reduce(GraphSize.plus, sizes)
+    # Edges, with features beside them; without features, two rows of words would look like edges, too.
+    is_sure = "edge_index" in (kwargs or {})
+    for value in arguments:
+        if (edges := _edges(value)) is not None:
+            nodes = _nodes(arguments, edges)
+            is_typed_or_sparse = not isinstance(value, torch.Tensor) or value.layout is not torch.strided
+            if nodes or is_sure or is_typed_or_sparse:
+                return GraphSize(nodes, edges)
     if depth == _DEEPEST:
         return None
     inner = [value for value in arguments if isinstance(value, list | tuple)]
     nested_sizes = [size for value in inner if (size := graph_size(value, depth=depth + 1)) is not None]
-    return _together(nested_sizes) if nested_sizes else None
-
-
-def _of_arguments(arguments: Sequence[Any], sure: bool) -> GraphSize | None:
-    """The size of edges among arguments with features beside them; without features, two rows of words would look
-    like edges, too."""
-    for value in arguments:
-        edges = _edges(value)
-        if edges is None:
-            continue
-        nodes = _nodes(arguments, edges)
-        if nodes or sure or isinstance(value, Mapping) or not _is_tensor(value) or value.layout is not _strided():
-            return GraphSize(nodes, edges)
-    return None
-
-
-def _together(sizes: Sequence[GraphSize]) -> GraphSize:
-    total, *rest = sizes
-    for size in rest:
-        total = total.plus(size)
-    return total
+    return functools.reduce(GraphSize.plus, nested_sizes) if nested_sizes else None
 
 
 def _of_graph(value: Any) -> GraphSize | None:
     """The size of an object that is a graph."""
-    if _is_tensor(value) or isinstance(value, str | bytes | Mapping | list | tuple):
+    if isinstance(value, torch.Tensor | str | bytes | Mapping | list | tuple):
         return None
     if callable(getattr(value, "num_edges", None)) and callable(getattr(value, "num_nodes", None)):
         return GraphSize({"": int(value.num_nodes())}, {"": int(value.num_edges())})  # DGL
     if hasattr(value, "edge_types") and hasattr(value, "node_types"):
-        return _of_hetero(value)
-    edges = _count_edges(getattr(value, "edge_index", None)) or _count_edges(getattr(value, "adj_t", None))
-    if edges is None:
+        nodes = {str(name): rows for name in value.node_types if (rows := _rows_of(value[name])) is not None}
+        edges = {}
+        for name in value.edge_types:
+            counts = (_count_edges(getattr(value[name], attribute, None)) for attribute in ("edge_index", "adj_t"))
+            if (count := next((count for count in counts if count is not None), None)) is not None:
+                edges[_type_name(name)] = count
+        return GraphSize(nodes, edges)
+    count = _count_edges(getattr(value, "edge_index", None)) or _count_edges(getattr(value, "adj_t", None))
+    if count is None:
         return None
-    nodes = _rows_of(value)
-    return GraphSize({} if nodes is None else {"": nodes}, {"": edges})
-
-
-def _of_hetero(value: Any) -> GraphSize:
-    nodes = {str(name): rows for name in value.node_types if (rows := _rows_of(value[name])) is not None}
-    edges = {
-        _type_name(name): count
-        for name in value.edge_types
-        if (count := _first_edges(value[name], "edge_index", "adj_t")) is not None
-    }
-    return GraphSize(nodes, edges)
-
-
-def _first_edges(store: Any, *names: str) -> int | None:
-    return next((count for name in names if (count := _count_edges(getattr(store, name, None))) is not None), None)
+    rows = _rows_of(value)
+    return GraphSize({} if rows is None else {"": rows}, {"": count})
 
 
 def _rows_of(store: Any) -> int | None:
     """The number of nodes; not from `num_nodes`, which may search the edges for the largest node, and wait for it."""
     for name in _ROWS_OF_NODES:
         value: Any = getattr(store, name, None)
-        if _is_tensor(value) and value.dim():
+        if isinstance(value, torch.Tensor) and value.dim():
             return int(value.shape[0])
     mapping = getattr(getattr(store, "_store", store), "_mapping", None)
     node_count = mapping.get("num_nodes") if isinstance(mapping, dict) else None
@@ -189,10 +164,10 @@ def _edges(value: Any) -> dict[str, int] | None:
 
 
 def _count_edges(value: Any) -> int | None:
-    if not _is_tensor(value):
+    if not isinstance(value, torch.Tensor):
         nnz = getattr(value, "nnz", None)  # torch_sparse
         return int(nnz()) if callable(nnz) and hasattr(value, "sparse_sizes") else None
-    if value.layout is not _strided():
+    if value.layout is not torch.strided:
         return int(value._nnz()) if value.dim() == 2 else None
     is_index = not (value.is_floating_point() or value.is_complex()) and value.element_size() >= 4
     return int(value.shape[1]) if is_index and value.dim() == 2 and value.shape[0] == 2 else None
@@ -206,30 +181,20 @@ def _nodes(arguments: Sequence[Any], edges: Mapping[str, int]) -> dict[str, int]
             rows = {
                 str(key): int(features.shape[0])
                 for key, features in value.items()
-                if _is_tensor(features) and features.dim()
+                if isinstance(features, torch.Tensor) and features.dim()
             }
             if rows and rows.keys() <= types:
                 return rows
         elif types and isinstance(value, list | tuple) and (rows := _nodes([*value], edges)):
             return rows
-        elif not types and _is_tensor(value) and value.dim() and _count_edges(value) is None:
+        elif not types and isinstance(value, torch.Tensor) and value.dim() and _count_edges(value) is None:
             return {"": int(value.shape[0])}
-        elif not types and isinstance(value, tuple) and value and _is_tensor(value[0]):  # sources and targets
+        elif (
+            not types and isinstance(value, tuple) and value and isinstance(value[0], torch.Tensor)
+        ):  # sources and targets
             return {"": int(value[0].shape[0])}
     return {}
 
 
 def _type_name(key: Any) -> str:
     return "__".join(map(str, key)) if isinstance(key, tuple) else str(key)
-
-
-def _is_tensor(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.Tensor)
-
-
-def _strided() -> Any:
-    import torch
-
-    return torch.strided

@@ -49,10 +49,7 @@ def draw_as_eager(job: Job) -> None:
 
 def check(feed: RecipeStep) -> PassResult:
     """The losses, then the metric. Each loss is read at once, because the next replay of a CUDA graph overwrites it."""
-    return PassResult(
-        losses=_losses(feed),
-        metrics=metrics(feed.evaluate() if feed.evaluate else {}),
-    )
+    return PassResult(losses=_losses(feed), metrics=metrics(feed.evaluate() if feed.evaluate else {}))
 
 
 def drift(feed: RecipeStep, losses: list[float | None]) -> float | None:
@@ -157,18 +154,13 @@ class Losses:
         return PassResult(losses=[] if all(loss is None for loss in self._read) else [*self._read])
 
     def _note(self, loss: Any) -> None:
-        value = _single_number(loss)
-        if value is not None:
+        if isinstance(loss, torch.Tensor):
+            if loss.numel() != 1 or loss.is_complex() or (loss.is_cuda and records_a_graph()):
+                return  # nothing can be read while a CUDA graph is recorded: trying would end the recording
+            loss = float(loss.detach())
+        if isinstance(loss, float):
             self._in_step += 1
-            self._read.append(value if math.isfinite(value) else None)
-
-
-def _single_number(loss: Any) -> float | None:
-    if not isinstance(loss, torch.Tensor):
-        return loss if isinstance(loss, float) else None
-    if loss.numel() != 1 or loss.is_complex() or (loss.is_cuda and records_a_graph()):
-        return None  # nothing can be read while a CUDA graph is recorded: trying would end the recording
-    return float(loss.detach())
+            self._read.append(number(loss))
 
 
 class GradientNorms:
@@ -188,17 +180,11 @@ class GradientNorms:
     def _note(self, optimizer: Any, *_: object) -> None:
         if torch.compiler.is_compiling() or records_a_graph():
             return  # nothing can be read there
-        gradients = [
-            parameter.grad.detach()
-            for group in optimizer.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
-        ]
-        if gradients:
-            norm = math.hypot(*map(_norm, gradients))
-            self.norms.append(norm if math.isfinite(norm) else None)
-
-
-def _norm(gradient: Any) -> float:
-    values = gradient.coalesce().values() if gradient.is_sparse else gradient
-    return float(values.abs().double().norm())
+        norms = []
+        for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
+            if parameter.grad is not None:
+                gradient = parameter.grad.detach()
+                values = gradient.coalesce().values() if gradient.is_sparse else gradient
+                norms.append(float(values.abs().double().norm()))
+        if norms:
+            self.norms.append(number(math.hypot(*norms)))

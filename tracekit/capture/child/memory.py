@@ -4,7 +4,7 @@ out: how much was asked for, and how much was free?
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -62,9 +62,8 @@ class MemoryMeter:
             host_peak_rss_bytes=max(self._lifetime_peak, *known_peaks) if known_peaks else None,
             step_peak_rss_bytes=in_steps,
         )
-        return self._with_gpu(memory, steps) if self._on_gpu else memory
-
-    def _with_gpu(self, memory: Memory, steps: int) -> Memory:
+        if not self._on_gpu:
+            return memory
         stats: Mapping[str, Any] = gpu().memory_stats(self._device)
 
         def in_a_step(name: str) -> int | None:
@@ -130,20 +129,19 @@ def _as_size(amount: str) -> str:
 
 def free_on_host() -> int | None:
     """What the machine, the container and the limits of the process leave, whichever is least; None if unknown."""
-    return min(_limits(), default=None)
-
-
-def _limits() -> Iterator[int]:
+    limits = []
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
-        yield next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+        limits.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
     with suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
-        yield max(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()), 0)
+        most, now = (int((group / f"memory.{kind}").read_text()) for kind in ("max", "current"))
+        limits.append(max(most - now, 0))
     with suppress(ImportError, OSError, ValueError, IndexError):
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
             pages = int(Path("/proc/self/statm").read_text().split()[0])
-            yield max(limit - pages * resource.getpagesize(), 0)
+            limits.append(max(limit - pages * resource.getpagesize(), 0))
+    return min(limits, default=None)

@@ -49,9 +49,34 @@ class ScriptVariant:
     def __enter__(self) -> "ScriptVariant":
         self._call: Any = torch.nn.Module.__call__
         self._compile: Any = torch.compile
-        self._outermost = self._make_outermost()
-        self._replaced.put(torch.nn.Module, "__call__", self._outermost)
-        self._replaced.put(torch, "compile", self._make_compile())
+
+        def outermost(module: Any, *args: Any, **kwargs: Any) -> Any:
+            self.step_aside()
+            try:
+                self._met(module)
+                self._arguments_callback(module, args, kwargs)
+                return self._call(module, *args, **kwargs)
+            finally:
+                self.step_back()
+                if module is self._watched:
+                    self._watch()
+
+        def compile_as_wanted(model: Any = None, **arguments: Any) -> Any:
+            if model is None:
+                return lambda function: compile_as_wanted(function, **arguments)
+            if arguments.get("disable"):
+                return self._compile(model, **arguments)
+            self.compiles_itself = True
+            settings = compile_arguments(self._requested, arguments) if self._requested.compile else arguments
+            self.step_aside()  # a compiled module binds its own call for good
+            try:
+                return self._compile(model, **settings)
+            finally:
+                self.step_back()
+
+        self._outermost = outermost
+        self._replaced.put(torch.nn.Module, "__call__", outermost)
+        self._replaced.put(torch, "compile", compile_as_wanted)
         self._looking = True
         if not self._requested.compile:
             torch.compiler.set_stance("force_eager")
@@ -79,28 +104,33 @@ class ScriptVariant:
         if self._looking and not self._aside:
             torch.nn.Module.__call__ = self._outermost
 
-    def _make_outermost(self) -> Callable[..., Any]:
-        def outermost(module: Any, *args: Any, **kwargs: Any) -> Any:
-            self.step_aside()
-            try:
-                self._met(module)
-                self._arguments_callback(module, args, kwargs)
-                return self._call(module, *args, **kwargs)
-            finally:
-                self.step_back()
-                if module is self._watched:
-                    self._watch()
-
-        return outermost
-
     def _met(self, module: Any) -> None:
-        """Report a module. Its training mode is ignored: layers with frozen statistics and wrappers do not set it."""
+        """Report a module, and compile it in place if that is wanted.
+
+        Its training mode is ignored: layers with frozen statistics and wrappers do not set it.
+        """
         parameters = [*module.parameters()]
         if not parameters:
             return  # a loss
         trains = torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters)
-        if self._called(module, trains):
-            self._compile_in_place(module)
+        if not self._called(module, trains):
+            return
+        if self.compiles_itself or not self._requested.compile:
+            return
+        parts = (part for model in self.compiled for part in model.modules())
+        if any(part is module for part in parts):
+            return  # a checkpoint calls parts again in the backward pass
+        if isinstance(module, torch.jit.ScriptModule):
+            if all(scripted is not module for scripted in self.scripted):
+                self.scripted.append(module)
+            return
+        self.compiled.append(module)
+        call = module._call_impl
+        if type(module).__module__.startswith("torch."):
+            # Dynamo skips torch's own frames, so it would never see a bare Sequential; torch.compile adds this wrapper,
+            # too.
+            call = torch._dynamo.external_utils.wrap_inline(call)
+        module._compiled_call_impl = self._compile(call, **compile_arguments(self._requested, {}))
 
     def watch(self, module: Any) -> None:
         """Treat its calls as the steps: from the next one on, it reports them itself, and nothing else is watched."""
@@ -120,42 +150,6 @@ class ScriptVariant:
         leave_alone(watched)
         self.look_no_more()
         object.__setattr__(module, "_compiled_call_impl", watched)  # a compiled module would pass it on to the original
-
-    def _compile_in_place(self, module: Any) -> None:
-        if self.compiles_itself or not self._requested.compile:
-            return
-        parts = (part for model in self.compiled for part in model.modules())
-        if any(part is module for part in parts):
-            return  # a checkpoint calls parts again in the backward pass
-        if isinstance(module, torch.jit.ScriptModule):
-            if all(scripted is not module for scripted in self.scripted):
-                self.scripted.append(module)
-            return
-        self.compiled.append(module)
-        call = module._call_impl
-        if type(module).__module__.startswith("torch."):
-            # Dynamo skips torch's own frames, so it would never see a bare Sequential; torch.compile adds this wrapper,
-            # too.
-            call = torch._dynamo.external_utils.wrap_inline(call)
-        module._compiled_call_impl = self._compile(call, **compile_arguments(self._requested, {}))
-
-    def _make_compile(self) -> Callable[..., Any]:
-        """The function that the script gets in place of torch.compile."""
-
-        def compile_as_wanted(model: Any = None, **arguments: Any) -> Any:
-            if model is None:
-                return lambda function: compile_as_wanted(function, **arguments)
-            if arguments.get("disable"):
-                return self._compile(model, **arguments)
-            self.compiles_itself = True
-            settings = compile_arguments(self._requested, arguments) if self._requested.compile else arguments
-            self.step_aside()  # a compiled module binds its own call for good
-            try:
-                return self._compile(model, **settings)
-            finally:
-                self.step_back()
-
-        return compile_as_wanted
 
 
 class BackwardPasses:

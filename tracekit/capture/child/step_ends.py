@@ -6,6 +6,7 @@ traced code. If several things may end a step, the highest one counts.
 """
 
 import functools
+import gc
 from collections.abc import Callable, Collection, Iterator
 from enum import IntEnum
 from typing import Any
@@ -43,20 +44,40 @@ class StepEnds:
         self._calls = 0
         self._inside = False
         self._replaced = Replacements()
-        self._compiled = CompiledSteps()
+        self._versions: dict[int, int] = {}  # of the parameters of each optimizer, before compiled code ran
+        self._seen: set[int] = set()  # the optimizers whose steps were called visibly since
         self._regions = CompiledRegions(self._region_entered, self._compilation_begins, self._region_left)
 
     def __enter__(self) -> "StepEnds":
+        from torch.amp.grad_scaler import GradScaler
         from torch.optim import Optimizer
 
         self._stepped = out_of_dynamos_sight(self._count)
         for kind in _subclasses(Optimizer):
             self._wrap_step(kind)
-        for optimizer in _with_steps_of_their_own():
+        # Optimizers that a learning rate scheduler wrapped earlier, and whose original step it calls.
+        optimizers = [candidate for candidate in gc.get_objects() if issubclass(type(candidate), Optimizer)]
+        for optimizer in [optimizer for optimizer in optimizers if "step" in vars(optimizer)]:
             self._replaced.put(optimizer, "step", self._counted(optimizer.step, optimizer))
-        self._replaced.put(Optimizer, "_patch_step_function", self._patching(Optimizer._patch_step_function))
-        if scaler := _grad_scaler():
-            self._replaced.put(scaler, "step", self._scaling(scaler.step))
+        patch: Callable[[Any], None] = Optimizer._patch_step_function
+        scaler_step: Callable[..., Any] = GradScaler.step
+
+        def patching(optimizer: Any) -> None:
+            patch(optimizer)
+            self.has_optimizer = True
+            kinds: tuple[type, ...] = type(optimizer).__mro__
+            for kind in kinds:
+                self._wrap_step(kind)
+
+        def scaling(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            before = self._calls
+            result = scaler_step(scaler, optimizer, *args, **kwargs)
+            if self._calls == before:  # skipped because of infinite gradients: it is a step of training, too
+                self._stepped(optimizer)
+            return result
+
+        self._replaced.put(Optimizer, "_patch_step_function", patching)
+        self._replaced.put(GradScaler, "step", scaling)
         self._regions.__enter__()
         return self
 
@@ -67,7 +88,7 @@ class StepEnds:
 
     def _count(self, optimizer: Any, result: Any = None) -> None:
         self._calls += 1
-        self._compiled.saw(optimizer)
+        self._seen.add(id(optimizer))
         if all(stepped is not optimizer for stepped in self.optimizers):
             self.optimizers.append(optimizer)
         if optimizer is self.optimizers[0]:
@@ -76,7 +97,8 @@ class StepEnds:
     def _region_entered(self, region: Region) -> None:
         if region.steps:
             self._replaced.step_aside()
-        self._compiled.begin(region)
+        self._versions = {id(optimizer): _version(optimizer) for optimizer in region.steps}
+        self._seen.clear()
         self._entered(region)
 
     def _compilation_begins(self) -> None:
@@ -87,7 +109,13 @@ class StepEnds:
         if not self._regions:
             self._replaced.step_back()
         self._left()
-        for optimizer in self._compiled.stepped(region):
+        # On the first call, while the code is being traced, all optimizers that Dynamo meets have stepped.
+        stepped = [
+            optimizer
+            for optimizer in region.steps
+            if id(optimizer) not in self._seen and self._versions.get(id(optimizer)) != _version(optimizer)
+        ]
+        for optimizer in stepped:
             self._count(optimizer)
 
     def _wrap_step(self, kind: type) -> None:
@@ -114,55 +142,11 @@ class StepEnds:
         counted.counted = True  # type: ignore[attr-defined]
         return counted
 
-    def _patching(self, patch: Callable[[Any], None]) -> Callable[[Any], None]:
-        def patching(optimizer: Any) -> None:
-            patch(optimizer)
-            self.has_optimizer = True
-            kinds: tuple[type, ...] = type(optimizer).__mro__
-            for kind in kinds:
-                self._wrap_step(kind)
-
-        return patching
-
-    def _scaling(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """Count steps that the scaler skips because of infinite gradients: they are steps of training, too."""
-
-        def scaling(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            before = self._calls
-            result = step(scaler, optimizer, *args, **kwargs)
-            if self._calls == before:
-                self._stepped(optimizer)
-            return result
-
-        return scaling
-
 
 def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
     for subclass in kind.__subclasses__():
         yield subclass
         yield from _subclasses(subclass)
-
-
-def _with_steps_of_their_own() -> list[Any]:
-    """Optimizers that a learning rate scheduler wrapped earlier, and whose original step it calls."""
-    import gc
-
-    from torch.optim import Optimizer
-
-    return [
-        candidate
-        for candidate in gc.get_objects()
-        if issubclass(type(candidate), Optimizer) and "step" in vars(candidate)
-    ]
-
-
-def _grad_scaler() -> Any:
-    try:
-        from torch.amp.grad_scaler import GradScaler
-
-        return GradScaler
-    except ImportError:
-        return None
 
 
 class Boundary(IntEnum):
@@ -228,8 +212,34 @@ class CompiledRegions:
         from torch._dynamo.eval_frame import OptimizeContext
         from torch._dynamo.variables.optimizer import OptimizerVariable
 
-        self._replaced.put(OptimizeContext, "__init__", self._making(OptimizeContext.__init__))
-        self._replaced.put(OptimizerVariable, "call_method", self._tracing(OptimizerVariable.call_method))
+        make: Callable[..., None] = OptimizeContext.__init__
+        trace: Callable[..., Any] = OptimizerVariable.call_method
+
+        def hook(region: Region) -> Callable[[], Callable[[], None]]:
+            def leave() -> None:
+                self._open.pop()
+                self._left(region)
+
+            def enter() -> Callable[[], None]:
+                self._open.append(region)
+                self._entered(region)
+                return leave
+
+            return enter
+
+        def making(context: Any, *args: Any, **kwargs: Any) -> None:
+            make(context, *args, **kwargs)
+            context.enter_exit_hooks.append(hook(Region()))
+
+        def tracing(variable: Any, tx: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+            if name == "_init_group" and self._open:
+                optimizers = self._open[-1].steps
+                if all(optimizer is not variable.value for optimizer in optimizers):
+                    optimizers.append(variable.value)
+            return trace(variable, tx, name, *args, **kwargs)
+
+        self._replaced.put(OptimizeContext, "__init__", making)
+        self._replaced.put(OptimizerVariable, "call_method", tracing)
         callback_handler.register_start_callback(self._begins)
         return self
 
@@ -243,62 +253,6 @@ class CompiledRegions:
     def __bool__(self) -> bool:
         """Whether compiled code is running."""
         return bool(self._open)
-
-    def _making(self, make: Callable[..., None]) -> Callable[..., None]:
-        def making(context: Any, *args: Any, **kwargs: Any) -> None:
-            make(context, *args, **kwargs)
-            context.enter_exit_hooks.append(self._hook(Region()))
-
-        return making
-
-    def _hook(self, region: Region) -> Callable[[], Callable[[], None]]:
-        def leave() -> None:
-            self._open.pop()
-            self._left(region)
-
-        def enter() -> Callable[[], None]:
-            self._open.append(region)
-            self._entered(region)
-            return leave
-
-        return enter
-
-    def _tracing(self, trace: Callable[..., Any]) -> Callable[..., Any]:
-        def tracing(variable: Any, tx: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-            if (
-                name == "_init_group"
-                and self._open
-                and all(optimizer is not variable.value for optimizer in self._open[-1].steps)
-            ):
-                self._open[-1].steps.append(variable.value)
-            return trace(variable, tx, name, *args, **kwargs)
-
-        return tracing
-
-
-class CompiledSteps:
-    """The versions of the parameters before compiled code ran, and the optimizers seen to step since."""
-
-    def __init__(self) -> None:
-        self._before: dict[int, int] = {}
-        self._seen: set[int] = set()
-
-    def begin(self, region: Region) -> None:
-        """Note the versions, because compiled code is about to run."""
-        self._before = {id(optimizer): _version(optimizer) for optimizer in region.steps}
-        self._seen.clear()
-
-    def saw(self, optimizer: Any) -> None:
-        """Note that this optimizer's step was called visibly."""
-        self._seen.add(id(optimizer))
-
-    def stepped(self, region: Region) -> list[Any]:
-        """The optimizers that the compiled code stepped.
-
-        On the first call, while the code is being traced, these are all optimizers that Dynamo meets.
-        """
-        unseen = [optimizer for optimizer in region.steps if id(optimizer) not in self._seen]
-        return [optimizer for optimizer in unseen if self._before.get(id(optimizer)) != _version(optimizer)]
 
 
 def _version(optimizer: Any) -> int:

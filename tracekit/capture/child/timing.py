@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -179,12 +180,7 @@ class FirstRankEndedError(Exception):
     """The first rank ended, so there is no rank left to decide."""
 
 
-class _Team:
-    def __init__(self) -> None:
-        self.rank, self.ranks, self.folder, self.decisions = 0, 1, Path(), 0
-
-
-_team = _Team()
+_team = SimpleNamespace(rank=0, ranks=1, folder=Path(), decisions=0)
 
 
 def join(job: Job) -> None:

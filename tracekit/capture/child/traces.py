@@ -100,7 +100,7 @@ class _Taking:
         """Take every window, with the warm-up between the first two."""
         period = self.job.period
         cold, most_warmup, steady, detail = planned_windows(self.job.steps, self.job.available, period)
-        if cold and self._wants(cold):
+        if cold and cold.name in self.job.windows:
             yield from self.trace(cold)
             store_so_far(self.job, self.result())
         elif cold:
@@ -110,10 +110,10 @@ class _Taking:
         stopwatch.enter("warm up")
         for _ in timing.settle(self.recorder, max(self.job.warmup, period) - COLD.steps, most_warmup):
             yield from self.step()
-        if self._wants(steady):
+        if steady.name in self.job.windows:
             yield from self.trace(steady)
             store_so_far(self.job, self.result())
-        if detail and self._wants(detail):
+        if detail and detail.name in self.job.windows:
             for _ in range(timing.agreed(self._until_costliest(detail))):
                 yield from self.step()
             yield from self.trace(detail)
@@ -126,9 +126,6 @@ class _Taking:
             return 0
         first = costliest_start(self.steady_ns, period, detail.steps)
         return (first - len(self.steady_ns) - detail.warmup) % period
-
-    def _wants(self, window: PlannedWindow) -> bool:
-        return window.name in self.job.windows
 
     def result(self) -> PassResult:
         """The result: the traces that were taken."""
@@ -181,7 +178,10 @@ class _Taking:
                         profiler.add_metadata_json(key, value)
                 yield from self.step()
                 if step in (first - 1, last):
-                    self._wait()
+                    # On a GPU inside a named span, so that the training is not blamed.
+                    named = torch.profiler.record_function if self.job.device != "cpu" else contextlib.nullcontext
+                    with named(OWN_WAIT):
+                        synchronize(self.job.device)
                 if step == last:
                     self.sampler.stop()
                 if step >= first:
@@ -197,12 +197,6 @@ class _Taking:
             raise
         self._keep(window, name, profiler, stamps)
 
-    def _wait(self) -> None:
-        """Wait until the previous step is done; on a GPU inside a named span, so that the training is not blamed."""
-        on_gpu = self.job.device != "cpu"
-        with torch.profiler.record_function(OWN_WAIT) if on_gpu else contextlib.nullcontext():
-            synchronize(self.job.device)
-
     def _keep(self, window: PlannedWindow, name: str, profiler: Any, stamps: list[int], *, ended: bool = False) -> None:
         profiler.stop()
         steps = len(stamps) - 1
@@ -212,16 +206,24 @@ class _Taking:
         # If the script ended, nothing waited for its last step, so it is not known when a GPU finished it.
         if window.name == "steady" and not (ended and is_gpu(self.job.device)):
             self.steady_ns = [end - start for start, end in pairwise(stamps)]
-            self.profiled = Profiled(step_ns=_step_ns(self.steady_ns, self.job), steps=steps)
+            if is_gpu(self.job.device):  # the host runs ahead: only the first and the last time include a wait
+                step_ns = round(statistics.fmean(self.steady_ns))
+            else:
+                pattern = StepPattern(alike=False, period=self.job.period) if self.job.period > 1 else None
+                step_ns = typical_step(self.steady_ns, pattern).step_ns
+            self.profiled = Profiled(step_ns=step_ns, steps=steps)
 
 
 def _profiler(window: PlannedWindow, first: int, last: int, job: Job, write: Callable[[Any], None]) -> Any:
-    return torch.profiler.profile(
-        activities=activities(with_gpu=_sees_gpu(window, job)),
-        schedule=_schedule(first, last),
-        on_trace_ready=write,
-        **window.options,
-    )
+    def action(step: int) -> Any:
+        if step < first:
+            return ProfilerAction.WARMUP
+        if step < last:
+            return ProfilerAction.RECORD
+        return ProfilerAction.RECORD_AND_SAVE if step == last else ProfilerAction.NONE
+
+    recorded = activities(with_gpu=_sees_gpu(window, job))
+    return torch.profiler.profile(activities=recorded, schedule=action, on_trace_ready=write, **window.options)
 
 
 def _start_warm(profiler: Any, device: str) -> None:
@@ -242,29 +244,11 @@ def _sees_gpu(window: PlannedWindow, job: Job) -> bool:
     return is_gpu(job.device) and not (window is COLD and autotunes)
 
 
-def _schedule(first: int, last: int) -> Callable[[int], Any]:
-    def action(step: int) -> Any:
-        if step < first:
-            return ProfilerAction.WARMUP
-        if step < last:
-            return ProfilerAction.RECORD
-        return ProfilerAction.RECORD_AND_SAVE if step == last else ProfilerAction.NONE
-
-    return action
-
-
 def _facts(job: Job, window: PlannedWindow) -> dict[str, str]:
     """Facts for the trace's header. Kineto does not escape them, and turns `\\` into `/`, so they must not need it."""
     facts = {**versions(), "recipe": job.label, "trace": window.name, "device": job.device}
     safe = {key: re.sub(r"[^\w .:+=,/()-]", "_", str(value), flags=re.ASCII) for key, value in facts.items()}
     return {"tracekit": json.dumps(safe), "torch_version": json.dumps(safe["torch"])}
-
-
-def _step_ns(times: list[int], job: Job) -> int:
-    if is_gpu(job.device):  # the host runs ahead: only the first and the last time include a wait
-        return round(statistics.fmean(times))
-    pattern = StepPattern(alike=False, period=job.period) if job.period > 1 else None
-    return typical_step(times, pattern).step_ns
 
 
 class Windows(NamedTuple):

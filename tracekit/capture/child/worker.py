@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -44,6 +44,8 @@ from tracekit.capture.variants import parse_all
 from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import TracekitError
 from tracekit.run import Effective, Training, divergence
+
+_inherited = SimpleNamespace(module=None, feed=None)  # what a fork finds that its parent has prepared
 
 
 def main(folder: str) -> None:
@@ -98,12 +100,8 @@ def _inspect(job: Job, notes: list[str]) -> PassResult:
         with contextlib.suppress(TracekitError):  # the parent reads the same parameters, and reports what is wrong
             parsed_job = replace(job, params=parse_all(job.params, declared))
             module.prepare(recipe.make_context(module, parsed_job, notes))
-    return PassResult(
-        params=declared,
-        variants=dict(getattr(module, "VARIANTS", {})),
-        has_setup=True,
-        **_machine(),
-    )
+    variants = dict(getattr(module, "VARIANTS", {}))
+    return PassResult(params=declared, variants=variants, has_setup=True, **_machine())
 
 
 def _machine() -> dict[str, Any]:
@@ -175,16 +173,6 @@ def _be_forked(job: Job) -> PassResult:
         return PassResult(no_forks=why)
     forks.be_parent(job.scratch, main)
     return PassResult()
-
-
-class _Inherited(msgspec.Struct):
-    """What a fork finds that its parent has prepared."""
-
-    module: ModuleType | None = None
-    feed: RecipeStep | None = None
-
-
-_inherited = _Inherited()
 
 
 def _profile(job: Job, notes: list[str]) -> PassResult:

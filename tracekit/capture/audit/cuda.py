@@ -21,22 +21,21 @@ _NO_GRAPHS = "the script records CUDA graphs by hand, which is not emulated: aud
 _WHEN = ("current", "peak", "allocated", "freed")
 _TRUE_DEVICE = torch.device
 _NO_TIME = "the script timed with CUDA events, and got the CPU's times"
-_WAITS = "waits for all work on the GPU"
 _FREES = "releases memory, and waits for the GPU to finish using it"
 
 
 def replace(replacements: Replacements, devices: Devices, watch: Watch) -> None:
     """Make torch.cuda, torch.accelerator and what depends on them pretend that there is a GPU."""
-    waits = Waits(watch)
     memory, random = _memory(devices, watch), _random()
-    calls = {"synchronize": waits.synchronize, "empty_cache": waits.empty_cache}
-    replacements.put_all(torch.cuda, **_state(), **memory, **streams(waits), **calls, **random)
+    empty_cache = host_wait(watch, "torch.cuda.empty_cache", _FREES)
+    calls = {"synchronize": host_wait(watch, "torch.cuda.synchronize"), "empty_cache": empty_cache}
+    replacements.put_all(torch.cuda, **_state(), **memory, **streams(watch), **calls, **random)
     replacements.put_all(torch.cuda.random, **random)
-    replacements.put_all(torch.cuda.memory, **memory, empty_cache=waits.empty_cache)
+    replacements.put_all(torch.cuda.memory, **memory, empty_cache=empty_cache)
     replacements.put_all(torch.backends.cudnn, is_acceptable=always(False))
     replacements.put_all(torch.cuda.nvtx, range_push=nothing, range_pop=nothing, mark=nothing)
     replacements.put_all(
-        torch, device=_Device, Generator=_Generator, Event=event_kind(waits), Stream=stream_kind(waits)
+        torch, device=_Device, Generator=_Generator, Event=event_kind(watch), Stream=stream_kind(watch)
     )
     if hasattr(torch, "accelerator"):
         replacements.put_all(
@@ -48,7 +47,7 @@ def replace(replacements: Replacements, devices: Devices, watch: Watch) -> None:
             **dict.fromkeys(("set_device_index", "set_device_idx"), nothing),
             device_index=_device_context,
             **memory,
-            **streams(waits),
+            **streams(watch),
             **calls,
         )
     # The GPU's autocast is that of the CPU, with the GPU's dtype.
@@ -176,31 +175,16 @@ class _Generator(torch._C.Generator, metaclass=_AnyGenerator):  # type: ignore[m
         return self._pretended
 
 
-class Waits:
-    """Replaces calls by which the host waits for the GPU, and records them."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-        self.note = watch.note
-
-    def synchronize(self, device: Any = None) -> None:
-        """Wait for all streams."""
-        self._watch.see("sync", "torch.cuda.synchronize", _WAITS)
-
-    def empty_cache(self) -> None:
-        """Release memory, which also waits."""
-        self._watch.see("sync", "torch.cuda.empty_cache", _FREES)
-
-    def of(self, kind: str) -> Callable[..., None]:
-        """A replacement for waiting for one event or stream."""
-        return lambda *_: self._watch.see("sync", f"{kind}.synchronize", _WAITS)
+def host_wait(watch: Watch, operator: str, why: str = "waits for all work on the GPU") -> Callable[..., None]:
+    """A replacement for a function by which the host waits for the GPU; it records that."""
+    return lambda *_, **__: watch.see("sync", operator, why)
 
 
-def streams(waits: Waits) -> dict[str, Any]:
+def streams(watch: Watch) -> dict[str, Any]:
     """The functions of `torch.cuda` and `torch.accelerator` about streams."""
-    stream = stream_kind(waits)
+    stream = stream_kind(watch)
     return {
-        "Event": event_kind(waits),
+        "Event": event_kind(watch),
         "Stream": stream,
         "current_stream": lambda device=None: stream(),
         "default_stream": lambda device=None: stream(),
@@ -209,7 +193,7 @@ def streams(waits: Waits) -> dict[str, Any]:
     }
 
 
-def event_kind(waits: Waits) -> type:
+def event_kind(watch: Watch) -> type:
     """A replacement for `torch.cuda.Event`."""
 
     class Event:
@@ -222,17 +206,17 @@ def event_kind(waits: Waits) -> type:
             self._ns = time.perf_counter_ns()
 
         def elapsed_time(self, end: Any) -> float:
-            waits.note(_NO_TIME)
+            watch.note(_NO_TIME)
             return float(max(end._ns - self._ns, 1)) / 1e6
 
         query = always(True)
         wait = nothing
-        synchronize = waits.of("torch.cuda.Event")
+        synchronize = host_wait(watch, "torch.cuda.Event.synchronize")
 
     return Event
 
 
-def stream_kind(waits: Waits) -> type:
+def stream_kind(watch: Watch) -> type:
     """A replacement for `torch.cuda.Stream`."""
 
     class Stream:
@@ -257,7 +241,7 @@ def stream_kind(waits: Waits) -> type:
         query = always(True)
         is_capturing = always(False)
         wait_event = wait_stream = nothing
-        synchronize = waits.of("torch.cuda.Stream")
+        synchronize = host_wait(watch, "torch.cuda.Stream.synchronize")
 
     return Stream
 

@@ -1,10 +1,8 @@
 """Which attributes of torch's tensors are replaced while a GPU is emulated.
 
-How tensors are made on a device: `torch.tensor(data, device=…)` and the like, and the types of `torch.cuda`.
-
-How a tensor moves from one device to another: `to`, `cuda`, `cpu`, pinned memory, and the path of its gradient.
-
-What brings a tensor's values to the host: `tolist`, `numpy`, and functions that look at all values first.
+They make tensors on a device: `torch.tensor(data, device=…)` and the like, and the types of `torch.cuda`. They move one
+from device to device: `to`, `cuda`, `cpu`, pinned memory, and the path of its gradient. And they bring its values to
+the host: `tolist`, `numpy`, and functions that look at all values first.
 """
 
 import functools

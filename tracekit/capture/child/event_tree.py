@@ -1,17 +1,15 @@
-"""What Kineto's JSON leaves out of a recording with stacks: the calling lines and the full paths of the user's code.
+"""What Kineto's JSON leaves out of a recording with stacks, written to a file beside the trace.
 
-The profiler's own event tree has both, with the same times as the JSON. They are written to a file beside the trace,
-`<trace>.lines.json.gz`: see `tracekit.vocabulary.lines_file`, which also reads it.
+`<trace>.lines.json.gz` is described, and read, by `tracekit.vocabulary.lines_file`.
 
-In which order, and on which lines, does a function compute what no call shows: `a + b`, `x[i]`, `if x:`?
-
-The user's name of a module, `layers.0.lin`; the profiler only numbers the modules of each class: `Linear_3`.
-
-On which line is the user's code where it makes no call? Looked up now and then while stacks are recorded.
+The profiler's own event tree has the calling lines and the full paths of the user's code, with the same times as the
+JSON. The code itself tells in which order, and on which lines, a function computes what no call shows: `a + b`, `x[i]`,
+`if x:`. The modules tell the user's name of each, `layers.0.lin`: the profiler only numbers those of a class,
+`Linear_3`.
 
 The profiler knows a frame's line only when the frame calls something. A thread beside the training reads the line in
-between. Nothing is traced and no code is changed, so Dynamo cannot notice, and what it costs depends on the time that
-passes and not on what happens in it.
+between, now and then. Nothing is traced and no code is changed, so Dynamo cannot notice, and what it costs depends on
+the time that passes and not on what happens in it.
 """
 
 import _thread

@@ -116,7 +116,11 @@ class _View:
                 self._types[point] = type_fields.split()[0].decode()
         self._points = sorted(self._types)
         self._show("/")
-        for path in _sockets():
+        # Sockets that have a path: through an overlay, nobody who listens at one can be reached.
+        with open("/proc/net/unix", "rb") as file:
+            paths = {os.fsdecode(line.split(maxsplit=7)[7].rstrip(b"\n")) for line in file if b" /" in line}
+        sockets = [path for path in paths if os.access(path, os.W_OK) and stat.S_ISSOCK(os.stat(path).st_mode)]
+        for path in sorted(sockets):
             if not path.startswith(tuple(f"{folder}/" for folder in (*_NO_FILES, *self._through))):
                 with suppress(OSError):  # its folder is not shown
                     self._bind(path)
@@ -266,13 +270,6 @@ class _View:
         texts = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
         status = self._libc.mount(*texts, ctypes.c_ulong(flags), os.fsencode(data) if data else None)
         _check(status, f"mount {target}")
-
-
-def _sockets() -> list[str]:
-    """The sockets that have a path. Through an overlay, nobody who listens at one can be reached."""
-    with open("/proc/net/unix", "rb") as file:
-        paths = {os.fsdecode(line.split(maxsplit=7)[7].rstrip(b"\n")) for line in file if b" /" in line}
-    return sorted(path for path in paths if os.access(path, os.W_OK) and stat.S_ISSOCK(os.stat(path).st_mode))
 
 
 def _give_all(process: int) -> bool:

@@ -2,12 +2,9 @@
 the random numbers of eager mode.
 
 A recipe's step returns its loss. A script does not report its losses: they are the tensors that its backward passes
-start from, or the results of closures.
-
-Losses alone do not tell whether backward passes compute the same: Adam and its like take steps of the same size,
-whatever the scale of the gradients.
-
-All are read at once, which waits for the GPU, so they belong to a pass of their own in which nothing is timed.
+start from, or the results of closures. Losses alone do not tell whether backward passes compute the same: Adam and its
+like take steps of the same size, whatever the scale of the gradients. All are read at once, which waits for the GPU, so
+they belong to a pass of their own in which nothing is timed.
 
 How far rounding by itself moves the losses is shown by another training, whose operators round differently, as between
 two runs on a GPU, or between two kernels.
@@ -15,7 +12,7 @@ two runs on a GPU, or between two kernels.
 
 import math
 import time
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -59,16 +56,9 @@ def drift(feed: RecipeStep, losses: list[float | None]) -> float | None:
     two variants is then no evidence against either. Two plain runs would not show this, because on one machine they may
     agree bit for bit.
     """
-    with rounded_differently():
+    with RoundedDifferently():
         apart = divergence(losses, _losses(feed))
     return apart if apart is not None and math.isfinite(apart) else None
-
-
-def rounded_differently() -> AbstractContextManager[object]:
-    """A context in which sums round differently, as they might elsewhere."""
-
-    mode: AbstractContextManager[object] = RoundedDifferently(_SEED)
-    return mode
 
 
 def _losses(feed: RecipeStep) -> list[float | None]:
@@ -96,9 +86,8 @@ class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
     training's own random numbers do not change.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._seed = seed
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -108,7 +97,7 @@ class RoundedDifferently(TorchDispatchMode):  # type: ignore[misc]
             drawn = torch.float64 if result.dtype == torch.float64 else torch.float32
             device = result.device
             if device not in self._generators:
-                self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+                self._generators[device] = torch.Generator(device).manual_seed(_SEED)
             noise = torch.randn(result.shape, dtype=drawn, device=device, generator=self._generators[device])
             result.mul_(1 + torch.finfo(result.dtype).eps / 2 * noise)
         return result

@@ -204,18 +204,16 @@ def take_turns(job: Job, recorder: CompileRecorder, graphs: GraphLog, pipes: Tur
         worked_ns, driven_ns = time.process_time_ns() - worked_ns, time.thread_time_ns() - driven_ns
         queued_ns = queue.waited_ns() - queued_ns
         times, step_ns = [*times, *turn_steps_ns], round(statistics.fmean(turn_steps_ns))
-        turns.append(
-            Turn(
-                started_ns=began_ns,
-                steps=len(turn_steps_ns),
-                processor_ns=worked_ns,
-                thread_ns=driven_ns,
-                queued_ns=queued_ns if queue.is_known and clock == "perf_counter" else None,
-                yardsticks_ns=[
-                    sum(before_and_after) // 2 for before_and_after in zip(yards_before, yardsticks.ns(), strict=True)
-                ],
-            )
+        yards_ns = [sum(before_and_after) // 2 for before_and_after in zip(yards_before, yardsticks.ns(), strict=True)]
+        turn = Turn(
+            started_ns=began_ns,
+            steps=len(turn_steps_ns),
+            processor_ns=worked_ns,
+            thread_ns=driven_ns,
+            queued_ns=queued_ns if queue.is_known and clock == "perf_counter" else None,
+            yardsticks_ns=yards_ns,
         )
+        turns.append(turn)
         compiles = len(recorder.compiled)
         measured = timing.measured(
             job.device, times, warmup_steps=warmup, compiles=compiles, compiles_timed=compiles - settled

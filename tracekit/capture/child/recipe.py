@@ -42,11 +42,18 @@ def seed_all(seed: int) -> None:
 def make_context(module: ModuleType, job: Job, notes: list[str]) -> SimpleNamespace:
     """The `ctx` a recipe's setup receives."""
     declared = dict(getattr(module, "PARAMS", {}))
+
+    def compile_module(module: Any = None, **arguments: Any) -> Any:
+        """torch.compile with this variant's settings; where it has none, the recipe's own arguments apply."""
+        if job.requested.compile:
+            return torch.compile(module, **compile_arguments(job.requested, arguments))
+        return module if module is not None else (lambda decorated: decorated)
+
     return SimpleNamespace(
         **{**declared, **job.params},
         device=torch.device(job.device),
         seed=job.seed,
-        compile=_compiler(job.requested),
+        compile=compile_module,
         note=lambda text: notes.append(str(text)),
     )
 
@@ -124,13 +131,6 @@ class RecipeStep:
     def _marked_batch(self) -> Any:
         with torch.profiler.record_function("enumerate(DataLoader)#batches.__next__"):
             return self._plain_batch()
-
-
-def _compiler(requested: Requested) -> Callable[..., Any]:
-    """torch.compile with this variant's settings; where it has none, the recipe's own arguments apply."""
-    if not requested.compile:
-        return lambda module=None, **_: module if module is not None else (lambda decorated: decorated)
-    return lambda module=None, **arguments: torch.compile(module, **compile_arguments(requested, arguments))
 
 
 def compile_arguments(requested: Requested, arguments: dict[str, Any]) -> dict[str, Any]:

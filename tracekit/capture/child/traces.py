@@ -1,8 +1,7 @@
 """Stage `profile`: the traces. `cold` for compilation, `steady` for numbers, `detail` for lines, layers and bytes.
 
-The windows of steps that are traced: how many steps each takes, and what it records.
-
-Exports a profiler's events as a compressed trace, without a step that never finished.
+Each is of a window of steps, which is planned before: how many steps it takes, and what it records. It is exported as a
+compressed file, without a step that never finished.
 """
 
 import contextlib

@@ -24,12 +24,12 @@ from tracekit.capture.child.file_journal import FileJournal
 from tracekit.capture.child.loss_check import (
     GradientNorms,
     Losses,
+    RoundedDifferently,
     check,
     draw_as_eager,
     drift,
     metrics,
     number,
-    rounded_differently,
 )
 from tracekit.capture.child.measure import TurnPipes, infer_ns, measure, take_turns, warm_up
 from tracekit.capture.child.program import failure, one_line
@@ -188,7 +188,7 @@ def _check(job: Job, notes: list[str]) -> PassResult:
     if job.is_script:
         # How far rounding moves its losses takes another process, because a script runs only once in each.
         losses = Losses()
-        rounding = rounded_differently() if job.rounded else contextlib.nullcontext()
+        rounding: Any = RoundedDifferently() if job.rounded else contextlib.nullcontext()
         with _recorder() as recorder, rounding, GradientNorms() as gradients:
             result = script.run(job, lambda _: losses.steps(), recorder, losses)
         return replace(result, gradients=gradients.norms)

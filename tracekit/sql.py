@@ -30,7 +30,8 @@ def query(report: Report, text: str) -> pa.Table:
         for name in asked_tables:
             path = Path(folder) / f"{name}.parquet"
             write_table(name, tables[name], path)
-            database.execute(f"CREATE VIEW {_quoted(name)} AS SELECT * FROM read_parquet({_literal(str(path))})")
+            view, file = _quoted(name, '"'), _quoted(str(path), "'")
+            database.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({file})")
         try:
             answer = database.sql(text)
         except duckdb.Error as error:
@@ -57,9 +58,5 @@ def _rows(answer: Any) -> pa.Table:
     return rows
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _quoted(text: str, mark: str) -> str:
+    return mark + text.replace(mark, 2 * mark) + mark

@@ -5,8 +5,7 @@ import tempfile
 
 import pytest
 
-from tracekit.base.state import state_folder
-from tracekit.base.workspace import temporary_home, workspace_anywhere
+from tracekit.base.workspace import state_folder, temporary_home, workspace_anywhere
 from tracekit.cli import main
 from tracekit.errors.asking import NoFolderError
 

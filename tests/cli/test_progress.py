@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from tracekit.cli import progress
-from tracekit.cli.progress import Progress
+from tracekit.cli import opening
+from tracekit.cli.opening import Progress
 from tracekit.trace.reading.convert import Seen
 
 HALF = Seen(bytes_read=50_000_000, size=100_000_000, events=300_000, packed=True)
@@ -31,7 +31,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     now = time.monotonic() + seconds
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(opening, "time", SimpleNamespace(monotonic=lambda: now))
 
 
 def test_bytes_events_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

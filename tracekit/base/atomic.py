@@ -18,7 +18,10 @@ def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
     A `durable` file has reached the disk when this returns, so that it survives even a crash of the machine. Temporary
     files that killed processes left in the folder are removed first.
     """
-    _remove_litter(path.parent)
+    for litter in path.parent.glob(f"{_PREFIX}*{_SUFFIX}"):
+        with suppress(OSError):  # another process may remove it first
+            if time.time() - litter.stat().st_mtime > _LITTER_SECONDS:
+                litter.unlink()
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=_PREFIX, suffix=_SUFFIX)
     os.close(handle)
     part = Path(name)
@@ -74,13 +77,6 @@ def put(path: Path, content: bytes) -> None:
 def reason(error: OSError) -> str:
     """The operating system's own message for the error, without the text that Arrow wraps around it."""
     return os.strerror(error.errno) if error.errno else str(error)
-
-
-def _remove_litter(folder: Path) -> None:
-    for part in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
-        with suppress(OSError):  # another process may remove it first
-            if time.time() - part.stat().st_mtime > _LITTER_SECONDS:
-                part.unlink()
 
 
 def _sync(path: Path) -> None:

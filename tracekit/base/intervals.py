@@ -279,7 +279,13 @@ def topmost(starts: Ints, ends: Ints) -> StepFunction:
     `starts` ascends. Of the intervals that cover a point, the one listed last wins, whether they nest or cross. The
     value is its index, -1 if there is none.
     """
-    edges, ranks = _ranked(np.concatenate((starts, ends)))
+    points = np.concatenate((starts, ends))
+    order = np.argsort(points, kind="stable")
+    ascending = points[order]
+    new = np.ones(len(points), bool)
+    np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
+    edges, ranks = ascending[new], np.empty(len(points), np.int64)
+    ranks[order] = np.cumsum(new) - 1  # of each point among the edges
     return StepFunction(edges, paint(ranks[: len(starts)], ranks[len(starts) :], max(len(edges) - 1, 0)))
 
 
@@ -327,15 +333,3 @@ def _in_python(lows: Ints, highs: Ints, length: int) -> NDArray[np.int32]:
             shifted = runs[:-half].copy()
             np.maximum(runs[half:], shifted, out=runs[half:])
     return np.maximum(canvas, runs)
-
-
-def _ranked(points: Ints) -> tuple[Ints, Ints]:
-    """The points sorted, without duplicates, and for every point its index among them."""
-    if not len(points):
-        return points, np.zeros(0, np.int64)
-    order = np.argsort(points, kind="stable")
-    ascending = points[order]
-    new = np.concatenate(([True], ascending[1:] != ascending[:-1]))
-    ranks = np.empty(len(points), np.int64)
-    ranks[order] = np.cumsum(new) - 1
-    return ascending[new], ranks

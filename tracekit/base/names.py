@@ -46,7 +46,9 @@ def cut_apart(names: list[str], width: int) -> list[str]:
             alike.setdefault(cut, []).append(name)
         for group in alike.values():
             if len(group) > 1:
-                cut_names |= _around_difference(group, width)
+                texts = [sanitize(name) for name in group]
+                start = max(_first_difference(texts) - 1, 0)
+                cut_names |= {name: _with_gap(text, start, width) for name, text in zip(group, texts, strict=True)}
     return [cut_names[name] for name in names]
 
 
@@ -54,13 +56,6 @@ def cut_off(text: str, width: int) -> str:
     """A sentence in at most `width` cells: its beginning."""
     clean_text = sanitize(text)
     return clean_text if len(clean_text) <= width else f"{clean_text[: width - 1].rstrip()}…"
-
-
-def _around_difference(names: list[str], width: int) -> dict[str, str]:
-    """Each with its first letters, and half the room for where it begins to differ from the others."""
-    texts = [sanitize(name) for name in names]
-    start = max(_first_difference(texts) - 1, 0)
-    return {name: _with_gap(text, start, width) for name, text in zip(names, texts, strict=True)}
 
 
 def _with_gap(text: str, start: int, width: int) -> str:

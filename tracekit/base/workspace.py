@@ -1,7 +1,10 @@
-"""A folder for unfinished work. It is removed when the work ends or, if the process was killed, by the next process."""
+"""Folders for files that are no output: for unfinished work, removed when it ends or, if the process was killed, by the
+next process; and for what must outlive a capture and a reboot, such as locks of folders and journals with backups.
+"""
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -56,6 +59,24 @@ def temporary_home(name: str) -> Path:
         return Path(tempfile.gettempdir()) / f"{name}-{user}"
     except FileNotFoundError:
         raise NoFolderError("TMPDIR") from None
+
+
+def state_folder(name: str) -> Path:
+    """The user's folder for state of that kind, which is made if need be; among temporary files if there is no home.
+
+    Raises NoFolderError if nothing can be written in either place.
+    """
+    usual = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/state"
+    home = Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser(usual), "tracekit")
+    # Where no temporary folder can be written, asking for it fails.
+    parents: tuple[Callable[[], Path], ...] = (lambda: home, lambda: temporary_home("tracekit-state"))
+    for parent in parents:
+        with suppress(OSError, NoFolderError):
+            folder = parent() / name
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return folder
+    raise NoFolderError("XDG_STATE_HOME", home)
 
 
 def remove_abandoned(home: Path) -> None:

@@ -19,7 +19,7 @@ In the parent, in this order:
       file_view                  the copy-on-write view in which a pass runs, so that it changes no file of the user's
       guardian, undo             where there is none: restore the files, by the `journal` that the child writes, even
                                  if the capture is killed, and say what became of the files that a pass wrote
-    folder_lock                  one capture a folder at a time; `tracekit.base.state` is where locks are
+    folder_lock                  one capture a folder at a time; `tracekit.base.workspace` says where locks are
     messages                     what the person at the terminal reads during a capture
 
 In the child, one pass (`child`):

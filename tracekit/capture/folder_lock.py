@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tracekit.base.state import state_folder
+from tracekit.base.workspace import state_folder
 from tracekit.errors.asking import NoFolderError
 from tracekit.errors.capturing import FolderInUseError
 

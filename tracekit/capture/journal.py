@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from tracekit.base.atomic import put
-from tracekit.base.state import state_folder
+from tracekit.base.workspace import state_folder
 
 JOURNAL, BACKUPS, LEFT, HANDLED, LOCK = "journal.jsonl", "backups", "left.json", "undone", "lock"
 BESIDE = ".tracekit-backups"  # a folder of another file system than that of the state folder

@@ -1,14 +1,10 @@
 """`tracekit cache`: the traces that have been read, and need not be read again."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from tracekit.base.names import sanitize
 from tracekit.cli.arguments import Verb
 from tracekit.cli.output import add_json, printed, tell, write_out
-
-if TYPE_CHECKING:
-    from tracekit.trace.storing.cache import Entry
 
 
 class CacheVerb(Verb):
@@ -33,31 +29,20 @@ class CacheVerb(Verb):
             tell(f"Removed {cache.clear()} traces from {folder}")
             return 0
         entries = cache.entries()
+        paths, sizes = [str(entry.facts.get("path", "")) for entry in entries], [entry.size for entry in entries]
         if options.format == "json":
-            write_out(_as_json(entries, options))
+            import pyarrow as pa
+
+            from tracekit.faces import Options
+            from tracekit.report.blocks import Table
+            from tracekit.trace.schema import LABEL, column
+
+            trace = column("trace", LABEL, "the file that was read", role="name")
+            size_bytes = column("size_bytes", pa.int64(), "what its columns take in the cache", "B")
+            rows = pa.table({"trace": paths, "size_bytes": sizes}, pa.schema([trace, size_bytes]))
+            write_out(printed([Table("cache", rows)], Options(), options))
         else:
-            write_out(
-                "".join(f"{size(entry.size):>10}  {sanitize(str(entry.facts.get('path', '')))}\n" for entry in entries)
-            )
-        tell(f"{len(entries)} traces, {size(sum(entry.size for entry in entries))} in {folder}")
+            pairs = zip(paths, sizes, strict=True)
+            write_out("".join(f"{size(length):>10}  {sanitize(path)}\n" for path, length in pairs))
+        tell(f"{len(entries)} traces, {size(sum(sizes))} in {folder}")
         return 0
-
-
-def _as_json(entries: "list[Entry]", options: argparse.Namespace) -> str:
-    import pyarrow as pa
-
-    from tracekit.faces import Options
-    from tracekit.report.blocks import Table
-    from tracekit.trace.schema import LABEL, column
-
-    schema = pa.schema(
-        [
-            column("trace", LABEL, "the file that was read", role="name"),
-            column("size_bytes", pa.int64(), "what its columns take in the cache", "B"),
-        ]
-    )
-    columns = {
-        "trace": [str(entry.facts.get("path", "")) for entry in entries],
-        "size_bytes": [entry.size for entry in entries],
-    }
-    return printed([Table("cache", pa.table(columns, schema))], Options(), options)

@@ -36,9 +36,7 @@ class CaptureVerb(Verb):
         parser.add_argument("--backend", help="inductor or aot_eager (default: inductor)")
         parser.add_argument("--steps", type=positive, help="number of profiled steps (default: 20)")
         parser.add_argument(
-            "--warmup",
-            type=positive,
-            help="minimum number of warm-up steps before the profiled ones (default: 10)",
+            "--warmup", type=positive, help="minimum number of warm-up steps before the profiled ones (default: 10)"
         )
         parser.add_argument("--seed", type=int, help="seed of every random number generator (default: 0)")
         parser.add_argument("--timeout", type=float, metavar="S", help="seconds that a pass may take (default: 1800)")

@@ -6,16 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracekit.cli.arguments import NOT_CHECKED, Verb, add_no_cache, percentage, source
-from tracekit.cli.output import (
-    STDOUT,
-    add_format,
-    add_output,
-    check_format,
-    format_of,
-    overwriting,
-    send,
-    tell_written,
-)
+from tracekit.cli.output import STDOUT, add_format, add_output, check_format, format_of, overwriting, send, tell_written
 
 if TYPE_CHECKING:
     from tracekit.gate import Check
@@ -122,7 +113,7 @@ class CheckVerb(Verb):
 
 
 def _checked(options: argparse.Namespace) -> "Check":
-    from tracekit.cli.progress import Progress
+    from tracekit.cli.opening import Progress
     from tracekit.errors.asking import ToleratedRegressionError, UnknownMetricError
     from tracekit.gate import Check, Demand, against, differences, read_budget, within
     from tracekit.gate.metrics import METRICS

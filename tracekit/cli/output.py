@@ -135,12 +135,9 @@ def write_report(face: "Face", report: "Report", how: "Options", options: argpar
 
 def send(content: str | bytes) -> None:
     """Write to stdout; bytes only if it is not a terminal. Raises BytesToTerminalError."""
-    if isinstance(content, str):
-        write_out(content)
-    elif sys.stdout.isatty():
+    if isinstance(content, bytes) and sys.stdout.isatty():
         raise BytesToTerminalError
-    else:
-        write_out(content)
+    write_out(content)
 
 
 def deliver(content: str | bytes, options: argparse.Namespace, spared: "Overwriting") -> None:

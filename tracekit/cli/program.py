@@ -195,7 +195,7 @@ def _suggestion(word: str, candidates: list[str]) -> str:
 
 def _say_what_to_restore() -> None:
     """A capture that was killed may have left files changed. What looks for it is imported only if need be."""
-    from tracekit.base.state import state_folder
+    from tracekit.base.workspace import state_folder
 
     with suppress(NoFolderError, OSError):
         if not any(state_folder("captures").iterdir()):

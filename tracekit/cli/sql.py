@@ -5,15 +5,7 @@ import sys
 
 from tracekit.cli.arguments import Verb, add_inputs, add_knowledge
 from tracekit.cli.opening import open_given
-from tracekit.cli.output import (
-    STDOUT,
-    add_format,
-    add_output,
-    check_format,
-    deliver,
-    format_of,
-    overwriting,
-)
+from tracekit.cli.output import STDOUT, add_format, add_output, check_format, deliver, format_of, overwriting
 
 _FORMATS = ("text", "csv", "json", "parquet")
 

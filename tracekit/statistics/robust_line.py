@@ -34,7 +34,26 @@ def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> Linear
     alike."""
     centre, unit = float(np.median(x)), float(np.ptp(x))
     columns = np.column_stack((np.ones(len(x)), (x - centre) / unit))
-    level, rise, residuals = _refined(columns, y, *_first(columns[:, 1], y))
+    # First the median slope of all pairs, and the level that is exceeded by half of the points.
+    few_x, few_y = columns[:, 1], y
+    if len(x) > _MOST_PAIRED:
+        sample = np.linspace(0, len(x) - 1, _MOST_PAIRED).astype(np.int64)
+        few_x, few_y = few_x[sample], y[sample]
+    left_index, right_index = np.triu_indices(len(few_x), 1)
+    apart = few_x[left_index] != few_x[right_index]
+    slopes = (few_y[left_index] - few_y[right_index])[apart] / (few_x[left_index] - few_x[right_index])[apart]
+    rise = float(np.median(slopes))
+    coefficients = np.array([float(np.median(few_y - rise * few_x)), rise])
+    for _ in range(_ROUNDS):
+        weights = _weights(y - columns @ coefficients)
+        normal = columns.T @ (columns * weights[:, None])
+        if np.linalg.cond(normal) > 1e15:  # all remaining points have one size
+            break
+        before, coefficients = coefficients, np.linalg.solve(normal, columns.T @ (weights * y))
+        if np.allclose(coefficients, before, rtol=1e-10, atol=0):
+            break
+    level, rise = coefficients.tolist()
+    residuals = y - columns @ coefficients
     weights = _weights(residuals)
     covariance, freedom = _covariance(columns, residuals, weights, groups)
     t = student_t(freedom, CONFIDENCE)
@@ -47,39 +66,8 @@ def fit(x: Floats, y: Floats, groups: NDArray[np.int64] | None = None) -> Linear
     spread = float(np.var(y[is_used]))
     explained = max(1 - float(np.var(residuals[is_used])) / spread, 0.0) if spread else 0.0
     return LinearFit(
-        fixed,
-        slope,
-        (fixed - half_fixed, fixed + half_fixed),
-        (slope - half_slope, slope + half_slope),
-        explained,
+        fixed, slope, (fixed - half_fixed, fixed + half_fixed), (slope - half_slope, slope + half_slope), explained
     )
-
-
-def _first(x: Floats, y: Floats) -> tuple[float, float]:
-    """The median slope of all pairs, and the level that is exceeded by half of the points."""
-    if len(x) > _MOST_PAIRED:
-        sample = np.linspace(0, len(x) - 1, _MOST_PAIRED).astype(np.int64)
-        x, y = x[sample], y[sample]
-    left_index, right_index = np.triu_indices(len(x), 1)
-    apart = x[left_index] != x[right_index]
-    slopes = (y[left_index] - y[right_index])[apart] / (x[left_index] - x[right_index])[apart]
-    slope = float(np.median(slopes))
-    return float(np.median(y - slope * x)), slope
-
-
-def _refined(columns: Floats, y: Floats, level: float, slope: float) -> tuple[float, float, Floats]:
-    coefficients = np.array([level, slope])  # of the columns: a constant, and x in units of its range
-    for _ in range(_ROUNDS):
-        weights = _weights(y - columns @ coefficients)
-        normal = columns.T @ (columns * weights[:, None])
-        if np.linalg.cond(normal) > 1e15:  # all remaining points have one size
-            break
-        better = np.linalg.solve(normal, columns.T @ (weights * y))
-        has_converged = np.allclose(better, coefficients, rtol=1e-10, atol=0)
-        coefficients = better
-        if has_converged:
-            break
-    return float(coefficients[0]), float(coefficients[1]), y - columns @ coefficients
 
 
 def _weights(residuals: Floats) -> Floats:

@@ -21,7 +21,7 @@ import math
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from operator import truediv
 
 from msgspec import Struct
@@ -89,7 +89,14 @@ def typical_steps(passes: Sequence[Sequence[int]], pattern: StepPattern) -> list
     if pattern.period == 1 or len(longest) < pattern.period:
         return [typical_step(times, pattern).step_ns for times in passes]
     enough = _LEAST_PERIODS * pattern.period
-    kinds = _common_kinds(longest, [times for times in passes if times is not longest], pattern.period)
+    # How long a step takes at each place in the period in all of the passes together, at the pace of the longest.
+    of_longest = _kinds(longest, pattern.period)
+    times_by_place: list[list[float]] = [[*longest[place :: pattern.period]] for place in range(pattern.period)]
+    for times in (times for times in passes if times is not longest):
+        first, slower = _fit(times, of_longest)
+        for step, time in enumerate(times):
+            times_by_place[(first + step) % pattern.period].append(time / math.exp(slower))
+    kinds = [*map(_undisturbed_mean, times_by_place)]
     return [
         typical_step(times, pattern).step_ns
         if len(times) >= enough
@@ -158,17 +165,6 @@ def _undisturbed_mean(times: Sequence[float]) -> float:
     return statistics.fmean(min(time, limit) for time in times)
 
 
-def _common_kinds(longest: Sequence[int], others: Sequence[Sequence[int]], period: int) -> list[float]:
-    """How long a step takes at each place in the period in all of these passes together, at the pace of the longest."""
-    kinds = _kinds(longest, period)
-    times_by_place: list[list[float]] = [[*longest[place::period]] for place in range(period)]
-    for times in others:
-        first, slower = _fit(times, kinds)
-        for step, time in enumerate(times):
-            times_by_place[(first + step) % period].append(time / math.exp(slower))
-    return [*map(_undisturbed_mean, times_by_place)]
-
-
 def _fit(times: Sequence[float], kinds: Sequence[float]) -> tuple[int, float]:
     """The place in the period at which steps begin, by how well they fit its kinds, and how much slower they are, as a
     logarithm."""
@@ -187,29 +183,30 @@ def _logs(times: Sequence[float]) -> list[float]:
 
 def _period(passes: Sequence[Sequence[float]], longest: int, chance: float) -> int:
     """The smallest period of the logarithms of durations, the longest pass first."""
-    all_far = [_far_longer(logs) for logs in passes]
-    farthest = [_farthest(far) for far in all_far]
-    ranks = [_ranks(logs) for logs in passes]
+    all_far, farthest, ranks = [_far_longer(logs) for logs in passes], list[dict[int, float]](), list[list[int]]()
+    for far in all_far:  # those beside the longest few: what the machine does to steps may be many times as common
+        *_, last_log = sorted(far.values(), reverse=True)[:_LEAST_PERIODS] or [0.0]
+        farthest.append({step: apart for step, apart in far.items() if apart > last_log / 2})
+    for logs in passes:  # how many steps are shorter than each
+        by_log = sorted(range(len(logs)), key=logs.__getitem__)
+        ranks.append(sorted(range(len(logs)), key=by_log.__getitem__))
     fewest = _LEAST_PERIODS if len(passes) < _LEAST_PERIODS else _LEAST_ELSEWHERE
     for period in range(2, min(max(map(len, passes), default=0) // fewest, longest) + 1):
         recurs = any(_recurs(passes, far, period, chance) for far in (all_far, farthest))
         if recurs or _repeats(passes, period) or _outranks(passes, ranks, period):
-            return period * _longer_period(_aligned(passes, period), period, longest // period)
+            return period * _longer_period(passes, period, longest // period)
     return 1
-
-
-def _aligned(passes: Sequence[Sequence[float]], period: int) -> list[Sequence[float]]:
-    """Those that hold a whole period, from the same place in it on as the longest one."""
-    kinds = _kinds([math.exp(log) for log in passes[0]], period)
-    firsts = [(logs, _fit([math.exp(log) for log in logs], kinds)[0]) for logs in passes if len(logs) >= 2 * period]
-    return [logs[-first % period :] for logs, first in firsts]
 
 
 def _longer_period(passes: Sequence[Sequence[float]], period: int, longest: int) -> int:
     """Every how many periods something else happens at some place in them; 1 for nothing else."""
     if longest < 2:
         return 1
-    periods = [_period([logs[place::period] for logs in passes], longest, _BEYOND_CHANCE) for place in range(period)]
+    # Of the passes that hold a whole period, each from the same place in it on as the longest one.
+    kinds = _kinds([math.exp(log) for log in passes[0]], period)
+    firsts = [(logs, _fit([math.exp(log) for log in logs], kinds)[0]) for logs in passes if len(logs) >= 2 * period]
+    aligned = [logs[-first % period :] for logs, first in firsts]
+    periods = [_period([logs[place::period] for logs in aligned], longest, _BEYOND_CHANCE) for place in range(period)]
     together = math.lcm(*periods)
     return together if together <= longest else max(periods)
 
@@ -239,7 +236,10 @@ def _recurs(passes: Sequence[Sequence[float]], far: Sequence[dict[int, float]], 
         count = len(logs)
         if count < _LEAST_ELSEWHERE * period:
             continue
-        places = _places(longer, count, period)
+        # The places at which steps take far longer nearly every time.
+        hits = Counter(step % period for step in longer)
+        often = {place: max(2, _RECURS * len(range(place, count, period))) for place in hits}
+        places = {place for place in hits if hits[place] >= often[place]}
         weight, everything = sum(longer[step] for step in longer if step % period in places), sum(longer.values())
         explained, total, periods = explained + weight, total + everything, periods + count // period
         surely = [math.exp(apart) - 1 for step, apart in longer.items() if step % period in places]
@@ -284,20 +284,6 @@ def _rank_score(ranks: Sequence[int], place: int, period: int) -> float:
     return above / math.sqrt(there * (count - there) * (count + 1) / 12)
 
 
-def _ranks(logs: Sequence[float]) -> list[int]:
-    """How many of them are shorter than each: 0 is the rank of the shortest."""
-    ranks = [0] * len(logs)
-    for rank, step in enumerate(sorted(range(len(logs)), key=lambda step: logs[step])):
-        ranks[step] = rank
-    return ranks
-
-
-def _places(longer: Iterable[int], count: int, period: int) -> set[int]:
-    """The places in the period whose steps, of so many, take far longer nearly every time."""
-    hits = Counter(step % period for step in longer)
-    return {place for place, often in hits.items() if often >= max(2, _RECURS * len(range(place, count, period)))}
-
-
 def _log_chance(longer: Collection[int], places: set[int], count: int, period: int) -> float:
     """How likely it is that so many of the longer steps fall on so few places of some period, as a logarithm."""
     on_places = sum(len(range(place, count, period)) for place in places)
@@ -317,12 +303,6 @@ def _far_longer(logs: Sequence[float]) -> dict[int, float]:
     low, middle, _ = statistics.quantiles(logs, n=4, method="inclusive")
     min_log = max(math.log(_LEAST_RATIO), _FAR * (middle - low) / 0.6745)
     return {step: log - middle for step, log in enumerate(logs) if log - middle > min_log}
-
-
-def _farthest(far: Mapping[int, float]) -> dict[int, float]:
-    """Those of them that are beside the longest few: what the machine does to steps may be many times as common."""
-    *_, last_log = sorted(far.values(), reverse=True)[:_LEAST_PERIODS] or [0.0]
-    return {step: apart for step, apart in far.items() if apart > last_log / 2}
 
 
 def _log_choose(count: int, chosen: int) -> float:

@@ -18,9 +18,9 @@ from tests.benchmarks.replicate import replicate
 from tracekit.profile import Profile, open_subject
 from tracekit.timeline import Index
 from tracekit.tui.timeline.canvas import Inkwell, Palette
+from tracekit.tui.timeline.frame import rendered
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.view import Viewport
-from tracekit.tui.timeline.widget import rendered
 
 FRAME_MS = 30
 _TURNS = 20

@@ -137,7 +137,7 @@ def test_a_report_says_which_seeds_are_compared(uneven):
 
 
 def test_a_cell_that_failed_has_no_speed_up(uneven):
-    rows = {(row["variant"], row["seed"]): row for row in study_pages(uneven.folder).pages[0].sheet.table.to_pylist()}
+    rows = {(row["variant"], row["seed"]): row for row in study_pages(uneven.folder).pages[0].table.to_pylist()}
     assert rows["compiled", 0]["speed_up"] is None
     assert rows["compiled", 1]["speed_up"] == pytest.approx(1.25, rel=1e-2)
 

@@ -10,10 +10,10 @@ from tests.tui.pilots import key_of, press, said, started
 from tests.tui.timelines import compiling, indexes
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.tui.model.on_timeline import on_timeline
 from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.instances import about_gap
+from tracekit.tui.model.panes.timeline import on_timeline
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.timeline import Moment

@@ -7,7 +7,7 @@ import small
 
 from tests.tui import timelines
 from tracekit.tui.timeline import Event, Step, Stretch
-from tracekit.tui.timeline.footer import facts, surrounding, title
+from tracekit.tui.timeline.frame import facts, full_name, surrounding
 from tracekit.tui.timeline.state import State, shown
 from tracekit.tui.timeline.view import Viewport
 from tracekit.tui.timeline.widget import clicked
@@ -24,7 +24,7 @@ def state(tmp_path: Path) -> State:
 
 def name(state: State) -> str:
     assert state.is_selected
-    return title(state.index, state.selection)
+    return full_name(state.index, state.selection)
 
 
 def group(state: State) -> str:
@@ -176,7 +176,7 @@ def test_what_is_around_is_told_from_the_inside(tmp_path: Path) -> None:
 
 
 def name_of(state: State) -> str:
-    return title(state.index, state.selection) if state.is_selected else ""
+    return full_name(state.index, state.selection) if state.is_selected else ""
 
 
 def test_a_click_selects_what_is_drawn_there(state: State) -> None:

@@ -12,8 +12,8 @@ from tracekit.trace.reading.convert import Seen
 from tracekit.tui.app import TracekitApp, build_app
 from tracekit.tui.timeline.widget import Timeline
 from tracekit.tui.widgets.below import Below
-from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.lines import Chips
 from tracekit.tui.widgets.steps import Steps
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -161,7 +161,7 @@ def test_without_a_terminal_the_report_is_named(pair: list[Path], capsys: pytest
 
 def test_the_verb_ends_as_the_app_does(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracekit.cli.tui.is_on_a_terminal", lambda: True)
-    monkeypatch.setattr("tracekit.tui.first_frame.show", lambda paths: None)
+    monkeypatch.setattr("tracekit.tui.terminal.show_frame", lambda paths: None)
     asked = []
 
     def run(self: TracekitApp) -> None:

@@ -6,7 +6,7 @@ import selectors
 import pytest
 from textual.drivers import linux_driver
 
-from tracekit.tui.escape import DELAY_MS, SoonAgain, answer_escape_soon
+from tracekit.tui.terminal import DELAY_MS, SoonAgain, answer_escape_soon
 
 
 def test_after_input_the_wait_for_more_is_short(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import sys
 
 def test_the_model_needs_no_textual():
     asks = (
-        "import sys, tracekit.tui.model.panes, tracekit.tui.model.opening, tracekit.tui.first_frame; "
+        "import sys, tracekit.tui.model.panes, tracekit.tui.model.opening, tracekit.tui.terminal; "
         "print(any(m.startswith('textual') for m in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
@@ -14,7 +14,7 @@ def test_the_model_needs_no_textual():
 
 
 def test_the_first_frame_needs_nothing_slow():
-    asks = "import sys, tracekit.cli.tui, tracekit.tui.first_frame; print(*sys.modules)"
+    asks = "import sys, tracekit.cli.tui, tracekit.tui.terminal; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
     assert not {"numpy", "pyarrow", "rich", "textual"} & set(done.stdout.split())
 

@@ -16,8 +16,8 @@ from tracekit.tui.exporting import screen_text
 from tracekit.tui.keys import KEYS, keys_for
 from tracekit.tui.screens import ChoiceScreen, HelpScreen
 from tracekit.tui.timeline.widget import Timeline
-from tracekit.tui.widgets.chips import KeyBar
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.lines import KeyBar
 from tracekit.tui.widgets.steps import Steps
 
 SAMPLE = Path(__file__).parent.parent.parent / "sample_traces" / "run.json"

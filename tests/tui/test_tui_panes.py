@@ -13,7 +13,7 @@ from tracekit.faces.shared.document import as_document
 from tracekit.tui.model.content import Code, Lanes
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.overview import breakdown_of
-from tracekit.tui.model.panes.source import matching
+from tracekit.tui.model.panes.owners import matching
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.timeline import Event
 

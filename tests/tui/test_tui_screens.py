@@ -18,8 +18,8 @@ from tracekit.tui.model.bucket_table import PATTERNS
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.overview import breakdown_of
 from tracekit.tui.model.selection import Selection
-from tracekit.tui.widgets.chips import KeyBar
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.lines import KeyBar
 from tracekit.tui.widgets.pane_view import Bars, PaneView
 
 REAL = ["leimao_eager_rtx5080", "param_dlrm_v100_rank0", "dtu_resnet18_cpu"]

@@ -10,8 +10,8 @@ from tracekit.base.names import cut_apart, short
 from tracekit.trace.schema import LABEL, column
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.columns import column_widths, cut_columns
+from tracekit.tui.widgets.lines import fitting
 from tracekit.tui.widgets.pane_view import shared
-from tracekit.tui.widgets.status import fitting
 
 KERNELS = [
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)",

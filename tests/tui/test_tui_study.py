@@ -7,8 +7,8 @@ from tests.study.planting import sweep_file, write_run
 from tracekit.errors.capturing import NothingCapturedError
 from tracekit.sweep import SweepOptions, runner, sweep
 from tracekit.tui.study import StudyApp, study_pages
-from tracekit.tui.widgets.chips import Chips
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.lines import Chips
 
 GRID = '[sweep]\nrecipes = ["net.py"]\nvariants = ["eager", "compiled", "max-autotune"]\n'
 

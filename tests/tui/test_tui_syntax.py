@@ -6,7 +6,7 @@ from rich.style import Style
 
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Code
-from tracekit.tui.model.panes.source import heat
+from tracekit.tui.model.panes.owners import heat
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.widgets.below import around
 from tracekit.tui.widgets.columns import MOST, parts, pieces

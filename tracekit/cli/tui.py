@@ -28,13 +28,13 @@ class TuiVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Open the app, and stay until the user leaves."""
-        from tracekit.tui import first_frame
+        from tracekit.tui.terminal import answer_escape_soon, leave_frame, show_frame
 
         if Path("-") in options.inputs:
             _take_keys_from_the_terminal()
         if not is_on_a_terminal():
             raise NoTerminalError(options.inputs)
-        first_frame.show(options.inputs)
+        show_frame(options.inputs)
         gc.disable()  # collecting garbage among imported modules would take an eighth of the start-up time
         import_numpy()  # here, not because of `reads_traces`, so that the first screen appears earlier
         from tracekit.trace.storing import cache, code_version
@@ -42,8 +42,6 @@ class TuiVerb(Verb):
         if cache.is_on():  # while Textual is imported, the name of each trace in the cache is worked out
             code_version.begin(options.inputs)
         try:
-            from tracekit.tui.escape import answer_escape_soon
-
             answer_escape_soon()
             from tracekit.study import is_study
 
@@ -55,7 +53,7 @@ class TuiVerb(Verb):
 
             app = build_app(options.inputs, options.baseline, infer_steps=options.steps != "annotated")
         except BaseException:
-            first_frame.leave()
+            leave_frame()
             raise
         finally:
             gc.freeze()

@@ -1,30 +1,71 @@
-"""The terminal UI: what its keys do."""
+"""The terminal UI: what its keys do, and the commands of its palette."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from string import ascii_lowercase
-from typing import ClassVar
+from typing import ClassVar, cast
 
+from rich.text import Text
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import BindingType
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.screen import Screen
 
 from tracekit.base.names import sanitize
 from tracekit.errors import TracekitError
 from tracekit.tui.arriving import Arrivals, Read
 from tracekit.tui.browser import Browser
-from tracekit.tui.commands import Commands
 from tracekit.tui.exporting import copy, edit, export
 from tracekit.tui.keys import KEYS, NEED_CONTENT, keys_for
-from tracekit.tui.lifecycle import leave_with_the_terminal
 from tracekit.tui.model.navigation import Navigation
-from tracekit.tui.model.opened import OpenReport
-from tracekit.tui.model.panes.overview import VIEWS
-from tracekit.tui.model.panes.source import on_this_machine
-from tracekit.tui.model.selection import Selection
+from tracekit.tui.model.opened import OpenReport, has_gpu
+from tracekit.tui.model.panes.names import to_name
+from tracekit.tui.model.panes.overview import VIEWS, findings_sheet
+from tracekit.tui.model.panes.owners import on_this_machine
+from tracekit.tui.model.selection import Kind, Selection
 from tracekit.tui.screens import ChoiceScreen, explaining
-from tracekit.tui.widgets.filter_line import FilterLine
+from tracekit.tui.terminal import leave_with_the_terminal
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.lines import FilterLine
+from tracekit.vocabulary.kernel_names import short_kernel
+
+Command = tuple[str, str, Callable[[], object]]  # its title, what it does, and how
+_STEPS = 2_000  # more than anybody will look for by number
+
+
+class Commands(Provider):
+    """The commands that apply now."""
+
+    async def discover(self) -> Hits:
+        """Every command, before anything is typed."""
+        for title, about, act in self._commands():
+            yield DiscoveryHit(title, act, help=about)
+
+    async def search(self, query: str) -> Hits:
+        """The commands whose titles contain every word of the query, those in which they come earliest first.
+
+        Textual's own search finds letters scattered over a title, of which the names of kernels have all.
+        """
+        words = query.lower().split()
+        for title, about, act in self._commands():
+            places = [title.lower().find(word) for word in words]
+            if min(places, default=-1) >= 0:
+                marked_title = Text(title)
+                marked_title.highlight_words(words, "bold underline", case_sensitive=False)
+                yield Hit(1 / (1 + sum(places)), Content.from_rich_text(marked_title), act, help=about)
+
+    def _commands(self) -> Iterator[Command]:
+        app = cast("TracekitApp", self.app)
+        for key in KEYS:
+            if key.tooltip and key.action and key.id != "palette" and "(" not in key.action:
+                about = f"{key.tooltip} ({key.key_display or key.key})"
+                yield key.description or key.tooltip, about, partial(app.run_action, key.action)
+        if app.opened is not None:
+            yield from commands_of(app, app.opened)
+        for theme in sorted(app.available_themes):
+            yield f"Theme {theme}", "Colours of the screen", partial(setattr, app, "theme", theme)
 
 
 def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool = True) -> "TracekitApp":
@@ -213,3 +254,35 @@ class TracekitApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Leave out Textual's commands: the palette has those of this app."""
         return ()
+
+
+def commands_of(app: TracekitApp, opened: OpenReport) -> Iterator[Command]:
+    """Panes, variants, findings and steps; kernels, operators and lines, which lead to where Enter on them does."""
+    now, go = app.now, app.browser.go
+    for pane in app.navigation.listed:
+        yield f"Go to {pane.title}", pane.help, partial(go, now.at(pane.name))
+    for name in opened.variants:
+        label = sanitize(name, 60)
+        narrowed = now.narrowed("variant", name, label)
+        yield f"Variant {label}", "Only this variant and its baseline", partial(go, narrowed)
+        yield f"Baseline {label}", "Compare the other variants with it", partial(app.browser.set_baseline, name)
+    findings = findings_sheet(opened, now)
+    for index in range(len(findings)):
+        cells = dict(findings.row_in_full(index))
+        target = findings.destination(index)
+        if isinstance(target, Selection):
+            yield f"Finding {cells['finding']}", cells.get("variant", ""), partial(go, target)
+    behind = "kernels" if has_gpu(opened.report.profiles) else "instances"
+    panes: dict[Kind, str] = {"kernel": "instances", "operator": behind}
+    for kind, pane_name in panes.items():
+        tables = opened.tables(f"{kind}s", opened.report.profiles).values()
+        for name in dict.fromkeys(name for table in tables for name in table["name"].to_pylist() if name):
+            label = short_kernel(name) if kind == "kernel" else name
+            to_pane = partial(go, to_name(now, kind, name, pane_name))
+            yield f"{kind.capitalize()} {sanitize(name, 200)}", sanitize(label, 80), to_pane
+    lines = (line for variant in opened.owners for owner in variant.means.owners for line in owner.lines)
+    for file, number in dict.fromkeys((line.file, line.line) for line in lines):
+        yield f"Line {sanitize(file, 200)}:{number}", "Your source", partial(go, now.to_line(file, number))
+    numbers = sorted({number for profile in opened.report.profiles for number in profile.trace.steps.number})
+    for number in numbers[:_STEPS]:
+        yield f"Step {number}", "Narrow everything to it", partial(go, now.to_steps(number, number))

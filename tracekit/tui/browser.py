@@ -10,18 +10,16 @@ from tracekit.errors import TracekitError
 from tracekit.tui.arriving import Arrivals, Background, Done
 from tracekit.tui.model.content import Content, Place, prose
 from tracekit.tui.model.navigation import Navigation
-from tracekit.tui.model.on_timeline import on_timeline
 from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes.instances import About, about, about_gap
+from tracekit.tui.model.panes.timeline import on_timeline
 from tracekit.tui.model.selection import History, Selection
 from tracekit.tui.model.sheet import ON_TIMELINE
 from tracekit.tui.timeline.widget import Chosen, Cleared, RangeChosen, Timeline
 from tracekit.tui.widgets.below import LOW, Below
-from tracekit.tui.widgets.chips import Chips, KeyBar
-from tracekit.tui.widgets.filter_line import FilterLine, Searched
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.lines import Chips, Crumbs, FilterLine, KeyBar, Progress, Searched, Status
 from tracekit.tui.widgets.pane_view import Stage
-from tracekit.tui.widgets.status import Crumbs, Progress, Status
 from tracekit.tui.widgets.steps import Steps
 
 

@@ -55,20 +55,19 @@ def _write(app: App[Any], kind: str, path: Path, sheet: Sheet | None) -> str:
     if path.exists():
         return f"{path}: is there already. Nothing was written."
     try:
-        write_content(path, _content(app, kind, sheet), Overwriting())
+        content: str | bytes
+        if kind == "svg":
+            content = picture(app)
+        elif kind == "txt" or sheet is None:
+            content = "".join(screen_text(app).splitlines(keepends=True)[:-1])
+        else:
+            from tracekit.faces.shared.one_table import drawn  # imports what would delay the start
+
+            content = drawn(sheet.shown, kind)
+        write_content(path, content, Overwriting())
     except TracekitError as error:
         return str(error)
     return f"Wrote {path.resolve()}"
-
-
-def _content(app: App[Any], kind: str, sheet: Sheet | None) -> str | bytes:
-    if kind == "svg":
-        return picture(app)
-    if kind == "txt" or sheet is None:
-        return "".join(screen_text(app).splitlines(keepends=True)[:-1])
-    from tracekit.faces.shared.one_table import drawn  # imports what would delay the start
-
-    return drawn(sheet.shown, kind)
 
 
 def picture(app: App[Any]) -> str:
@@ -102,20 +101,17 @@ def copy(app: App[Any], sheet: Sheet, cursor: int) -> None:
             app.copy_to_clipboard(text)
             app.notify(f"Copied {len(text):,} characters.")
 
-    app.push_screen(ChoiceScreen("Copy", _choices(sheet, cursor)), copy_text)
-
-
-def _choices(sheet: Sheet, cursor: int) -> list[tuple[str, str, str]]:
     row = sheet.row_in_full(cursor)
     name = next((value for title, value in row if title in _NAME_TITLES), row[0][1])
     copied = min(len(sheet), _ROWS)
     extent = f"the first {copied:,} of {len(sheet):,}" if copied < len(sheet) else f"{copied:,}"
     table = [sheet.titles, *sheet.cells(0, copied)]
-    return [
+    choices = [
         ("n", f"name: {sanitize(name, 60)}", name.strip()),
         ("r", "row", "\t".join(f"{title}: {value.strip()}" for title, value in row)),
         ("t", f"table, {extent} rows, with tabs", "\n".join("\t".join(cells) for cells in table)),
     ]
+    app.push_screen(ChoiceScreen("Copy", choices), copy_text)
 
 
 def edit(app: App[Any], path: Path, line: int) -> str:

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 from tracekit.engine.buckets import BUCKETS
 from tracekit.tui.model.content import Pane
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.widgets.chips import KeyBar
+from tracekit.tui.widgets.lines import KeyBar
 
 Result = TypeVar("Result")
 

@@ -4,7 +4,7 @@ a cell, and quitting that leads back.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -21,16 +21,15 @@ from tracekit.report.section import Section
 from tracekit.report.sections.study_cells import SETTING, VARIANT
 from tracekit.study import Study, read_study
 from tracekit.study.recommendations import recommend
-from tracekit.study.settings import Setting, settings
+from tracekit.study.settings import settings
 from tracekit.study.store import RUN
 from tracekit.trace.schema import column
 from tracekit.tui.keys import STUDY_KEYS
-from tracekit.tui.lifecycle import leave_with_the_terminal
 from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.terminal import leave_with_the_terminal
 from tracekit.tui.widgets.below import LOW, Below
-from tracekit.tui.widgets.chips import Chips, KeyBar
-from tracekit.tui.widgets.filter_line import FilterLine
 from tracekit.tui.widgets.grid import Grid
+from tracekit.tui.widgets.lines import Chips, FilterLine, KeyBar
 
 _REAL = pa.float64()
 CELLS = pa.schema(
@@ -53,19 +52,11 @@ CELLS = pa.schema(
 )
 
 
-class Page(Struct, frozen=True):
-    """One sheet and its title."""
-
-    name: str
-    title: str
-    sheet: Sheet
-
-
 class StudyPages(Struct, frozen=True):
     """The pages, the one of the cells first; `runs` has the run of each row of that page, or None if it has none."""
 
     study: Study
-    pages: list[Page]
+    pages: list[Sheet]
     runs: list[Path | None]
 
 
@@ -74,50 +65,48 @@ def study_pages(folder: Path) -> StudyPages:
     from tracekit.profile import open_subject
 
     study = read_study(folder)
-    results = [result for setting in settings(study) for group in setting.groups for result in group.results]
-    rows = [row for setting in settings(study) for row in _rows(setting)]
-    runs = [result.folder / RUN if result.run is not None else None for result in results]
-    cells = Page("cells", "Cells", Sheet("cells", pa.Table.from_pylist(rows, CELLS), enter=runs.__getitem__))
+    rows, runs = list[dict[str, object]](), list[Path | None]()
+    for setting in settings(study):
+        baseline, advice = setting.groups[0], recommend(setting).sentence
+        for group in setting.groups:
+            for result in group.results:
+                measured, against = result.measured, baseline.measured.get(result.cell.seed)
+                memory = result.variant.memory if result.variant is not None else None
+                speed_up = None
+                if measured is not None and against is not None and group is not baseline:
+                    speed_up = against.step_ns / measured.step_ns
+                row = {
+                    "setting": setting.name,
+                    "variant": group.variant,
+                    "seed": result.cell.seed,
+                    "outcome": result.outcome,
+                    "step_ns": measured.step_ns if measured is not None else None,
+                    "speed_up": speed_up,
+                    "compile_ns": measured.compile_ns if measured is not None else None,
+                    "above_start_bytes": memory.above_start_bytes if memory is not None else None,
+                    "took_ns": result.record.seconds * 1e9 if result.record is not None else None,
+                    "why": result.record.error if result.record is not None else "it has not been run yet",
+                    "recommendation": advice,
+                    "folder": str(result.folder),
+                }
+                rows.append(row)
+                runs.append(result.folder / RUN if result.run is not None else None)
+    cells = Sheet("cells", pa.Table.from_pylist(rows, CELLS), "Cells", runs.__getitem__)
     sections = report(open_subject([folder])).sections
-    pages = [page for section in sections if section.id != "variants" for page in _pages(section)]
+    pages = [page for section in sections if section.id != "variants" for page in _sheets(section)]
     return StudyPages(study, [cells, *pages], runs)
 
 
-def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
-    baseline = setting.groups[0]
-    advice = recommend(setting).sentence
-    for group in setting.groups:
-        for result in group.results:
-            measured, against = result.measured, baseline.measured.get(result.cell.seed)
-            speed_up = None
-            if measured is not None and against is not None and group is not baseline:
-                speed_up = against.step_ns / measured.step_ns
-            yield {
-                "setting": setting.name,
-                "variant": group.variant,
-                "seed": result.cell.seed,
-                "outcome": result.outcome,
-                "step_ns": measured.step_ns if measured is not None else None,
-                "speed_up": speed_up,
-                "compile_ns": measured.compile_ns if measured is not None else None,
-                "above_start_bytes": result.variant.memory.above_start_bytes if result.variant is not None else None,
-                "took_ns": result.record.seconds * 1e9 if result.record is not None else None,
-                "why": result.record.error if result.record is not None else "it has not been run yet",
-                "recommendation": advice,
-                "folder": str(result.folder),
-            }
-
-
-def _pages(section: Section) -> Iterator[Page]:
+def _sheets(section: Section) -> Iterator[Sheet]:
     """The tables of a section; if it has none, its sentences as a table."""
     tables = [block for block in section.blocks if isinstance(block, Table) and len(block.rows)]
     for table in tables:
         title = section.title if table is tables[0] else table.name.replace("_", " ")
-        yield Page(table.name, sanitize(title), Sheet(table.name, table.rows))
+        yield Sheet(table.name, table.rows, sanitize(title))
     sentences = [line for block in section.blocks if isinstance(block, Sentences) for line in block.lines]
     if sentences and not tables:
         rows = pa.table({"sentence": sentences}, schema=pa.schema([column("sentence", pa.string(), section.title)]))
-        yield Page(section.id, sanitize(section.title), Sheet(section.id, rows))
+        yield Sheet(section.id, rows, sanitize(section.title))
 
 
 def browse(folder: Path) -> int:
@@ -154,7 +143,7 @@ class StudyApp(App[None]):
         self.chosen: int | None = None
 
     @property
-    def page(self) -> Page:
+    def page(self) -> Sheet:
         """The page on screen."""
         return self._pages.pages[self._page]
 
@@ -173,7 +162,7 @@ class StudyApp(App[None]):
             yield Static(f"{succeeded} of {len(study.results)} cells succeeded", id="state", markup=False)
         yield Chips()
         with Container(id="stage"):
-            yield Grid(self.page.sheet, self._begin)
+            yield Grid(self.page, self._begin)
         yield Below()
         yield FilterLine()
         yield KeyBar()
@@ -224,7 +213,7 @@ class StudyApp(App[None]):
     def _go(self, number: int) -> None:
         if number != self._page:
             self._page = number
-            self.grid.change(self.page.sheet)
+            self.grid.change(self.page)
             self._show_chips()
 
     def _show_chips(self) -> None:

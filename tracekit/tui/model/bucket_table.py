@@ -107,38 +107,30 @@ def of_steps(report: Report, view: str, first: int, last: int) -> BucketTable:
 
 def table_of(numbers: Breakdown) -> BucketTable:
     """Convert a breakdown of the report to the form that screens show."""
+    lines = []
+    for key, mark in zip(numbers.keys, _MARKS, strict=False):
+        part, cells, differences = numbers.part(key), numbers.cells[key], numbers.deltas[key]
+        shares = {
+            name: Share(cells[name], taken(numbers, key, name), share(numbers, key, name)) for name in numbers.variants
+        }
+        changes = {
+            name: Change(differences[name], change(*place), certainty(*place), is_noise(*place))
+            for name, place in ((name, (numbers, key, name)) for name in numbers.compared)
+        }
+        if part:
+            line = BucketLine(key, mark, label(numbers, key), part.colour, part.meaning, shares, changes)
+        else:
+            line = BucketLine(key, "", label(numbers, key), "", "every bucket of a step together", shares, changes)
+        lines.append(line)
     return BucketTable(
         view=numbers.name,
         title=sanitize(numbers.title),
         baseline=next(iter(numbers.baselines.values()), ""),
         unit=numbers.unit,
         names=numbers.variants,
-        lines=[_line(numbers, key, mark) for key, mark in zip(numbers.keys, _MARKS, strict=False)],
+        lines=lines,
         unanswered={name: sanitize(why) for name, why in numbers.unanswered.items()},
         rests_on={name: rests_on(numbers, name) for name in numbers.compared},
-    )
-
-
-def _line(numbers: Breakdown, key: str, mark: str) -> BucketLine:
-    part, cells, differences = numbers.part(key), numbers.cells[key], numbers.deltas[key]
-    return BucketLine(
-        key=key,
-        mark=mark if part else "",
-        label=label(numbers, key),
-        colour=part.colour if part else "",
-        meaning=part.meaning if part else "every bucket of a step together",
-        shares={
-            name: Share(cells[name], taken(numbers, key, name), share(numbers, key, name)) for name in numbers.variants
-        },
-        changes={
-            name: Change(
-                differences[name],
-                change(numbers, key, name),
-                certainty(numbers, key, name),
-                is_noise(numbers, key, name),
-            )
-            for name in numbers.compared
-        },
     )
 
 

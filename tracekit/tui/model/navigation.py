@@ -6,7 +6,7 @@ from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.panes import all_panes
 from tracekit.tui.model.panes.instances import place_of, to_event
 from tracekit.tui.model.panes.overview import VIEWS
-from tracekit.tui.model.panes.source import code_at
+from tracekit.tui.model.panes.owners import code_at
 from tracekit.tui.model.selection import NO_LINE, History, Selection
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.timeline import Stretch
@@ -126,8 +126,10 @@ class Navigation:
         self._answers.pop(self.now, None)
         if not any(isinstance(piece, Code) for piece in content.pieces):
             self._answers[self.now] = content
-        while len(self._answers) > 1 and sum(map(_rows, self._answers.values())) > _ROWS:
-            del self._answers[next(iter(self._answers))]
+        rows = {key: sum(sheet.rows.num_rows for sheet in answer.sheets) for key, answer in self._answers.items()}
+        while len(rows) > 1 and sum(rows.values()) > _ROWS:
+            oldest = next(iter(rows))
+            del rows[oldest], self._answers[oldest]
 
     def remember(self, cursor: Cursor) -> None:
         """Remember where the cursor was in the answer on screen, for when the user comes back."""
@@ -172,7 +174,3 @@ class Navigation:
             return f"{self.now.view} time"
         baseline = names.index(self.opened.report.baseline.name)
         return f"{self.now.view} time, against {short(names, max(width // 8, 8))[baseline]}"
-
-
-def _rows(content: Content) -> int:
-    return sum(sheet.rows.num_rows for sheet in content.sheets)

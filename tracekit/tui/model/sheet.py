@@ -224,22 +224,20 @@ class Sheet(Struct, frozen=True, dict=True):
     @cached_property
     def _fitting(self) -> Bools:
         matches = np.ones(self.table.num_rows, bool)
-        columns = [self._searched(field) for field in [*self.fields, *self.details] if is_text(field.type)]
+        columns = []
+        for text_field in (each for each in [*self.fields, *self.details] if is_text(each.type)):
+            column = in_one(self.table[text_field.name])
+            if role(text_field) == "kernel":  # the form shown is searched beside the full one
+                labels = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+                searchable = [f"{name} {self._kernels.get(name, '')}" for name in labels.dictionary.to_pylist()]
+                column = pa.DictionaryArray.from_arrays(labels.indices, pa.array(searchable, pa.string()))
+            columns.append(column)
         for word in self.pattern.split():
             holds = np.zeros(self.table.num_rows, bool)
             for column in columns:
                 holds |= holding(column, word)
             matches &= holds
         return matches
-
-    def _searched(self, field: pa.Field) -> pa.Array:
-        """The text of a column to search: the form shown beside the full one."""
-        column = in_one(self.table[field.name])
-        if role(field) != "kernel":
-            return column
-        labels = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        searchable = [f"{name} {self._kernels.get(name, '')}" for name in labels.dictionary.to_pylist()]
-        return pa.DictionaryArray.from_arrays(labels.indices, pa.array(searchable, pa.string()))
 
 
 assert vars(Sheet).keys() >= _OF_ALL_ROWS  # a property that was renamed would be computed for every sheet anew

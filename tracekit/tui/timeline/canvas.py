@@ -1,9 +1,11 @@
-"""One line of the screen, cell by cell: the characters, and for each the number of the ink with which it is drawn.
+"""One line of the screen, cell by cell: the characters, and for each the number of the ink with which it is drawn, in
+colours that suit the background, or in patterns if colours cannot distinguish the kinds.
 
-The colours of a timeline on a given background, or patterns if colours cannot distinguish the kinds.
+On the line of a lane, eighths of blocks say how much of a column is covered, and names are written if they fit. Two
+lanes share a line as halves of blocks whose strength of colour says it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,13 +15,21 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 
-from tracekit.base.intervals import runs
+from tracekit.base.intervals import Bools, Ints, runs
 from tracekit.base.names import sanitize
-from tracekit.timeline import CATEGORIES
+from tracekit.timeline import CATEGORIES, NONE, Columns, Index
 from tracekit.timeline.categories import blend, readable_on
+from tracekit.timeline.labels import labels
 
 Inks = NDArray[np.int32]
 SHADES = 4  # shades of a colour, which say how much is covered
+_HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
+_PATTERNS = np.array([*(category.pattern for category in CATEGORIES), " "])  # the last is that of NONE
+_PATTERN_OF_LITTLE = "·"  # in place of a pattern, if less than an eighth is covered
+_STEP = "│"
+_NAME_ON, _NAME_BESIDE = 4, 5  # cells that a name needs, on an event or beside it
+_READABLE = 5  # cells of a name that is cut, at least
+_NARROW_STRETCH = 3  # columns of a stretch that has its name beside it, at most
 
 
 class Ink(NamedTuple):
@@ -195,3 +205,94 @@ def fitted(text: str, room: int) -> str:
     if cell_len(sanitized) <= room:
         return sanitized
     return set_cell_size(sanitized, room - 1).rstrip() + "…" if room > 1 else "…"[:room]
+
+
+class LanePainter(Struct, frozen=True):
+    """Draws the lanes of a variant in the columns between `edges`; `begins` are the columns in which steps begin."""
+
+    index: Index
+    edges: Ints
+    begins: Bools
+    inkwell: Inkwell
+
+    def one_lane(self, group: int, lane: int) -> TextRow:
+        """Draw a lane that has a line of its own."""
+        columns = self.index.groups[group].lanes[lane].columns(self.edges)
+        empty = columns.category == NONE
+        height = np.where(empty, 0, np.clip(np.rint(columns.share * 8), 1, 8)).astype(np.int64)
+        chars = _HEIGHTS[height]
+        if self.inkwell.palette.patterns:
+            chars = np.where(height == 1, _PATTERN_OF_LITTLE, _PATTERNS[columns.category])
+        # Alternate between the two shades of a category where neighbours of it can be distinguished.
+        shades: Ints = columns.category.astype(np.int64) * 2 + ((columns.filling & 1) & (columns.filling != NONE))
+        inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[shades])
+        line = TextRow(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
+        is_named = self._write_on(line, np.where(height == 8, columns.filling, NONE), shades, group, lane)
+        if self.index.groups[group].family == "wall":  # many short stretches of one kind get the name of their kind
+            for first, stop, category in _long_runs(np.where((height == 8) & ~is_named, columns.category, NONE)):
+                text = f" {CATEGORIES[category].label} "
+                if len(text) <= stop - first:
+                    ink = int(self.inkwell.on_solid[category * 2])
+                    line.write(text, first + (stop - first - len(text)) // 2, len(text), ink)
+        self._write_beside(line, columns, is_named, group, lane)
+        return line
+
+    def two_lanes(self, group: int, upper: int, lower: int) -> TextRow:
+        """Draw two lanes, one above the other, on one line."""
+        lane_shades = []  # for each column, the number of its shade; NONE if nothing happens in it
+        for lane in (upper, lower):
+            columns = self.index.groups[group].lanes[lane].columns(self.edges)
+            strength = np.minimum((columns.share * SHADES).astype(np.int32), SHADES - 1)
+            shades = np.where(columns.category == NONE, NONE, columns.category * np.int32(SHADES) + strength)
+            lane_shades.append(shades.astype(np.int32))
+        upper_shades, lower_shades = lane_shades
+        empty = (upper_shades == NONE) & (lower_shades == NONE)
+        inks = np.where(empty, self.inkwell.blank, self.inkwell.halves(upper_shades, lower_shades))
+        chars = np.where(empty, np.where(self.begins, _STEP, " "), "▀")
+        return TextRow(chars.tolist(), inks, self.inkwell)
+
+    def _write_on(self, line: TextRow, events: Ints, shades: Ints, group: int, lane: int) -> Bools:
+        """Write names on the events that fill enough columns. Returns the columns of these events."""
+        is_named = np.zeros(len(events), bool)
+        for first, stop, event in _long_runs(events):
+            ink = int(self.inkwell.on_solid[shades[first]])
+            if not self.inkwell.palette.patterns:
+                line.write(" " * (stop - first), first, stop - first, ink)
+            line.write(self._name(group, lane, event, stop - first - 2), first + 1, stop - first - 2, ink)
+            is_named[first:stop] = True
+        return is_named
+
+    def _write_beside(self, line: TextRow, columns: Columns, is_named: Bools, group: int, lane: int) -> None:
+        """Write the names of short events that nothing follows; among neighbours, only that of the longest."""
+        bounds = runs((columns.category == NONE).astype(np.int8))
+        low, middle, high = bounds[:-2], bounds[1:-1], bounds[2:]  # adjacent stretches, from edge to edge
+        is_labelled = (
+            (columns.category[low] != NONE)
+            & (middle - low <= _NARROW_STRETCH)
+            & (high - middle >= _NAME_BESIDE)
+            & ~is_named[low]
+        )
+        if not is_labelled.any():
+            return
+        events = columns.event(low[is_labelled], middle[is_labelled]).tolist()
+        firsts, stops = middle[is_labelled].tolist(), high[is_labelled].tolist()
+        for event, first, stop in zip(events, firsts, stops, strict=True):
+            room = stop - first - 1
+            line.write(self._name(group, lane, event, room), first, room, self.inkwell.beside)
+
+    def _name(self, group: int, lane: int, event: int, room: int) -> str:
+        """The longest name of an event that fits, or else the last one cut if that is legible: `113…` of a duration
+        would mislead.
+        """
+        texts = labels(self.index, self.index.groups[group], lane, event)
+        cut = texts[-1] if room >= _READABLE and not texts[-1][:1].isdigit() else ""
+        return next((text for text in texts if cell_len(text) <= room), cut)
+
+
+def _long_runs(values: Ints) -> Iterator[tuple[int, int, int]]:
+    """Where there is room for a name: the first column of a run of equal values, that after its last, and the value."""
+    bounds = runs(values)
+    for run in np.flatnonzero(np.diff(bounds) >= _NAME_ON).tolist():
+        first, stop = int(bounds[run]), int(bounds[run + 1])
+        if values[first] != NONE:
+            yield first, stop, int(values[first])

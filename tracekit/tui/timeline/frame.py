@@ -1,25 +1,23 @@
-"""The whole picture, line by line: first the scale, then each variant with its steps and its lanes.
+"""The whole widget, line by line: the scale, each variant with its steps and its lanes, remarks such as what is still
+being indexed, and below them what is selected, in full, and what the colours stand for.
 
-Which lanes are on which rows of the screen: one on each if they fit, or else the last ones in pairs.
-
-A lane as a line of the screen: eighths of blocks say how much of a column is covered; names are written if they fit.
-
-If there are few rows, two lanes share a line, as halves of blocks whose strength of colour says how much is covered.
+Lanes have a row of the screen each if they fit, or else the last ones share rows in pairs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import overload
 
 import numpy as np
 from msgspec import Struct, field
 from rich.cells import cell_len
 
-from tracekit.base.intervals import Bools, Ints, runs
-from tracekit.base.units import duration, tick
-from tracekit.timeline import CATEGORIES, NONE, Columns, Family, Index
-from tracekit.timeline.labels import labels
-from tracekit.tui.timeline.canvas import SHADES, Inks, Inkwell, Run, TextRow
-from tracekit.tui.timeline.slices import Slice, lane_of
+from tracekit.base.intervals import Ints
+from tracekit.base.names import short
+from tracekit.base.units import count, duration, tick
+from tracekit.timeline import CATEGORIES, NONE, Family, Index
+from tracekit.timeline.labels import short_name
+from tracekit.tui.timeline.canvas import Ink, Inkwell, LanePainter, Run, fitted
+from tracekit.tui.timeline.slices import Slice, alike, bounds, event, find, lane_of
 from tracekit.tui.timeline.state import State
 from tracekit.tui.timeline.view import Viewport
 
@@ -27,13 +25,8 @@ _TICK = 14  # columns between the marks of the scale, at least
 _RANGE = 12  # columns of a range, at least, so that its length can be written on it
 _MAY_SHARE: tuple[Family, ...] = ("frames", "host")
 _FRAMES = 4  # rows of Python frames that are shown at first; the others are below the screen
-_HEIGHTS = np.array([*" ▁▂▃▄▅▆▇█"])
-_PATTERNS = np.array([*(category.pattern for category in CATEGORIES), " "])  # the last is that of NONE
-_PATTERN_OF_LITTLE = "·"  # in place of a pattern, if less than an eighth is covered
-_STEP = "│"
-_NAME_ON, _NAME_BESIDE = 4, 5  # cells that a name needs, on an event or beside it
-_READABLE = 5  # cells of a name that is cut, at least
-_NARROW_STRETCH = 3  # columns of a stretch that has its name beside it, at most
+_ROOMY = 14  # lines of the widget: with fewer, there is no legend
+_ENCLOSING = 4  # enclosing events that are named, from the innermost on
 
 
 class Row(Struct, frozen=True):
@@ -98,6 +91,29 @@ class Frame(Struct):
         self.spots.append(spot)
 
 
+def rendered(state: State | None, remarks: Sequence[str], width: int, height: int, inkwell: Inkwell) -> Frame:
+    """As many lines as the widget is high; without a state, only the remarks."""
+    palette = inkwell.palette
+    footer_height = 2 if height >= _ROOMY else 1
+    drawing = Drawing(width, height - footer_height - len(remarks), inkwell)
+    frame, footer_lines = Frame(drawing), list[list[Run]]()
+    if state is not None:
+        names = short([index.profile.name for index in state.view.variants], drawing.gutter - 1)
+        frame = draw(state, names, drawing)
+        footer_lines = _footer(state, width, inkwell)[:footer_height]
+    for remark in remarks:
+        line = inkwell.row(width, palette.muted)
+        line.write(remark, 1, width - 2, inkwell.plain(palette.foreground))
+        frame.add(line.runs())
+    room = height - len(footer_lines)
+    del frame.lines[max(room, 0) :]
+    while len(frame.lines) < room:
+        frame.add(inkwell.row(width, palette.muted).runs())
+    for line_runs in footer_lines:
+        frame.add(line_runs)
+    return frame
+
+
 def draw(state: State, names: Sequence[str], drawing: Drawing) -> Frame:
     """Draw the scale, and as many rows of each variant as fit, including that of the lane that has the cursor."""
     frame = Frame(drawing)
@@ -109,19 +125,25 @@ def draw(state: State, names: Sequence[str], drawing: Drawing) -> Frame:
             frame.add(_heading(state.view, variant, names[variant], drawing), Spot(variant))
             _draw_variant(frame, state, variant, height, drawing)
         else:
-            frame.add(_absent(names[variant], drawing), Spot(variant))
+            palette, inkwell = drawing.inkwell.palette, drawing.inkwell
+            line = inkwell.row(drawing.width, palette.muted)
+            line.write(names[variant], 0, drawing.gutter - 1, inkwell.plain(palette.foreground, bold=True))
+            line.write("has no such step", drawing.gutter, drawing.columns, inkwell.plain(palette.muted))
+            frame.add(line.runs(), Spot(variant))
     return frame
 
 
 def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing: Drawing) -> None:
+    inkwell, palette = drawing.inkwell, drawing.inkwell.palette
     index, window = state.view.variants[variant], state.view.window(variant)
     lows = index.step_bounds[0]
     begins = np.zeros(drawing.columns, bool)
     begins[drawing.column(window, lows[(lows >= window[0]) & (lows < window[1])])] = True
-    painter = LanePainter(index, drawing.edges(window), begins, drawing.inkwell)
-    laid = rows(index, height, share=not drawing.inkwell.palette.patterns)
+    painter = LanePainter(index, drawing.edges(window), begins, inkwell)
+    laid = rows(index, height, share=not palette.patterns)
     selection = state.selection if state.variant == variant else None
-    cursor = next((k for k, row in enumerate(laid) if selection and _is_on(selection, row)), 0)
+    place = (selection.group, selection.lane) if selection is not None else None
+    cursor = next((k for k, row in enumerate(laid) if place in [(row.group, lane) for lane in row.lanes]), 0)
     first = 1 + max(cursor - height + 1, 0)  # the wall lane is always shown
     row_numbers = [0, *range(first, min(first + height - 1, len(laid)))]
     for number in row_numbers:
@@ -137,27 +159,10 @@ def _draw_variant(frame: Frame, state: State, variant: int, height: int, drawing
             line.select(start, max(end, start + 1), category, upper)
         rows_below = len(laid) - 1 - number if number == row_numbers[-1] else 0
         title = row.title or (f"↓ {rows_below} more" if rows_below else "")
-        frame.add([*_title(title, has_cursor, drawing), *line.runs()], Spot(variant, row))
-
-
-def _is_on(selection: Slice, row: Row) -> bool:
-    return selection.group == row.group and selection.lane in row.lanes
-
-
-def _absent(name: str, drawing: Drawing) -> list[Run]:
-    inkwell, palette = drawing.inkwell, drawing.inkwell.palette
-    line = inkwell.row(drawing.width, palette.muted)
-    line.write(name, 0, drawing.gutter - 1, inkwell.plain(palette.foreground, bold=True))
-    line.write("has no such step", drawing.gutter, drawing.columns, inkwell.plain(palette.muted))
-    return line.runs()
-
-
-def _title(title: str, has_cursor: bool, drawing: Drawing) -> list[Run]:
-    inkwell, palette = drawing.inkwell, drawing.inkwell.palette
-    line = inkwell.row(drawing.gutter, palette.muted)
-    line.write("▸" if has_cursor else "", 0, 1, inkwell.plain(palette.accent, bold=True))
-    line.write(title, 1, drawing.gutter - 2, inkwell.plain(palette.accent if has_cursor else palette.muted))
-    return line.runs()
+        gutter = inkwell.row(drawing.gutter, palette.muted)
+        gutter.write("▸" if has_cursor else "", 0, 1, inkwell.plain(palette.accent, bold=True))
+        gutter.write(title, 1, drawing.gutter - 2, inkwell.plain(palette.accent if has_cursor else palette.muted))
+        frame.add([*gutter.runs(), *line.runs()], Spot(variant, row))
 
 
 def _heading(view: Viewport, variant: int, name: str, drawing: Drawing) -> list[Run]:
@@ -242,97 +247,88 @@ def heights(lane_counts: Sequence[int], room: int) -> list[int]:
     return row_counts
 
 
-class LanePainter(Struct, frozen=True):
-    """Draws the lanes of a variant in the columns between `edges`; `begins` are the columns in which steps begin."""
+def _footer(state: State, width: int, inkwell: Inkwell) -> list[list[Run]]:
+    """The lines below the lanes: a description of the selection, or else how much time is on the screen; and the kinds
+    that occur, as many as fit, in the same order as in every face.
+    """
+    palette = inkwell.palette
+    muted = inkwell.plain(palette.muted)
+    locked = "share of the step" if state.view.lock == "share" else "time into the step"
+    extent = f"{duration(state.view.span)} on the screen" + (f" ⇅ by {locked}" if len(state.view.variants) > 1 else "")
+    described = inkwell.row(width, palette.foreground)
+    if state.note or not state.is_selected:
+        described.write(state.note or extent, 1, width - 2, muted)
+    else:
+        name = fitted(full_name(state.index, state.selection), max(width // 3, 10))
+        described.write(name, 1, width - 2, inkwell.plain(palette.accent, bold=True))
+        column = cell_len(name) + 3
+        description = " · ".join(filter(None, (state.place, *facts(state.index, state.selection))))
+        described.write(description, column, width - column - 1, inkwell.plain(palette.foreground))
 
-    index: Index
-    edges: Ints
-    begins: Bools
-    inkwell: Inkwell
-
-    def one_lane(self, group: int, lane: int) -> TextRow:
-        """Draw a lane that has a line of its own."""
-        columns = self.index.groups[group].lanes[lane].columns(self.edges)
-        empty = columns.category == NONE
-        height = np.where(empty, 0, np.clip(np.rint(columns.share * 8), 1, 8)).astype(np.int64)
-        chars = _HEIGHTS[height]
-        if self.inkwell.palette.patterns:
-            chars = np.where(height == 1, _PATTERN_OF_LITTLE, _PATTERNS[columns.category])
-        # Alternate between the two shades of a category where neighbours of it can be distinguished.
-        shades: Ints = columns.category.astype(np.int64) * 2 + ((columns.filling & 1) & (columns.filling != NONE))
-        inks = np.where(empty, self.inkwell.blank, self.inkwell.solid[shades])
-        line = TextRow(np.where(empty & self.begins, _STEP, chars).tolist(), inks, self.inkwell)
-        is_named = self._write_on(line, np.where(height == 8, columns.filling, NONE), shades, group, lane)
-        if self.index.groups[group].family == "wall":
-            self._write_kinds(line, np.where((height == 8) & ~is_named, columns.category, NONE))
-        self._write_beside(line, columns, is_named, group, lane)
-        return line
-
-    def two_lanes(self, group: int, upper: int, lower: int) -> TextRow:
-        """Draw two lanes, one above the other, on one line."""
-        lanes = self.index.groups[group].lanes
-        upper_shades, lower_shades = (_strengths(lanes[lane].columns(self.edges)) for lane in (upper, lower))
-        empty = (upper_shades == NONE) & (lower_shades == NONE)
-        inks = np.where(empty, self.inkwell.blank, self.inkwell.halves(upper_shades, lower_shades))
-        chars = np.where(empty, np.where(self.begins, _STEP, " "), "▀")
-        return TextRow(chars.tolist(), inks, self.inkwell)
-
-    def _write_on(self, line: TextRow, events: Ints, shades: Ints, group: int, lane: int) -> Bools:
-        """Write names on the events that fill enough columns. Returns the columns of these events."""
-        is_named = np.zeros(len(events), bool)
-        for first, stop, event in _long_runs(events):
-            ink = int(self.inkwell.on_solid[shades[first]])
-            if not self.inkwell.palette.patterns:
-                line.write(" " * (stop - first), first, stop - first, ink)
-            line.write(self._name(group, lane, event, stop - first - 2), first + 1, stop - first - 2, ink)
-            is_named[first:stop] = True
-        return is_named
-
-    def _write_kinds(self, line: TextRow, categories: Ints) -> None:
-        """Write their kind on many short stretches of one kind."""
-        for first, stop, category in _long_runs(categories):
-            text = f" {CATEGORIES[category].label} "
-            if len(text) <= stop - first:
-                ink = int(self.inkwell.on_solid[category * 2])
-                line.write(text, first + (stop - first - len(text)) // 2, len(text), ink)
-
-    def _write_beside(self, line: TextRow, columns: Columns, is_named: Bools, group: int, lane: int) -> None:
-        """Write the names of short events that nothing follows; among neighbours, only that of the longest."""
-        bounds = runs((columns.category == NONE).astype(np.int8))
-        low, middle, high = bounds[:-2], bounds[1:-1], bounds[2:]  # adjacent stretches, from edge to edge
-        is_labelled = (
-            (columns.category[low] != NONE)
-            & (middle - low <= _NARROW_STRETCH)
-            & (high - middle >= _NAME_BESIDE)
-            & ~is_named[low]
-        )
-        if not is_labelled.any():
-            return
-        events = columns.event(low[is_labelled], middle[is_labelled]).tolist()
-        firsts, stops = middle[is_labelled].tolist(), high[is_labelled].tolist()
-        for event, first, stop in zip(events, firsts, stops, strict=True):
-            room = stop - first - 1
-            line.write(self._name(group, lane, event, room), first, room, self.inkwell.beside)
-
-    def _name(self, group: int, lane: int, event: int, room: int) -> str:
-        """The longest name of an event that fits, or else the last one cut if that is legible: `113…` of a duration
-        would mislead.
-        """
-        texts = labels(self.index, self.index.groups[group], lane, event)
-        cut = texts[-1] if room >= _READABLE and not texts[-1][:1].isdigit() else ""
-        return next((text for text in texts if cell_len(text) <= room), cut)
+    lanes = (lane for index in state.view.variants for group in index.groups for lane in group.lanes)
+    codes = {code for lane in lanes for code in lane.categories}
+    first_codes = {CATEGORIES[code].label: code for code in sorted(codes, reverse=True)}  # of kinds with one label
+    legend, column = inkwell.row(width, palette.muted), 1
+    for category in (CATEGORIES[code] for code in sorted(first_codes.values())):
+        if column + len(category.label) + 2 > width:
+            break
+        sign = category.pattern if palette.patterns else "■"
+        legend.write(sign, column, 1, inkwell.number(Ink(category.colour, palette.background)))
+        legend.write(category.label, column + 2, len(category.label), muted)
+        column += len(category.label) + 4
+    if state.is_selected and column + len(extent) < width:
+        legend.write(extent, width - len(extent) - 1, len(extent), muted)
+    return [described.runs(), legend.runs()]
 
 
-def _long_runs(values: Ints) -> Iterator[tuple[int, int, int]]:
-    """Where there is room for a name: the first column of a run of equal values, that after its last, and the value."""
-    bounds = runs(values)
-    for run in np.flatnonzero(np.diff(bounds) >= _NAME_ON).tolist():
-        first, stop = int(bounds[run]), int(bounds[run + 1])
-        if values[first] != NONE:
-            yield first, stop, int(values[first])
+def full_name(index: Index, selection: Slice) -> str:
+    """The full name, or the kind of a stretch that is no event. Text from the trace, not sanitized."""
+    row = event(index, selection)
+    category = CATEGORIES[lane_of(index, selection).category[selection.position]]
+    if index.groups[selection.group].family == "wall":
+        return f"{category.label}: {index.name(row)}" if row >= 0 else category.label
+    return index.name(row) if row >= 0 else category.label
 
 
-def _strengths(columns: Columns) -> Inks:
-    """For each column, the number of its shade; NONE if nothing happens in it."""
-    strength = np.minimum((columns.share * SHADES).astype(np.int32), SHADES - 1)
-    return np.where(columns.category == NONE, NONE, columns.category * np.int32(SHADES) + strength).astype(np.int32)
+def facts(index: Index, selection: Slice) -> list[str]:
+    """How long it took and when, its number among events of its name, what launched and encloses it. Not sanitized."""
+    start, end = bounds(index, selection)
+    group = index.groups[selection.group]
+    phrases = [f"{duration(end - start)} on {group.title}" if group.family != "wall" else duration(end - start)]
+    lows = index.step_bounds[0]
+    step = int(np.searchsorted(lows, start, side="right")) - 1
+    if step < 0:
+        phrases.append(f"{duration(int(lows[0]) - start)} before step {index.numbers[0]}")
+    else:
+        phrases.append(f"{duration(start - int(lows[step]))} into step {index.numbers[step]}")
+    rows = alike(index, selection)
+    if len(rows) > 1:
+        number = int(np.searchsorted(rows, event(index, selection))) + 1
+        phrases.append(f"instance {count(number)} of {count(len(rows))}")
+    if group.family != "gpu":
+        enclosing = surrounding(index, selection)
+        return [*phrases, "in " + " ← ".join(enclosing[:_ENCLOSING])] if enclosing else phrases
+    trace = index.profile.trace
+    call = int(trace.links.launch(np.array([event(index, selection)]))[0])
+    if call < 0:
+        return phrases
+    launch = find(index, call)
+    names = [index.name(call), *(surrounding(index, launch) if launch is not None else [])]
+    waited = duration(start - int(trace.ts_ns[call]))
+    return [*phrases, f"launched {waited} before by " + " ← ".join(names[:_ENCLOSING])]
+
+
+def surrounding(index: Index, selection: Slice) -> list[str]:
+    """Short names of the operators and Python frames that enclose an event on its thread, the innermost first."""
+    group = index.groups[selection.group]
+    start, end = bounds(index, selection)
+    lanes = list(group.lanes[: selection.lane])
+    if group.family == "host":
+        frames = (g for g in index.groups if (g.family, g.track) == ("frames", group.track))
+        lanes += [lane for frame in frames for lane in frame.lanes]
+    enclosing = [
+        (int(lane.start[position]), -int(lane.end[position]), int(lane.row[position]))
+        for lane in lanes
+        if (position := lane.at(start)) != NONE and lane.end[position] >= end
+    ]
+    return [short_name(index.name(row), on_gpu=False) for _, _, row in sorted(enclosing, reverse=True)]

@@ -1,11 +1,6 @@
-"""The timeline as a widget: it draws the picture, and handles the keys and the mouse; the help is made from the
-tooltips of the keys.
-
-The messages of a timeline to the widgets around it.
-
-What the mouse points at: a click selects, a drag moves through time, and the wheel zooms.
-
-The whole widget, line by line: the picture, remarks such as what is still being indexed, and the footer.
+"""The timeline as a widget: it draws the picture, and handles the keys, of which the help is made from their tooltips,
+and the mouse: a click selects, a drag moves through time, and the wheel zooms. Messages tell the widgets around it what
+was chosen.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,13 +20,11 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracekit.base.names import short
 from tracekit.errors import TracekitError
 from tracekit.profile import Profile
 from tracekit.timeline import CATEGORIES, NONE, Index
-from tracekit.tui.timeline import footer
 from tracekit.tui.timeline.canvas import Ink, Inkwell, Palette
-from tracekit.tui.timeline.frame import Drawing, Frame, draw
+from tracekit.tui.timeline.frame import Frame, rendered
 from tracekit.tui.timeline.slices import Slice, event, lane_of
 from tracekit.tui.timeline.state import ACTS, MOVES, State, Stretch, Target, shown
 from tracekit.tui.timeline.view import Viewport
@@ -176,16 +169,6 @@ class Timeline(Widget, can_focus=True):
             self._become(state if self._target is None else shown(state, self._target))
         self._redraw()
 
-    def _remarks(self) -> list[str]:
-        """Remarks on what is still being indexed, and on what could not be."""
-        remarks = []
-        for number, profile in enumerate(self.profiles):
-            if number not in self._answers:
-                remarks.append(f"Indexing {profile.name} …")
-            elif self._answers[number].error is not None:
-                remarks.append(f"{profile.name}: {self._answers[number].error}")
-        return remarks
-
     def _become(self, state: State) -> None:
         before, self.state = self.state, state
         self._redraw()
@@ -227,8 +210,14 @@ class Timeline(Widget, can_focus=True):
 
     def _drawn(self) -> Frame:
         if self._frame is None:
+            remarks = []  # on what is still being indexed, and on what could not be
+            for number, profile in enumerate(self.profiles):
+                if number not in self._answers:
+                    remarks.append(f"Indexing {profile.name} …")
+                elif self._answers[number].error is not None:
+                    remarks.append(f"{profile.name}: {self._answers[number].error}")
             width, height = self.size
-            self._frame = rendered(self.state, self._remarks(), width, height, Inkwell(self._palette))
+            self._frame = rendered(self.state, remarks, width, height, Inkwell(self._palette))
         return self._frame
 
     def render_line(self, y: int) -> Strip:
@@ -378,25 +367,3 @@ def clicked(state: State, frame: Frame, column: int, line: int) -> State:
         if position != NONE:
             return state.pointed(spot.variant, Slice(spot.row.group, lane, position))
     return state.at(spot.variant, spot.row.group, spot.row.lanes[-1], int(np.mean(edges)))
-
-
-def rendered(state: State | None, remarks: Sequence[str], width: int, height: int, inkwell: Inkwell) -> Frame:
-    """As many lines as the widget is high; without a state, only the remarks."""
-    palette = inkwell.palette
-    drawing = Drawing(width, height - footer.height(height) - len(remarks), inkwell)
-    frame, footer_lines = Frame(drawing), []
-    if state is not None:
-        names = short([index.profile.name for index in state.view.variants], drawing.gutter - 1)
-        frame = draw(state, names, drawing)
-        footer_lines = footer.draw(state, width, height, inkwell)
-    for remark in remarks:
-        line = inkwell.row(width, palette.muted)
-        line.write(remark, 1, width - 2, inkwell.plain(palette.foreground))
-        frame.add(line.runs())
-    room = height - len(footer_lines)
-    del frame.lines[max(room, 0) :]
-    while len(frame.lines) < room:
-        frame.add(inkwell.row(width, palette.muted).runs())
-    for runs in footer_lines:
-        frame.add(runs)
-    return frame

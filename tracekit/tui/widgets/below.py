@@ -71,7 +71,10 @@ class Below(Horizontal):
         if code is not None and place is not None and side_by_side:
             excerpt.update(around(code, place.line, self.size.height), layout=False)
         elif place is not None:
-            lines.insert(0, _one_line(place, code))
+            source = ""
+            if code is not None and 0 < place.line <= len(code.sheet):
+                source = code.sheet.cells(place.line - 1, place.line)[0][_text(code)].strip()
+            lines.insert(0, Text.assemble((f"{sanitize(place.file, 60)}:{place.line} ", _BOLD), source))
         width = self.size.width // (2 if side_by_side else 1) - 2 * _PADDING
         if width > 0:
             lines = fitted(lines, self.app.console, width, self.size.height)
@@ -125,10 +128,3 @@ def around(code: Code, line: int, height: int) -> Text:
 def _text(code: Code) -> int:
     """The column that holds the source."""
     return [role(field) for field in code.sheet.fields].index("code")
-
-
-def _one_line(place: Place, code: Code | None) -> Text:
-    source = ""
-    if code is not None and 0 < place.line <= len(code.sheet):
-        source = code.sheet.cells(place.line - 1, place.line)[0][_text(code)]
-    return Text.assemble((f"{sanitize(place.file, 60)}:{place.line} ", _BOLD), source.strip())

@@ -1,7 +1,6 @@
-"""Where panes are shown, one at a time: a pane's content, piece below piece, in which tables share the height that the
-other pieces leave; or a timeline.
-
-The variants as stacked bars on one scale: in colours, with patterns where a terminal has not all of them.
+"""Where panes are shown, one at a time: a timeline; or a pane's content, piece below piece, in which tables share the
+height that the other pieces leave, and variants are stacked bars on one scale: in colours, with patterns where a
+terminal has not all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from textual.widgets import Static
 
 from tracekit.base.names import aligned
 from tracekit.profile import Profile
-from tracekit.tui.model.bucket_table import Bar, BucketTable, bars
+from tracekit.tui.model.bucket_table import BucketTable, bars
 from tracekit.tui.model.content import Code, Content, Lanes, Prose
 from tracekit.tui.model.sheet import Sheet
 from tracekit.tui.model.strip import StepStrip
@@ -50,7 +49,11 @@ class Stage(Container):
         lanes = next((piece for piece in content.pieces if isinstance(piece, Lanes)), None)
         try:
             if lanes is not None:
-                await self._show_lanes(lanes)
+                timelines = (timeline for timeline in self.query(Timeline) if timeline.profiles == lanes.profiles)
+                timeline = next(timelines, None) or Timeline(lanes.profiles)
+                await self.put(timeline)
+                timeline.go_to(lanes.target)
+                self.screen.set_focus(timeline, scroll_visible=False)
             else:
                 pane = next((child for child in self.children if isinstance(child, PaneView)), None) or PaneView()
                 await self.put(pane)
@@ -58,13 +61,6 @@ class Stage(Container):
         except MountError:
             if self.is_attached:
                 raise
-
-    async def _show_lanes(self, lanes: Lanes) -> None:
-        timelines = (timeline for timeline in self.query(Timeline) if timeline.profiles == lanes.profiles)
-        timeline = next(timelines, None) or Timeline(lanes.profiles)
-        await self.put(timeline)
-        timeline.go_to(lanes.target)
-        self.screen.set_focus(timeline, scroll_visible=False)
 
     def forget_but(self, profiles: Sequence[Profile]) -> None:
         """Drop the timelines of other variants than these: more variants have arrived since they were made."""
@@ -280,20 +276,16 @@ class Bars(Widget):
             # Whether colours alone tell the buckets apart.
             is_plain = not self.app.no_color and self.app.console.color_system == "truecolor"
             for bar, name in zip(bars(numbers, max(longest, 1)), names, strict=False):
-                lines += _bar(bar, name, tall, is_plain)
+                bar_line, pattern_line = Text(f"{name} "), Text(" " * (len(name) + 1))
+                for segment in bar.segments:
+                    style = on(segment.line.colour)
+                    bar_line.append(segment.label.ljust(segment.cells) if is_plain else segment.text, style)
+                    pattern_line.append(" " * segment.cells if is_plain else segment.pattern, style)
+                bar_line.append(f" {bar.value}", Style(bold=True))
+                lines += [bar_line, pattern_line] if tall else [bar_line]
         for name, reason in zip(names[len(numbers.names) :], unanswered.values(), strict=True):
             lines.append(Text.assemble(f"{name} ", (f"cannot be answered: {reason}", _DIM)))
         return lines
-
-
-def _bar(bar: Bar, name: str, tall: bool, is_plain: bool) -> list[Text]:
-    bar_line, pattern_line = Text(f"{name} "), Text(" " * (len(name) + 1))
-    for segment in bar.segments:
-        style = on(segment.line.colour)
-        bar_line.append(segment.label.ljust(segment.cells) if is_plain else segment.text, style)
-        pattern_line.append(" " * segment.cells if is_plain else segment.pattern, style)
-    bar_line.append(f" {bar.value}", Style(bold=True))
-    return [bar_line, pattern_line] if tall else [bar_line]
 
 
 def shared(heights: list[int], free: int, least_heights: list[int]) -> list[int]:

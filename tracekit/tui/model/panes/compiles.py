@@ -1,18 +1,16 @@
 """What was compiled and why, and where graphs break."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import PurePath
 
 import pyarrow as pa
 
 from tracekit.base.names import sanitize
 from tracekit.profile import Profile
-from tracekit.run import Break, Compile
 from tracekit.trace.schema import column
 from tracekit.tui.model.content import Content, Pane, Piece, of_all_steps, prose
-from tracekit.tui.model.on_timeline import leading_on
 from tracekit.tui.model.opened import OpenReport
+from tracekit.tui.model.panes.timeline import leading_on
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 
@@ -53,36 +51,23 @@ def compiles(opened: OpenReport, selection: Selection) -> Content:
 def _tree(profile: Profile, compilations: pa.Table) -> pa.Table:
     """A region for each first compilation, and below it the lines at which its graph breaks."""
     ledger = profile.variant.ledger if profile.variant is not None else None
-    event_by_id = {row["id"]: {"trace": row["trace"], "event": row["event"]} for row in compilations.to_pylist()}
-    rows: list[dict[str, object]] = []
-    if ledger is not None and ledger.breaks:
-        for region in (compilation for compilation in ledger.compiles if compilation.kind == "first"):
-            frame = region.id.split("_")[0]
-            broken = [graph_break for graph_break in ledger.breaks if graph_break.compile.split("_")[0] == frame]
-            rows += [row | event_by_id.get(region.id, {}) for row in _region(region, broken)]
-    return pa.Table.from_pylist(rows, schema=_TREE)
-
-
-def _region(region: Compile, broken: list[Break]) -> Iterator[dict[str, object]]:
-    code, _, function = (region.code or region.id).partition(" ")
-    file, _, line = code.rpartition(":")
-    yield {
-        "region": sanitize(f"{region.id}  {function or code}"),
-        "reason": "" if broken else "one graph",
-        "breaks": len(broken) or None,
-        "file": file or None,
-        "line": int(line) if line.isdecimal() else None,
-    }
-    places = Counter((graph_break.file, graph_break.line, graph_break.reason) for graph_break in broken)
-    for k, ((break_file, number, reason), times) in enumerate(places.items()):
-        place = f"{'/'.join(PurePath(break_file).parts[-2:])}:{number}" if break_file else "unknown"
-        yield {
-            "region": sanitize(f"{'└─' if k == len(places) - 1 else '├─'} {place}"),
-            "reason": sanitize(reason),
-            "breaks": times,
-            "file": break_file,
-            "line": number,
-        }
+    if ledger is None or not ledger.breaks:
+        return _TREE.empty_table()
+    events = {row["id"]: (row["trace"], row["event"]) for row in compilations.to_pylist()}
+    rows: list[tuple[object, ...]] = []
+    for region in (compilation for compilation in ledger.compiles if compilation.kind == "first"):
+        frame, event = region.id.split("_")[0], events.get(region.id, (None, None))
+        broken = [graph_break for graph_break in ledger.breaks if graph_break.compile.split("_")[0] == frame]
+        code, _, function = (region.code or region.id).partition(" ")
+        file, _, line = code.rpartition(":")
+        name, number = sanitize(f"{region.id}  {function or code}"), int(line) if line.isdecimal() else None
+        rows.append((name, "" if broken else "one graph", len(broken) or None, file or None, number, *event))
+        places = Counter((graph_break.file, graph_break.line, graph_break.reason) for graph_break in broken)
+        for k, ((break_file, number, reason), times) in enumerate(places.items()):
+            place = f"{'/'.join(PurePath(break_file).parts[-2:])}:{number}" if break_file else "unknown"
+            branch = sanitize(f"{'└─' if k == len(places) - 1 else '├─'} {place}")
+            rows.append((branch, sanitize(reason), times, break_file, number, *event))
+    return pa.Table.from_pylist([dict(zip(_TREE.names, row, strict=True)) for row in rows], schema=_TREE)
 
 
 COMPILES = Pane(

@@ -107,9 +107,33 @@ def event(opened: OpenReport, selection: Selection) -> Content:
         return Content((prose("No event is selected."),))
     name, row = event_key
     profile = opened.profile(name)
-    spans = _enclosing_spans(profile, row, selection)
-    lead = prose(name_of(profile.trace, row), tone="lead")
-    return Content((lead, prose(*facts(profile, row)), spans), (0, len(spans) - 1))
+    # The spans of its thread that cover its start; for an activity of the GPU, those around its launch.
+    trace, launch = profile.trace, launch_of(profile, row)
+    inner = launch if launch >= 0 else row
+    start_ns = int(trace.ts_ns[inner])
+    before = slice(0, int(np.searchsorted(trace.ts_ns, start_ns, side="right")))
+    covering = np.flatnonzero(
+        (trace.track[before] == trace.track[inner]) & (trace.ts_ns[before] + trace.dur_ns[before] > start_ns)
+    )
+    spans = nested(trace, np.union1d(covering, [inner]))
+    rows = [*spans.tolist(), *([row] if launch >= 0 else [])]
+    names = [sanitize(name_of(trace, event_row), 300) for event_row in rows]
+    table = pa.table(
+        [
+            pa.array([f"{'  ' * depth}{name}" for depth, name in enumerate(names)]),
+            pa.array(trace.dur_ns[rows]),
+            pa.array([trace.events["cat"][event_row].as_py() for event_row in rows]).dictionary_encode(),
+            pa.array(rows, pa.int64()),
+        ],
+        schema=_STACK,
+    )
+
+    def enter(index: int) -> Selection:
+        return to_event(selection, profile, rows[index], "event")
+
+    title = "Its launch, and what encloses it" if launch >= 0 else "What encloses it"
+    lead = prose(name_of(trace, row), tone="lead")
+    return Content((lead, prose(*facts(profile, row)), Sheet("stack", table, title, enter)), (0, len(rows) - 1))
 
 
 class About(Struct, frozen=True):
@@ -134,7 +158,14 @@ def about_gap(profile: Profile, start_ns: int, end_ns: int) -> About:
     step = int(pieces.step[piece]) if piece >= 0 and start_ns < pieces.end[piece] else -1
     lines = [f"GPU idle for {duration(length)}", f"{profile.name}: {_time_in_step(profile.trace, step, start_ns)}"]
     place: Place | None = None
-    for bucket, dur, event in _parts(profile, start_ns, end_ns)[:_PARTS]:
+    # The buckets of the wall time, the longest first: the ns of each, and the event most to blame (−1: none).
+    low, high = np.maximum(pieces.start, start_ns), np.minimum(pieces.end, end_ns)
+    by_bucket: dict[str, Counter[int]] = {}
+    for piece in np.flatnonzero(low < high).tolist():
+        blamed = by_bucket.setdefault(KEYS[pieces.bucket[piece]], Counter())
+        blamed[int(pieces.event[piece])] += int(high[piece] - low[piece])
+    parts = [(bucket, blamed.total(), blamed.most_common(1)[0][0]) for bucket, blamed in by_bucket.items()]
+    for bucket, dur, event in sorted(parts, key=lambda part: -part[1])[:_PARTS]:
         name = f", most in {name_of(profile.trace, event)}" if event >= 0 else ""
         line = place_of(profile, event) if event >= 0 else None
         location = f" at {line.file}:{line.line}" if line is not None else ""
@@ -143,18 +174,6 @@ def about_gap(profile: Profile, start_ns: int, end_ns: int) -> About:
     for thread, name in _busy_threads(profile, start_ns, end_ns):
         lines.append(f"meanwhile on {thread}: {sanitize(name, _NAME)}")
     return About(tuple(map(sanitize, lines)), place)
-
-
-def _parts(profile: Profile, start_ns: int, end_ns: int) -> list[tuple[str, int, int]]:
-    """The buckets of the wall time: each with its ns and the event most to blame (−1: none), the longest first."""
-    pieces = profile.attribution.pieces
-    low, high = np.maximum(pieces.start, start_ns), np.minimum(pieces.end, end_ns)
-    by_bucket: dict[str, Counter[int]] = {}
-    for piece in np.flatnonzero(low < high).tolist():
-        blamed = by_bucket.setdefault(KEYS[pieces.bucket[piece]], Counter())
-        blamed[int(pieces.event[piece])] += int(high[piece] - low[piece])
-    parts = [(bucket, blamed.total(), blamed.most_common(1)[0][0]) for bucket, blamed in by_bucket.items()]
-    return sorted(parts, key=lambda part: -part[1])
 
 
 def _busy_threads(profile: Profile, start_ns: int, end_ns: int) -> Iterator[tuple[str, str]]:
@@ -229,34 +248,6 @@ def _time_in_step(trace: Trace, step: int, start_ns: int) -> str:
     if step < 0:
         return "in no step"
     return f"step {trace.steps.number[step]}, {duration(start_ns - int(trace.steps.begin[step]))} after its work began"
-
-
-def _enclosing_spans(profile: Profile, row: int, selection: Selection) -> Sheet:
-    """The spans of its thread that cover its start; for an activity of the GPU, those around its launch."""
-    trace, launch = profile.trace, launch_of(profile, row)
-    inner = launch if launch >= 0 else row
-    start_ns = int(trace.ts_ns[inner])
-    before = slice(0, int(np.searchsorted(trace.ts_ns, start_ns, side="right")))
-    covering = np.flatnonzero(
-        (trace.track[before] == trace.track[inner]) & (trace.ts_ns[before] + trace.dur_ns[before] > start_ns)
-    )
-    spans = nested(trace, np.union1d(covering, [inner]))
-    rows = [*spans.tolist(), *([row] if launch >= 0 else [])]
-    names = [sanitize(name_of(trace, event_row), 300) for event_row in rows]
-    table = pa.table(
-        [
-            pa.array([f"{'  ' * depth}{name}" for depth, name in enumerate(names)]),
-            pa.array(trace.dur_ns[rows]),
-            pa.array([trace.events["cat"][event_row].as_py() for event_row in rows]).dictionary_encode(),
-            pa.array(rows, pa.int64()),
-        ],
-        schema=_STACK,
-    )
-
-    def enter(index: int) -> Selection:
-        return to_event(selection, profile, rows[index], "event")
-
-    return Sheet("stack", table, "Its launch, and what encloses it" if launch >= 0 else "What encloses it", enter)
 
 
 INSTANCES = Pane(

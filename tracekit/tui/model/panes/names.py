@@ -17,10 +17,9 @@ from tracekit.trace.schema import Role
 from tracekit.trace.steps import in_steps
 from tracekit.tui.model.bucket_table import deltas, joined
 from tracekit.tui.model.content import Content, Pane, Prose, prose, words
-from tracekit.tui.model.opened import OpenReport, has_gpu, steps_of
+from tracekit.tui.model.opened import OpenReport, Work, has_gpu, steps_of
 from tracekit.tui.model.selection import NO_LINE, Kind, Selection
 from tracekit.tui.model.sheet import Sheet
-from tracekit.tui.model.work import Work
 from tracekit.vocabulary.kernel_names import short_kernel
 
 OWNING: tuple[Kind, ...] = ("line", "module", "phase", "library")
@@ -130,7 +129,9 @@ def _sums(
 def _sheet(
     kind: Kind, subject: str, tables: Mapping[str, pa.Table], opened: OpenReport, selection: Selection, *, pane: str
 ) -> Sheet | Prose:
-    """The kernels or the operators; Enter narrows to one of them, and shows that pane."""
+    """The kernels or the operators, as in `GPU time of 174 names: eager 46.9 ms, compiled 85.7 ms (Δ +38.8 ms)`; Enter
+    narrows to one of them, and shows that pane.
+    """
     if not tables:
         return prose("The selection contains none of it.")
     of_no_step = all(len(table) and table["step_ns"].null_count == len(table) for table in tables.values())
@@ -139,25 +140,21 @@ def _sheet(
     changes = deltas(table)
     sort = (changes[0], True) if len(changes) == 1 else (table.column_names[2], True)
     names = table["name"].to_pylist()
-
-    def enter(row: int) -> Selection | None:
-        return None if names[row] == NOTHING else to_name(selection, kind, names[row], pane)
-
-    return Sheet(f"{kind}s", table, _total(subject, table, [*tables]), enter, sort, variants=(*tables,))
-
-
-def _total(subject: str, table: pa.Table, variants: list[str]) -> str:
-    """`GPU time of 174 names: eager 46.9 ms, compiled 85.7 ms (Δ +38.8 ms)`."""
     totals = []
-    for name in variants:
+    for name in tables:
         total = float(np.nansum(table[f"{name}_ns"].to_numpy()))
         change, delta = f"{DELTA} {name}_ns", ""
         if change in table.column_names:
             difference = float(np.nansum(table[change].to_numpy()))
             delta = f" ({DELTA} {duration(difference, signed=True, like=total)})"
         totals.append(f"{duration(total)}{delta}")
-    names = "1 name" if table.num_rows == 1 else f"{table.num_rows:,} names"
-    return f"{subject} of {names}: {by_variant(variants, totals)}"
+    extent = "1 name" if table.num_rows == 1 else f"{table.num_rows:,} names"
+    title = f"{subject} of {extent}: {by_variant([*tables], totals)}"
+
+    def enter(row: int) -> Selection | None:
+        return None if names[row] == NOTHING else to_name(selection, kind, names[row], pane)
+
+    return Sheet(f"{kind}s", table, title, enter, sort, variants=(*tables,))
 
 
 def by_variant(names: list[str], totals: list[str]) -> str:

@@ -1,4 +1,12 @@
-"""Your modules and lines, with the variants side by side; for one bucket, if one is selected."""
+"""Your modules and lines, with the variants side by side, for one bucket if one is selected; and a file of yours, with
+what each line of it costs in every variant.
+"""
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -6,20 +14,24 @@ from msgspec.structs import replace
 from tracekit.base.units import duration
 from tracekit.engine.buckets import BUCKETS
 from tracekit.lines.means import OwnerMeans
-from tracekit.report.owner_costs import OwnerCosts, VariantOwners
+from tracekit.report.owner_costs import OwnerCosts, SourceCosts, VariantOwners, source_costs, sources, steps_of
 from tracekit.report.sections.lines import SideBySide
 from tracekit.report.sections.owners import NO_MODULE, in_tree, with_inner
 from tracekit.trace.schema import column
 from tracekit.tui.model.bucket_table import deltas
-from tracekit.tui.model.content import Content, Pane, prose, words
+from tracekit.tui.model.content import Code, Content, Pane, Place, prose, words
 from tracekit.tui.model.opened import OpenReport, has_gpu
-from tracekit.tui.model.panes.names import belongs_to, by_variant
+from tracekit.tui.model.panes.names import belongs_to, by_variant, kernels, operators
 from tracekit.tui.model.selection import NO_LINE, Kind, Selection
-from tracekit.tui.model.sheet import Sheet
+from tracekit.tui.model.sheet import Sheet, table_from
 
 _MODULE = column("module", pa.string(), "the module, preceded by those that contain it", role="name")
 _NARROWING: tuple[Kind, ...] = ("bucket", "module", "phase", "library")
 _WINDOW_ASIDE = "A range of time does not narrow this: the owners of time are known only step by step."
+_MOST_BYTES = 4 << 20  # of a file that is read because it was not captured
+_HEAT, _EIGHTHS = 8, ("", *"▏▎▍▌▋▊▉")  # cells of the longest bar, and what ends one
+_FUSED = ("+", "#8854d0")
+_NO_FILE = "{} is neither in the recording nor found on this machine. Start tracekit in the folder that it is in."
 
 
 def modules(opened: OpenReport, selection: Selection) -> Content:
@@ -82,12 +94,12 @@ def _selected_owners(opened: OpenReport, selection: Selection) -> list[VariantOw
         return variants
 
     def restricted(means: OwnerMeans) -> OwnerMeans:
-        selected_means = []
-        for mean in means.means:
-            owner = means.owners[mean.owner]
-            is_in_bucket = selection.of("bucket") in (None, mean.bucket)
-            if is_in_bucket and belongs_to(selection, owner.module, owner.phase, owner.library):
-                selected_means.append(mean)
+        selected_means = [
+            mean
+            for mean, owner in ((mean, means.owners[mean.owner]) for mean in means.means)
+            if selection.of("bucket") in (None, mean.bucket)
+            and belongs_to(selection, owner.module, owner.phase, owner.library)
+        ]
         return OwnerMeans(owners=means.owners, means=selected_means, sources=means.sources)
 
     return [replace(variant, means=restricted(variant.means)) for variant in variants]
@@ -96,6 +108,116 @@ def _selected_owners(opened: OpenReport, selection: Selection) -> list[VariantOw
 def _nothing_known(opened: OpenReport, owner_kind: str) -> str:
     reasons = [variant.means.reason for variant in opened.owners if variant.means.reason]
     return f"No {owner_kind} is known for the selection{f': {reasons[0]}' if reasons else ''}."
+
+
+def source(opened: OpenReport, selection: Selection) -> Content:
+    """The file of the selected line, or else that of the costliest line; without the file, what the line runs."""
+    line_key = selection.of("line")
+    if line_key not in (None, NO_LINE):
+        place = Place(*line_key)
+    else:
+        files, total = sources(opened.owners), defaultdict[tuple[str, int], float](float)
+        for variant in opened.owners:
+            for lines, ns in variant.by(lambda owner: owner.lines).items():
+                for line in lines:
+                    if line.file in files:
+                        total[line.file, line.line] += ns
+        if not total:
+            return Content((prose("No line is selected, and no recording shows which lines cost most."),))
+        place = Place(*max(total, key=lambda key: total[key]))
+    code = code_at(opened, place, selection)
+    if code is None:
+        query = kernels if has_gpu(opened.report.profiles) else operators
+        behind = query(opened, selection.to_line(place.file, place.line, None))
+        return Content((prose(_NO_FILE.format(place.file)), *behind.pieces))
+    return Content((code,), (0, max(place.line - 1, 0)))
+
+
+def code_at(opened: OpenReport, place: Place, selection: Selection) -> Code | None:
+    """The file around a line, as captured or else as it is on this machine; None if it is in neither."""
+    file = matching(sources(opened.owners), place.file)
+    if file is not None:
+        costs = source_costs(opened.owners_over(selection), file)
+        return Code(_source_sheet(costs, opened, selection), file, place.line)
+    path = on_this_machine(opened, place.file)
+    try:
+        if path is None or os.path.getsize(path) > _MOST_BYTES:
+            return None
+        text = path.read_text("utf-8", "replace")
+    except OSError:
+        return None
+    known_files = {line.file for variant in opened.owners for owner in variant.means.owners for line in owner.lines}
+    costs = source_costs(opened.owners_over(selection), matching(known_files, place.file) or place.file, text)
+    sheet = _source_sheet(costs, opened, selection, " as it is now: the recording does not contain it")
+    return Code(sheet, place.file, place.line)
+
+
+def matching(files: Iterable[str], name: str) -> str | None:
+    """The file with that path, or else the only one whose path ends with the name, or that the name ends with."""
+    paths = [*files]
+    if name in paths:
+        return name
+    parts, fitting = PurePath(name).parts, []
+    for file in paths:
+        file_parts = PurePath(file).parts
+        count = min(len(parts), len(file_parts))
+        if count and parts[-count:] == file_parts[-count:]:
+            fitting.append(file)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def on_this_machine(opened: OpenReport, file: str) -> Path | None:
+    """Where an editor finds the file: as named, beside what was run, or by its last folders below the current one."""
+    beside = [Path(run.script).parent for run in opened.report.subject.runs.values()]
+    parts = PurePath(file).parts
+    tries = [Path(file), *(folder / file for folder in beside), *(Path(*parts[k:]) for k in range(1, len(parts)))]
+    return next((path for path in tries if path.is_file()), None)
+
+
+def _source_sheet(costs: SourceCosts, opened: OpenReport, selection: Selection, remark: str = "") -> Sheet:
+    """A row for each line of the file."""
+    lines = [line.expandtabs(4) for line in costs.text.splitlines()]
+    numbers = [*range(1, len(lines) + 1)]
+    names = [owner.name for owner in opened.owners]
+    alone = {name: [costs.alone[name].get(number, 0.0) for number in numbers] for name in names}
+    fused = costs.fused_by_line()
+    steps = steps_of(opened.owners_over(selection))
+    shares = [max((alone[n][k] / steps[n] for n in names if steps[n]), default=0.0) for k in range(len(lines))]
+    largest_share = max(shares, default=0.0) or 1.0
+    variant_phrase = "" if len(names) == 1 else ", in the variant in which it is largest"
+    meaning = "what the line alone costs per counted step"
+    columns: list[tuple[pa.Field, Sequence[object]]] = [
+        (column(f"{name}_ns", pa.float64(), meaning, "ns", title=name), alone[name]) for name in names
+    ]
+    meaning = f"share of a step that the line alone costs{variant_phrase}"
+    columns.append((column("share", pa.float64(), meaning, "share"), shares))
+    meaning = "the same as a bar, scaled to the costliest line"
+    bars = [heat(share / largest_share) for share in shares]
+    columns.append((column("heat", pa.string(), meaning, role="bar"), bars))
+    columns.append((column("line", pa.int64(), "number of the line", role="identity"), numbers))
+    columns.append((column("text", pa.string(), "", role="code"), lines))
+    for name in names:
+        meaning = f"cost in {name} of kernels that were fused from this line and others; never split between them"
+        title = f"{name} with others"
+        kind = column(f"{title}_ns", pa.float64(), meaning, "ns", role="detail", title=title)
+        columns.append((kind, [fused[name].get(number) for number in numbers]))
+    columns.append((column("file", pa.string(), "", role="source"), [costs.file] * len(lines)))
+    behind = "kernels" if has_gpu(opened.report.profiles) else "operators"
+    return Sheet(
+        "source",
+        table_from(columns),
+        f"{costs.file}{remark}",
+        lambda row: selection.to_line(costs.file, row + 1, behind),
+        sort_keys={"heat": "share"},
+        marks={number - 1: _FUSED for name in names for number in fused[name]},
+        variants=(*names,),
+    )
+
+
+def heat(part: float) -> str:
+    """A bar of that part of its full length; a line that costs anything has one."""
+    eighths = math.ceil(part * _HEAT * 8)
+    return f"{'█' * (eighths // 8)}{_EIGHTHS[eighths % 8]}"
 
 
 MODULES = Pane(
@@ -116,4 +238,14 @@ LINES = Pane(
     lambda opened: any(variant.total_ns for variant in opened.owners),
     chapters=frozenset({"lines"}),
     key="L",
+)
+SOURCE = Pane(
+    "source",
+    "Source",
+    "Your file, with what each line costs by itself in every variant, and its share of a step; + marks lines that "
+    "were fused with others: their common cost is shown below the table and never split. Enter shows the kernels or "
+    "operators of a line, e opens it in $EDITOR.",
+    source,
+    lambda opened: bool(sources(opened.owners)),
+    key="S",
 )

@@ -90,12 +90,12 @@ def test_memory_that_ran_out_is_known_through_what_wraps_it():
     ],
 )
 def test_what_was_free_is_said_beside_what_was_asked_for(monkeypatch, error, said):
-    monkeypatch.setattr(memory, "_limits", lambda: iter([3 << 30, 5 << 30]))
+    monkeypatch.setattr(memory, "free_on_host", lambda: 3 << 30)
     assert (outcome(error), one_line(error)) == ("oom", said)
 
 
 def test_where_nothing_is_known_of_memory_the_error_speaks_for_itself(monkeypatch):
-    monkeypatch.setattr(memory, "_limits", lambda: iter([]))
+    monkeypatch.setattr(memory, "free_on_host", lambda: None)
     assert one_line(RuntimeError("no: out of memory")) == "RuntimeError: no: out of memory"
 
 

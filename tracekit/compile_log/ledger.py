@@ -5,7 +5,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -67,6 +67,17 @@ def _compile(span: Span, log: CompileLog, starts: Sequence[StepStart]) -> Compil
     kind = span_kind if span_kind != "frame" else "recompile" if attempt else "first"
     reasons = log.reasons.get(span.id, []) if kind == "recompile" else []
     metrics = log.metrics.get(span.id, {})
+    of_code = metrics or log.metrics.get(f"{frame}/0", {})
+    code = f"{of_code.get('co_filename')}:{of_code.get('co_firstlineno')} {of_code.get('co_name')}"
+    # `0/0: k == 0.5    # y = x*k  # f.py:3 in f` → `k == 0.5`.
+    guard = re.sub(r"^\S*\d+/\d+: ", "", reasons[0].partition("\n")[0]).partition("  # ")[0] if reasons else None
+    length_ns = span.end_ns - span.start_ns
+    phases = {name: ns for name, ns in span.phases.items() if ns >= length_ns * _MIN_SHARE_OF_A_PHASE}
+    rest_ns = length_ns - sum(phases.values())
+    failures = [f"{hit.setting} reached" for hit in log.limits if hit.id == span.id]
+    if failed := metrics.get("fail_type"):
+        why = str(metrics.get("fail_reason") or "").strip().partition("\n")[0]
+        failures.append(f"{str(failed).rpartition('.')[2]}: {why}")
     following = bisect_right(starts, span.start_ns, key=lambda start: start.t_ns)
     began = starts[following - 1] if following else None
     guard_us = metrics.get("guard_latency_us")
@@ -77,23 +88,18 @@ def _compile(span: Span, log: CompileLog, starts: Sequence[StepStart]) -> Compil
         kind=kind,
         span=span.name,
         reason="\n".join(map(_cleaned, reasons)) or None,
-        guard=_guard(reasons[0]) if reasons else None,
-        code=_code(metrics or log.metrics.get(f"{frame}/0", {})),
+        guard=guard.strip() if guard is not None else None,
+        code=code if of_code.get("co_filename") else None,
         start_ns=span.start_ns,
         end_ns=span.end_ns,
         thread=span.thread,
-        phases=_phases(span),
+        phases=dict(sorted(phases.items(), key=lambda item: -item[1])) | ({"other": rest_ns} if rest_ns else {}),
         step=began.step if began else None,
         during=began.during if began else "",
-        failed=_failure(span, log, metrics) if span.name == "dynamo" else None,
+        failed=next(iter(failures), None) if span.name == "dynamo" else None,
         has_graph=span.id in log.with_graph or bool(metrics.get("graph_op_count")) or span_kind != "frame",
         guard_ns=round(guard_us * 1000) if span_kind == "frame" and guard_us is not None else None,
     )
-
-
-def _guard(reason: str) -> str:
-    """`0/0: k == 0.5    # y = x*k  # f.py:3 in f` → `k == 0.5`."""
-    return re.sub(r"^\S*\d+/\d+: ", "", reason.partition("\n")[0]).partition("  # ")[0].strip()
 
 
 def _cleaned(reason: str) -> str:
@@ -101,42 +107,10 @@ def _cleaned(reason: str) -> str:
     return re.sub(r" {2,}", "  ", reason.partition("\n")[0].partition(" (HINT:")[0])
 
 
-def _failure(span: Span, log: CompileLog, metrics: dict[str, Any]) -> str | None:
-    for hit in log.limits:
-        if hit.id == span.id:
-            return f"{hit.setting} reached"
-    failed, why = metrics.get("fail_type"), str(metrics.get("fail_reason") or "")
-    return f"{str(failed).rpartition('.')[2]}: {why.strip().partition(chr(10))[0]}" if failed else None
-
-
-def _code(metrics: dict[str, Any]) -> str | None:
-    if not metrics.get("co_filename"):
-        return None
-    return f"{metrics['co_filename']}:{metrics.get('co_firstlineno')} {metrics.get('co_name')}"
-
-
-def _phases(span: Span) -> dict[str, int]:
-    smallest_ns = (span.end_ns - span.start_ns) * _MIN_SHARE_OF_A_PHASE
-    large = {name: ns for name, ns in span.phases.items() if ns >= smallest_ns}
-    rest = span.end_ns - span.start_ns - sum(large.values())
-    return {**dict(sorted(large.items(), key=lambda item: -item[1])), **({"other": rest} if rest else {})}
-
-
 def _break(note: LogEntry) -> Break:
     head, _, stack = note.text.partition(TRACEBACK)
     position = _PLACE.search(head) or _last(_FRAME, note.text)
-    return Break(
-        compile=note.id,
-        reason=_reason(head),
-        file=position[1] if position else None,
-        line=int(position[2]) if position else None,
-        stack=_users_stack(stack.partition("\nTraceback (most recent call last)")[0]),
-        t_ns=note.t_ns,
-    )
-
-
-def _reason(head: str) -> str:
-    """What broke the graph and why, without Dynamo's hints."""
+    # What broke the graph and why, without Dynamo's hints.
     match = _REASON.search(head)
     lines = [line.strip() for line in (match[1] if match else head).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Encountered graph break when"):
@@ -144,14 +118,17 @@ def _reason(head: str) -> str:
     sentences = [line.removeprefix("Explanation:").strip(" .") for line in lines[:2] if not line.startswith("Hint:")]
     reason = ": ".join(filter(None, sentences))
     operator = _OPERATOR.search(head)  # named only in the part for developers
-    return f"{reason} ({operator[1]})" if operator and operator[1] not in reason else reason
-
-
-def _users_stack(stack: str) -> str:
-    """The stack below our own frames, without the two that every call of a module adds."""
-    frames = re.split(r'(?m)^(?= *File ")', stack)
+    # The stack below our own frames, without the two that every call of a module adds.
+    frames = re.split(r'(?m)^(?= *File ")', stack.partition("\nTraceback (most recent call last)")[0])
     last_own = max((index for index, frame in enumerate(frames) if _OURS in frame), default=-1)
-    return "".join(frame for frame in frames[last_own + 1 :] if not _CALLS_MODULE.search(frame)).rstrip()
+    return Break(
+        compile=note.id,
+        reason=f"{reason} ({operator[1]})" if operator and operator[1] not in reason else reason,
+        file=position[1] if position else None,
+        line=int(position[2]) if position else None,
+        stack="".join(frame for frame in frames[last_own + 1 :] if not _CALLS_MODULE.search(frame)).rstrip(),
+        t_ns=note.t_ns,
+    )
 
 
 def _skip(note: LogEntry) -> Skip:

@@ -13,7 +13,7 @@ compiled again below that function, and the stack of that compilation has its li
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -83,7 +83,23 @@ class CompileLog:
         self.provenance.take(metadata, payload, compile_id, thread)
         self._break_stacks.take(metadata, compile_id)
         if "chromium_event" in metadata:
-            self._take_span(json.loads(payload) if isinstance(payload, str) else payload, compile_id, thread)
+            event = json.loads(payload) if isinstance(payload, str) else payload
+            event_ns, spans = round(event["ts"] * 1000), self._open[thread]
+            if event["ph"] == "B":
+                # torch 2.6 has the id beside the event only.
+                spans.append(Span(event["name"], str(event["args"].get("compile_id") or compile_id), thread, event_ns))
+            elif event["ph"] == "E" and any(span.name == event["name"] for span in spans):
+                while spans[-1].name != event["name"]:  # an exception ended these without a record
+                    spans.pop()
+                root = next((span for span in spans if span.name in COMPILE_SPANS), None)  # one compilation
+                span = spans.pop()
+                span.end_ns = event_ns
+                if spans:
+                    spans[-1].children_ns += event_ns - span.start_ns
+                if root is not None:
+                    root.phases[span.name] += event_ns - span.start_ns - span.children_ns
+                if span is root:
+                    self.compiled.append(span)
         elif "dynamo_output_graph" in metadata:
             self.with_graph.add(compile_id)
         elif artifact == "recompile_reasons":
@@ -104,28 +120,6 @@ class CompileLog:
     def compilations(self) -> list[Span]:
         """What was compiled: by the compiler's spans or, before torch 2.5, which records none, by its metrics."""
         return self.compiled or [_measured_span(*measured) for measured in self.measured]
-
-    def _take_span(self, event: dict[str, Any], compile_id: str, thread: int) -> None:
-        t_ns = round(event["ts"] * 1000)
-        spans = self._open[thread]
-        if event["ph"] == "B":
-            # torch 2.6 has the id beside the event only.
-            spans.append(Span(event["name"], str(event["args"].get("compile_id") or compile_id), thread, t_ns))
-        elif event["ph"] == "E" and any(span.name == event["name"] for span in spans):
-            while spans[-1].name != event["name"]:  # an exception ended these without a record
-                spans.pop()
-            self._close(spans, t_ns)
-
-    def _close(self, spans: list[Span], t_ns: int) -> None:
-        root = next((span for span in spans if span.name in COMPILE_SPANS), None)  # the outermost is one compilation
-        span = spans.pop()
-        span.end_ns = t_ns
-        if spans:
-            spans[-1].children_ns += t_ns - span.start_ns
-        if root is not None:
-            root.phases[span.name] += t_ns - span.start_ns - span.children_ns
-        if span is root:
-            self.compiled.append(span)
 
     def take_warning(self, text: str, t_ns: int, thread: int) -> None:
         """Process one warning of Dynamo's or Inductor's."""
@@ -223,22 +217,20 @@ class BreakStacks:
                 _Frame(self._files.get(record["filename"], ""), record["line"], record["name"], record.get("loc") or "")
                 for record in metadata["dynamo_start"].get("stack") or ()
             ]
-            self._complete(frames[:-1])
+            # Functions with breaks may be among the callers of the one that is about to be compiled.
+            for index in [*self._open]:
+                entry = self._breaks[index]
+                stack = self._stacks.get(entry.id)
+                callers = (frame for frame in frames[-2::-1] if stack and frame.code == stack[-1].code)
+                line = next(callers, None)
+                if stack and line is not None and line.file:
+                    self._breaks[index] = replace(entry, text=_with_frame(entry.text, stack[:-1], line))
+                    self._open.remove(index)
             self._stacks[compile_id] = frames
 
     def broke(self) -> None:
         """Note that the latest break was just recorded."""
         self._open.append(len(self._breaks) - 1)
-
-    def _complete(self, callers: list[_Frame]) -> None:
-        """Look for functions with breaks among the callers of a function that is about to be compiled."""
-        for index in [*self._open]:
-            stack = self._stacks.get(self._breaks[index].id)
-            line = next((caller for caller in reversed(callers) if stack and caller.code == stack[-1].code), None)
-            if stack and line is not None and line.file:
-                entry = self._breaks[index]
-                self._breaks[index] = replace(entry, text=_with_frame(entry.text, stack[:-1], line))
-                self._open.remove(index)
 
 
 def _with_frame(text: str, callers: list[_Frame], frame: _Frame) -> str:
@@ -279,17 +271,16 @@ class Provenance:
             self._said[thread][_STACKS] = payload
         elif artifact.startswith(_CACHE):
             key, payloads = json.loads(payload).get("key"), self._said.pop(thread, {})
-            if isinstance(key, str) and (graph := self._graph(key, compile_id, payloads)).kernels:
-                self.graphs.append(graph)
-
-    def _graph(self, key: str, compile_id: str, payloads: dict[str, str]) -> Graph:
-        code = payloads.get(_CODE, "")
-        backward = _BACKWARD.search(code) is not None
-        if stacks := json.loads(payloads.get(_STACKS, "{}")):
-            return Graph(key, compile_id, [*stacks.items()], backward)
-        sources = nodes_of(self._traced.get(compile_id, ""))
-        nodes = nodes_of(payloads.get(_LOWERED, ""))
-        return Graph(key, compile_id, calls(code, sources, nodes), backward, by_code=True)
+            if not isinstance(key, str):
+                return
+            code, stacks = payloads.get(_CODE, ""), json.loads(payloads.get(_STACKS, "{}"))
+            kernels = [*stacks.items()]
+            if not stacks:
+                sources = nodes_of(self._traced.get(compile_id, ""))
+                kernels = calls(code, sources, nodes_of(payloads.get(_LOWERED, "")))
+            if kernels:
+                backward = _BACKWARD.search(code) is not None
+                self.graphs.append(Graph(key, compile_id, kernels, backward, by_code=not stacks))
 
 
 class Node(NamedTuple):
@@ -320,16 +311,7 @@ def calls(code: str, sources: Mapping[str, Node], nodes: Mapping[str, Node]) -> 
     a Triton kernel and the sources of an operator. Without such a comment, an operator may come from any line that
     calls it, and a kernel for the CPU from any line of the graph.
     """
-    kernels = _kernels(code, nodes)
-    return [
-        (f"{name}:{position}", kernels.get(name) or _frames(behind, sources) or _anywhere(name, nodes))
-        for position, (name, behind) in enumerate(_called(code))
-    ]
-
-
-def _kernels(code: str, nodes: Mapping[str, Node]) -> dict[str, list[str]]:
-    """The frames of the kernels whose nodes are named."""
-    kernels: dict[str, list[str]] = {}
+    kernels: dict[str, list[str]] = {}  # the frames of those whose nodes are named
     fragment: list[str] = []
     for line in code.splitlines():
         if node := _FRAGMENT.match(line):
@@ -338,21 +320,17 @@ def _kernels(code: str, nodes: Mapping[str, Node]) -> dict[str, list[str]]:
             if kernel := _KERNEL.match(line):
                 kernels[kernel[1]] = _frames(fragment, nodes)
             fragment = []
-    return kernels
-
-
-def _called(code: str) -> Iterator[tuple[str, list[str]]]:
-    """Each call of the code, and the sources that the comment before it names."""
-    in_body, behind = False, list[str]()
+    called: list[tuple[str, list[str]]] = []
+    in_body, commented = False, list[str]()  # what the comment before a call names
     for line in code.splitlines():
         in_body = bool(_BODY.match(line)) or (in_body and (not line or line[0].isspace()))
-        if not in_body:
-            continue
-        if sources := _SOURCES.match(line):
-            behind = sources[1].split(", ")
-        elif call := _CALL.match(line):
-            yield call[1], behind
-            behind = []
+        if in_body and (comment := _SOURCES.match(line)):
+            commented = comment[1].split(", ")
+        elif in_body and (call := _CALL.match(line)):
+            frames = kernels.get(call[1]) or _frames(commented, sources) or _anywhere(call[1], nodes)
+            called.append((f"{call[1]}:{len(called)}", frames))
+            commented = []
+    return called
 
 
 def _frames(names: list[str], nodes: Mapping[str, Node]) -> list[str]:

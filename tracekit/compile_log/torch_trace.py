@@ -32,7 +32,10 @@ def read(path: Path, processes: Collection[int] = ()) -> tuple[Ledger, list[Grap
     of these processes wrote is read, or else the first. Where no file has that name, those count that hold a record.
     """
     try:
-        files = (sorted(path.glob(_FILES)) or sorted(filter(_is_log, path.iterdir()))) if path.is_dir() else [path]
+        files = [path]
+        if path.is_dir():
+            by_name = sorted(path.glob(_FILES))
+            files = by_name or sorted(file for file in path.iterdir() if file.is_file() and _process(file) is not None)
         if not files:
             raise BadCompileLogError(path, f"neither {_FILES} nor another such log is in it")
         wanted_files = (file for file in files if len(files) > 1 and _process(file) in processes)
@@ -51,11 +54,6 @@ def _opened(path: Path) -> TextIO:
     if is_packed:
         return gzip.open(path, "rt", encoding="utf-8", errors="replace")
     return path.open(encoding="utf-8", errors="replace")
-
-
-def _is_log(path: Path) -> bool:
-    """Whether one of the first lines of a file is a record."""
-    return path.is_file() and _process(path) is not None
 
 
 def _process(path: Path) -> int | None:

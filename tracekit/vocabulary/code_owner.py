@@ -52,7 +52,9 @@ def owner_by_path(file: str, mine: tuple[str, ...] = ()) -> Guess:
         return Guess(USER)
     if (owner := _by_shape(file)) is not None:
         return Guess(owner)
-    if _STANDARD.match(file) or _is_runner(parts):
+    # A command that started the script: its frame is around all of it.
+    is_runner = parts[-1] in _RUNNERS or (parts[-2:-1] in (["bin"], ["Scripts"]) and not parts[-1].endswith(".py"))
+    if _STANDARD.match(file) or is_runner:
         return Guess(PYTHON)
     top = parts[0].removesuffix(".py")
     is_whole = top == "" or top.endswith(":")
@@ -69,12 +71,6 @@ def owner_by_path(file: str, mine: tuple[str, ...] = ()) -> Guess:
     return Guess(USER) if len(parts) == 1 else Guess(top or file, is_certain=False)
 
 
-def _is_runner(parts: list[str]) -> bool:
-    """Whether it is a command that started the script: its frame is around all of it."""
-    *folders, name = parts
-    return name in _RUNNERS or (folders[-1:] in (["bin"], ["Scripts"]) and not name.endswith(".py"))
-
-
 def may_be_the_users(file: str) -> bool:
     """Whether nothing in the path of a file shows another owner."""
     guess = owner_by_path(file)
@@ -85,6 +81,7 @@ class CodeOwners:
     """Decides the owners of files on the machine where the code runs, once for each file."""
 
     def __init__(self) -> None:
+        import sysconfig
         import tempfile
 
         self.of = cache(self._owner)
@@ -96,7 +93,7 @@ class CodeOwners:
         with suppress(FileNotFoundError):  # none can be written, which is no matter for who only reads
             self._temporary = tempfile.gettempdir()
         self._inductor = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-        self._python = tuple({os.path.realpath(path) for path in _standard_library()})
+        self._python = tuple({os.path.realpath(sysconfig.get_paths()[key]) for key in ("stdlib", "platstdlib")})
         self._sites = tuple({os.path.realpath(path) for path in _sites()})
         torch_file = getattr(sys.modules.get("torch"), "__file__", None)
         self._torch: str | None = os.path.dirname(torch_file) if torch_file else None
@@ -132,14 +129,11 @@ class CodeOwners:
             return os.path.basename(os.path.dirname(real))
         if any(_inside(real, folder) for folder in self._python):
             return PYTHON
-        return USER if os.path.isfile(full) and not self._is_generated(real) else GENERATED
-
-    def _is_generated(self, real: str) -> bool:
-        """Whether a generator made the file: in Inductor's cache, or from a template of PyG's in the temporary
-        folder."""
-        if self._inductor and _inside(real, os.path.realpath(self._inductor)):
-            return True
-        return _inside(real, os.path.realpath(self._temporary)) and _is_template(os.path.basename(real))
+        # Generators make files in Inductor's cache and, from templates of PyG's, in the temporary folder.
+        if not os.path.isfile(full) or (self._inductor and _inside(real, os.path.realpath(self._inductor))):
+            return GENERATED
+        is_temporary = _inside(real, os.path.realpath(self._temporary))
+        return GENERATED if is_temporary and _is_template(os.path.basename(real)) else USER
 
 
 def _by_shape(file: str) -> str | None:
@@ -166,12 +160,6 @@ def _loaded(prefixes: list[str]) -> dict[str, str]:
         if isinstance(file, str) and prefix is not None:
             files.setdefault(file[len(prefix) :].lstrip(os.sep), file)
     return files
-
-
-def _standard_library() -> list[str]:
-    import sysconfig
-
-    return [sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib")]
 
 
 def _sites() -> list[str]:

@@ -32,6 +32,8 @@ _ENDINGS = re.compile(
     r"(CUDAKernelImpl)?(_?kernel)?(_?impl)?(_?cuda)?(_?(kernel|out|functor|Functor|Ops|Op|MathFunctor))?(_?(impl|cuda|out))?$"
 )
 _BETWEEN_SIGNS = re.compile(r"##+ (?:Call CompiledFxGraph (?P<graph>\w{1,8})\w*|(?P<mark>.+)) ##+", re.DOTALL)
+Rule = Callable[[str], str | None]
+_RULES: list[Rule] = []  # in the order in which they are asked
 
 
 @lru_cache(maxsize=1 << 14)
@@ -47,44 +49,59 @@ def distinct_short_names(names: Sequence[str]) -> list[str]:
     alike: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         alike.setdefault(short_kernel(name), []).append(name)
-    name_shown = {}
+    short_of = {}
     for short, group in alike.items():
-        name_shown.update(dict(zip(group, _marked(short, group), strict=True)))
-    return [name_shown[name] for name in names]
+        if len(group) == 1:
+            short_of[group[0]] = short
+            continue
+        words = [re.findall(r"[A-Za-z]+|\d+", name) for name in group]
+        differing = [k for k in range(min(map(len, words))) if len({word[k] for word in words}) > 1]
+        by_depth = ([" ".join(word[k] for k in differing[:depth]) for word in words] for depth in range(1, 4))
+        numbers = [str(number) for number in range(1, len(group) + 1)]
+        marks = next((marks for marks in by_depth if len(set(marks)) == len(group)), numbers)
+        short_of |= {name: f"{short} · {mark}" for name, mark in zip(group, marks, strict=True)}
+    return [short_of[name] for name in names]
 
 
-def _marked(short: str, group: list[str]) -> list[str]:
-    if len(group) == 1:
-        return [short]
-    words = [re.findall(r"[A-Za-z]+|\d+", name) for name in group]
-    differing = [k for k in range(min(map(len, words))) if len({word[k] for word in words}) > 1]
-    for depth in range(1, 4):
-        marks = [" ".join(word[k] for k in differing[:depth]) for word in words]
-        if len(set(marks)) == len(group):
-            return [f"{short} · {mark}" for mark in marks]
-    return [f"{short} · {number}" for number in range(1, len(group) + 1)]
+def _rule(rule: Rule) -> Rule:
+    """Register what makes a short name of the names that it knows, and None of others."""
+    _RULES.append(rule)
+    return rule
 
 
-def _copy(name: str) -> str | None:
-    return name if name.startswith(("Memcpy", "Memset")) else None
+def _of_match(pattern: str) -> Callable[[Callable[[re.Match[str]], str]], Rule]:
+    """Register what makes a short name of any name in which the pattern is found, given the match."""
+
+    def register(shorten: Callable[[re.Match[str]], str]) -> Rule:
+        # Compiled when it is first asked: a start should not pay for it.
+        return _rule(lambda name: shorten(match) if (match := re.search(pattern, name)) is not None else None)
+
+    return register
 
 
-def _triton(name: str) -> str | None:
-    match = re.fullmatch(r"triton_(?:[a-z]+_)?fused_+(.*?)(_\d+)?", name)
-    if match is None:
-        return None
+@_rule
+def between_signs(name: str) -> str | None:
+    """`compiled graph fubzrs5q` for `## Call CompiledFxGraph fubzrs5qb4w… ##`, by the first letters of its hash, and
+    `forward` for `## forward ##`, as programs mark their parts; None for other names."""
+    span = _BETWEEN_SIGNS.fullmatch(name)
+    return span and (f"compiled graph {span['graph']}" if span["graph"] else span["mark"])
+
+
+@_of_match(r"\AMem(?:cpy|set)")
+def _copy(match: re.Match[str]) -> str:
+    return match.string
+
+
+@_of_match(r"\Atriton_(?:[a-z]+_)?fused_+(.*?)(_\d+)?\Z")
+def _triton(match: re.Match[str]) -> str:
     operators = match[1].strip("_")
     return f"triton {operators}" if len(operators) <= 40 else f"triton {operators[:26]}…{operators[-12:]}"
 
 
-def _cutlass(name: str) -> str | None:
+@_of_match(r"cutlass_(?:\w+?_)?(\w*?(gemm|fprop|dgrad|wgrad)\w*?)_((?:\d+x\d+_?)+)_?([nt]{2}|nhwc)?(?:_align(\d+))?")
+def _cutlass(match: re.Match[str]) -> str:
     """`void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>(…)`."""
-    match = re.search(
-        r"cutlass_(?:\w+?_)?(\w*?(gemm|fprop|dgrad|wgrad)\w*?)_((?:\d+x\d+_?)+)_?([nt]{2}|nhwc)?(?:_align(\d+))?", name
-    )
-    if match is None:
-        return None
-    kind = "bf16" if "bf16" in name else "half" if "f16" in name else ""
+    kind = "bf16" if "bf16" in match.string else "half" if "f16" in match.string else ""
     extra = "relu" if "relu" in match[1] else ""
     work = "gemm" if match[2] == "gemm" else f"conv {match[2]}"
     align = f"align{match[5]}" if match[5] else ""
@@ -92,37 +109,32 @@ def _cutlass(name: str) -> str | None:
     return " ".join(filter(None, parts))
 
 
-def _blas(name: str) -> str | None:
+@_of_match(r"\Asm(\d+)_xmma_(fprop|dgrad|wgrad)?\w*?gemm\w*?_([a-z]+\d+)\w*?_tilesize(\d+x\d+x\d+)")
+def _xmma(match: re.Match[str]) -> str:
+    """`sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_…`."""
+    return f"{f'conv {match[2]}' if match[2] else 'gemm'} {match[4]} {match[3]} (xmma sm{match[1]})"
+
+
+@_of_match(r"\A(?:cudnn_infer_)?(volta|turing|ampere|hopper|maxwell|sm\d+)_(\w*?(?:gemm|scudnn\w*?|hcudnn\w*?))_(.*)\Z")
+def _blas(match: re.Match[str]) -> str:
     """`ampere_sgemm_128x128_tt`, `volta_scudnn_128x64_relu_medium_nn_v1`."""
-    match = re.fullmatch(
-        r"(?:cudnn_infer_)?(volta|turing|ampere|hopper|maxwell|sm\d+)_(\w*?(?:gemm|scudnn\w*?|hcudnn\w*?))_(.*)", name
-    )
-    if match is None:
-        return None
     arch, kind, rest = match[1], match[2].replace("scudnn", "conv").replace("hcudnn", "conv half"), match[3]
     return f"{kind} {rest.removesuffix('_v1').replace('_', ' ')} ({arch})".replace("  ", " ")
 
 
-def _xmma(name: str) -> str | None:
-    """`sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_…`."""
-    match = re.match(r"sm(\d+)_xmma_(fprop|dgrad|wgrad)?\w*?gemm\w*?_([a-z]+\d+)\w*?_tilesize(\d+x\d+x\d+)", name)
-    return f"{f'conv {match[2]}' if match[2] else 'gemm'} {match[4]} {match[3]} (xmma sm{match[1]})" if match else None
+@_of_match(r"\Aigemm_(\w+?)_gtc\w*?_(nhwc|nchw)_(\w+?)_.*?bt(\d+x\d+x\d+)")
+def _miopen(match: re.Match[str]) -> str:
+    return f"igemm {match[1]} {match[4]} {match[2]} {match[3]} (miopen)"
 
 
-def _miopen(name: str) -> str | None:
-    match = re.match(r"igemm_(\w+?)_gtc\w*?_(nhwc|nchw)_(\w+?)_.*?bt(\d+x\d+x\d+)", name)
-    return f"igemm {match[1]} {match[4]} {match[2]} {match[3]} (miopen)" if match else None
-
-
-def _tensile(name: str) -> str | None:
-    match = re.match(r"(?:Custom_)?Cijk_(A\w\w)k_(B\w\w)k_([A-Z0-9]+)_.*?MT(\d+x\d+x\d+)", name)
-    if match is None:
-        return None
+@_of_match(r"\A(?:Custom_)?Cijk_(A\w\w)k_(B\w\w)k_([A-Z0-9]+)_.*?MT(\d+x\d+x\d+)")
+def _tensile(match: re.Match[str]) -> str:
     layout = ("n" if match[1] == "Ail" else "t") + ("n" if match[2] == "Blj" else "t")
     kind = {"B": " bf16", "H": " half"}.get(match[3][0], "")
     return f"gemm {match[4]} {layout}{kind} (tensile)"
 
 
+@_rule
 def _mangled(name: str) -> str | None:
     """The names in `_ZN2ck16tensor_operation…`; the longest says what the kernel computes."""
     if not name.startswith("_ZN"):
@@ -136,6 +148,7 @@ def _mangled(name: str) -> str | None:
     return f"{_trimmed(parts[-1])} ({parts[0]})" if len(parts) > 1 else None
 
 
+@_rule
 def _elementwise(name: str) -> str | None:
     head, arguments = _split(name)
     if "elementwise" not in head:
@@ -147,6 +160,7 @@ def _elementwise(name: str) -> str | None:
     return f"elementwise {kind}{operation}{scalar}{_type_of(arguments)}" if operation else None
 
 
+@_rule
 def _reduce(name: str) -> str | None:
     head, arguments = _split(name)
     if not head.endswith("reduce_kernel") or "ReduceOp" not in arguments:
@@ -155,6 +169,7 @@ def _reduce(name: str) -> str | None:
     return f"reduce {operation}{_type_of(arguments)}" if operation else None
 
 
+@_rule
 def _multi_tensor(name: str) -> str | None:
     head, arguments = _split(name)
     if not head.endswith("multi_tensor_apply_kernel"):
@@ -163,6 +178,7 @@ def _multi_tensor(name: str) -> str | None:
     return f"multi tensor {operation}{_type_of(arguments)}" if operation else None
 
 
+@_rule
 def _templated(name: str) -> str | None:
     """The last part of the name and its first type, with the library in brackets."""
     head, arguments = _split(name)
@@ -174,30 +190,6 @@ def _templated(name: str) -> str | None:
     if trimmed.rstrip("0123456789") in ("", "Kernel", "kernel"):
         return None
     return f"{trimmed}{_type_of(arguments)}{f' ({library})' if library else ''}"
-
-
-def between_signs(name: str) -> str | None:
-    """`compiled graph fubzrs5q` for `## Call CompiledFxGraph fubzrs5qb4w… ##`, by the first letters of its hash, and
-    `forward` for `## forward ##`, as programs mark their parts; None for other names."""
-    span = _BETWEEN_SIGNS.fullmatch(name)
-    return span and (f"compiled graph {span['graph']}" if span["graph"] else span["mark"])
-
-
-_RULES: tuple[Callable[[str], str | None], ...] = (
-    between_signs,
-    _copy,
-    _triton,
-    _cutlass,
-    _xmma,
-    _blas,
-    _miopen,
-    _tensile,
-    _mangled,
-    _elementwise,
-    _reduce,
-    _multi_tensor,
-    _templated,
-)
 
 
 def _split(name: str) -> tuple[str, str]:

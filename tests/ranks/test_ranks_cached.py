@@ -10,7 +10,7 @@ from tracekit.profile import open_subject
 from tracekit.ranks import columns, rank_columns
 from tracekit.ranks.readers import read_one
 from tracekit.report import report
-from tracekit.trace import load
+from tracekit.trace import sources
 from tracekit.trace.storing import cache
 
 
@@ -34,7 +34,7 @@ def read_nothing(monkeypatch):
     """Fail from now on if a file or its columns are read."""
 
     def refuse():
-        for owner, name in ((load, "source_of"), (cache.Entry, "columns")):
+        for owner, name in ((sources, "source_of"), (cache.Entry, "columns")):
             monkeypatch.setattr(owner, name, lambda *_, **__: pytest.fail("it was read again"))
 
     return refuse

@@ -16,7 +16,7 @@ print(json.dumps(loaded))
 """
 
 
-@pytest.mark.parametrize("module", ["tracekit.trace.load", "tracekit.engine.cached", "tracekit.analyses.syncs"])
+@pytest.mark.parametrize("module", ["tracekit.trace.sources", "tracekit.engine.cached", "tracekit.analyses.syncs"])
 def test_all_that_python_imports_is_counted(module: str) -> None:
     output = subprocess.run([sys.executable, "-c", PROBE.format(module=module)], capture_output=True, check=True)
     loaded = set(json.loads(output.stdout))
@@ -25,7 +25,7 @@ def test_all_that_python_imports_is_counted(module: str) -> None:
 
 
 def test_the_process_that_helps_to_read_is_counted() -> None:
-    assert "tracekit.trace.reading.convert" in sources("tracekit.trace.load")
+    assert "tracekit.trace.reading.convert" in sources("tracekit.trace.sources")
 
 
 def test_laws_and_rules_are_counted_though_no_statement_names_them() -> None:

@@ -8,8 +8,8 @@ from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.event_rows import line_columns
 from tracekit.base.intervals import Ints
 from tracekit.base.units import count, duration, percent
+from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import BUCKETS, KEYS, ON_THE_GPU
-from tracekit.engine.pieces import Pieces
 from tracekit.profile import Profile
 from tracekit.profile.where import LINE_COLUMNS
 from tracekit.trace.rows import names_of_rows

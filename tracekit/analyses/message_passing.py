@@ -18,8 +18,9 @@ from tracekit.lines.owners import PHASES
 from tracekit.profile import Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
 from tracekit.trace import Trace
-from tracekit.trace.facts.devices import device_side_missing
-from tracekit.trace.rereading import BYTES_OF_TYPE, Arguments, arguments
+from tracekit.trace.facts.coverage import device_side_missing
+from tracekit.trace.reading.event_details import BYTES_OF_TYPE
+from tracekit.trace.rereading import Arguments, arguments
 from tracekit.trace.roles import COMPILED_CODE
 from tracekit.trace.schema import LABEL, column
 

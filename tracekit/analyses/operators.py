@@ -7,7 +7,7 @@ from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.base.units import count, duration, many, percent
 from tracekit.profile import Profile
 from tracekit.profile.grouping import mean_of_one
-from tracekit.trace.facts.devices import device_side_missing
+from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.schema import LABEL, column
 from tracekit.vocabulary.kernel_class import kernel_class
 

@@ -1,5 +1,5 @@
 """Every nanosecond of every step in exactly one bucket, in two views that are alike in shape, and what cannot be
-answered; and what the blocks of a view add up to.
+answered: what the blocks of a view add up to, in sums, in segments, and in pieces of the answered steps.
 """
 
 from collections import deque
@@ -11,16 +11,28 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, StepFunction, Union, count_up_to, distinct, runs, split
+from tracekit.base.intervals import (
+    Bools,
+    Ints,
+    Rows,
+    StepFunction,
+    Union,
+    count_up_to,
+    distinct,
+    place_among,
+    runs,
+    split,
+)
 from tracekit.engine.block_views import SIZE, BlockViews, block_views
-from tracekit.engine.buckets import CODES, HOST, KEYS, WALL
+from tracekit.engine.buckets import CODES, HOST, KEYS, WALL, among
 from tracekit.engine.host import HostView
-from tracekit.engine.pieces import Pieces, pieces
 from tracekit.engine.wall import WallView
 from tracekit.trace import Trace
 from tracekit.trace.roles import OTHER_DEVICE
-from tracekit.trace.schema import LABEL, column
+from tracekit.trace.schema import LABEL, codes, column, values
+from tracekit.trace.storing.scratch import gathered
 
 STALLS = pa.schema(
     [
@@ -51,6 +63,35 @@ class StepView(Struct, frozen=True):
     starts_ns: Ints
     step_ns: Ints
     reason: str | None  # why the trace cannot answer it at all; None if it can
+
+
+class Pieces(Struct, frozen=True):
+    """One entry for the part of each segment inside an answered step, in order of time.
+
+    They are disjoint, and add up to the totals of the view. `event` is the row to blame, on the host; −1 where none
+    is, and while the GPU works. `step` is the index of the step.
+    """
+
+    view: str
+    start: Ints
+    end: Ints
+    bucket: NDArray[np.int8]
+    event: Rows
+    step: Rows
+
+    @property
+    def dur(self) -> Ints:
+        """How long each lasts, ns."""
+        lengths: Ints = self.end - self.start
+        return lengths
+
+    def of(self, *buckets: str) -> Bools:
+        """The pieces in one of these buckets."""
+        return among(self.bucket, [CODES[key] for key in buckets])
+
+    def union(self, mask: Bools) -> Union:
+        """The time of some of them."""
+        return Union.of(self.start[mask], self.end[mask])
 
 
 class Attribution(Struct, frozen=True, dict=True):
@@ -141,14 +182,26 @@ def attribute(trace: Trace, size: int = SIZE, *, with_pieces: bool = False) -> A
     host, wall = Totals(HOST, steps.issued, steps.returned), Totals(WALL, steps.begin, steps.done)
     stalls = Stalls(steps.begin, steps.done)
     is_complete = _before_loss(trace)
+    # Steps whose launched work does not appear in the trace, although the trace has GPU activity.
+    lack_kernels = np.zeros(len(steps), bool)
+    if trace.device == "gpu" and not linked.all():
+        launched = _steps_with(trace, (part.ts_ns[part.roles.launch & part.process] for part in trace.parts()))
+        lack_kernels = launched & ~linked
+    # Steps in which a driving thread compiles, while they are issued or while their work is under way.
+    compiles = np.zeros(len(steps), bool)
+    if trace.census.any(lambda roles: roles.compile_span):
+        driving = trace.threads.is_driving
+        spans = trace.events_at(trace.where(lambda part: part.roles.compile_span & driving[part.track]))
+        union = Union.of(spans.ts_ns, spans.end_ns)
+        compiles = (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)
     attribution = Attribution(
         trace=trace,
         cannot_answer=cannot,
         host=host.totals(),
         wall=wall.totals(),
         host_known=np.full(len(steps), not no_host) & is_complete,
-        wall_known=np.full(len(steps), not no_wall) & ~_steps_without_kernels(trace, linked) & is_complete,
-        compiles=_steps_that_compile(trace),
+        wall_known=np.full(len(steps), not no_wall) & ~lack_kernels & is_complete,
+        compiles=compiles,
     )
 
     def summed() -> Iterator[BlockViews]:
@@ -229,25 +282,6 @@ def _why_no_wall(trace: Trace, linked: Bools) -> str | None:
     return None
 
 
-def _steps_without_kernels(trace: Trace, linked: Bools) -> Bools:
-    """Steps whose launched work does not appear in the trace, although the trace has GPU activity."""
-    if trace.device != "gpu" or linked.all():
-        return np.zeros(len(trace.steps), bool)
-    launches = (part.ts_ns[part.roles.launch & part.process] for part in trace.parts())
-    return _steps_with(trace, launches) & ~linked
-
-
-def _steps_that_compile(trace: Trace) -> Bools:
-    """Steps in which a driving thread compiles, while they are issued or while their work is under way."""
-    steps = trace.steps
-    if not trace.census.any(lambda roles: roles.compile_span):
-        return np.zeros(len(steps), bool)
-    driving = trace.threads.is_driving
-    spans = trace.events_at(trace.where(lambda part: part.roles.compile_span & driving[part.track]))
-    union = Union.of(spans.ts_ns, spans.end_ns)
-    return (union.within(steps.issued, steps.returned) > 0) | (union.within(steps.begin, steps.done) > 0)
-
-
 class Totals:
     """The time in each bucket inside each `[low, high)`: the sum up to `high`, less the sum up to `low`."""
 
@@ -326,28 +360,51 @@ def _summed(keys: Ints, lengths: Ints) -> tuple[Ints, Ints]:
 
 def segments(view: str, blocks: Iterable[HostView | WallView]) -> Iterator[pa.Table]:
     """The segments of successive blocks; a segment that continues in the next block stays whole."""
-    starts, ends, codes, events = (np.zeros(0, np.int64) for _ in range(4))
+    starts, ends, buckets, events = (np.zeros(0, np.int64) for _ in range(4))
     for block in blocks:
         edges = block.states.edges
-        codes = np.concatenate((codes, block.states.values))
+        buckets = np.concatenate((buckets, block.states.values))
         events = np.concatenate((events, block.events.at(edges[:-1])))
         starts, ends = np.concatenate((starts, edges[:-1])), np.concatenate((ends, edges[1:]))
-        first = runs(codes << 40 | (events + 1))
+        first = runs(buckets << 40 | (events + 1))
         starts, ends = starts[first[:-1]], ends[first[1:] - 1]
-        codes, events = codes[first[:-1]], events[first[:-1]]
-        yield _table(view, starts[:-1], ends[:-1], codes[:-1], events[:-1])
-        starts, ends, codes, events = starts[-1:], ends[-1:], codes[-1:], events[-1:]  # it may go on
-    yield _table(view, starts, ends, codes, events)
+        buckets, events = buckets[first[:-1]], events[first[:-1]]
+        yield _table(view, starts[:-1], ends[:-1], buckets[:-1], events[:-1])
+        starts, ends, buckets, events = starts[-1:], ends[-1:], buckets[-1:], events[-1:]  # it may go on
+    yield _table(view, starts, ends, buckets, events)
 
 
-def _table(view: str, starts: Ints, ends: Ints, codes: Ints, events: Ints) -> pa.Table:
+def _table(view: str, starts: Ints, ends: Ints, buckets: Ints, events: Ints) -> pa.Table:
     return pa.Table.from_arrays(
         [
             pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(starts), np.int32)), [view]),
             pa.array(starts),
             pa.array(ends - starts),
-            pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), list(KEYS)),
+            pa.DictionaryArray.from_arrays(pa.array(buckets.astype(np.int32)), list(KEYS)),
             pa.array(events, mask=events < 0),
         ],
         schema=SEGMENTS,
     )
+
+
+def pieces(view: StepView, segments: Iterable[pa.Table]) -> Pieces:
+    """The segments of a view, cut at its answered steps; none if no step is answered."""
+    parts = _pieces_of(view, segments) if view.known.any() else ()
+    start, end, bucket, event, step = gathered(parts, (np.int64, np.int64, np.int8, np.int32, np.int32))
+    return Pieces(view.name, start, end, bucket, event, step)
+
+
+def _pieces_of(view: StepView, segments: Iterable[pa.Table]) -> Iterator[tuple[Ints | Rows, ...]]:
+    answered_steps = np.flatnonzero(view.known & (view.step_ns > 0))
+    lows, highs = view.starts_ns[answered_steps], view.starts_ns[answered_steps] + view.step_ns[answered_steps]
+    for part in segments:
+        starts = part["start_ns"].to_numpy()
+        ends = starts + part["dur_ns"].to_numpy()
+        low, high, segment = split(starts, ends, np.concatenate((lows, highs)))
+        index = place_among(lows, low, after=True) - 1
+        in_step = (
+            (index >= 0) & (low < highs[np.maximum(index, 0)]) if len(answered_steps) else np.zeros(len(low), bool)
+        )
+        bucket, event = codes(part["bucket"]), values(part["event"], null=-1)
+        kept_segments = segment[in_step]
+        yield low[in_step], high[in_step], bucket[kept_segments], event[kept_segments], answered_steps[index[in_step]]

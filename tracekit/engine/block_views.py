@@ -14,8 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracekit.base.intervals import Bools, Ints, Union
-from tracekit.engine.host import DrivingStates, HostView, driving_states, first_to_last, host_view, overhead
-from tracekit.engine.states import HostRules
+from tracekit.engine.host import HostRules, HostView, driving_states, first_to_last, host_view, overhead
 from tracekit.engine.wall import Gaps, WallView, activity, find_gaps, wall_view, without_gpu
 from tracekit.trace.roles import OVERHEAD, PYTHON, RUNTIME, SET
 from tracekit.trace.rows import Block, Blocks, Events
@@ -47,8 +46,16 @@ class _Walk:
         self._window = trace.steps.window
         self._rules = rules
         self._gpu = trace.device == "gpu"
-        self._driving = trace.threads.is_driving
-        self._blocks = Blocks(trace, self._takes_part, size)
+        driving = trace.threads.is_driving
+
+        def takes_part(part: Events) -> Bools:
+            kind = part.roles.kind
+            takes_part: Bools = part.lasting & (
+                (kind <= SET) | (kind == OVERHEAD) | (part.roles.host & driving[part.track])
+            )
+            return takes_part
+
+        self._blocks = Blocks(trace, takes_part, size)
         self._helped = False  # the main thread is idle, and since it is, a helper has been at work
         self._foreseen = (self._window[0], False)  # up to a moment: whether a helper will be at work before it
         self._gap: Gaps | None = None  # the gap of the GPU that is open
@@ -63,12 +70,6 @@ class _Walk:
                 yield self._views(block, low, high)
             if block.high >= end:
                 return
-
-    def _takes_part(self, part: Events) -> Bools:
-        kind = part.roles.kind
-        driving = part.roles.host & self._driving[part.track]
-        takes_part: Bools = part.lasting & ((kind <= SET) | (kind == OVERHEAD) | driving)
-        return takes_part
 
     def _views(self, block: Block, low: int, high: int) -> BlockViews:
         kind = self._trace.kinds[block.rows]
@@ -89,28 +90,22 @@ class _Walk:
         tools = overhead(self._trace, block.rows[kind == OVERHEAD], low, high)
         rows = block.rows[(kind >= RUNTIME) & (kind <= PYTHON)]
         threads = driving_states(self._trace, self._rules, rows, low, high, *(union.edges for union in tools))
-        helped = self._helped_at_end(threads)
+        # Whether the main thread is idle at the end, and a helper has been at work since it became idle.
+        spoke = np.flatnonzero(~threads.idle)
+        since = int(spoke[-1]) + 1 if len(spoke) else 0
+        works = bool(threads.working[since:].any()) or (since == 0 and self._helped)
+        helped = since < len(threads.idle) and works
         after = helped and not threads.working[-1] and self._helper_comes_back(block, high)
         is_backward = first_to_last(threads.idle, threads.working, self._helped, after)
         self._helped = helped
         return host_view(threads, is_backward, self._rules, tools)
 
-    def _helped_at_end(self, threads: DrivingStates) -> bool:
-        """Whether the main thread is idle at the end, and a helper has been at work since it became idle."""
-        spoke = np.flatnonzero(~threads.idle)
-        since = int(spoke[-1]) + 1 if len(spoke) else 0
-        if since == len(threads.idle):
-            return False
-        return bool(threads.working[since:].any()) or (since == 0 and self._helped)
-
-    def _helper_comes_back(self, block: Block, moment: int) -> bool:
+    def _helper_comes_back(self, block: Block | None, moment: int) -> bool:
         """Whether a helper is at work again before the main thread is, from the end of a block on."""
-        if moment >= self._foreseen[0]:
-            self._foreseen = self._look_ahead(block)
-        return self._foreseen[1]
-
-    def _look_ahead(self, block: Block | None) -> tuple[int, bool]:
+        if moment < self._foreseen[0]:
+            return self._foreseen[1]
         end, size = self._window[1], _GLANCE  # mostly a short look is enough
+        self._foreseen = end, False
         while block is not None and block.high < end and (block := self._blocks.after(block, size)) is not None:
             size = min(2 * size, SIZE)
             kind = self._trace.kinds[block.rows]
@@ -118,10 +113,12 @@ class _Walk:
             threads = driving_states(self._trace, self._rules, rows, block.low, min(block.high, end))
             busy, works = threads.first(~threads.idle), threads.first(threads.working & threads.idle)
             if works is not None and (busy is None or works < busy):
-                return works, True
+                self._foreseen = works, True
+                break
             if busy is not None:
-                return busy, False
-        return end, False
+                self._foreseen = busy, False
+                break
+        return self._foreseen[1]
 
     # ------------------------------------------------------------------ wall
 

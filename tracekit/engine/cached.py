@@ -28,34 +28,25 @@ def known_attribution(trace: Trace, *, with_pieces: bool = False) -> Attribution
     if cached is not None:
         return _restored(trace, *cached)
     attribution = attribute(trace, with_pieces=with_pieces)
-    remember_table(trace.entry, name, _columns(attribution), _facts(attribution))
-    return attribution
-
-
-def _columns(attribution: Attribution) -> pa.Table:
-    """One row per step."""
     steps = attribution.trace.steps
     columns: dict[str, Any] = {"number": [str(number) for number in steps.number]}
-    columns |= {name: getattr(steps, name) for name in _TIMES}
-    columns |= {name: getattr(attribution, name) for name in _FLAGS}
+    columns |= {time: getattr(steps, time) for time in _TIMES}
+    columns |= {flag: getattr(attribution, flag) for flag in _FLAGS}
     columns["whole"] = np.ones(len(steps), bool) if steps.whole is None else steps.whole
     columns |= {f"host:{key}": attribution.host[:, index] for index, key in enumerate(HOST)}
     columns |= {f"wall:{key}": attribution.wall[:, index] for index, key in enumerate(WALL)}
-    return pa.table({name: pa.array(column) for name, column in columns.items()})
-
-
-def _facts(attribution: Attribution) -> dict[str, Any]:
-    """What applies to the whole trace."""
-    trace = attribution.trace
-    return {
-        "annotated": trace.steps.annotated,
-        "inferred": trace.steps.inferred,
-        "own_end": trace.steps.own_end,
+    facts = {
+        "annotated": steps.annotated,
+        "inferred": steps.inferred,
+        "own_end": steps.own_end,
         "device": trace.device,
         "has_stacks": trace.has_stacks,
         "health": [breach.stored() for breach in trace.health],
         "cannot_answer": attribution.cannot_answer,
     }
+    by_step = pa.table({column_name: pa.array(column) for column_name, column in columns.items()})
+    remember_table(trace.entry, name, by_step, facts)
+    return attribution
 
 
 def _restored(trace: Trace, table: pa.Table, facts: dict[str, Any]) -> Attribution:

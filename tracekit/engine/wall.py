@@ -98,7 +98,15 @@ def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_
     starts = trace.ts_ns[enders]
     # Nothing ends a gap that is still open at the end of the window.
     ended = (idle.ends < window_end) | bool((starts == window_end).any())
-    calls = _first_launches(trace, enders, starts, idle.ends)
+    # For each gap, the first of the calls that submitted what starts at its end; −1 for none.
+    calls = np.full(len(idle.ends), -1, np.int64)
+    gap_at = np.minimum(np.searchsorted(idle.ends, starts), max(len(idle.ends) - 1, 0))
+    ending = idle.ends[gap_at] == starts if len(idle.ends) else np.zeros(len(starts), bool)
+    launch = trace.links.launch(enders[ending])
+    gap, launch = gap_at[ending][launch >= 0], launch[launch >= 0]
+    launched = trace.events_at(launch)
+    order = np.lexsort((~is_sync(trace, launch), launched.end_ns, launched.ts_ns, gap))[::-1]
+    calls[gap[order]] = launch[order]  # written last: the first
     has_launch = calls >= 0
     of_call = trace.events_at(calls[has_launch])
     launch_start, launch_end = (np.full(len(calls), _NEVER, np.int64) for _ in range(2))
@@ -110,19 +118,6 @@ def find_gaps(trace: "Trace", host: HostView, idle: Union, enders: Ints, window_
     # A sync that had waited w before the queue ran dry is to blame until w after its return, and no longer.
     stalled_until = np.where(drained, trace.events_at(sync).end_ns + idle.starts - trace.ts_ns[sync], idle.starts)
     return Gaps(idle.starts, idle.ends, calls, launch_start, launch_end, syncs, stalled_until, sync)
-
-
-def _first_launches(trace: "Trace", enders: Ints, starts: Ints, ends: Ints) -> Ints:
-    """For each gap, the first of the calls that submitted what starts at its end; −1 for none."""
-    first = np.full(len(ends), -1, np.int64)
-    gap_at = np.minimum(np.searchsorted(ends, starts), max(len(ends) - 1, 0))
-    ending = ends[gap_at] == starts if len(ends) else np.zeros(len(starts), bool)
-    launch = trace.links.launch(enders[ending])
-    gap, launch = gap_at[ending][launch >= 0], launch[launch >= 0]
-    calls = trace.events_at(launch)
-    order = np.lexsort((~is_sync(trace, launch), calls.end_ns, calls.ts_ns, gap))[::-1]
-    first[gap[order]] = launch[order]  # written last: the first
-    return first
 
 
 def is_sync(trace: "Trace", calls: Ints) -> Bools:

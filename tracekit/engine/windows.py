@@ -1,6 +1,5 @@
 """Whole steps that are replayed together, with and without a change: how long do they take at best, and at worst?"""
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -128,20 +127,17 @@ def windows(trace: Trace, chosen: Bools) -> list[Window]:
         return []
     owner = trace.steps.of(trace.ts_ns[trace.links.launches])
     nodes = _PER_ACTIVITY * np.bincount(owner[owner >= 0], minlength=len(chosen))
-    halves = np.array_split(numbers, 2) if len(numbers) > 1 else [numbers]
-    return [window for half in halves for window in _window(trace, half, nodes)]
-
-
-def _window(trace: Trace, numbers: Ints, nodes: Ints) -> Iterator[Window]:
-    """Windows of consecutive steps, each with as many as fit."""
-    steps, first = trace.steps, int(numbers[0])
-    last, total = first, int(nodes[first])
-    for number in numbers[1:].tolist():
-        total += int(nodes[number])
-        gap_ns, last_ns = steps.issued[number] - steps.done[last], steps.done[last] - steps.begin[last]
-        if number != last + 1 or total > _MOST_NODES or gap_ns > _MAX_GAP_BETWEEN_STEPS * last_ns:
-            break
-        last = number
-    if 0 < nodes[first] <= _LARGEST:
-        lead = max(int(steps.begin[first] - steps.issued[first]), 0)
-        yield Window(trace, first, last + 1, int(steps.issued[first]), int(steps.done[last]), lead)
+    steps, replayed = trace.steps, []
+    for half in np.array_split(numbers, 2) if len(numbers) > 1 else [numbers]:
+        first, *following = half.tolist()
+        last, total = first, int(nodes[first])
+        for number in following:  # consecutive steps, as many as fit
+            total += int(nodes[number])
+            gap_ns, last_ns = steps.issued[number] - steps.done[last], steps.done[last] - steps.begin[last]
+            if number != last + 1 or total > _MOST_NODES or gap_ns > _MAX_GAP_BETWEEN_STEPS * last_ns:
+                break
+            last = number
+        if 0 < nodes[first] <= _LARGEST:
+            lead = max(int(steps.begin[first] - steps.issued[first]), 0)
+            replayed.append(Window(trace, first, last + 1, int(steps.issued[first]), int(steps.done[last]), lead))
+    return replayed

@@ -16,7 +16,8 @@ from tracekit.base.units import percent, size
 from tracekit.findings.kernels import of_classes
 from tracekit.profile import Profile
 from tracekit.profile.memory_bandwidth import memory_bandwidth
-from tracekit.trace.rereading import BYTES_OF_TYPE, Arguments
+from tracekit.trace.reading.event_details import BYTES_OF_TYPE
+from tracekit.trace.rereading import Arguments
 
 ELEMENTWISE = ("elementwise", "random")
 _COMPARES = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_")  # the result is boolean

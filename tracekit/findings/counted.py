@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.base.intervals import Ints, Union
+from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import CODES, ON_THE_GPU
-from tracekit.engine.pieces import Pieces
 from tracekit.engine.replay import Retiming
 from tracekit.profile import Profile
 from tracekit.profile.calibration import Calibration

@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints, Union
+from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import SLOW_HOST
-from tracekit.engine.pieces import Pieces
 from tracekit.findings.culprits import plain, where_of_piece
 from tracekit.profile import Profile
 from tracekit.profile.start_up import FirstUses

@@ -10,9 +10,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from tracekit.base.intervals import Ints, distinct
+from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import BUCKETS, CODES, KEYS
 from tracekit.engine.cached import known_attribution
-from tracekit.engine.pieces import Pieces
 from tracekit.profile import Capture, Mean, Profile
 from tracekit.profile.collective_waits import BACKEND_SPAN
 from tracekit.profile.names import rank_of, stem

@@ -22,7 +22,7 @@ from tracekit.report.blocks import Note
 from tracekit.run import Run
 from tracekit.run.contrast import prior_of_pairs
 from tracekit.statistics.uncertainty import CONFIDENCE, Interval, half_width_of_mean, interval_from_logs
-from tracekit.trace.rereading import BYTES_OF_TYPE
+from tracekit.trace.reading.event_details import BYTES_OF_TYPE
 from tracekit.trace.storing.cache import kept
 from tracekit.vocabulary.kernel_class import kernel_class
 

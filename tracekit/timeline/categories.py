@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from msgspec import Struct
 
-from tracekit.engine import states
+from tracekit.engine import host
 from tracekit.engine.buckets import BUCKETS, CODES, of_activities
 from tracekit.timeline.lane import NONE, Codes
 from tracekit.trace import Trace
@@ -46,7 +46,7 @@ class Kinds(Struct, frozen=True, eq=False):  # compared by identity
     @staticmethod
     def of(trace: Trace) -> "Kinds":
         """Computed once for each `cat` and name of the trace, then assigned to all its events."""
-        rules = states.HostRules.of(trace, blame=False)
+        rules = host.HostRules.of(trace, blame=False)
         category_of, lane_of = _of_pairs(trace, rules)
         kinds = Kinds(np.empty(len(trace.ts_ns), np.int8), np.empty(len(trace.ts_ns), np.int8))
         for part in trace.parts():
@@ -56,12 +56,12 @@ class Kinds(Struct, frozen=True, eq=False):  # compared by identity
         return kinds
 
 
-def _of_pairs(trace: Trace, rules: states.HostRules) -> tuple[Codes, Codes]:
+def _of_pairs(trace: Trace, rules: host.HostRules) -> tuple[Codes, Codes]:
     """The category and the lane of each pair of a `cat` and a name."""
     pair = np.arange(len(rules.state))
     roles = trace.labels.roles(pair // rules.names, pair % rules.names)
     category = np.where(rules.state < len(CODES), rules.state, CATEGORY["python"]).astype(np.int8)
-    for bit, key in ((states.ANNOTATION, "region"), (states.DATALOAD, "dataload"), (states.COMPILE, "compile")):
+    for bit, key in ((host.ANNOTATION, "region"), (host.DATALOAD, "dataload"), (host.COMPILE, "compile")):
         category[(rules.bits & bit) != 0] = CATEGORY[key]
     category[roles.kind == OVERHEAD] = CATEGORY["profiler"]
     category[roles.gpu] = of_activities(roles)[roles.gpu]

@@ -84,59 +84,45 @@ def collective_arguments(trace: Trace, rows: Ints, rank: int, world_size: int | 
     described_rows = rows_of(trace, trace.communications)
     lines = zip(described_rows.tolist(), trace.communications.to_pylist(), strict=True)
     line_of: dict[int, Mapping[str, Any]] = {row: line for row, line in lines if row >= 0}
-    enclosing_rows = _enclosing_records(trace, rows, described_rows) if trace.device == "gpu" else []
+    enclosing_rows: list[Ints] = []
+    if trace.device == "gpu":  # around the launch of each kernel: the call that records it, and the backend's span
+        says = np.zeros(len(trace.names), bool)
+        says[trace.name_codes[described_rows[described_rows >= 0]]] = True
+        records = np.array([name == _RECORD for name in trace.names], bool)
+        launches = trace.links.launch(rows)
+
+        def around_launches(names: Bools) -> Ints:
+            return enclosing(trace, launches, lambda part: part.roles.host & names[part.name_codes])
+
+        enclosing_rows = [around_launches(says & records), around_launches(says & ~records)]
     entries = []
     for index, row in enumerate(rows.tolist()):
         events = (row, *(int(outer[index]) for outer in enclosing_rows))
         recorded = (line_of[event] for event in events if event in line_of)
         telling = (line for line in recorded if (line["collective"], line["input_bytes"]) != (None, None))
         line: Mapping[str, Any] = next(telling, {})
-        entries.append(_arguments_of(line, trace.names[trace.name_codes[row]], groups, rank, world_size))
+        collective = line.get("collective")
+        kind = kind_of(collective or line.get("name") or trace.names[trace.name_codes[row]])
+        group = _group(line, groups, kind, rank) if collective is not None else None
+        ranks = group.count if group is not None and group.count else world_size
+        entries.append(CollectiveArguments(kind, group, _size_bytes(line, kind, ranks), line.get("seq"), ranks))
     return entries
 
 
-def _enclosing_records(trace: Trace, rows: Ints, described_rows: Ints) -> list[Ints]:
-    """For each kernel the call that records a collective around its launch, and the span of the backend there."""
-    says = np.zeros(len(trace.names), bool)
-    says[trace.name_codes[described_rows[described_rows >= 0]]] = True
-    records = np.array([name == _RECORD for name in trace.names], bool)
-    launches = trace.links.launch(rows)
-
-    def among(names: Bools) -> Ints:
-        return enclosing(trace, launches, lambda part: part.roles.host & names[part.name_codes])
-
-    return [among(says & records), among(says & ~records)]
-
-
-def _arguments_of(
-    line: Mapping[str, Any], name: str, groups: Mapping[str, Group], rank: int, world_size: int | None
-) -> CollectiveArguments:
-    collective = line.get("collective")
-    kind = kind_of(collective or line.get("name") or name)
-    group = _group(line, groups) if collective is not None else None
-    if collective is not None and kind == "send_recv":
-        group = _pair(group, line, rank)
-    ranks = group.count if group is not None and group.count else world_size
-    return CollectiveArguments(kind, group, _size_bytes(line, kind, ranks), line.get("seq"), ranks)
-
-
-def _group(line: Mapping[str, Any], groups: Mapping[str, Group]) -> Group | None:
+def _group(line: Mapping[str, Any], groups: Mapping[str, Group], kind: str, rank: int) -> Group | None:
+    """The group of a collective; for data sent from one rank to another, these two ranks."""
     name = line["group"]
     if name is None:
         return None
     listed = groups.get(name)
-    members = line["members"] or (listed.members if listed is not None else None)
     description = line["description"] or (listed.description if listed is not None else None)
+    if kind == "send_recv":
+        source, destination = (rank if line[end] is None else line[end] for end in ("source", "destination"))
+        if source == destination:
+            return None
+        return Group(f"{name}: {source} → {destination}", description, (source, destination), 2)
+    members = line["members"] or (listed.members if listed is not None else None)
     return Group(name, description, tuple(members) if members is not None else None, line["group_size"])
-
-
-def _pair(group: Group | None, line: Mapping[str, Any], rank: int) -> Group | None:
-    """For data sent from one rank to another, these two ranks."""
-    source = line["source"] if line["source"] is not None else rank
-    destination = line["destination"] if line["destination"] is not None else rank
-    if group is None or source == destination:
-        return None
-    return Group(f"{group.name}: {source} → {destination}", group.description, (source, destination), 2)
 
 
 def _size_bytes(line: Mapping[str, Any], kind: str, ranks: int | None) -> int | None:

@@ -111,42 +111,33 @@ def _matched(trace: "Trace", rows: Rows, ids: Ints) -> tuple[Rows, Rows, Ints]:
     kind = trace.kinds[rows]
     is_call = kind == RUNTIME
     calls, call_ids = rows[is_call], ids[is_call]
-    copies = (kind == COPY) & ~trace.labels.fits(NEVER_BLOCKS)[trace.name_codes[rows]]
-    blocking = _blocking(trace, calls, call_ids, rows[copies], ids[copies])
-    launches, launch_ids = _launches(trace, calls, call_ids, blocking)
-    gpu, gpu_ids = rows[~is_call], ids[~is_call]
-    position = np.minimum(place_among(launch_ids, gpu_ids), max(len(launch_ids) - 1, 0))
-    linked = launch_ids[position] == gpu_ids if len(launch_ids) else np.zeros(len(gpu), bool)
-    return gpu[linked], launches[position[linked]], blocking
-
-
-def _launches(trace: "Trace", calls: Rows, ids: Ints, blocking: Ints) -> tuple[Rows, Ints]:
-    """The launch for each id: its first call."""
-    order = np.argsort(ids, kind="stable")
-    calls, ids = calls[order], ids[order]
-    ties = np.flatnonzero(ids[1:] == ids[:-1])
+    # Copies that are asynchronous in name only: the copy had ended when the call returned.
+    is_copy = (kind == COPY) & ~trace.labels.fits(NEVER_BLOCKS)[trace.name_codes[rows]]
+    copies, copy_ids = trace.events_at(rows[is_copy]), ids[is_copy]
+    order = np.lexsort((copies.end_ns, copy_ids))
+    ends, copy_ids = copies.end_ns[order], copy_ids[order]
+    is_async_copy = trace.events_at(calls).roles.named(ASYNC_COPY, runtime=True)
+    copying, copying_ids = calls[is_async_copy], call_ids[is_async_copy]
+    last = np.searchsorted(copy_ids, copying_ids, side="right") - 1
+    has_copy = last >= 0
+    has_copy[has_copy] = copy_ids[last[has_copy]] == copying_ids[has_copy]
+    copying, last = copying[has_copy], last[has_copy]
+    blocking: Ints = np.sort(copying[ends[last] <= trace.events_at(copying).end_ns]).astype(np.int64)
+    # The launch for each id: its first call.
+    order = np.argsort(call_ids, kind="stable")
+    calls, call_ids = calls[order], call_ids[order]
+    ties = np.flatnonzero(call_ids[1:] == call_ids[:-1])
     if len(ties) and (trace.ts_ns[calls[ties]] == trace.ts_ns[calls[ties + 1]]).any():
         events = trace.events_at(calls)
         sync = events.roles.sync_by_name | (_position(blocking, calls) >= 0)
         # Among calls that the rule does not tell apart, a sync call: the order of events must not decide.
-        calls = calls[np.lexsort((~sync, events.end_ns, events.ts_ns, ids))]
-    first = runs(ids)[:-1] if len(ids) else np.zeros(0, np.intp)
-    return calls[first], ids[first]
-
-
-def _blocking(trace: "Trace", calls: Rows, call_ids: Ints, copies: Rows, copy_ids: Ints) -> Ints:
-    """Copies that are asynchronous in name only: the copy had ended when the call returned."""
-    ends = trace.events_at(copies).end_ns
-    order = np.lexsort((ends, copy_ids))
-    ends, ids = ends[order], copy_ids[order]
-    is_async_copy = trace.events_at(calls).roles.named(ASYNC_COPY, runtime=True)
-    calls, call_ids = calls[is_async_copy], call_ids[is_async_copy]
-    last = np.searchsorted(ids, call_ids, side="right") - 1
-    has_copy = last >= 0
-    has_copy[has_copy] = ids[last[has_copy]] == call_ids[has_copy]
-    calls, last = calls[has_copy], last[has_copy]
-    blocking: Ints = np.sort(calls[ends[last] <= trace.events_at(calls).end_ns]).astype(np.int64)
-    return blocking
+        calls = calls[np.lexsort((~sync, events.end_ns, events.ts_ns, call_ids))]
+    first = runs(call_ids)[:-1] if len(call_ids) else np.zeros(0, np.intp)
+    launches, launch_ids = calls[first], call_ids[first]
+    gpu, gpu_ids = rows[~is_call], ids[~is_call]
+    position = np.minimum(place_among(launch_ids, gpu_ids), max(len(launch_ids) - 1, 0))
+    linked = launch_ids[position] == gpu_ids if len(launch_ids) else np.zeros(len(gpu), bool)
+    return gpu[linked], launches[position[linked]], blocking
 
 
 def looked_up(keys: Rows, values: Rows, rows: Ints | Rows) -> Ints:

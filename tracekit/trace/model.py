@@ -12,14 +12,13 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.base.intervals import Bools, Ints, Rows, runs
-from tracekit.trace.census import Ask, Census, take_census
 from tracekit.trace.facts import Breach, breaches
 from tracekit.trace.facts.coverage import Coverage, find_coverage
 from tracekit.trace.facts.impossible import Impossible, find_impossible
 from tracekit.trace.facts.law import Unknown
 from tracekit.trace.links import Links, link
 from tracekit.trace.reading.convert import ReadWatch
-from tracekit.trace.roles import OPERATOR, PYTHON, Labels, Roles
+from tracekit.trace.roles import OPERATOR, PYTHON, Ask, Census, Labels, Roles, take_census
 from tracekit.trace.rows import AroundCalls, Events, RowFilter, around_calls, is_users_frame, parts
 from tracekit.trace.schema import EVENTS, codes, held, labels, small, values
 from tracekit.trace.steps import StepTable, Threads, find_steps, find_threads, host_recorded
@@ -70,7 +69,7 @@ class Trace(Struct, frozen=True, dict=True):
         path: str | Path, use_cache: bool | None = None, workers: int | None = None, watch: ReadWatch | None = None
     ) -> "Trace":
         """Read a Kineto trace of any torch version, packed or not. Raises a TracekitError that says what to do."""
-        from tracekit.trace.load import load
+        from tracekit.trace.sources import load
 
         return load(Path(path), use_cache, workers, watch)
 

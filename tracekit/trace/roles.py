@@ -1,4 +1,5 @@
-"""What each event is: a kernel, a launch call, a sync call, a compile span, … known by category and name alone.
+"""What each event is: a kernel, a launch call, a sync call, a compile span, … known by category and name alone; and
+how many of these each track holds, which answers most questions about a whole trace.
 
 The names below are the definition; a role is one entry. GPU time is never taken from a stream number or a name.
 """
@@ -6,6 +7,7 @@ The names below are the definition; a role is one entry. GPU time is never taken
 import re
 from collections.abc import Callable
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -14,6 +16,9 @@ from numpy.typing import NDArray
 from tracekit.base.intervals import Bools, Ints, Rows
 from tracekit.vocabulary import event_names
 from tracekit.vocabulary.code_owner import INDUCTOR_FILE
+
+if TYPE_CHECKING:
+    from tracekit.trace.model import Trace
 
 KERNEL, COPY, SET, RUNTIME, OPERATOR, USER, PYTHON, OVERHEAD, OTHER_DEVICE, OTHER = range(10)
 _KINDS = {
@@ -66,6 +71,7 @@ COMMUNICATION = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 MODULE_LOAD = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loading")
+_CELLS = 1 << 20  # up to this many counters are cheaper than sorting
 
 
 class Roles(Struct, frozen=True, dict=True):
@@ -192,6 +198,57 @@ class Labels:
             return fits[names] if fits.any() else np.zeros(len(names), bool)  # most patterns fit no name of a trace
 
         return Roles(kinds, named)
+
+
+Ask = Callable[[Roles], Bools]
+
+
+class Census(Struct, frozen=True):
+    """One entry for each category and name that events of a track have."""
+
+    roles: Roles
+    track: Ints
+    counts: Ints
+
+    def count(self, ask: Ask) -> int:
+        """How many events have the role."""
+        return int(self.counts[ask(self.roles)].sum())
+
+    def any(self, ask: Ask) -> bool:
+        """Whether an event has the role."""
+        return bool(ask(self.roles).any())
+
+    def by_track(self, ask: Ask, tracks: int) -> Ints:
+        """How many events of each track have the role."""
+        totals = np.zeros(tracks, np.int64)
+        has_role = ask(self.roles)
+        np.add.at(totals, self.track[has_role], self.counts[has_role])
+        return totals
+
+
+def take_census(trace: "Trace") -> Census:
+    """Count the events of every track by category and name."""
+    names, cats = max(len(trace.names), 1), max(len(trace.labels.kinds), 1)
+    keys_by_part = (
+        (part.track * np.int64(cats) + trace.cat_codes[part.selection].astype(np.int64)) * names + part.name_codes
+        for part in trace.parts()
+    )
+    size = names * cats * max(len(trace.tracks), 1)
+    if size <= _CELLS:
+        cells = np.zeros(size, np.int64)
+        for numbers in keys_by_part:
+            cells += np.bincount(numbers, minlength=size)
+        keys = np.flatnonzero(cells)
+        counts = cells[keys]
+    else:
+        count_of: dict[int, int] = {}
+        for numbers in keys_by_part:
+            for key, count in zip(*(column.tolist() for column in np.unique(numbers, return_counts=True)), strict=True):
+                count_of[key] = count_of.get(key, 0) + count
+        keys, counts = np.array([*count_of], np.int64), np.array([*count_of.values()], np.int64)
+    rest, name = np.divmod(keys, names)
+    track, category = np.divmod(rest, cats)
+    return Census(trace.labels.roles(category, name), track, counts)
 
 
 @lru_cache(4096)  # a trace names few calls, and makes many

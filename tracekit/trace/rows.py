@@ -176,18 +176,16 @@ def nested(trace: "Trace", rows: Ints) -> Ints:
     if len(equal):
         alike = np.zeros(len(tied_rows), bool)
         alike[equal] = alike[equal + 1] = True
-        tied_rows[alike] = tied_rows[alike][_of_equals(trace, tied_rows[alike], ts[alike], end[alike])]
+        equals = tied_rows[alike]  # rows that cover the same interval as their neighbours
+        events = trace.events_at(equals)
+        codes, name_at = np.unique(events.name_codes, return_inverse=True)
+        by_name = np.argsort(np.argsort(np.array([trace.names[code] for code in codes.tolist()], object)))
+        inner = INNER_FIRST[events.roles.kind]
+        order = np.lexsort((trace.links.is_blocking(equals), by_name[name_at], inner, -end[alike], ts[alike]))
+        tied_rows[alike] = equals[order]
     rows = rows.copy()
     rows[tied] = tied_rows
     return rows
-
-
-def _of_equals(trace: "Trace", rows: Ints, ts: Ints, end: Ints) -> Ints:
-    """The order of rows that cover the same interval as their neighbours."""
-    events = trace.events_at(rows)
-    codes, name_at = np.unique(events.name_codes, return_inverse=True)
-    by_name = np.argsort(np.argsort(np.array([trace.names[code] for code in codes.tolist()], object)))
-    return np.lexsort((trace.links.is_blocking(rows), by_name[name_at], INNER_FIRST[events.roles.kind], -end, ts))
 
 
 def outermost(trace: "Trace", rows: Ints) -> Ints:

@@ -1,24 +1,30 @@
-"""The formats that a trace may have. A format is one entry here: how its file is recognised, read, and read again.
+"""The formats that a trace may have, and how one is loaded: from the cache, or else by the reader of its format.
 
-The first entry that recognises a file reads it. Everything behind `Trace` sees only its tables.
+A format is one entry here: how its file is recognised, and read. The first entry that recognises a file reads it.
+Everything behind `Trace` sees only its tables.
 """
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.base.intervals import Ints
-from tracekit.trace import kineto_details
+from tracekit.base.workspace import workspace_anywhere
+from tracekit.trace.model import Trace
 from tracekit.trace.reading import kineto, nsys
-from tracekit.trace.reading.tables import Reading
-
-if TYPE_CHECKING:
-    from tracekit.trace.model import Trace
-    from tracekit.trace.rereading import Arguments, MemoryEvents
+from tracekit.trace.reading.convert import ReadWatch
+from tracekit.trace.reading.source import local
+from tracekit.trace.reading.tables import EVENTS_FILE, STORED, Reading
+from tracekit.trace.storing import cache
 
 _HEAD = 1 << 10  # bytes
+_MAX_WORKERS = 4  # workers, each of which decompresses the whole file
+_TABLES = ("tracks", "communications", "notes")  # beside the events
+_FACTS = ("meta", "lost", "mended", "cut_short", "in_order", "damage", "header_lost")
 
 
 # Called with the path and the name of the file in messages, and with `folder` for unfinished work, `tables` for the
@@ -28,13 +34,12 @@ Read = Callable[..., Reading]
 
 
 class TraceSource(Struct, frozen=True):
-    """A format: `recognises` looks at the path and the first bytes of a file; a trace in JSON can be added to."""
+    """A format: `recognises` looks at the path and the first bytes of a file; a trace in JSON can be read again for
+    what is not kept (`rereading`), and be added to."""
 
     name: str
     recognises: Callable[[Path, bytes], bool]
     read: Read
-    arguments: Callable[["Trace", Ints], "dict[int, Arguments]"] = lambda trace, rows: {}
-    memory_events: Callable[["Trace"], "list[MemoryEvents]"] = lambda trace: []
     is_json: bool = False
 
 
@@ -42,16 +47,75 @@ SOURCES = {
     source.name: source
     for source in (
         TraceSource("nsys", nsys.recognises, nsys.read),
-        TraceSource(
-            "kineto",
-            lambda path, head: True,
-            kineto.read,
-            kineto_details.arguments,
-            kineto_details.memory_events,
-            is_json=True,
-        ),
+        TraceSource("kineto", lambda path, head: True, kineto.read, is_json=True),
     )
 }
+
+
+def load(
+    path: Path, use_cache: bool | None = None, workers: int | None = None, watch: ReadWatch | None = None
+) -> Trace:
+    """The trace at a path, an address, or `-` for standard input. Raises a TracekitError that says what to do.
+
+    Without `use_cache`, the environment decides: TRACEKIT_NO_CACHE turns it off.
+    """
+    if use_cache is None:
+        use_cache = cache.is_on()
+    if workers is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        workers = min(cores, _MAX_WORKERS)
+    with local(path, cache.home() / "work") as file:
+        content = cache.content_of(file) if use_cache else None
+        entry = cache.find(content) if content else None
+        trace = _recalled(path, entry) if entry is not None else None
+        return trace or _read(path, file, content, workers, watch)
+
+
+def _read(path: Path, file: Path, content: str | None, workers: int, watch: ReadWatch | None) -> Trace:
+    with workspace_anywhere(cache.home() / "work") as folder:
+        tables: Path | None = None
+        if folder is not None:
+            with suppress(OSError):
+                (folder / "tables").mkdir()
+                tables = folder / "tables"
+        source = source_of(file)
+        reading = source.read(file, path, folder=folder, tables=tables, workers=workers, watch=watch)
+        facts = {**{name: getattr(reading, name) for name in _FACTS}, "source_name": source.name}
+        entry = None
+        if (
+            content is not None
+            and reading.file is not None
+            and tables is not None
+            and reading.bytes_read >= cache.WORTH_BYTES
+        ):
+            with suppress(OSError):
+                for name in _TABLES:
+                    table = getattr(reading, name)
+                    with pa.ipc.new_file(str(tables / f"{name}.arrow"), table.schema) as writer:
+                        writer.write_table(table)
+                about = {"path": str(path), "bytes_read": reading.bytes_read, "events": len(reading.events)}
+                entry = cache.publish(tables, content, {**facts, **about})
+        beside = {name: getattr(reading, name) for name in _TABLES}
+        return Trace(path, lambda: reading.events, entry=entry, **beside, **facts)
+
+
+def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
+    """The trace of a cache entry; its events stay on disk until they are needed. None if the entry is unusable."""
+
+    def events() -> pa.Table:
+        try:
+            return entry.columns(EVENTS_FILE, STORED)
+        except (OSError, pa.ArrowInvalid, KeyError):
+            entry.drop()
+            return load(path).recorded.events
+
+    try:
+        facts: dict[str, Any] = {name: entry.facts[name] for name in (*_FACTS, "source_name")}
+        beside = {name: entry.table(f"{name}.arrow") for name in _TABLES}
+        return Trace(path, events, entry=entry, **beside, **facts)
+    except (OSError, pa.ArrowInvalid, KeyError, TypeError):
+        entry.drop()
+        return None
 
 
 def source_of(path: Path) -> TraceSource:

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.intervals import Bools, Ints, Rows, distinct
-from tracekit.trace.census import Ask
 from tracekit.trace.model import Trace
 from tracekit.trace.reading.tables import STORED
+from tracekit.trace.roles import Ask
 from tracekit.trace.schema import LABEL, TRACKS, codes, held, valid
 from tracekit.trace.storing.cache import kept, result_name
 from tracekit.trace.storing.column_file import Piece, in_memory
@@ -41,7 +41,9 @@ def split(trace: Trace) -> list[Part]:
 
 def _owned(trace: Trace, pids: Rows) -> list[_Owned]:
     """For each rank of a merged file, its process and the devices that it drives."""
-    training = _training(trace)
+    # The processes with steps; without any, those that launch work.
+    asks: tuple[Ask, ...] = (lambda roles: roles.step, lambda roles: roles.launch)
+    training = next(filter(None, (sorted(trace.processes_with(ask)) for ask in asks)), [])
     if not 1 < len(training) <= _MAX_PROCESSES:
         return []
     owner = _owners(trace, pids, training)
@@ -51,15 +53,6 @@ def _owned(trace: Trace, pids: Rows) -> list[_Owned]:
     order = sorted(training, key=lambda pid: (*sorted(map(_number, devices[pid]))[:1], _number(pid)))
     ranks = _ranks_in_names(trace, order, devices) or [*range(len(order))]
     return [(rank, pid, devices[pid]) for rank, pid in sorted(zip(ranks, order, strict=True))]
-
-
-def _training(trace: Trace) -> list[str]:
-    """The processes with steps; without any, those that launch work."""
-    asks: tuple[Ask, ...] = (lambda roles: roles.step, lambda roles: roles.launch)
-    for ask in asks:
-        if processes := sorted(trace.processes_with(ask)):
-            return processes
-    return []
 
 
 def _owners(trace: Trace, pids: Rows, training: list[str]) -> dict[str, str] | None:
@@ -133,9 +126,26 @@ def _trace_of_tracks(trace: Trace, tracks: Bools, pid: str) -> Trace:
         keys = zip(table["pid"].to_pylist(), table["tid"].to_pylist(), strict=True)
         return table.filter(pa.array([key in names for key in keys], pa.bool_()))
 
+    def events() -> pa.Table:
+        rows = np.flatnonzero(tracks[trace.track])
+        number = np.cumsum(tracks) - 1
+        pieces, dictionaries = [], []
+        for field in STORED:
+            column = trace.recorded.events[field.name].combine_chunks()
+            whole = column if isinstance(column, pa.Array) else column.chunk(0)
+            if field.type == LABEL:
+                dictionaries.append(whole.dictionary)
+                pieces.append(Piece(codes(trace.recorded.events[field.name])[rows]))
+            elif field.name == "track":
+                pieces.append(Piece(number[trace.track[rows]].astype(np.int32)))
+            else:
+                is_valid = valid(whole)[rows] if whole.null_count else None
+                pieces.append(Piece(held(trace.recorded.events[field.name])[rows], is_valid))
+        return in_memory(pieces, STORED, dictionaries)
+
     return replace(
         trace,
-        read_events=lambda: _events(trace, tracks),
+        read_events=events,
         tracks=pa.Table.from_arrays(columns, schema=TRACKS),
         communications=of_names(trace.communications),
         notes=of_names(trace.notes),
@@ -143,21 +153,3 @@ def _trace_of_tracks(trace: Trace, tracks: Bools, pid: str) -> Trace:
         entry=entry,
         process=pid,
     )
-
-
-def _events(trace: Trace, tracks: Bools) -> pa.Table:
-    rows = np.flatnonzero(tracks[trace.track])
-    number = np.cumsum(tracks) - 1
-    pieces, dictionaries = [], []
-    for field in STORED:
-        column = trace.recorded.events[field.name].combine_chunks()
-        whole = column if isinstance(column, pa.Array) else column.chunk(0)
-        if field.type == LABEL:
-            dictionaries.append(whole.dictionary)
-            pieces.append(Piece(codes(trace.recorded.events[field.name])[rows]))
-        elif field.name == "track":
-            pieces.append(Piece(number[trace.track[rows]].astype(np.int32)))
-        else:
-            is_valid = valid(whole)[rows] if whole.null_count else None
-            pieces.append(Piece(held(trace.recorded.events[field.name])[rows], is_valid))
-    return in_memory(pieces, STORED, dictionaries)

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from tracekit.base.intervals import Bools, Ints, Rows, count_up_to, distinct, place_among, runs
 from tracekit.base.units import count
-from tracekit.trace.census import Ask
 from tracekit.trace.own_waits import own_end
-from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP, USER
+from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP, USER, Ask
 from tracekit.trace.rows import AFTER, BEFORE, at_moments, outermost
 
 if TYPE_CHECKING:
@@ -271,19 +270,8 @@ def _by_operators(trace: "Trace", main: int, operators: Ints) -> Iterations | No
     edges = np.append(trace.ts_ns[covered[::period]], trace.events_at(covered[-1:]).end_ns)
     if length < len(operators) and not _are_passes(trace, edges, covered[:period]):
         return None
-    if _in_one_annotation(trace, main, edges):
-        return None
-    is_call = trace.events_at(covered[:period]).roles.launch
-    of = "launch calls" if is_call.all() else "operators and launch calls" if is_call.any() else "operators"
-    example = "a launch call" if is_call[0] else "an operator"
-    sequence = example if period == 1 else f"a sequence of {count(period)} {of}"
-    starts, ends = edges[:-1], edges[1:]
-    return Iterations(starts, ends, f"{sequence} that occurs {number} times", _whole(trace, starts, ends, -1))
-
-
-def _in_one_annotation(trace: "Trace", main: int, edges: Ints) -> bool:
-    """Whether one annotation or operator encloses them all: what repeats within `Optimizer.step` are parameters."""
-    around = trace.where(
+    # What repeats within one annotation or operator, such as `Optimizer.step`, are parameters.
+    enclosing_rows = trace.where(
         lambda part: (
             ((part.roles.kind == OPERATOR) | (part.roles.kind == USER))
             & (part.track == main)
@@ -291,7 +279,14 @@ def _in_one_annotation(trace: "Trace", main: int, edges: Ints) -> bool:
             & (part.end_ns >= edges[-1])
         )
     )
-    return len(around) > 0
+    if len(enclosing_rows):
+        return None
+    is_call = trace.events_at(covered[:period]).roles.launch
+    of = "launch calls" if is_call.all() else "operators and launch calls" if is_call.any() else "operators"
+    example = "a launch call" if is_call[0] else "an operator"
+    sequence = example if period == 1 else f"a sequence of {count(period)} {of}"
+    starts, ends = edges[:-1], edges[1:]
+    return Iterations(starts, ends, f"{sequence} that occurs {number} times", _whole(trace, starts, ends, -1))
 
 
 def _are_passes(trace: "Trace", edges: Ints, operators: Ints) -> bool:
@@ -359,9 +354,17 @@ class Threads(Struct, frozen=True):
 def find_threads(trace: "Trace") -> Threads:
     """The thread with the most steps, else launches, else operators, else events; and its helpers."""
     pids, tids = trace.tracks["pid"].to_pylist(), trace.tracks["tid"].to_pylist()
-    main = _main(trace, pids, tids)
-    if main is None:
+    candidates: tuple[Callable[[], Ints], ...] = (
+        lambda: trace.census.by_track(lambda roles: roles.step, len(pids)),
+        lambda: _outside_nodes(trace, lambda roles: roles.launch),
+        lambda: _outside_nodes(trace, lambda roles: roles.operator),
+        lambda: trace.census.by_track(lambda roles: roles.host, len(pids)),
+    )
+    counts = next((counts for candidate in candidates if (counts := candidate()).any()), None)
+    if counts is None:
         return Threads(None, (), np.zeros(len(pids), bool))
+    busiest = np.flatnonzero(counts == counts.max()).tolist()
+    main = min(busiest, key=lambda track: (pids[track], tids[track]))
     process = np.array([pid == pids[main] for pid in pids], bool)
     helping = trace.census.by_track(lambda roles: roles.launch | roles.backward_node, len(pids))
     helpers = (int(track) for track in np.flatnonzero(process & (helping > 0)) if track != main)
@@ -388,21 +391,6 @@ def host_span(trace: "Trace") -> tuple[int, int]:
         start = min(start, int(part.ts_ns[lasting].min(initial=AFTER)))
         end = max(end, int(part.end_ns[lasting].max(initial=BEFORE)))
     return start, end
-
-
-def _main(trace: "Trace", pids: list[str], tids: list[str]) -> int | None:
-    candidates: tuple[Callable[[], Ints], ...] = (
-        lambda: trace.census.by_track(lambda roles: roles.step, len(pids)),
-        lambda: _outside_nodes(trace, lambda roles: roles.launch),
-        lambda: _outside_nodes(trace, lambda roles: roles.operator),
-        lambda: trace.census.by_track(lambda roles: roles.host, len(pids)),
-    )
-    for candidate in candidates:
-        counts = candidate()
-        if counts.any():
-            best = np.flatnonzero(counts == counts.max())
-            return int(min(best, key=lambda track: (pids[track], tids[track])))
-    return None
 
 
 def _outside_nodes(trace: "Trace", ask: Ask) -> Ints:

@@ -18,7 +18,7 @@ from tracekit.findings.finding import Where
 from tracekit.findings.kernels import time_of
 from tracekit.findings.rules.compiled_code import break_time
 from tracekit.profile import Profile
-from tracekit.trace.facts.devices import device_side_missing
+from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import COMPILED_CODE, OPERATOR, PYTHON
 from tracekit.trace.rows import enclosing, outermost

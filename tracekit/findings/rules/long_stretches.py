@@ -20,7 +20,7 @@ from tracekit.findings.rules.cpu_compute import computing, is_preparing
 from tracekit.findings.rules.pageable_copies import pageable_calls, recurring_calls
 from tracekit.findings.rules.recorded_graphs import time_of_making_graphs
 from tracekit.profile import Profile
-from tracekit.trace.facts.devices import device_side_missing
+from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON, RUNTIME
 from tracekit.trace.rows import enclosing
 

@@ -8,7 +8,7 @@ from tracekit.base.intervals import distinct
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.profile import Profile
 from tracekit.trace import Trace
-from tracekit.trace.facts.devices import device_side_missing
+from tracekit.trace.facts.coverage import device_side_missing
 
 _PROFILER_PAGE = "https://docs.pytorch.org/docs/stable/profiler.html#torch.profiler.profile"
 

@@ -11,7 +11,7 @@ from tracekit.findings.culprits import step_ns_of
 from tracekit.findings.holes import LEAST_NS
 from tracekit.findings.verdict import mostly_unknown
 from tracekit.profile import Profile
-from tracekit.trace.facts.devices import device_side_missing
+from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.facts.laws.sides import has_operators
 
 _PROFILER = "https://docs.pytorch.org/docs/stable/profiler.html"

@@ -23,7 +23,7 @@ from tracekit.report.section import Contents, of_run
 from tracekit.run import Ledger
 from tracekit.run.contrast import compared, compiling_cost
 from tracekit.statistics.typical_step import typical_step
-from tracekit.trace.facts.devices import device_side_missing
+from tracekit.trace.facts.coverage import device_side_missing
 
 _MAX_VARIANTS = 8  # variants: bars of more are no first glance
 _SAME_RATIO = 0.005  # of a ratio

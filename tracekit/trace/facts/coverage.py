@@ -1,19 +1,22 @@
-"""Which launches have work in the trace? In real traces, every launch of a kernel and every copy has some, unless it is
-recorded into a CUDA graph or the work was lost.
+"""What work of a device is missing from the trace: that of some launches, or all of it?
 
-Memsets are not counted: some of them leave no activity.
+In real traces, every launch of a kernel and every copy has some work, unless it is recorded into a CUDA graph or the
+work was lost. Memsets are not counted: some of them leave no activity. That work ran on a device of which the trace
+shows nothing, the calls that submit it show, or operators that only an accelerator has, or a read of a tensor's value
+that takes far longer than on a CPU, because it waits for a device.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import NO_TIME, Bools, Ints, Rows, Union, distinct, runs
-from tracekit.trace.roles import DEVICE_SYNC, Roles
+from tracekit.base.units import count, duration
+from tracekit.trace.roles import DEVICE_SYNC, OPERATOR, USER, Roles, bare
+from tracekit.trace.schema import labels
 from tracekit.trace.storing.scratch import put_aside
 from tracekit.vocabulary import event_names
 
@@ -25,6 +28,18 @@ _BEGIN_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamBeginCapture(?:ToGraph)?")
 _MIN_SHARE_OF_STREAM = 0.05  # of the activities: a stream that runs fewer is rarely used, and may not go on
 _MIN_REPLAYS = 3  # of two that differ, neither is known to be whole
 _END_CAPTURE = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
+# Operators that work on an accelerator only. torch asks on a CPU, too, whether a library for GPUs would do: such
+# questions (`aten::cudnn_is_acceptable`) are no work.
+_ACCELERATED = re.compile(
+    r"aten::_?(?:cudnn|miopen)_(?!is_|can_|has_|use_).*|aten::_(?:flash|efficient)_attention_(?:forward|backward)"
+    r"|aten::_?(?:\w+_)?mps(?:_.*)?|triton_(?:poi|red|per|tem|mm)_.*|(?:mtia|hpu|npu|xla|mps|xpu)(?:::|_).*",
+    re.DOTALL,
+)
+_COLLECTIVE = re.compile(r"(?:nccl|rccl|hccl|xccl):.*", re.DOTALL)  # annotations of libraries for accelerators
+_OTHER_DEVICES = re.compile(r"(?:mtia|hpu|npu|tpu|xpu|mps)_.*")  # categories of events
+_READS = re.compile(r"aten::_local_scalar_dense")  # what .item() and float() of a tensor come down to
+_MIN_READ_NS = 200_000  # on average: on a CPU, reading a value takes a few µs
+_MIN_SHARE_OF_READS = 0.02  # of the recording
 
 
 class Coverage(Struct, frozen=True):
@@ -66,7 +81,13 @@ def find_coverage(trace: "Trace") -> Coverage:
     calls = trace.where(
         lambda part: part.roles.launch & part.process & part.roles.named(_MUST_HAVE_WORK) & (part.correlation != 0)
     )
-    captured = _in_capture(trace, calls)
+    # The calls between the begin and the end of a graph's recording on their thread.
+    marks, begins = _capture_marks(trace)
+    captured = np.zeros(len(calls), bool)
+    for track in distinct(trace.track[marks]).tolist():
+        on_track, mine = trace.track[marks] == track, trace.track[calls] == track
+        last = np.searchsorted(marks[on_track], calls[mine]) - 1
+        captured[mine] = (last >= 0) & begins[on_track][np.maximum(last, 0)]
     expected = calls[~captured]
     step = trace.steps.of(trace.ts_ns[expected])
     present = trace.links.submitted(expected)[1].astype(np.int64)
@@ -83,7 +104,8 @@ def find_coverage(trace: "Trace") -> Coverage:
 def _missing_nodes(trace: "Trace", calls: Ints, step: Ints) -> Ints:
     """How many nodes each replay of a CUDA graph lacks that another replay of the same graph has.
 
-    Replays are of one graph if they are the n-th of their steps, and none has nodes that the longest lacks.
+    Replays are of one graph if they are the n-th of their steps, of those with the usual number of replays, and none
+    has nodes that the longest lacks. Where there are no steps, all are of one graph.
     """
     missing = np.zeros(len(calls), np.int64)
     is_replay = trace.events_at(calls).roles.graph_launch & (trace.links.submitted(calls)[1] > 0)
@@ -91,7 +113,14 @@ def _missing_nodes(trace: "Trace", calls: Ints, step: Ints) -> Ints:
     if len(replays) < _MIN_REPLAYS:
         return missing
     nodes = nodes_of_replays(trace, calls[replays])
-    for group in _replays_of_one_graph(step[replays]):
+    owner = step[replays]
+    numbers, counts = np.unique(owner[owner >= 0], return_counts=True)
+    groups = np.arange(len(owner))[None]
+    if len(numbers) > 1:
+        usual = int(np.bincount(counts).argmax())
+        alike = np.flatnonzero(np.isin(owner, numbers[counts == usual]))
+        groups = alike[np.argsort(owner[alike], kind="stable")].reshape(-1, usual).T
+    for group in groups:
         fullest = max((nodes[k] for k in group), key=lambda names: names.total())
         if all(nodes[k] <= fullest for k in group):
             missing[replays[group]] = [fullest.total() - nodes[k].total() for k in group]
@@ -104,30 +133,6 @@ def nodes_of_replays(trace: "Trace", calls: Ints) -> list[Counter[int]]:
     launches, names = trace.links.launches[order], trace.name_codes[trace.links.activities[order]]
     bounds = np.searchsorted(launches, calls), np.searchsorted(launches, calls, side="right")
     return [Counter(names[first:last].tolist()) for first, last in zip(*bounds, strict=True)]
-
-
-def _replays_of_one_graph(step: Ints) -> Iterator[Ints]:
-    """Positions of the replays that are of one graph, group by group: of steps with the usual number of replays, or of
-    all where there are no steps."""
-    numbers, counts = np.unique(step[step >= 0], return_counts=True)
-    usual = int(np.bincount(counts).argmax()) if len(counts) else 0
-    alike = np.flatnonzero(np.isin(step, numbers[counts == usual]))
-    if len(numbers) > 1:
-        yield from alike[np.argsort(step[alike], kind="stable")].reshape(-1, usual).T
-    else:
-        yield np.arange(len(step))
-
-
-def _in_capture(trace: "Trace", calls: Ints) -> Bools:
-    """Which calls lie between the begin and the end of a graph's recording on their thread."""
-    marks, begins = _capture_marks(trace)
-    captured = np.zeros(len(calls), bool)
-    for track in distinct(trace.track[marks]).tolist():
-        on_track = trace.track[marks] == track
-        mine = trace.track[calls] == track
-        last = np.searchsorted(marks[on_track], calls[mine]) - 1
-        captured[mine] = (last >= 0) & begins[on_track][np.maximum(last, 0)]
-    return captured
 
 
 def graph_recordings(trace: "Trace") -> tuple[Ints, Ints]:
@@ -163,7 +168,16 @@ def time_of_lost_work(trace: "Trace", coverage: Coverage) -> Union:
     is_run = is_incomplete[bounds[:-1]]
     starts = trace.ts_ns[coverage.calls[bounds[:-1][is_run]]]
     last_lost = coverage.calls[bounds[1:][is_run] - 1]
-    ends = _begun_everywhere(trace, last_lost)
+    # When each stream that matters has begun something that was launched later; the end, where one never does.
+    activities, launches = trace.links.activities, trace.links.launches
+    end = int(trace.end_ns.max()) + 1
+    ends = np.full(len(last_lost), end if not len(activities) else 0, np.int64)
+    tracks, counts = np.unique(trace.track[activities], return_counts=True)
+    for track in tracks[counts >= _MIN_SHARE_OF_STREAM * len(activities)].tolist():
+        on_track = trace.track[activities] == track
+        order = np.argsort(launches[on_track], kind="stable")
+        begun = np.append(trace.ts_ns[activities[on_track][order]], end)
+        ends = np.maximum(ends, begun[np.searchsorted(launches[on_track][order], last_lost, side="right")])
     waits = trace.where(lambda part: part.process & part.roles.named(DEVICE_SYNC, runtime=True))
     launched = trace.ts_ns[last_lost]
     waited = np.append(trace.events_at(waits).end_ns, ends.max())
@@ -172,16 +186,53 @@ def time_of_lost_work(trace: "Trace", coverage: Coverage) -> Union:
     return Union.of(starts, np.maximum(ends, starts)).minus(Union.of(busy.ts_ns, busy.end_ns))
 
 
-def _begun_everywhere(trace: "Trace", calls: Ints) -> Ints:
-    """When each stream that matters has begun something that was launched after each call; the end of the trace, where
-    one never does."""
-    activities, launches = trace.links.activities, trace.links.launches
-    end = int(trace.end_ns.max()) + 1
-    begun = np.full(len(calls), end if not len(activities) else 0, np.int64)
-    tracks, counts = np.unique(trace.track[activities], return_counts=True)
-    for track in tracks[counts >= _MIN_SHARE_OF_STREAM * len(activities)].tolist():
-        on_track = trace.track[activities] == track
-        order = np.argsort(launches[on_track], kind="stable")
-        starts = np.append(trace.ts_ns[activities[on_track][order]], end)
-        begun = np.maximum(begun, starts[np.searchsorted(launches[on_track][order], calls, side="right")])
-    return begun
+class Submitted(Struct, frozen=True):
+    """Work for a device of which the trace shows nothing: who submitted it, that in words, and which events show it."""
+
+    function: str | None  # the call that submitted most of it
+    operator: str | None  # or the operator, where no call is recorded
+    description: str
+    rows: Ints
+
+
+def device_side_missing(trace: "Trace") -> Submitted | None:
+    """Who submitted work to a device of which the trace shows nothing; None where no such work was submitted."""
+    if trace.device == "gpu":
+        return None
+    if trace.census.any(lambda roles: roles.launch):
+        rows = trace.where(lambda part: part.roles.launch)
+        name = _most_frequent(trace, rows)
+        description = f"{count(len(rows))} calls submitted work to the GPU, most of them {bare(name)}"
+        return Submitted(bare(name), None, description, rows)
+    if len(rows := of_category(trace, _OTHER_DEVICES)):
+        return Submitted(None, None, "The work ran on an accelerator", rows)
+    if trace.census.any(_is_accelerated):
+        rows = trace.where(lambda part: _is_accelerated(part.roles))
+        name = _most_frequent(trace, rows)
+        description = f"{count(len(rows))} operators ran that only an accelerator has, most of them {name}"
+        return Submitted(None, name, description, rows)
+    reads = trace.where(lambda part: (part.roles.kind == OPERATOR) & part.roles.named(_READS))
+    waited_ns, whole_ns = int(trace.dur_ns[reads].sum()), np.diff(trace.steps.window)[0]
+    if len(reads) and waited_ns >= max(_MIN_READ_NS * len(reads), _MIN_SHARE_OF_READS * whole_ns):
+        name = trace.names[trace.name_codes[reads[0]]]
+        description = (
+            f"Reading a value takes {duration(waited_ns / len(reads))} on average, as where it waits for a device"
+        )
+        return Submitted(None, name, description, reads)
+    return None
+
+
+def of_category(trace: "Trace", pattern: re.Pattern[str]) -> Ints:
+    """The rows of the events whose category matches as a whole."""
+    categories = [k for k, category in enumerate(labels(trace.events["cat"])) if pattern.fullmatch(category)]
+    return np.flatnonzero(np.isin(trace.cat_codes, categories)) if categories else np.zeros(0, np.int64)
+
+
+def _is_accelerated(roles: Roles) -> Bools:
+    operators: Bools = (roles.kind < USER) & roles.named(_ACCELERATED)  # users may name annotations as they like
+    return operators | ((roles.kind <= USER) & roles.named(_COLLECTIVE))
+
+
+def _most_frequent(trace: "Trace", rows: Ints) -> str:
+    """The most frequent name among these events."""
+    return trace.names[int(np.bincount(trace.name_codes[rows]).argmax())]

@@ -40,13 +40,7 @@ class Impossible(Struct, frozen=True):
 
 def find_impossible(recorded: "Trace") -> Impossible:
     """What cannot be in a trace, given as it was recorded."""
-    before_call, untimely, two_clocks = _before_their_calls(recorded)
-    rows, ends = _outlasting(recorded, before_call)
-    return Impossible(rows, recorded.dur_ns[rows], ends - recorded.ts_ns[rows], before_call, untimely, two_clocks)
-
-
-def _before_their_calls(recorded: "Trace") -> tuple[Ints, Ints, bool]:
-    """Activities that start before their calls, those that do by far, and whether most are far from their calls."""
+    # Activities that start before their calls, those that do by far, and how many are far from their calls.
     before, untimely, astray = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
     for activities, launches in recorded.links.some():
         calls = recorded.events_at(launches)
@@ -55,7 +49,10 @@ def _before_their_calls(recorded: "Trace") -> tuple[Ints, Ints, bool]:
         before.append(activities[lead > 0].astype(np.int64))
         untimely.append(activities[lead > _MAX_LEAD_NS].astype(np.int64))
         astray += int(((lead > 0) | (starts - calls.end_ns > _MAX_DELAY_NS)).sum())
-    return np.concatenate(before), np.concatenate(untimely), 2 * astray > len(recorded.links.activities)
+    before_call, two_clocks = np.concatenate(before), 2 * astray > len(recorded.links.activities)
+    rows, ends = _outlasting(recorded, before_call)
+    shortened_ns = ends - recorded.ts_ns[rows]
+    return Impossible(rows, recorded.dur_ns[rows], shortened_ns, before_call, np.concatenate(untimely), two_clocks)
 
 
 def _outlasting(recorded: "Trace", before_call: Ints) -> tuple[Ints, Ints]:

@@ -137,29 +137,15 @@ class Law(Struct, frozen=True):
 
     def breaches(self, trace: "Trace") -> list[Breach]:
         """How this trace breaks it."""
-        return [self._breach(trace, broken) for broken in self.look(trace)]
-
-    def _breach(self, trace: "Trace", broken: Broken) -> Breach:
-        worst = None
-        if broken.worst >= 0:
-            row = broken.worst
-            worst = {
-                "event": row,
-                "name": trace.names[trace.name_codes[row]],
-                "start_ns": int(trace.ts_ns[row]),
-                "dur_ns": int(trace.dur_ns[row]),
-            }
-        return Breach(
-            self.id,
-            broken.severity or self.severity,
-            broken.message,
-            self.touches,
-            broken.count,
-            worst,
-            broken.steps,
-            broken.gpu,
-            broken.host,
-        )
+        breaches = []
+        for broken in self.look(trace):
+            row, worst, severity = broken.worst, None, broken.severity or self.severity
+            if row >= 0:
+                name, start_ns, dur_ns = trace.names[trace.name_codes[row]], trace.ts_ns[row], trace.dur_ns[row]
+                worst = {"event": row, "name": name, "start_ns": int(start_ns), "dur_ns": int(dur_ns)}
+            extent = broken.steps, broken.gpu, broken.host
+            breaches.append(Breach(self.id, severity, broken.message, self.touches, broken.count, worst, *extent))
+        return breaches
 
 
 LAWS: dict[str, Law] = {}

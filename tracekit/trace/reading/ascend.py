@@ -63,24 +63,6 @@ class Translation:
         self._callers = set(named[_CALLS]) if self._host is not None else set()
         self._categories: dict[_Place, str] = {}  # of tasks that are no kernels
         self._ids: dict[_Place, int] = {}  # of calls and of the tasks that they submitted
-        self._link(path)
-
-    def __call__(self, events: Sequence[Event]) -> None:
-        """Translate these events in place."""
-        for event in events:
-            pid = str(event.pid)
-            if pid not in self._devices and pid not in self._callers:
-                continue
-            place = _place(pid, event.tid, event.ts)
-            if pid in self._devices:
-                event.cat = self._categories.get(place, "kernel")
-            else:
-                event.cat, event.pid = _CALL_CATEGORY, self._host
-            if (number := self._ids.get(place)) is not None:
-                event.args = event.args if event.args is not None else Args()
-                event.args.correlation = number
-
-    def _link(self, path: Path) -> None:
         begins: dict[tuple[Scalar, bytes], _Place] = {}
         submitted: list[tuple[tuple[Scalar, bytes], _Place]] = []
         for mark in _marks(path):
@@ -110,11 +92,28 @@ class Translation:
         numbers: dict[_Place, int] = {}
         for (cat, identifier), task in sorted(submitted, key=lambda flow: flow[0][0] != _OF_OPERATOR):
             call = begins.get((cat, identifier))
-            if call is not None and cat == _OF_OPERATOR:
-                call = _first(ordered.get(call[1], []), call[2], operators[call])
+            if call is not None and cat == _OF_OPERATOR:  # then it is the first that starts inside the operator
+                candidates, end = ordered.get(call[1], []), operators[call]
+                index = bisect_left(candidates, call[2], key=_start)
+                call = candidates[index] if index < len(candidates) and candidates[index][2] <= end else None
             if call is not None:  # a flow from a call itself comes last, and decides
                 self._ids[task] = numbers.setdefault(call, len(numbers) + 1)
         self._ids |= numbers
+
+    def __call__(self, events: Sequence[Event]) -> None:
+        """Translate these events in place."""
+        for event in events:
+            pid = str(event.pid)
+            if pid not in self._devices and pid not in self._callers:
+                continue
+            place = _place(pid, event.tid, event.ts)
+            if pid in self._devices:
+                event.cat = self._categories.get(place, "kernel")
+            else:
+                event.cat, event.pid = _CALL_CATEGORY, self._host
+            if (number := self._ids.get(place)) is not None:
+                event.args = event.args if event.args is not None else Args()
+                event.args.correlation = number
 
 
 def _place(pid: Scalar, tid: Scalar, ts: msgspec.Raw) -> _Place:
@@ -123,12 +122,6 @@ def _place(pid: Scalar, tid: Scalar, ts: msgspec.Raw) -> _Place:
 
 def _start(place: _Place) -> int:
     return place[2]
-
-
-def _first(calls: list[_Place], start: int, end: int) -> _Place | None:
-    """The first of the calls that starts inside that time."""
-    index = bisect_left(calls, start, key=_start)
-    return calls[index] if index < len(calls) and calls[index][2] <= end else None
 
 
 def _kind(task: _Mark) -> str:

@@ -137,26 +137,21 @@ class Chunks:
         comma.
         """
         last: int | None = None
-        for comma in self._boundaries():
-            last = comma if last is None else last
-            if (after := _after_event(self._buffer, comma + 1, self._fill)) is not None:
-                return after
-        if last is not None and (after := _after_event(self._buffer, 1, self._fill)) is not None:
-            return after
-        return last if any_will_do else None
-
-    def _boundaries(self) -> Iterator[int]:
-        buffer, end = self._buffer, self._fill
+        buffer, brace = self._buffer, self._fill
         for _ in range(_TRIES):
-            brace = buffer.rfind(b"{", 1, end)
+            brace = buffer.rfind(b"{", 1, brace)
             if brace < 0:
-                return
-            end = brace
+                break
             if _OPENS.match(buffer, brace, self._fill) is None:
                 continue
             comma = _position_before(buffer, brace - 1, b",")
             if comma is not None and _position_before(buffer, comma - 1, b"}") is not None:
-                yield comma
+                last = comma if last is None else last
+                if (after := _after_event(buffer, comma + 1, self._fill)) is not None:
+                    return after
+        if last is not None and (after := _after_event(buffer, 1, self._fill)) is not None:
+            return after
+        return last if any_will_do else None
 
     def _skip_event(self) -> None:
         """Skip an event that is too long, and continue after the next boundary."""

@@ -249,8 +249,17 @@ class _Workers:
         self._seen = number + 1
         if number == FEW and self._stride > 1 and bytes_read * (source.size / source.position - 1) > WORTH_BYTES:
             self._first = number
-            for worker in range(1, self._stride):
-                self._running.append(self._start(worker))
+            program = sys.executable, "-m", __name__, str(self._path.absolute())
+            self._running += [
+                subprocess.Popen(
+                    [*program, f"{self._folder}/{worker}", str(number + worker), str(self._stride), str(os.getpid())],
+                    env={**os.environ, "PYTHONPATH": python_path()},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                for worker in range(1, self._stride)
+            ]
         return self._first is None or (number - self._first) % self._stride == 0
 
     def must_be_idle(self) -> None:
@@ -285,19 +294,6 @@ class _Workers:
                 return [(0, number) for number in range(len(parts[0].store))]
             raise _AloneError
         return order
-
-    def _start(self, worker: int) -> "subprocess.Popen[bytes]":
-        first = (self._first or 0) + worker
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", __name__, str(self._path.absolute()), f"{self._folder}/{worker}"),
-                *(str(first), str(self._stride), str(os.getpid())),
-            ],
-            env={**os.environ, "PYTHONPATH": python_path()},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
 
     def __enter__(self) -> "_Workers":
         return self

@@ -348,7 +348,15 @@ class Decoder(Struct):
     def columns(rows: ReadRows) -> pa.RecordBatch:
         """The rows as columns, in order of time, without those that have no valid time."""
         columns = [_column(rows, index) for index in range(len(_COLUMNS))]
-        columns[5:8] = [_linking(columns[5]), _coalesced(*columns[6:8])]
+        correlation, external_id, external_id_2021 = columns[5:8]
+        if correlation.null_count < len(correlation):
+            ids = values(correlation)
+            correlation = pa.array(ids, mask=(ids == 0) | (ids == -1))  # these link nothing
+        if external_id.null_count and external_id_2021.null_count < len(external_id_2021):
+            is_newer = valid(external_id)
+            ids = np.where(is_newer, values(external_id), values(external_id_2021))
+            external_id = pa.array(ids, mask=~is_newer & ~valid(external_id_2021))
+        columns[5:8] = [correlation, external_id]
         for table, numbers in rows.numbers.items():
             index = _FIRST_CODES + table
             columns[index] = pa.array(numbers[small(columns[index])])
@@ -385,8 +393,13 @@ def _column(rows: ReadRows, index: int) -> pa.Array:
         column = pa.array(recorded)
     elif index < _FIRST_INTEGERS:
         column = pa.array(np.fromiter(recorded, np.int32, len(recorded)))
+    elif recorded.count(None) == len(recorded):
+        column = pa.nulls(len(recorded), pa.int64())
     else:
-        column = _integers(recorded)
+        try:
+            column = pa.array(recorded, pa.int64())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            column = pa.array([_integer(value) for value in recorded], pa.int64())
     if rows.plain is not None:
         return rows.plain.filled(index, column, rows.order)
     if rows.order is None:
@@ -408,31 +421,6 @@ def _move_back(events: Sequence[Event]) -> None:
         if event.args is not None and isinstance(stream := event.args.original_stream, int):
             event.args.context = f"{event.args.context!r} on {event.tid!r}"  # the row that the file has it on
             event.tid = event.args.stream = stream
-
-
-def _linking(ids: pa.Array) -> pa.Array:
-    """The ids that link events; 0 and −1 link nothing."""
-    if ids.null_count == len(ids):
-        return ids
-    numbers = values(ids)
-    return pa.array(numbers, mask=(numbers == 0) | (numbers == -1))
-
-
-def _coalesced(first: pa.Array, fallback: pa.Array) -> pa.Array:
-    """The values of the first; where it has none, those of the other."""
-    if not first.null_count or fallback.null_count == len(fallback):
-        return first
-    has_first = valid(first)
-    return pa.array(np.where(has_first, values(first), values(fallback)), mask=~has_first & ~valid(fallback))
-
-
-def _integers(scalars: list[Scalar]) -> pa.Array:
-    if scalars.count(None) == len(scalars):
-        return pa.nulls(len(scalars), pa.int64())
-    try:
-        return pa.array(scalars, pa.int64())
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array([_integer(value) for value in scalars], pa.int64())
 
 
 def _integer(value: Scalar) -> int | None:

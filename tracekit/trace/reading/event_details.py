@@ -60,12 +60,18 @@ COMMUNICATIONS = pa.schema(
     ]
 )
 _BACKENDS = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
-_SIZES = {
-    **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>", "complexfloat"), 8),
+BYTES_OF_TYPE = {  # of an operator's input
+    **dict.fromkeys(("double", "long", "long int", "int64_t", "c10::complex<float>"), 8),
     **dict.fromkeys(("float", "int"), 4),
-    **dict.fromkeys(("c10::bfloat16", "c10::half", "bfloat16", "half", "short", "short int"), 2),
-    **dict.fromkeys(("bool", "byte", "char", "unsigned char", "signed char"), 1),
-    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "c10::float8_e4m3fn", "c10::float8_e5m2"), 1),
+    **dict.fromkeys(("c10::BFloat16", "c10::Half", "short", "short int"), 2),
+    **dict.fromkeys(("bool", "unsigned char", "signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2"), 1),
+}
+_SIZES = {  # of a collective, in lower case
+    **{name.lower(): size for name, size in BYTES_OF_TYPE.items()},
+    "complexfloat": 8,
+    "bfloat16": 2,
+    "half": 2,
+    **dict.fromkeys(("byte", "char", "float8_e4m3fn", "float8_e5m2"), 1),
 }
 
 
@@ -214,7 +220,19 @@ def communication_rows(events: Iterable[Event]) -> Iterator[list[Any]]:
     for event in events:
         args = event.args
         if isinstance(args, _CommunicationArgs) and (args.collective is not NOTHING or is_of_backend(event.name)):
-            yield from _row(event, *_values(args))
+            group = args.group if args.group is not NOTHING else args.group_of_2023
+            yield from _row(
+                event,
+                _text(value_of(args.collective)),
+                _SIZES.get(str(value_of(args.dtype)).lower()),
+                *(_whole_number(value_of(argument)) for argument in (args.in_elements, args.out_elements)),
+                _text(value_of(group)),
+                _text(value_of(args.description)),
+                _whole_number(value_of(args.group_size)),
+                _members(value_of(args.members)),
+                *(_whole_number(value_of(argument)) for argument in (args.seq, args.source, args.destination)),
+                _input_bytes(value_of(args.dims), value_of(args.types)),
+            )
 
 
 def _row(event: Event | _CountedEvent, *columns: Any) -> Iterator[list[Any]]:
@@ -222,21 +240,6 @@ def _row(event: Event | _CountedEvent, *columns: Any) -> Iterator[list[Any]]:
     start = exact.from_text(bytes(event.ts))
     if start is not None:
         yield [start, str(event.pid), str(event.tid), str(event.name), *columns]
-
-
-def _values(args: _CommunicationArgs) -> list[Any]:
-    group = value_of(args.group) if args.group is not NOTHING else value_of(args.group_of_2023)
-    return [
-        _text(value_of(args.collective)),
-        _SIZES.get(str(value_of(args.dtype)).lower()),
-        *(_whole_number(value_of(argument)) for argument in (args.in_elements, args.out_elements)),
-        _text(group),
-        _text(value_of(args.description)),
-        _whole_number(value_of(args.group_size)),
-        _members(value_of(args.members)),
-        *(_whole_number(value_of(argument)) for argument in (args.seq, args.source, args.destination)),
-        _input_bytes(value_of(args.dims), value_of(args.types)),
-    ]
 
 
 def _text(value: object) -> str | None:

@@ -53,7 +53,10 @@ def read(
     if converted.no_list or (not events_read and (converted.rest is None or converted.lost)):
         if (shape := foreign.shape_of(path)) is not None:
             raise NotATraceError(display_path, shape.what, shape.next_step)
-        raise NotATraceError(display_path, _why_not(converted))
+        why_not = "it has no traceEvents" if converted.bytes_read else "the file is empty"
+        if not converted.no_list:
+            why_not = "its events cannot be read"
+        raise NotATraceError(display_path, converted.damage or why_not)
     if not events_read:
         raise EmptyTraceError(display_path)
     meta = _meta(converted.header, converted.rest or b"") if not converted.header_lost else {}
@@ -81,14 +84,6 @@ def read(
         header_lost=converted.header_lost,
         damage=converted.damage,
     )
-
-
-def _why_not(converted: Converted) -> str:
-    if converted.damage:
-        return converted.damage
-    if not converted.no_list:
-        return "its events cannot be read"
-    return "it has no traceEvents" if converted.bytes_read else "the file is empty"
 
 
 def _joined(converted: Converted) -> tuple[Codes, list[pa.Array], Callable[[], Iterator[list[Piece]]]]:
@@ -165,7 +160,15 @@ def _meta(header: bytes, rest: bytes) -> dict[str, Any]:
 
 def in_order(batch: Batch, columns: Columns, count: int, rows: int = ROWS) -> Iterator[list[Piece]]:
     """The columns of all events, in order of their starts; of equal starts in order of the batches."""
-    lows, cuts = _looked_at(batch, count, rows)
+    # The first start of every batch, and the moments at which to cut time.
+    lows, samples = np.zeros(count, np.int64), [np.zeros(0, np.int64)]
+    stride = min(_EVERY, rows)
+    for number in range(count):
+        starts = _starts(batch(number))
+        lows[number] = starts[0] if len(starts) else 0
+        samples.append(starts[::stride].copy())
+    apart = max(rows // stride, 1)
+    cuts = distinct(np.sort(np.concatenate(samples))[apart::apart])
     coming = np.argsort(lows, kind="stable").tolist()[::-1]
     opened: dict[int, tuple[pa.RecordBatch, int]] = {}  # batches in use, and how many of their rows have been given
     for cut in [*cuts.tolist(), None]:
@@ -180,30 +183,17 @@ def in_order(batch: Batch, columns: Columns, count: int, rows: int = ROWS) -> It
                 parts.append(columns(number, rest.slice(first, end - first)))
             if end < len(rest):
                 opened[number] = (rest, end)
-        if parts:
-            yield _sorted(joined(parts))
-
-
-def _looked_at(batch: Batch, count: int, rows: int) -> tuple[Ints, Ints]:
-    """The first start of every batch, and the moments at which to cut time."""
-    lows, samples = np.zeros(count, np.int64), []
-    stride = min(_EVERY, rows)
-    for number in range(count):
-        starts = _starts(batch(number))
-        lows[number] = starts[0] if len(starts) else 0
-        samples.append(starts[::stride].copy())
-    moments = np.sort(np.concatenate(samples)) if samples else np.zeros(0, np.int64)
-    apart = max(rows // stride, 1)
-    return lows, distinct(moments[apart::apart])
+        if not parts:
+            continue
+        pieces = joined(parts)
+        starts = pieces[0].values
+        if not (starts[1:] >= starts[:-1]).all():
+            order = np.argsort(starts, kind="stable")
+            pieces = [
+                Piece(piece.values[order], None if piece.valid is None else piece.valid[order]) for piece in pieces
+            ]
+        yield pieces
 
 
 def _starts(batch: pa.RecordBatch) -> Ints:
     return values(batch.column(0))
-
-
-def _sorted(pieces: list[Piece]) -> list[Piece]:
-    starts = pieces[0].values
-    if (starts[1:] >= starts[:-1]).all():
-        return pieces
-    order = np.argsort(starts, kind="stable")
-    return [Piece(piece.values[order], None if piece.valid is None else piece.valid[order]) for piece in pieces]

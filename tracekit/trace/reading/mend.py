@@ -53,7 +53,13 @@ class LenientResult(Struct):
         """Events from parsed JSON; anything of the wrong kind counts as absent."""
         for item in objects:
             if isinstance(item, dict):
-                self.events.append(_event(item))
+                args, start = item.get("args"), _number(item.get("ts"))
+                arguments = Args()
+                for name, key in _SCALARS:
+                    setattr(arguments, name, _scalar(args.get(key)) if isinstance(args, dict) else None)
+                ph, cat, label, pid, tid = (_scalar(item.get(key)) for key in ("ph", "cat", "name", "pid", "tid"))
+                ts = msgspec.Raw(_digits(start)) if start is not None else NOTHING
+                self.events.append(Event(ph, cat, label, pid, tid, ts=ts, args=arguments))
                 self.lengths.append(str(_number(item.get("dur"))).encode())
                 self.mended += _has_wrong_kind(item)
             else:
@@ -164,20 +170,6 @@ def _lost_up_to(read: LenientResult, end: int) -> int:
     return end
 
 
-def _event(item: dict[str, Any]) -> Event:
-    recorded_args = item.get("args")
-    args = recorded_args if isinstance(recorded_args, dict) else {}
-    arguments, start = Args(), _number(item.get("ts"))
-    for name, key in _SCALARS:
-        setattr(arguments, name, _scalar(args.get(key)))
-    ph, cat, called, pid, tid = (_scalar(item.get(key)) for key in ("ph", "cat", "name", "pid", "tid"))
-    return Event(
-        *(ph, cat, called, pid, tid),
-        ts=msgspec.Raw(_digits(start)) if start is not None else NOTHING,
-        args=arguments,
-    )
-
-
 def _has_wrong_kind(item: dict[str, Any]) -> bool:
     """Whether a value of the event is of the wrong kind, so that the event is read without it."""
     args, length = item.get("args"), item.get("dur")
@@ -187,19 +179,15 @@ def _has_wrong_kind(item: dict[str, Any]) -> bool:
 
 
 def _scalar(value: object) -> Scalar:
+    """A value of a column; of a text, bytes that are not UTF-8 and halves of surrogate pairs are replaced."""
     if isinstance(value, str):
-        return _readable(value)
+        try:
+            return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, Decimal):
         return float(value)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _readable(text: str) -> str:
-    """The text with bytes that are not UTF-8, and halves of surrogate pairs, replaced."""
-    try:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _number(value: Any) -> int | float | Decimal | str | None:

@@ -48,7 +48,14 @@ class Source(AbstractContextManager["Source"]):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = _opened(path)
+        try:
+            self._file = _File(path)
+        except FileNotFoundError:
+            raise NoSuchFileError(path) from None
+        except IsADirectoryError:
+            raise DirectoryGivenError(path) from None
+        except (OSError, ValueError) as error:
+            raise UnreadableFileError(path, getattr(error, "strerror", None) or str(error)) from None
         self.size = os.fstat(self._file.fileno()).st_size  # of the file, in bytes as packed
         self._unpack, self._sip = _unpackers(self._file)
         self._pieces = self._unpack(self._file)
@@ -133,17 +140,6 @@ class _File(FileIO):
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         self.position = super().seek(offset, whence)
         return self.position
-
-
-def _opened(path: Path) -> _File:
-    try:
-        return _File(path)
-    except FileNotFoundError:
-        raise NoSuchFileError(path) from None
-    except IsADirectoryError:
-        raise DirectoryGivenError(path) from None
-    except (OSError, ValueError) as error:
-        raise UnreadableFileError(path, getattr(error, "strerror", None) or str(error)) from None
 
 
 def _unpackers(file: FileIO) -> tuple[Unpack, Unpack]:

@@ -66,29 +66,21 @@ def stored(
 
 def tracks_table(numbers: Mapping[tuple[str, str], int], processes: _Names, threads: _Names) -> pa.Table:
     """One row per thread or stream, distinguished by the text of pid and tid. The tid of a process is empty."""
-    rows = [
-        {
-            "track": number,
-            "pid": pid,
-            "tid": tid,
-            "process": processes.get((pid, "")),
-            "thread": threads.get((pid, tid)),
-        }
-        for (pid, tid), number in numbers.items()
-    ]
-    return pa.Table.from_pylist(rows, schema=TRACKS)
+    names = [(pid, tid, processes.get((pid, "")), threads.get((pid, tid))) for pid, tid in numbers]
+    columns = [[*numbers.values()], *([row[index] for row in names] for index in range(4))]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, TRACKS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=TRACKS)
 
 
 def joined(parts: list[list[Piece]]) -> list[Piece]:
     """Pieces of the same columns, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    return [_joined_pieces(list(column)) for column in zip(*parts, strict=True)]
-
-
-def _joined_pieces(pieces: list[Piece]) -> Piece:
-    values = np.concatenate([piece.values for piece in pieces])
-    if all(piece.valid is None for piece in pieces):
-        return Piece(values)
-    masks = [np.ones(len(piece.values), bool) if piece.valid is None else piece.valid for piece in pieces]
-    return Piece(values, np.concatenate(masks))
+    columns = []
+    for pieces in zip(*parts, strict=True):
+        is_valid = None
+        if any(piece.valid is not None for piece in pieces):
+            masks = (np.ones(len(piece.values), bool) if piece.valid is None else piece.valid for piece in pieces)
+            is_valid = np.concatenate([*masks])
+        columns.append(Piece(np.concatenate([piece.values for piece in pieces]), is_valid))
+    return columns

@@ -33,7 +33,7 @@ LIMIT_BYTES = 10_000_000_000
 WORTH_BYTES = 16 << 20  # of a trace; reading a smaller one again is faster than looking it up
 _SMALLEST = WORTH_BYTES // 250  # a smaller file cannot hold such a trace, however packed
 _ENTRY = "entry.json"
-_READER = "tracekit.trace.load"  # the code that makes an entry is this module and all that it imports
+_READER = "tracekit.trace.sources"  # the code that makes an entry is this module and all that it imports
 Result = TypeVar("Result")
 _FACTS = b"facts"
 

@@ -70,7 +70,12 @@ def _read(root: Path, name: str) -> _Module | None:
     with open(files[name], "rb") as file:
         content = file.read()
     text = content.decode("utf-8", "ignore")  # a module that was compiled imports none of ours
-    imports = {name.rpartition(".")[0], *_imported(text)}
+    imports = {name.rpartition(".")[0]}
+    for match in _IMPORT.finditer(text):  # every name that may be a module, wherever the statement is
+        if module := match["module"]:
+            imports |= {module, *(f"{module}.{imported}" for imported in _NAME.findall(match["names"]))}
+        else:
+            imports.update(_MODULE.findall(match["modules"]))
     if imported_whole := _IMPORTS_ALL.findall(text):
         packages = [module_name for module_name in imports if module_name.rpartition(".")[2] in imported_whole]
         imports |= {module_name for module_name in files if module_name.rpartition(".")[0] in packages}
@@ -89,18 +94,6 @@ def _files(root: Path) -> dict[str, str]:
                 files[f"{package}.{module}".removesuffix(".__init__")] = os.path.join(folder, name)
     files.pop("tracekit", None)
     return files
-
-
-def _imported(text: str) -> list[str]:
-    """Every name in the import statements of a text that may be a module, wherever they are in it."""
-    names: list[str] = []
-    for match in _IMPORT.finditer(text):
-        module = match["module"]
-        if module:
-            names += [module, *(f"{module}.{name}" for name in _NAME.findall(match["names"]))]
-        else:
-            names += _MODULE.findall(match["modules"])
-    return names
 
 
 def digest_of(path: Path) -> str:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from tracekit.base.intervals import Bools, Ints, Rows
 from tracekit.base.names import sanitize
+from tracekit.engine.attribution import Pieces, pieces
 from tracekit.engine.buckets import CODES, of_activities
-from tracekit.engine.pieces import Pieces, pieces
 from tracekit.findings.culprits import NOTHING
 from tracekit.lines.means import OwnerMeans, owner_means
 from tracekit.profile import Profile

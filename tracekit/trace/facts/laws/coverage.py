@@ -6,7 +6,7 @@ import numpy as np
 
 from tracekit.base.intervals import Ints
 from tracekit.base.units import count, many, percent
-from tracekit.trace.facts.coverage import Coverage, time_of_lost_work
+from tracekit.trace.facts.coverage import time_of_lost_work
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.facts.laws.sides import why_calls_unknown
 from tracekit.trace.model import Trace
@@ -29,24 +29,20 @@ def lost_work(trace: Trace) -> Iterator[Broken]:
     begin, done = trace.steps.begin, trace.steps.done
     spoiled = np.union1d(steps, np.flatnonzero(unknown.within(begin, done) > _MAX_LOST_SHARE * (done - begin)))
     is_grave = len(spoiled) or coverage.missing.sum() > _MAX_LOST_SHARE * (coverage.present + coverage.missing).sum()
+    lost, partial = coverage.lost, int((coverage.is_incomplete & ~coverage.is_lost).sum())
+    lacking, have = [], "has" if lost == 1 else "have"
+    if lost:
+        lacking.append(f"{count(lost)} of {count(len(coverage.calls))} launches {have} no work in the trace")
+    if partial:
+        lacking.append(f"{many(partial, 'replay')} of CUDA graphs {'lacks' if partial == 1 else 'lack'} nodes")
     yield Broken(
-        f"{_lacking(coverage)}{_where(trace, steps, expected, missing)}: whether the GPU worked then is unknown.",
+        f"{', and '.join(lacking)}{_where(trace, steps, expected, missing)}: whether the GPU worked then is unknown.",
         int(coverage.missing.sum()),
         int(coverage.calls[coverage.is_incomplete][0]),
         gpu=unknown,
         steps=tuple(spoiled.tolist()),
         severity=None if is_grave else "note",
     )
-
-
-def _lacking(coverage: Coverage) -> str:
-    lost, partial = coverage.lost, int((coverage.is_incomplete & ~coverage.is_lost).sum())
-    parts, have = [], "has" if lost == 1 else "have"
-    if lost:
-        parts.append(f"{count(lost)} of {count(len(coverage.calls))} launches {have} no work in the trace")
-    if partial:
-        parts.append(f"{many(partial, 'replay')} of CUDA graphs {'lacks' if partial == 1 else 'lack'} nodes")
-    return ", and ".join(parts)
 
 
 def _where(trace: Trace, steps: Ints, expected: Ints, missing: Ints) -> str:
@@ -74,7 +70,11 @@ def lost_launches(trace: Trace) -> Iterator[Broken]:
         return
     unlinked = np.setdiff1d(rows[trace.links.launch(rows) < 0], trace.impossible.before_call)
     within = unlinked[(trace.correlation[unlinked] > ids.min()) & (trace.correlation[unlinked] < ids.max())]
-    if len(within) and _is_of_this_process(trace, within):
+    if not len(within):
+        return
+    foreign_calls = trace.where(lambda part: part.roles.runtime & ~part.process)
+    # Unless another process of the file may have submitted them.
+    if not np.isin(trace.correlation[within], trace.correlation[foreign_calls]).any():
         yield Broken(
             f"{count(len(within))} of {count(len(rows))} GPU activities {'has' if len(within) == 1 else 'have'} no "
             "launch call, although calls around it were recorded: why the GPU idles before such work is unknown.",
@@ -82,12 +82,6 @@ def lost_launches(trace: Trace) -> Iterator[Broken]:
             int(within[0]),
             severity=None if len(within) > _MIN_UNLAUNCHED_SHARE * len(rows) else "note",
         )
-
-
-def _is_of_this_process(trace: Trace, activities: Ints) -> bool:
-    """Whether no other process of the file may have submitted them."""
-    foreign_calls = trace.where(lambda part: part.roles.runtime & ~part.process)
-    return not bool(np.isin(trace.correlation[activities], trace.correlation[foreign_calls]).any())
 
 
 @law("graph_recording", "note")

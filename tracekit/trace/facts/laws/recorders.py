@@ -1,21 +1,21 @@
-"""Did the recorder keep everything, down to the first nodes of replayed graphs, and leave durations as they were?"""
+"""Does the file hold all that happened? It may be cut, damaged or unreadable in part, and its recorder may have lost
+events, down to the first nodes of replayed graphs, kept only a sample, or slowed what it recorded."""
 
 import re
 from collections.abc import Iterator
-from itertools import chain, islice
 
 import numpy as np
 
-from tracekit.base.intervals import Bools, Ints, Union, distinct, place_among
+from tracekit.base.intervals import NO_TIME, Bools, Ints, Union, distinct, place_among
 from tracekit.base.units import count, duration, many, percent
-from tracekit.trace.facts.coverage import nodes_of_replays
-from tracekit.trace.facts.devices import of_category
+from tracekit.trace.facts.coverage import nodes_of_replays, of_category
 from tracekit.trace.facts.law import FIGURES, Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.roles import OPERATOR, PYTHON, USER
 from tracekit.trace.rows import BEFORE, Events
 from tracekit.trace.schema import values
 
+_MAX_UNREAD_SHARE = 0.01  # of the events: with more unread ones, figures lack something that matters
 _MAX_LOST_SHARE = 0.02  # of what refers to an operator, or to a frame: with more, some were lost
 _MIN_FOUND_SHARE = 0.5  # of what refers to operators: some writers number calls and operators independently
 _MIN_REFERENCES = 20
@@ -30,19 +30,97 @@ _MIN_SHARE_OF_REPLAYS = 0.9  # of one graph: where it sometimes begins at once, 
 _MIN_SHARE_OF_HOLES = 0.5  # of one graph's replays: where the GPU mostly works before it, the graph waits for that
 
 
+@law("cut_short", "doubt", touches=("gpu work", "gpu idle", "host time", "steps"))
+def cut_short(trace: Trace) -> Iterator[Broken]:
+    """The file ends before its events do."""
+    if trace.cut_short:
+        start = trace.lost_from_ns
+        end = int(trace.end_ns.max(initial=0)) + 1
+        span = Union.of(np.array([start]), np.array([end])) if start is not None else NO_TIME
+        yield Broken(
+            f"The file is truncated ({trace.cut_short}); the events before that point are used.",
+            gpu=span if trace.device == "gpu" else NO_TIME,
+            host=span,
+        )
+
+
+@law("damaged", "doubt", touches=("gpu work", "gpu idle", "host time", "steps"))
+def damaged(trace: Trace) -> Iterator[Broken]:
+    """The archive is damaged, although the list of events in it ends properly."""
+    if trace.damage and not trace.cut_short:
+        yield Broken(f"{trace.damage[:1].upper()}{trace.damage[1:]}; the events before that point are used.")
+
+
+@law("merged_file", "note")
+def merged_file(trace: Trace) -> Iterator[Broken]:
+    """The file holds other processes, too."""
+    if trace.process is not None:
+        yield Broken(
+            f"One of several processes in the file ({trace.process}); events without a process, such as the profiler's "
+            "own overhead, are left out."
+        )
+
+
+@law("lost_header", "note")
+def lost_header(trace: Trace) -> Iterator[Broken]:
+    """The keys before the events are unknown."""
+    if trace.header_lost:
+        yield Broken("The header before the events is too long, and was not read.")
+
+
+@law("lost_events", "doubt", touches=("gpu work", "gpu idle", "host time"))
+def lost_events(trace: Trace) -> Iterator[Broken]:
+    """Some events could not be read; a few do no harm, nor does the one at which a file was cut."""
+    if trace.lost:
+        be = "is" if trace.lost == 1 else "are"
+        are_few = trace.lost <= _MAX_UNREAD_SHARE * len(trace.ts_ns) or trace.cut_short is not None
+        yield Broken(
+            f"{many(trace.lost, 'event')} could not be read, and {be} excluded from all figures.",
+            trace.lost,
+            severity="note" if are_few else None,
+        )
+
+
+@law("mended_events", "note")
+def mended_events(trace: Trace) -> Iterator[Broken]:
+    """Some events were read although their JSON is broken."""
+    if trace.mended:
+        yield Broken(
+            f"{many(trace.mended, 'event')} {'was' if trace.mended == 1 else 'were'} repaired: an unescaped quote in a "
+            "name, a value of the wrong type, or a negative duration (which counts as 0).",
+            trace.mended,
+        )
+
+
+@law("whole_microseconds", "note")
+def whole_microseconds(trace: Trace) -> Iterator[Broken]:
+    """Times have no decimals."""
+    if any((part.ts_ns % 1000 != 0).any() for part in trace.parts()):
+        return
+    if any((part.roles.host & ~part.lasting).any() for part in trace.parts()):
+        yield Broken("Times are whole microseconds: anything shorter appears as zero.")
+
+
 @law("lost_nodes", "doubt", touches=("gpu work", "gpu idle"))
 def lost_nodes(trace: Trace) -> Iterator[Broken]:
     """The GPU seems to idle before the first recorded node of each replay."""
     # Nothing but submission lies between a call and its graph. A profiler that starts after the graph was captured may
     # lack the same nodes each time.
     calls, starts, ends, delays = _holes(trace)
-    missing, lengths = np.zeros(len(calls), bool), _lengths(trace, calls)
+    missing = np.zeros(len(calls), bool)
+    # From the start of the first recorded node of each replay to the end of the last.
+    position = np.searchsorted(calls, trace.links.launches)
+    of_replay = np.append(calls, -1)[position] == trace.links.launches
+    recorded = trace.events_at(trace.links.activities[of_replay])
+    first, last = np.full(len(calls), -BEFORE, np.int64), np.full(len(calls), BEFORE, np.int64)
+    np.minimum.at(first, position[of_replay], recorded.ts_ns)
+    np.maximum.at(last, position[of_replay], recorded.end_ns)
     step = trace.steps.of(trace.ts_ns[calls])
     of_graph: dict[frozenset[tuple[int, int]], list[int]] = {}
     for replay, nodes in enumerate(nodes_of_replays(trace, calls)):
         of_graph.setdefault(frozenset(nodes.items()), []).append(replay)
     for group in of_graph.values():
-        min_hole_ns = np.maximum(_MIN_HOLE_NS, _MIN_SHARE_OF_GRAPH * lengths[group])
+        min_hole_ns = np.maximum(_MIN_HOLE_NS, _MIN_SHARE_OF_GRAPH * (last - first)[group])
         # Other streams may work meanwhile: then the GPU does not idle, but the graph begins late nevertheless.
         long, late = ((ends - starts)[group] >= min_hole_ns), delays[group] >= min_hole_ns
         is_usual = long.mean() >= _MIN_SHARE_OF_HOLES and late.mean() >= _MIN_SHARE_OF_REPLAYS
@@ -84,17 +162,6 @@ def _holes(trace: Trace) -> tuple[Ints, Ints, Ints, Ints]:
     return calls, np.minimum(idle_from, begin), begin, begin - ready
 
 
-def _lengths(trace: Trace, calls: Ints) -> Ints:
-    """From the start of the first recorded node of each replay to the end of the last, ns."""
-    position = np.searchsorted(calls, trace.links.launches)
-    of_replay = np.append(calls, -1)[position] == trace.links.launches
-    nodes = trace.events_at(trace.links.activities[of_replay])
-    first, last = np.full(len(calls), -BEFORE, np.int64), np.full(len(calls), BEFORE, np.int64)
-    np.minimum.at(first, position[of_replay], nodes.ts_ns)
-    np.maximum.at(last, position[of_replay], nodes.end_ns)
-    return last - first
-
-
 @law("stacks", "note")
 def stacks(trace: Trace) -> Iterator[Broken]:
     """Python stacks slow the host."""
@@ -118,11 +185,7 @@ def serialised(trace: Trace) -> Iterator[Broken]:
 @law("lost_operators", "doubt", touches=("host time", "lines", "causes"))
 def lost_operators(trace: Trace) -> Iterator[Broken]:
     """Operators are missing around launches, or calls and kernels name operators that are not in the trace."""
-    yield from islice(chain(_outside_operators(trace), _of_unknown_operators(trace)), 1)
-
-
-def _outside_operators(trace: Trace) -> Iterator[Broken]:
-    """Launches of kernels that operators launch elsewhere; others may be launched by code that has no operators."""
+    # Launches of kernels that operators launch elsewhere; others may be launched by code that has no operators.
     coverage = trace.coverage
     calls = coverage.calls[~coverage.is_lost]
     calls = calls[~trace.events_at(calls).roles.graph_launch]
@@ -139,9 +202,8 @@ def _outside_operators(trace: Trace) -> Iterator[Broken]:
             len(outside),
             int(outside[0]),
         )
-
-
-def _of_unknown_operators(trace: Trace) -> Iterator[Broken]:
+        return
+    # What names operators that are not in the trace.
     ids_of_operators = (_external_ids(part, part.roles.kind == OPERATOR)[1] for part in trace.parts())
     operators = np.concatenate([np.zeros(0, np.int64), *ids_of_operators])
     operators.sort(kind="stable")  # in place: there are millions
@@ -154,9 +216,8 @@ def _of_unknown_operators(trace: Trace) -> Iterator[Broken]:
         unknown = rows[operators[position] != ids] if len(operators) else rows
         first = int(unknown[0]) if first < 0 and len(unknown) else first
         references, lost = references + len(rows), lost + len(unknown)
-    if references >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * references:
-        if (references - lost) / references < _MIN_FOUND_SHARE:
-            return
+    are_many = references >= _MIN_REFERENCES and lost > _MAX_LOST_SHARE * references
+    if are_many and (references - lost) / references >= _MIN_FOUND_SHARE:
         yield Broken(
             f"{percent(lost / references)} of the calls and kernels belong to operators that are not in the trace: "
             "what the host did then may be told as Python.",
@@ -196,10 +257,21 @@ def lost_frames(trace: Trace) -> Iterator[Broken]:
 def sampled(trace: Trace) -> Iterator[Broken]:
     """Launches without work and work without launches, or numbers of operators that are missing, in great number: the
     file holds a sample of the events."""
-    yield from islice(chain(_apart(trace), _numbers_missing(trace)), 1)
-
-
-def _apart(trace: Trace) -> Iterator[Broken]:
+    if trace.device == "cpu":
+        # The profiler numbers operators and annotations one after the other, in blocks of some hundred for each thread:
+        # few have a successor that is missing, unless the file was thinned out.
+        if not trace.census.any(lambda roles: roles.operator):
+            return
+        numbered = trace.where(lambda part: np.isin(part.roles.kind, (OPERATOR, USER)) & part.process)
+        numbers = values(trace.events["external_id"])[numbered]
+        gaps = np.diff(distinct(numbers[numbers > 0])) > 1
+        if len(gaps) >= _MIN_REFERENCES and gaps.mean() > _MAX_SHARE_OF_GAPS:
+            yield Broken(
+                "The file seems to hold only a sample of the events: operators are numbered one after the other, and "
+                f"after {percent(float(gaps.mean()))} of them the next one is missing.",
+                int(gaps.sum()),
+            )
+        return
     coverage = trace.coverage
     if not len(coverage.calls) or coverage.is_lost.mean() <= _MIN_SAMPLED_SHARE:
         return
@@ -213,22 +285,6 @@ def _apart(trace: Trace) -> Iterator[Broken]:
             f"The file seems to hold only a sample of the events: {percent(coverage.is_lost.mean())} of the launches "
             f"have no work, and {percent(alone.mean())} of the work has no launch.",
             coverage.lost + int(alone.sum()),
-        )
-
-
-def _numbers_missing(trace: Trace) -> Iterator[Broken]:
-    """The profiler numbers operators and annotations one after the other, in blocks of some hundred for each thread: on
-    a CPU, few have a successor that is missing, unless the file was thinned out."""
-    if trace.device != "cpu" or not trace.census.any(lambda roles: roles.operator):
-        return
-    numbered = trace.where(lambda part: np.isin(part.roles.kind, (OPERATOR, USER)) & part.process)
-    numbers = values(trace.events["external_id"])[numbered]
-    gaps = np.diff(distinct(numbers[numbers > 0])) > 1
-    if len(gaps) >= _MIN_REFERENCES and gaps.mean() > _MAX_SHARE_OF_GAPS:
-        yield Broken(
-            "The file seems to hold only a sample of the events: operators are numbered one after the other, and after "
-            f"{percent(float(gaps.mean()))} of them the next one is missing.",
-            int(gaps.sum()),
         )
 
 

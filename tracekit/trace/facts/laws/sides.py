@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.base.units import count, duration, many
-from tracekit.trace.facts.devices import device_side_missing
+from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.facts.law import Broken, law
 from tracekit.trace.model import Trace
 from tracekit.trace.reading.ascend import HARDWARE

@@ -40,7 +40,15 @@ def inferred_steps(trace: Trace) -> Iterator[Broken]:
         return
     sentence = f"No ProfilerStep annotations: {len(steps)} steps are inferred from {steps.inferred}."
     cut = "" if steps.whole is None or steps.whole.all() else " One that was cut off is left out of means."
-    yield Broken(f"{sentence} Their boundaries are not exact{_outside(trace)}.{cut}")
+    # What is recorded before the first step and after the last, which no figure per step covers.
+    (low, high), (first, last) = trace.as_told(infer_steps=False).steps.window, steps.window
+    parts = [
+        f"{duration(time)} {side}"
+        for time, side in ((first - low, "before the first"), (high - last, "after the last"))
+        if time >= _MIN_TIME_TOLD * (high - low)
+    ]
+    rest = f", and {' and '.join(parts)} {'belongs' if len(parts) == 1 else 'belong'} to none" if parts else ""
+    yield Broken(f"{sentence} Their boundaries are not exact{rest}.{cut}")
 
 
 @law("lost_steps", "doubt", touches=("gpu work", "gpu idle", "host time", "steps"))
@@ -77,14 +85,3 @@ def lost_batches(trace: Trace) -> Iterator[Broken]:
             "data loader may be missing from the trace.",
             len(without),
         )
-
-
-def _outside(trace: Trace) -> str:
-    """What is recorded before the first inferred step and after the last, which no figure per step covers."""
-    (low, high), (first, last) = trace.as_told(infer_steps=False).steps.window, trace.steps.window
-    parts = [
-        f"{duration(time)} {side}"
-        for time, side in ((first - low, "before the first"), (high - last, "after the last"))
-        if time >= _MIN_TIME_TOLD * (high - low)
-    ]
-    return f", and {' and '.join(parts)} {'belongs' if len(parts) == 1 else 'belong'} to none" if parts else ""

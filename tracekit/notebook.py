@@ -13,8 +13,7 @@ import pyarrow as pa
 from tracekit.errors.asking import UnknownVariantError
 from tracekit.plots import plot
 from tracekit.profile import Profile, Subject, open_subject
-from tracekit.ranks.opening_many import open_ranks
-from tracekit.ranks.readers import readers
+from tracekit.ranks.readers import open_ranks, readers
 from tracekit.report import Report, report
 from tracekit.report.sections.doubts import doubt_lines
 from tracekit.report.sections.headline import headline

@@ -5,8 +5,7 @@ from small import event, kernel, launch, op, step, write
 
 from tests.findings.pointing import points_at_events
 from tracekit.analyses import compiles
-from tracekit.findings import Finding, diagnose
-from tracekit.findings.diagnosis import diagnosis
+from tracekit.findings import Finding, diagnose, diagnosis
 from tracekit.findings.rules.compiled_code import eager_remainders
 from tracekit.profile import open_subject
 from tracekit.report.sections.findings import cost, sentence

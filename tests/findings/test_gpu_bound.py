@@ -7,8 +7,7 @@ from small import BEFORE, event, kernel, launch, op, step, write
 
 from tracekit.base.intervals import Union
 from tracekit.findings import Finding, diagnose
-from tracekit.findings.gpu_bound import phase_shares
-from tracekit.findings.verdict import as_finding, verdict
+from tracekit.findings.verdict import as_finding, phase_shares, verdict
 from tracekit.profile import open_subject
 
 GEMM = "ampere_bf16_s16816gemm_bf16_128x64_tn"

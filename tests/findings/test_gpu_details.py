@@ -10,9 +10,9 @@ from small import BEFORE, kernel, launch, op, step, write
 
 from tracekit.findings import diagnose
 from tracekit.findings.bandwidth import Traffic, achieved, traffic
-from tracekit.findings.gpu_bound import module_shares
 from tracekit.findings.rules.matrix_products import unaligned_products, unfused_attention, without_tensor_cores
 from tracekit.findings.rules.memory_traffic import low_occupancy, memory_bandwidth, unfused_elementwise
+from tracekit.findings.verdict import module_shares
 from tracekit.profile import memory_bandwidth as peaks
 from tracekit.profile import open_subject
 from tracekit.trace import Trace

@@ -13,8 +13,7 @@ from tests.world.worlds import world
 from tracekit.base.names import sanitize
 from tracekit.faces import Options, find
 from tracekit.faces import json as as_json
-from tracekit.findings import Finding, Verdict, alike
-from tracekit.findings.diagnosis import Diagnosis
+from tracekit.findings import Diagnosis, Finding, Verdict, alike
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.sections.findings import cards

@@ -10,8 +10,7 @@ from tests.findings.healthy import healthy
 from tracekit.base.intervals import Union
 from tracekit.cli import main
 from tracekit.engine.buckets import CODES
-from tracekit.findings import VERDICTS, Finding, diagnose, rule, unregister
-from tracekit.findings.diagnosis import diagnosis
+from tracekit.findings import VERDICTS, Finding, diagnose, diagnosis, rule, unregister
 from tracekit.profile import open_subject
 
 

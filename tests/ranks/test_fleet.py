@@ -12,8 +12,7 @@ from tracekit.errors.reading import ClusterError, RanksLostError
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.ranks import RankColumns
-from tracekit.ranks.opening_many import open_ranks, read_all
-from tracekit.ranks.readers import Lost, Processes, readers
+from tracekit.ranks.readers import Lost, Processes, open_ranks, read_all, readers
 from tracekit.report import report
 
 distributed = pytest.importorskip("distributed")
@@ -64,7 +63,7 @@ def test_a_cluster_says_what_reading_here_says(job, scheduler):
 
 def test_a_trace_that_only_the_workers_have_is_fetched(job, scheduler, monkeypatch):
     here = said(open_subject([job]))
-    monkeypatch.setattr("tracekit.ranks.opening_many._is_here", lambda path: False)
+    monkeypatch.setattr("tracekit.ranks.readers._is_here", lambda path: False)
     monkeypatch.setattr("tracekit.ranks.readers._PIECE", 1000)
     subject = opened([job], readers(1, scheduler))
     monkeypatch.undo()

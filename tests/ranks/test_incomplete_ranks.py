@@ -12,8 +12,7 @@ from tests.ranks.jobs import job
 from tracekit.cli import main
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
-from tracekit.ranks.opening_many import open_ranks
-from tracekit.ranks.readers import readers
+from tracekit.ranks.readers import open_ranks, readers
 from tracekit.report import report
 from tracekit.tui.model.selection import Selection
 

@@ -33,7 +33,7 @@ def test_laws_and_rules_are_counted_though_no_statement_names_them() -> None:
     assert {"tracekit.trace.facts.laws.recorders", "tracekit.trace.facts.laws.steps"} <= set(
         sources("tracekit.engine.cached")
     )
-    assert "tracekit.findings.rules.pageable_copies" in sources("tracekit.findings")
+    assert "tracekit.findings.rules.host_calls" in sources("tracekit.findings")
 
 
 def test_what_a_result_does_not_rest_on_is_not_counted() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.ranks.many_ranks import plant, read_or_die
-from tracekit.ranks.opening_many import read_all
-from tracekit.ranks.readers import Cluster, Lost
+from tracekit.ranks.readers import Cluster, Lost, read_all
 
 RANKS, LATE = 256, {77: 900, 200: 400}
 ROOT = Path(__file__).parents[2]
@@ -18,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 COORDINATOR = """
 import json, resource, sys, time
 from pathlib import Path
-from tracekit.ranks.opening_many import open_ranks
+from tracekit.ranks.readers import open_ranks
 from tracekit.ranks.readers import readers
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives

@@ -53,8 +53,7 @@ def _opened(inputs: list[Path], options: argparse.Namespace, progress: "Progress
     workers, cluster = getattr(options, "workers", None), getattr(options, "cluster", None)
     if not ranks or not (workers or cluster):
         return open_here(inputs)
-    from tracekit.ranks.opening_many import open_ranks
-    from tracekit.ranks.readers import readers
+    from tracekit.ranks.readers import open_ranks, readers
 
     with readers(workers or 1, cluster) as rank_readers:
         return open_ranks(inputs, rank_readers, open_here, infer_steps=infer_steps, watch=progress.ranks)

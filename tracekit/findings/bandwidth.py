@@ -61,7 +61,14 @@ def _traffic(operator: str, dims: bytes, kinds: bytes, steps: bytes) -> Traffic 
     tensors = [k for k, size in enumerate(sizes) if size is not None and inputs[k]]
     if not tensors or any(kind.startswith("TensorList") for kind in types):
         return None
-    read = [math.prod(_stored(inputs[k], strides[k])) * (sizes[k] or 0) for k in tensors]
+    # What an expanded tensor repeats is stored once.
+    stored = (
+        [length for length, step in zip(inputs[k], strides[k], strict=True) if step]
+        if len(inputs[k]) == len(strides[k])
+        else inputs[k]
+        for k in tensors
+    )
+    read = [math.prod(dims) * (sizes[k] or 0) for k, dims in zip(tensors, stored, strict=True)]
     if _has_output(operator, tensors):
         return Traffic(sum(read[:-1]), read[-1])
     if operator in _ONLY_WRITES:
@@ -83,13 +90,6 @@ def _has_output(operator: str, tensors: list[int]) -> bool:
     if name != "where" and len(tensors) > 1 and tensors[-1] > tensors[-2] + 1:
         return True
     return len(tensors) > (1 if name in _OF_ONE else 2 if name in _OF_TWO else math.inf)
-
-
-def _stored(dims: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """The dimensions without those that an expanded tensor repeats."""
-    if len(dims) != len(strides):
-        return [*dims]
-    return [length for length, step in zip(dims, strides, strict=True) if step]
 
 
 class Moved(Struct, frozen=True):

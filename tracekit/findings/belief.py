@@ -46,11 +46,16 @@ def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], 
         if finding.claim is None and finding.cost_ns is None:  # a doubt of its own
             believed_findings.append(finding)
             continue
-        rests_on = finding.rests_on or _rests_on(finding.claim, made_of)
-        breach = _spoiling(profile, rests_on)
         claim, claimed_ns, known_ns = finding.claim, 0, 0
         if claim is not None:
             claimed_ns = claim.total()
+        rests_on = finding.rests_on
+        if not rests_on:  # every cost is one per step
+            least_ns = _MIN_SHARE_OF_CLAIM * max(claimed_ns, 1)
+            parts = (key for key, time in made_of.items() if claim is None or claim.common(time).total() >= least_ns)
+            rests_on = (*(parts if on_gpu else ("host time",)), "steps", "causes")
+        breach = _spoiling(profile, rests_on)
+        if claim is not None:
             claim = claim.minus(before_any_work if finding.id in _BEFORE_ANY_WORK else unknown_time)
             known_ns = claim.total()
         if breach is None and known_ns < _MIN_KNOWN_SHARE * claimed_ns:
@@ -62,16 +67,6 @@ def believed(profile: Profile, findings: list[Finding]) -> tuple[list[Finding], 
         else:
             believed_findings.append(replace(finding, claim=claim, rests_on=rests_on))
     return believed_findings, withheld
-
-
-def _rests_on(claim: Union | None, made_of: dict[Figure, Union]) -> tuple[Figure, ...]:
-    """The figures that make up the time claimed, given the time that each is made of on a GPU; and steps, since every
-    cost is one per step, and causes."""
-    if not made_of:
-        return ("host time", "steps", "causes")
-    min_ns = _MIN_SHARE_OF_CLAIM * max(claim.total(), 1) if claim is not None else 0.0
-    figures = (figure for figure, time in made_of.items() if claim is None or claim.common(time).total() >= min_ns)
-    return (*figures, "steps", "causes")
 
 
 def why_unknown(profile: Profile) -> Breach | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, Rows, distinct
+from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct
 from tracekit.findings.finding import Where
 from tracekit.lines.owners import Group
 from tracekit.profile import Profile
@@ -69,6 +69,12 @@ def blamed_on(profile: Profile, name: re.Pattern[str]) -> Bools:
         return np.zeros(len(pieces.event), bool)
     blamed: Bools = (pieces.event >= 0) & fits[trace.name_codes[np.maximum(pieces.event, 0)]]
     return blamed
+
+
+def time_blamed_on(profile: Profile, rows: Ints | Rows) -> Union:
+    """The time of the steps that is blamed on these events."""
+    pieces = profile.attribution.pieces
+    return pieces.union((pieces.event >= 0) & np.isin(pieces.event, rows))
 
 
 def step_ns_of(profile: Profile, piece_mask: Bools) -> float:

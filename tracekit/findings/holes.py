@@ -73,14 +73,12 @@ class LongStretch(Struct, frozen=True):
 
 
 class Holes:
-    """The holes of the counted steps, except waits in collectives and those of events that other rules are about."""
+    """The holes of the counted steps, except waits in collectives and in the time that other rules are about."""
 
-    def __init__(self, profile: Profile, excluded_rows: Ints) -> None:
+    def __init__(self, profile: Profile, excluded: Union) -> None:
         self._profile, self._pieces = profile, profile.attribution.pieces
-        is_candidate = (
-            is_hole(self._pieces) & profile.counted[self._pieces.step] & ~np.isin(self._pieces.event, excluded_rows)
-        )
-        indices = np.flatnonzero(is_candidate)
+        is_candidate = is_hole(self._pieces) & profile.counted[self._pieces.step]
+        indices = np.flatnonzero(is_candidate & ~excluded.covers(self._pieces.start))
         starts, ends = self._pieces.start[indices], self._pieces.end[indices]
         lasting = ends - starts - profile.waits_in_collectives.within(starts, ends)
         self._indices, self._lasting = indices[lasting >= LEAST_NS], lasting[lasting >= LEAST_NS]
@@ -91,13 +89,12 @@ class Holes:
         if not len(self._indices):
             return
         trace, pieces = self._profile.trace, self._pieces
-        names = [self._name(k) for k in range(len(self._rows))]
-        frequent_names = self._comes_often(names)
+        names, frequent_names = self._names, self._frequent_names
         in_python = pieces.of("python")
         unseen = self._profile.unseen.covers(pieces.start[self._indices])
         kinds = trace.kinds[np.maximum(self._rows, 0)]
         for k, (piece, row) in enumerate(zip(self._indices.tolist(), self._rows.tolist(), strict=True)):
-            usual = self._usual(row) if row >= 0 else self._usual_gap(k)
+            usual = self._usual(k)
             yield LongStretch(
                 piece=piece,
                 lasts_ns=int(self._lasting[k]),
@@ -175,23 +172,29 @@ class Holes:
         is_nameless = pieces.of(*SLOW_HOST) & (pieces.dur >= _SHORTER_NS) & (pieces.event < 0)
         return self._pair_numbers(np.flatnonzero(is_nameless & self._profile.counted[pieces.step]))
 
-    def _name(self, k: int) -> str:
-        trace, row = self._profile.trace, int(self._rows[k])
-        if row >= 0:
-            return str(trace.names[trace.name_codes[row]])
-        codes = divmod(self._pair(int(self._indices[k])), len(trace.names) + 1)
-        before, after = (
-            plain(trace.names[code - 1]) if code else bound
-            for code, bound in zip(codes, ("the start", "the end"), strict=True)
-        )
-        return f"between {before} and {after}"
+    @cached_property
+    def _names(self) -> list[str]:
+        """What each hole is blamed on: its event, or the operators before and after."""
+        trace, names = self._profile.trace, []
+        for row, piece in zip(self._rows.tolist(), self._indices.tolist(), strict=True):
+            if row >= 0:
+                names.append(str(trace.names[trace.name_codes[row]]))
+                continue
+            codes = divmod(self._pair(piece), len(trace.names) + 1)
+            before, after = (
+                plain(trace.names[code - 1]) if code else bound
+                for code, bound in zip(codes, ("the start", "the end"), strict=True)
+            )
+            names.append(f"between {before} and {after}")
+        return names
 
-    def _comes_often(self, names: list[str]) -> set[str]:
+    @cached_property
+    def _frequent_names(self) -> set[str]:
         """The names that recur in most steps, and in more than one; without an event, shorter ones count, too."""
         steps: dict[str, set[int]] = {}
-        for name, step in zip(names, self._pieces.step[self._indices].tolist(), strict=True):
+        for name, step in zip(self._names, self._pieces.step[self._indices].tolist(), strict=True):
             steps.setdefault(name, set()).add(step)
-        for name, k in {name: k for k, name in enumerate(names)}.items():
+        for name, k in {name: k for k, name in enumerate(self._names)}.items():
             alike = self._alike(int(self._rows[k]), int(self._indices[k]))
             steps[name] |= {*self._pieces.step[alike].tolist()}
         threshold = max(2, OFTEN * self._profile.counted_steps)
@@ -220,9 +223,17 @@ class Holes:
         filling: Bools = first | ((self._rows >= 0) & roles.alloc & started & (pieces.step[self._indices] == 0))
         return filling
 
-    def _usual(self, row: int) -> float:
-        """The median duration of the other events of that name and `cat` at the same line, ns; 0 for none."""
-        trace = self._profile.trace
+    def _usual(self, k: int) -> float:
+        """The median duration of the other events of a hole's name and `cat` at the same line, or of the other times
+        between two operators with the names of those around it, ns; 0 for none."""
+        trace, row = self._profile.trace, int(self._rows[k])
+        if row < 0:
+            pair, preceding = self._pair(int(self._indices[k])), self._neighbours(k)[0]
+            pairs, order = self._pairs
+            same = order[slice(*np.searchsorted(pairs, (pair, pair + 1)))]
+            rows, gaps = self._gaps
+            same_gaps = gaps[same[rows[same] != preceding]]
+            return float(np.median(same_gaps)) if len(same_gaps) else 0.0
         rows, owners = self._of_kind[int(trace.name_codes[row]), int(trace.cat_codes[row])]
         siblings = rows[(rows != row) & (owners == owners[rows == row])]
         if not len(siblings):
@@ -250,15 +261,6 @@ class Holes:
         kinds = {*zip(trace.name_codes[blamed].tolist(), trace.cat_codes[blamed].tolist(), strict=True)}
         alike = {(name, cat): (names == name) & (cats == cat) for name, cat in kinds}
         return {kind: (rows[mask], owners[mask]) for kind, mask in alike.items()}
-
-    def _usual_gap(self, k: int) -> float:
-        """The median of the other times between two operators with the names of those around a hole, ns; 0 for none."""
-        pair, preceding = self._pair(int(self._indices[k])), self._neighbours(k)[0]
-        pairs, order = self._pairs
-        same = order[slice(*np.searchsorted(pairs, (pair, pair + 1)))]
-        rows, gaps = self._gaps
-        same_gaps = gaps[same[rows[same] != preceding]]
-        return float(np.median(same_gaps)) if len(same_gaps) else 0.0
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints]:

@@ -1,11 +1,16 @@
-"""The kernels of the counted steps: which they are, what launched them, and how their time is claimed."""
+"""The kernels of the counted steps: which they are, what launched them, and how their time is claimed; and when work
+that was queued does not start, although the GPU idles. Between queued kernels there is always a gap of a few µs, the
+GPU's own pace: a wait is longer than any submission.
+"""
 
 from collections.abc import Callable, Collection
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.intervals import Bools, Ints, Rows, Union, occurring
+from tracekit.engine.wall import SUBMISSION_NS
 from tracekit.findings.finding import Finding, Where, evidence
 from tracekit.profile import Profile
 from tracekit.trace.rows import PART, Events
@@ -105,3 +110,33 @@ def _of_heaviest_key(keys: Ints | Rows, weights: Ints) -> Bools:
     inverse = occurring(keys)[1]
     heaviest: Bools = inverse == np.bincount(inverse, weights).argmax()
     return heaviest
+
+
+class QueueWaits(Struct, frozen=True):
+    """The waits of the counted steps; one entry each, in order of time."""
+
+    piece_mask: Bools  # the pieces that are such a wait
+    start: Ints  # ns
+    end: Ints
+    before: Ints  # row of the GPU activity that ended last before it; −1 for none
+    after: Ints  # row of the activity that starts at its end; −1 where the step ends first
+    step_ns: float  # how long they last per counted step
+
+
+def queue_waits(profile: Profile) -> QueueWaits:
+    """The gaps that last too long for the GPU's own pace, without those in which work may not have been recorded."""
+    pieces = profile.attribution.pieces
+    is_wait = pieces.of("gpu_gap") & (pieces.dur >= SUBMISSION_NS) & profile.counted[pieces.step]
+    is_wait &= ~profile.unseen.covers(pieces.start)
+    start, end = pieces.start[is_wait], pieces.end[is_wait]
+    before = after = np.zeros(0, np.int64)
+    if len(start):
+        trace = profile.trace
+        rows = trace.where(lambda part: part.roles.gpu & part.lasting)
+        events = trace.events_at(rows)
+        order = np.argsort(events.end_ns, kind="stable")
+        ended = np.searchsorted(events.end_ns[order], start, side="right") - 1
+        before = np.where(ended >= 0, rows[order[np.maximum(ended, 0)]], -1).astype(np.int64)
+        begun = np.minimum(np.searchsorted(events.ts_ns, end), len(rows) - 1)
+        after = np.where(events.ts_ns[begun] == end, rows[begun], -1).astype(np.int64)
+    return QueueWaits(is_wait, start, end, before, after, float((end - start).sum()) / profile.counted_steps)

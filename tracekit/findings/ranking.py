@@ -132,7 +132,13 @@ def _with_parts(steps: Steps, with_costs: list[Finding], alone: list[float]) -> 
     listed: list[Finding] = []
     for finding, cost in zip(with_costs, alone, strict=True):
         if cost >= LEAST_SHARE * steps.length and not worth_telling(finding):
-            parts = [min(cost, _in_common(steps, finding, costlier)) for costlier in listed]
+            # How much of each costlier one's cost may be the time that both claim, ns per step.
+            parts = [
+                min(cost, steps.mean(finding.claim.common(costlier.claim)), costlier.cost_ns)
+                if finding.claim is not None and costlier.claim is not None and costlier.cost_ns
+                else 0.0
+                for costlier in listed
+            ]
             part = max(parts, default=0.0)
             if part >= LEAST_SHARE * steps.length:
                 holder = parts.index(part)
@@ -147,19 +153,13 @@ def _with_parts(steps: Steps, with_costs: list[Finding], alone: list[float]) -> 
     return listed
 
 
-def _in_common(steps: Steps, finding: Finding, costlier: Finding) -> float:
-    """How much of the costlier one's cost may be the time that both claim, ns per step."""
-    if finding.claim is None or costlier.claim is None or not costlier.cost_ns:
-        return 0.0
-    return min(steps.mean(finding.claim.common(costlier.claim)), costlier.cost_ns)
-
-
 def _claimed_ns(steps: Steps, finding: Finding) -> float:
     """The time that a finding claims by itself, ns."""
     return steps.mean(finding.claim) if finding.claim is not None else finding.cost_ns or 0.0
 
 
 def _steps(profile: Profile, findings: list[Finding]) -> Steps:
+    """All steps, where what happens in those that the means leave out costs enough to be listed; else the counted."""
     all_steps = Steps.calibrated(profile, all_steps=True)
     if any(
         finding.every_step and _claimed_ns(all_steps, finding) >= LEAST_SHARE * all_steps.length for finding in findings
@@ -177,15 +177,11 @@ def _overlaps(findings: list[Finding]) -> dict[int, list[str]]:
     """For each finding those that claim part of its time."""
     shared: dict[int, list[str]] = {}
     for first, second in combinations(findings, 2):
-        if first.id != second.id and _meet(first.claim, second.claim):
+        if first.id == second.id or first.claim is None or second.claim is None:
+            continue
+        smaller, larger = sorted((first.claim, second.claim), key=lambda union: len(union.starts))
+        common = int(larger.within(smaller.starts, smaller.ends).sum())
+        if common > _SHARED * min(smaller.total(), larger.total()):
             shared.setdefault(id(first), []).append(second.id)
             shared.setdefault(id(second), []).append(first.id)
     return shared
-
-
-def _meet(first: Union | None, second: Union | None) -> bool:
-    if first is None or second is None:
-        return False
-    smaller, larger = sorted((first, second), key=lambda union: len(union.starts))
-    common = int(larger.within(smaller.starts, smaller.ends).sum())
-    return common > _SHARED * min(first.total(), second.total())

@@ -7,15 +7,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct, runs, split
+from tracekit.base.intervals import Bools, Ints, Union, distinct, runs, split
 from tracekit.engine.buckets import BUCKETS, CODES, MAY_WAIT, ON_THE_GPU, WALL, Bound, among
 from tracekit.engine.dependencies import DRAINED, RETURN
-from tracekit.engine.host import HostView, host_between
+from tracekit.engine.host import host_between
 from tracekit.engine.replay import Edit, Replay, Retiming, replay
 from tracekit.findings.counted import Steps
 from tracekit.findings.kernels import time_of
 from tracekit.profile import LEAST_SHARE, Profile
-from tracekit.trace import Trace
 from tracekit.trace.storing.scratch import put_aside, union_put_aside
 
 _MAX_NODES = 20_000  # nodes that are replayed; of longer traces, those steps that the cause costs most
@@ -144,10 +143,15 @@ class Savings:
             near = trace.events_at(slice(*np.searchsorted(trace.ts_ns, (low, returned)).tolist()))
             ends = near.end_ns[(near.track == trace.threads.main) & near.roles.host & ~near.roles.annotation]
             returned = int(ends[ends <= returned].max(initial=low))
-            self._replays[low, high] = (
-                replay(trace, low, high, returned),
-                _segments(host_between(trace, low, high), self._every),
-            )
+            # One entry for each time in which the host does the same because of the same event; cut where there is time
+            # between steps.
+            host = host_between(trace, low, high)
+            edges, points = host.states.edges, host.states.edges[:-1]
+            first = runs(host.states.values.astype(np.int64) << 40 | (host.events.at(points) + 1))
+            starts, ends, _ = split(edges[first[:-1]], edges[first[1:]], self._every.edges)
+            in_step = self._every.covers(starts)
+            segments = Union(starts[in_step], ends[in_step])
+            self._replays[low, high] = replay(trace, low, high, returned), segments
         return self._replays[low, high]
 
 
@@ -186,16 +190,6 @@ def _stretches(profile: Profile, steps: Steps) -> list[tuple[int, int]]:
     return stretches
 
 
-def _segments(host: HostView, steps: Union) -> Union:
-    """What the host does, one entry for each time in which it does the same because of the same event; cut where there
-    is time between steps."""
-    edges, points = host.states.edges, host.states.edges[:-1]
-    first = runs(host.states.values.astype(np.int64) << 40 | (host.events.at(points) + 1))
-    starts, ends, _ = split(edges[first[:-1]], edges[first[1:]], steps.edges)
-    in_step = steps.covers(starts)
-    return Union(starts[in_step], ends[in_step])
-
-
 def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work: Ints | None) -> Edit:
     """What is taken out: all of what the host does at the time claimed, beside a busy GPU, too, where the claim is most
     of what the GPU waits for it; the waits in its syncs, but not the work after them, which only comes later because
@@ -232,7 +226,11 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
     claimed = claim.common(idling)
     claimed_ns, idle_ns = (time.within(segments.starts, segments.ends) for time in (claimed, idling))
     is_claimed = claimed_ns > _MAIN_SHARE * idle_ns
-    claimed = claimed.plus(_after_launches(trace, distinct(event[launching & (claim.within(start, end) > 0)])))
+    # The operators that make the claimed calls are gone as a whole.
+    calls = distinct(event[launching & (claim.within(start, end) > 0)])
+    makers = trace.operators.of(calls.astype(np.int64))
+    returned = trace.events_at(calls[makers >= 0]).end_ns
+    claimed = claimed.plus(Union.of(returned, np.maximum(trace.events_at(makers[makers >= 0]).end_ns, returned)))
     return Edit(
         host=claimed.plus(Union.of(segments.starts[is_claimed], segments.ends[is_claimed])),
         delays=claim.common(Union.of(start[delays], end[delays])),
@@ -240,10 +238,3 @@ def _removal(profile: Profile, run: Replay, segments: Union, claim: Union, work:
         device=shorter,
         returns=distinct(event[stalled]).astype(np.int64),
     )
-
-
-def _after_launches(trace: Trace, calls: Rows) -> Union:
-    """What is left of the operators that make these calls: they are gone as a whole."""
-    makers = trace.operators.of(calls.astype(np.int64))
-    returned = trace.events_at(calls[makers >= 0]).end_ns
-    return Union.of(returned, np.maximum(trace.events_at(makers[makers >= 0]).end_ns, returned))

@@ -6,16 +6,15 @@ faster, and of any other remedy it is said what came of it.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import ratio
-from tracekit.findings.compiler_advice import against_failure, is_compiled
+from tracekit.findings.compiler_advice import against_failure, is_compiled, obstacles
 from tracekit.findings.finding import Finding, as_clause
-from tracekit.findings.obstacles import obstacles
 from tracekit.findings.verdict import of_the_gpu
 from tracekit.profile import Member, Profile
 from tracekit.run import Variant
@@ -26,6 +25,7 @@ Outcome = Literal["faster", "slower", "alike", "failed"]
 _CLEARLY_SLOWER = 1.05  # times as long: of one pass or trace each, a smaller difference shows nothing
 _FAILED = ("error", "crash", "oom")  # how a capture ends that says something of the program
 _WITH_GRAPHS = ("reduce-overhead", "max-autotune")  # modes in which Inductor records CUDA graphs
+_NOT_SET = (None, "", "fp32", "float32", "off", "no", "none")  # values of a parameter
 _REASON = 160  # characters of an error
 # Findings that say why compiled code is no faster.
 _OF_COMPILING = (
@@ -58,20 +58,11 @@ class Remedy(Struct, frozen=True):
         """How far a variant goes in that; 0 where it does not, or nobody knows."""
         if self.by_settings is not None:
             return self.by_settings(variant)
-        return max((_amount(variant.params.get(key)) for key in self.keys), default=0.0)
-
-
-def _amount(value: Any) -> float:
-    if isinstance(value, int | float):
-        return float(value)
-    return 0.0 if value in (None, "", "fp32", "float32", "off", "no", "none") else 1.0
-
-
-def _with_graphs(variant: Variant) -> float:
-    requested = variant.requested
-    return float(
-        requested.compile and (requested.mode in _WITH_GRAPHS or bool(requested.options.get("triton.cudagraphs")))
-    )
+        settings = [variant.params.get(key) for key in self.keys]
+        return max(
+            (float(value if isinstance(value, int | float) else value not in _NOT_SET) for value in settings),
+            default=0.0,
+        )
 
 
 def _fuses(variant: Variant) -> float:
@@ -95,7 +86,14 @@ COMPILING = Remedy(
 )
 REMEDIES = (
     COMPILING,
-    Remedy("CUDA graphs were", re.compile(r"reduce-overhead|[Ww]ith CUDA graphs"), _with_graphs),
+    Remedy(
+        "CUDA graphs were",
+        re.compile(r"reduce-overhead|[Ww]ith CUDA graphs"),
+        lambda variant: float(
+            variant.requested.compile
+            and (variant.requested.mode in _WITH_GRAPHS or bool(variant.requested.options.get("triton.cudagraphs")))
+        ),
+    ),
     Remedy(
         "Dynamic sizes were",
         re.compile(r"dynamic=True|mark_dynamic|mark it dynamic"),
@@ -167,30 +165,25 @@ def attempts(
 ) -> tuple[Attempt, ...]:
     """The remedies that the others tried and that did not help, compared with this variant; of several that tried the
     same, the one that did best, among those that differ least in what else they do."""
-    members = [other for other in others if other is not profile]
-    return tuple(
-        best
-        for remedy in REMEDIES
-        if (best := _best(remedy, profile, members, findings_of)) is not None and best.outcome != "faster"
-    )
-
-
-def _best(
-    remedy: Remedy, profile: Profile, members: list[Member], findings_of: Mapping[str, list[Finding]]
-) -> Attempt | None:
-    results = []
-    for other in members:
-        if _goes_further(remedy, other, profile) and (result := _result(remedy, other, profile)) is not None:
-            results.append((_other_changes(remedy, other, profile), *result, other))
-    if not results:
-        return None
-    changes, _, outcome, sentence, best = min(results, key=lambda result: (len(result[0]), result[1]))
-    *_, quickest = sorted(results, key=lambda result: -result[1])
-    if outcome != "faster" and quickest[2] == "faster":
-        sentence += f"; with {' and '.join(map(sanitize, quickest[0]))}, {quickest[3]}"
-    cause = _cause(best.variant, outcome, findings_of.get(best.name, [])) if remedy is COMPILING else None
-    with_changes = f"{sentence} (also with {' and '.join(map(sanitize, changes))})" if changes else sentence
-    return Attempt(remedy, best.name, outcome, with_changes, cause)
+    members, unhelpful = [other for other in others if other is not profile], []
+    for remedy in REMEDIES:
+        results = [
+            (_other_changes(remedy, other, profile), *result, other)
+            for other in members
+            if _goes_further(remedy, other, profile) and (result := _result(remedy, other, profile)) is not None
+        ]
+        if not results:
+            continue
+        changes, _, outcome, sentence, best = min(results, key=lambda result: (len(result[0]), result[1]))
+        if outcome == "faster":
+            continue
+        *_, quickest = sorted(results, key=lambda result: -result[1])
+        if quickest[2] == "faster":
+            sentence += f"; with {' and '.join(map(sanitize, quickest[0]))}, {quickest[3]}"
+        cause = _cause(best.variant, outcome, findings_of.get(best.name, [])) if remedy is COMPILING else None
+        with_changes = f"{sentence} (also with {' and '.join(map(sanitize, changes))})" if changes else sentence
+        unhelpful.append(Attempt(remedy, best.name, outcome, with_changes, cause))
+    return tuple(unhelpful)
 
 
 def _goes_further(remedy: Remedy, other: Member, profile: Profile) -> bool:
@@ -289,13 +282,6 @@ def with_results(text: str, tried: Iterable[Attempt]) -> str:
     return " ".join(filter(None, (remaining_text, *(attempt.sentence for attempt in told))))
 
 
-def _together(do: str, sentences: list[str]) -> str:
-    """The advice, and what was tried; that first where the advice is nothing but a way out."""
-    if do != _BATCHES:
-        return " ".join(filter(None, (do, *sentences)))
-    return " ".join(sentences if any(_ALSO_BATCHES in sentence for sentence in sentences) else (*sentences, do))
-
-
 def with_what_was_tried(findings: list[Finding], tried: tuple[Attempt, ...]) -> list[Finding]:
     """The findings whose advice knows what was tried. What holds the tried variant back is told once, in the first."""
     mended: set[str] = set()
@@ -315,9 +301,13 @@ def with_what_was_tried(findings: list[Finding], tried: tuple[Attempt, ...]) -> 
         parts = [considering(part, tried) for part in finding.also]
         used_in_parts = [attempt for _, attempts_of in parts for attempt in attempts_of if attempt not in used]
         sentences = told((*used, *used_in_parts))
+        if do != _BATCHES:
+            sentences = [do, *sentences]
+        elif not any(_ALSO_BATCHES in sentence for sentence in sentences):  # nothing but a way out: told last
+            sentences = [*sentences, do]
         return replace(
             finding,
-            do=_together(do, sentences),
+            do=" ".join(filter(None, sentences)),
             do_first=" ".join(filter(None, (first, *(attempt.sentence for attempt in used_first)))),
             also=tuple(text for text, _ in parts),
         )

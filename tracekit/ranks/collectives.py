@@ -309,7 +309,12 @@ def align(matched: Matched, ranks: int) -> list[Clock]:
     median absolute difference that then remains between the ends on that rank and the median end. Collectives in which
     a rank may be done before the others count only if the rest does not tie all ranks together.
     """
-    ends = _ends(matched, ranks)
+    # A row per collective, a column per rank: when it ended, relative to its end on the first rank; NaN if absent. (In
+    # unix ns, floating point could represent only every 256th value.)
+    end = matched.column("end_ns")
+    collective = np.repeat(np.arange(len(matched)), np.diff(matched.first))
+    ends = np.full((len(matched), ranks), np.nan)
+    ends[collective, matched.rank] = end - end[matched.first[:-1]][collective]
     kinds = matched.calls["kind"].to_pylist()
     two_sided = np.array([kinds[first] not in ONE_SIDED for first in matched.first[:-1].tolist()], bool)
     chosen = ends[two_sided]
@@ -318,23 +323,14 @@ def align(matched: Matched, ranks: int) -> list[Clock]:
         chosen = ends
         offsets, tied = _tied(chosen)
     offsets -= round(float(np.median(offsets[tied])))
-    errors = _errors(chosen - offsets)
+    # For each rank, the median distance of its ends from the median end; 0 if there are none.
+    rows = (chosen - offsets)[(~np.isnan(chosen)).sum(axis=1) > 1]
+    away = np.abs(rows - np.nanmedian(rows, axis=1, keepdims=True)) if len(rows) else rows
+    errors = [float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in away.T]
     return [
         Clock(int(offset), round(error) if is_tied else None)
         for offset, error, is_tied in zip(offsets.tolist(), errors, tied.tolist(), strict=True)
     ]
-
-
-def _ends(matched: Matched, ranks: int) -> Floats:
-    """A row per collective, a column per rank: when it ended, relative to its end on the first rank; NaN if absent.
-
-    (In unix ns, floating point could represent only every 256th value.)
-    """
-    ends = matched.column("end_ns")
-    collective = np.repeat(np.arange(len(matched)), np.diff(matched.first))
-    table = np.full((len(matched), ranks), np.nan)
-    table[collective, matched.rank] = ends - ends[matched.first[:-1]][collective]
-    return table
 
 
 def _tied(ends: Floats) -> tuple[Ints, Bools]:
@@ -355,10 +351,3 @@ def _tied(ends: Floats) -> tuple[Ints, Bools]:
         else:
             part[np.where(new_ones, has_end.sum(axis=0), -1).argmax()] = part.max() + 1
     return offsets, part == 0
-
-
-def _errors(residuals: Floats) -> list[float]:
-    """For each rank, the median distance of its ends from the median end; 0 if there are none."""
-    rows = residuals[(~np.isnan(residuals)).sum(axis=1) > 1]
-    away = np.abs(rows - np.nanmedian(rows, axis=1, keepdims=True)) if len(rows) else rows
-    return [float(np.median(column[~np.isnan(column)])) if (~np.isnan(column)).any() else 0.0 for column in away.T]

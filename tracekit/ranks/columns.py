@@ -90,32 +90,27 @@ def read_rank(
 
 def rank_columns(profile: Profile, rank: int) -> RankColumns:
     """The columns of a profile of one rank."""
-    world_size = rank_of(profile)[1]
+    world_size, view = rank_of(profile)[1], profile.attribution.answered_view
     calls, groups = known_calls(profile, rank, world_size)
+    known_steps = np.flatnonzero(view.known)
+    totals = {key: view.totals[known_steps, index] for index, key in enumerate(view.keys)}
+    none = np.zeros(len(known_steps), np.int64)
+    steps = {
+        "step": np.array(profile.trace.steps.number, np.int64)[known_steps],
+        "steady": ~profile.attribution.compiles[known_steps],
+        "step_ns": view.step_ns[known_steps],
+        **{f"{key}_ns": totals.get(key, none) for key in KEYS},
+    }
     return RankColumns(
         rank=rank,
         world_size=world_size,
         trace=str(profile.trace.path),
         means=profile.means,
-        steps=_steps(profile),
+        steps=pa.table(steps, schema=STEPS),
         calls=calls,
         groups=groups,
         cut_short=profile.trace.cut_short,
     )
-
-
-def _steps(profile: Profile) -> pa.Table:
-    view = profile.attribution.answered_view
-    known_steps = np.flatnonzero(view.known)
-    totals = {f"{key}_ns": view.totals[known_steps, index] for index, key in enumerate(view.keys)}
-    none = np.zeros(len(known_steps), np.int64)
-    columns = {
-        "step": np.array(profile.trace.steps.number, np.int64)[known_steps],
-        "steady": ~profile.attribution.compiles[known_steps],
-        "step_ns": view.step_ns[known_steps],
-        **{f"{key}_ns": totals.get(f"{key}_ns", none) for key in KEYS},
-    }
-    return pa.table(columns, schema=STEPS)
 
 
 def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Table, Members]:
@@ -131,8 +126,10 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
     entries = collective_arguments(trace, rows, rank, world_size)
     groups = [entry.group for entry in entries]
     keys = [(number, entry.kind, entry.group) for number, entry in zip(step.tolist(), entries, strict=True)]
-    spent = Spent(profile.attribution.pieces)
-    at_start, at_end = spent.until(start), spent.until(end)
+    at_start, at_end = (spent_until(profile.attribution.pieces, moments) for moments in (start, end))
+    # On a GPU, it is exposed while only communication runs; on a CPU, while no operator computes.
+    by_bucket, length = at_end - at_start, end - start
+    hidden = length - by_bucket[:, CODES["gpu_comm"]] if trace.device == "gpu" else by_bucket[:, CODES["cpu_compute"]]
     columns = {
         "step": step,
         "kind": [entry.kind for entry in entries],
@@ -143,7 +140,7 @@ def calls_of(profile: Profile, rank: int, world_size: int | None) -> tuple[pa.Ta
         "bytes": [entry.size_bytes for entry in entries],
         "start_ns": start + trace.base_ns,
         "end_ns": end + trace.base_ns,
-        "exposed_ns": _exposed(trace.device, end - start, at_end - at_start),
+        "exposed_ns": length - np.clip(hidden, 0, length),
         "spent_at_start_ns": pa.FixedSizeListArray.from_arrays(at_start.ravel(), type=_BY_BUCKET),
         "spent_at_end_ns": pa.FixedSizeListArray.from_arrays(at_end.ravel(), type=_BY_BUCKET),
     }
@@ -180,12 +177,6 @@ def _begun(begins: Ints, device: str, start: Ints, end: Ints) -> Ints:
     return index
 
 
-def _exposed(device: str, length: Ints, by_bucket: Ints) -> Ints:
-    """On a GPU, the time in which only communication runs; on a CPU, the time in which no operator computes."""
-    hidden = length - by_bucket[:, CODES["gpu_comm"]] if device == "gpu" else by_bucket[:, CODES["cpu_compute"]]
-    return length - np.clip(hidden, 0, length)
-
-
 def _nth(keys: list[Any]) -> list[int]:
     """For each key, its number among equal keys, from 0."""
     counts: dict[Any, int] = {}
@@ -211,20 +202,15 @@ def known_calls(profile: Profile, rank: int, world_size: int | None) -> tuple[pa
     return calls_made, members
 
 
-class Spent:
-    """The running totals of a trace's answered steps, on the trace's own clock."""
-
-    def __init__(self, pieces: Pieces) -> None:
-        self._pieces = pieces
-
-    def until(self, moments: Ints) -> Ints:
-        """A row per moment, a column per bucket in the order of the buckets' codes; ns since the first step began."""
-        totals = np.zeros((len(moments), len(KEYS)), np.int64)
-        for code in distinct(self._pieces.bucket).tolist():
-            in_bucket = self._pieces.bucket == code
-            start, end = self._pieces.start[in_bucket], self._pieces.end[in_bucket]
-            before = np.concatenate(([0], np.cumsum(end - start)))
-            begun = np.searchsorted(start, moments, side="right")
-            last = np.maximum(begun - 1, 0)
-            totals[:, code] = before[begun] - np.where(begun > 0, np.maximum(end[last] - moments, 0), 0)
-        return totals
+def spent_until(pieces: Pieces, moments: Ints) -> Ints:
+    """The running totals of a trace's answered steps at moments of its own clock: a row per moment, a column per bucket
+    in the order of the buckets' codes; ns since the first step began."""
+    totals = np.zeros((len(moments), len(KEYS)), np.int64)
+    for code in distinct(pieces.bucket).tolist():
+        in_bucket = pieces.bucket == code
+        start, end = pieces.start[in_bucket], pieces.end[in_bucket]
+        before = np.concatenate(([0], np.cumsum(end - start)))
+        begun = np.searchsorted(start, moments, side="right")
+        last = np.maximum(begun - 1, 0)
+        totals[:, code] = before[begun] - np.where(begun > 0, np.maximum(end[last] - moments, 0), 0)
+    return totals

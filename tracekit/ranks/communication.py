@@ -69,7 +69,6 @@ def bus_factor(kind: str, ranks: int) -> float | None:
 
 
 class _Call(Struct, frozen=True):
-    key: tuple[str, str | None, int | None, int | None]  # kind, group, ranks, bytes
     transfer_ns: int
     exposed_ns: int
     length_ns: int
@@ -81,15 +80,24 @@ def communication(columns: Sequence[RankColumns], matched: Collectives | None) -
 
     For a single rank, the fastest call of each kind is taken as the transfer, because how long it waits is unknown.
     """
-    if matched is not None:
-        calls, steps = _of_many(matched), len(matched.steps)
-    else:
-        is_steady = columns[0].steps["steady"].to_pylist()
-        calls, steps = _of_one(columns[0]), sum(is_steady) or len(is_steady)
-    rank_steps = max(steps * len(columns), 1)
     by_key: dict[Any, list[_Call]] = {}
-    for call in calls:
-        by_key.setdefault(call.key, []).append(call)
+    names = ["kind", "group", "ranks", "bytes"]
+    if matched is not None:
+        steps, names = len(matched.steps), [*names, "transfer_ns", "wait_ns", "exposed_ns"]
+        for *key, transfer, wait, exposed in zip(*(matched.table[name].to_pylist() for name in names), strict=True):
+            call = _Call(transfer, exposed, max(transfer + wait, exposed), wait)
+            by_key.setdefault(tuple(key), []).append(call)
+    else:
+        of_rank, is_steady = columns[0].calls, columns[0].steps["steady"].to_pylist()
+        steady = {
+            step for step, of_step in zip(columns[0].steps["step"].to_pylist(), is_steady, strict=True) if of_step
+        }
+        steps, names = sum(is_steady) or len(is_steady), [*names, "step", "exposed_ns"]
+        lengths = (values(of_rank["end_ns"]) - values(of_rank["start_ns"])).tolist()
+        for *key, step, exposed, length in zip(*(of_rank[name].to_pylist() for name in names), lengths, strict=True):
+            if step in steady or not steady:
+                by_key.setdefault(tuple(key), []).append(_Call(length, exposed, length, None))
+    rank_steps = max(steps * len(columns), 1)
     kinds: dict[str | None, set[str]] = {}
     for kind, group, *_ in by_key:
         kinds.setdefault(group, set()).add(kind)
@@ -125,27 +133,6 @@ def _row(key: Any, calls: list[_Call], kinds: set[str], rank_steps: int) -> dict
     }
 
 
-def _of_many(matched: Collectives) -> list[_Call]:
-    names = ("kind", "group", "ranks", "bytes", "transfer_ns", "wait_ns", "exposed_ns")
-    lists = (matched.table[name].to_pylist() for name in names)
-    return [
-        _Call((kind, group, ranks, size), transfer, exposed, max(transfer + wait, exposed), wait)
-        for kind, group, ranks, size, transfer, wait, exposed in zip(*lists, strict=True)
-    ]
-
-
-def _of_one(columns: RankColumns) -> list[_Call]:
-    steady = {row["step"] for row in columns.steps.to_pylist() if row["steady"]}
-    names = ("kind", "group", "ranks", "bytes", "step", "exposed_ns")
-    lengths = values(columns.calls["end_ns"]) - values(columns.calls["start_ns"])
-    lists = (columns.calls[name].to_pylist() for name in names)
-    return [
-        _Call((kind, group, ranks, size), length, exposed, length, None)
-        for kind, group, ranks, size, step, exposed, length in zip(*lists, lengths.tolist(), strict=True)
-        if step in steady or not steady
-    ]
-
-
 def communication_ns(columns: RankColumns) -> float | None:
     """Communication that nothing hides, per counted step; None where no step is counted.
 
@@ -158,17 +145,15 @@ def communication_ns(columns: RankColumns) -> float | None:
     steps = steps if len(steps) else columns.steps["step"].to_numpy()
     calls = columns.calls.filter(np.isin(values(columns.calls["step"]), steps))
     waited = until = 0
-    for before, after in sorted(
-        zip(_python(calls, "spent_at_start_ns"), _python(calls, "spent_at_end_ns"), strict=True)
-    ):
+    # How much Python had run before and after each.
+    python = (
+        [spent[CODES["python"]] for spent in calls[name].to_pylist()]
+        for name in ("spent_at_start_ns", "spent_at_end_ns")
+    )
+    for before, after in sorted(zip(*python, strict=True)):
         waited += max(after - max(before, until), 0)  # what ran until the latest end so far has been counted
         until = max(until, after)
     return waited / max(len(steps), 1)
-
-
-def _python(calls: pa.Table, name: str) -> list[int]:
-    """How much Python had run by then."""
-    return [spent[CODES["python"]] for spent in calls[name].to_pylist()]
 
 
 def on_a_cpu(columns: RankColumns) -> bool:

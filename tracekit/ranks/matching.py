@@ -6,7 +6,7 @@ recording with shapes has the sizes; they are inferred only if every recorded st
 same sizes. Ranks may be missing, be truncated, hold other steps than the rest, or occur twice.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from tracekit.trace.schema import values
 _MAX_RANKS = 1 << 20  # ranks: a trace that claims more is not believed
 _LISTED = 8
 _Key = tuple[str, str | None]  # kind and group
-_Sizes = Mapping[_Key, list[int]]  # in the order in which they come in a step
 
 
 class Matched(Struct, frozen=True):
@@ -54,11 +53,30 @@ def match(columns: Sequence[RankColumns], steps: frozenset[int]) -> Matched:
     A rank without a step in common with any other counts as unavailable: its file may have been cut earlier.
     """
     calls = pa.concat_tables([rank.calls for rank in columns]).combine_chunks()
-    rank = np.repeat(np.arange(len(columns)), [len(rank.calls) for rank in columns])
-    is_in_steps = np.isin(values(calls["step"]), list(steps))
-    collective = _numbers(calls)
-    taking_part = {columns[index].rank for index in _sharing(rank[is_in_steps], values(calls["step"])[is_in_steps])}
-    expected = _expected(calls["group"].to_pylist(), rank, columns, taking_part)
+    rank, step = np.repeat(np.arange(len(columns)), [len(rank.calls) for rank in columns]), values(calls["step"])
+    is_in_steps = np.isin(step, list(steps))
+    # A number for each call; calls of different ranks have the same one if they may be one collective.
+    names = ("kind", "bytes", "step", "group", "seq", "nth")
+    numbers: dict[tuple[Any, ...], int] = {}
+    keys = (
+        (kind, size if kind in SAME_SIZE else None, *other_keys)
+        for kind, size, *other_keys in zip(*(calls[name].to_pylist() for name in names), strict=True)
+    )
+    collective = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    # The ranks that have calls in a step in which other ranks have some, too.
+    pairs = np.unique(np.stack([rank[is_in_steps], step[is_in_steps]]), axis=1)
+    _, index, ranks = np.unique(pairs[1], return_inverse=True, return_counts=True)
+    taking_part = {columns[of_rank].rank for of_rank in distinct(pairs[0][ranks[index] > 1]).tolist()}
+    # How many of them must have each call: those in its group. If its members are not known, these are the ranks with
+    # calls of the group; if the group is not known, all ranks.
+    groups = calls["group"].to_pylist()
+    members: dict[str | None, set[int]] = {None: taking_part.copy()}
+    for group, of_rank in zip(groups, rank.tolist(), strict=True):
+        members.setdefault(group, set()).add(columns[of_rank].rank)
+    for rank_columns in columns:
+        members |= {group: set(ranks_of_group) for group, ranks_of_group in rank_columns.groups.items()}
+    sizes = {group: len(ranks_of_group & taking_part) for group, ranks_of_group in members.items()}
+    expected = np.array([sizes[group] for group in groups], np.int64)
     present = np.bincount(collective[is_in_steps], minlength=int(collective.max(initial=-1)) + 1)
     is_complete: Bools = is_in_steps & (present[collective] == expected) & (expected > 1)
     unmatched = np.bincount(rank[is_in_steps & ~is_complete], minlength=len(columns))
@@ -68,39 +86,6 @@ def match(columns: Sequence[RankColumns], steps: frozenset[int]) -> Matched:
     rows = rows[np.lexsort((rank[rows], collective[rows], begin[collective[rows]]))]
     edges = np.flatnonzero(np.diff(collective[rows], prepend=-1, append=-1)) if len(rows) else np.zeros(1, np.int64)
     return Matched(calls.take(rows), rank[rows], edges, unmatched)
-
-
-def _sharing(rank: Ints, step: Ints) -> list[int]:
-    """The ranks that have calls in a step in which other ranks have some, too."""
-    pairs = np.unique(np.stack([rank, step]), axis=1)
-    _, index, ranks = np.unique(pairs[1], return_inverse=True, return_counts=True)
-    sharing: list[int] = distinct(pairs[0][ranks[index] > 1]).tolist()
-    return sharing
-
-
-def _numbers(calls: pa.Table) -> Ints:
-    """A number for each call; calls of different ranks have the same one if they may be one collective."""
-    names = ("kind", "bytes", "step", "group", "seq", "nth")
-    numbers: dict[tuple[Any, ...], int] = {}
-    keys = (
-        (kind, size if kind in SAME_SIZE else None, *other_keys)
-        for kind, size, *other_keys in zip(*(calls[name].to_pylist() for name in names), strict=True)
-    )
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-
-
-def _expected(groups: list[str | None], rank: Ints, columns: Sequence[RankColumns], taking_part: set[int]) -> Ints:
-    """How many of the participating ranks must have each call: those in its group.
-
-    If the members are not known, these are the ranks with calls of the group; if the group is not known, all ranks.
-    """
-    having: dict[str | None, set[int]] = {None: taking_part.copy()}
-    for group, index in zip(groups, rank.tolist(), strict=True):
-        having.setdefault(group, set()).add(columns[index].rank)
-    for rank_columns in columns:
-        having |= {group: set(members) for group, members in rank_columns.groups.items()}
-    expected = {group: len(members & taking_part) for group, members in having.items()}
-    return np.array([expected[group] for group in groups], np.int64)
 
 
 def shortcomings(columns: Sequence[RankColumns]) -> dict[int, str]:
@@ -153,10 +138,20 @@ def with_sizes(columns: Sequence[RankColumns], profile: Profile) -> list[RankCol
     if path is None or not any(_is_unknown(rank) for rank in columns):
         return [*columns]
     try:
-        sizes = _sizes(read_rank(path, 0).calls)
+        calls = read_rank(path, 0).calls
     except TracekitError:
         return [*columns]
-    return [_filled(rank, sizes) if _is_unknown(rank) else rank for rank in columns]
+    bytes_of, steps = calls["bytes"].to_pylist(), set(calls["step"].to_pylist())
+    by_key: dict[_Key, list[list[int]]] = {}
+    for (_, key), positions in _positions(calls).items():
+        by_key.setdefault(key, []).append([bytes_of[position] for position in positions])
+    # The sizes of the collectives that each recorded step has in equal number and size, in the order of a step.
+    known_sizes = {
+        key: of_steps[0]
+        for key, of_steps in by_key.items()
+        if len(of_steps) == len(steps) and None not in of_steps[0] and all(sizes == of_steps[0] for sizes in of_steps)
+    }
+    return [_filled(rank, known_sizes) if _is_unknown(rank) else rank for rank in columns]
 
 
 def _is_unknown(columns: RankColumns) -> bool:
@@ -166,20 +161,7 @@ def _is_unknown(columns: RankColumns) -> bool:
     return bool(is_size_known) and not any(is_size_known)
 
 
-def _sizes(calls: pa.Table) -> _Sizes:
-    """The sizes of the collectives that each recorded step has in equal number and size."""
-    bytes_of, steps = calls["bytes"].to_pylist(), set(calls["step"].to_pylist())
-    by_key: dict[_Key, list[list[int]]] = {}
-    for (_, key), positions in _positions(calls).items():
-        by_key.setdefault(key, []).append([bytes_of[position] for position in positions])
-    return {
-        key: calls[0]
-        for key, calls in by_key.items()
-        if len(calls) == len(steps) and None not in calls[0] and all(sizes == calls[0] for sizes in calls)
-    }
-
-
-def _filled(columns: RankColumns, sizes: _Sizes) -> RankColumns:
+def _filled(columns: RankColumns, sizes: dict[_Key, list[int]]) -> RankColumns:
     calls = columns.calls
     numbers_known: list[int | None] = [None] * len(calls)
     for (_, key), positions in _positions(calls).items():

@@ -1,26 +1,41 @@
-"""What reads the ranks: processes on this machine, or the workers of a Dask cluster, each of which has the file of its
-rank. Both are used in the same way, and turn one trace into columns, or into a sentence that says why they cannot.
+"""A subject whose ranks are all read elsewhere, with one rank of each job opened here.
+
+What reads them are processes on this machine, or the workers of a Dask cluster, each of which has the file of its rank.
+Both are used in the same way, and turn one trace into columns, or into a sentence that says why they cannot. Traces are
+read a few at a time: one that is damaged, or kills its reader, costs only itself. Where only a worker has the trace
+that is opened here, it is fetched from there.
 """
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from tracekit.base.workspace import workspace_anywhere
 from tracekit.errors import TracekitError, named
 from tracekit.errors.asking import NeedsPackageError
-from tracekit.errors.reading import ClusterError, NoSuchFileError
+from tracekit.errors.reading import ClusterError, NoSuchFileError, RanksLostError, UnreadableFileError
 from tracekit.installed import version
+from tracekit.profile import Capture, Member, Subject, Untraced
+from tracekit.profile.names import distinct, job_name, job_of, stem
 from tracekit.ranks import RankColumns, read_rank
 from tracekit.trace.reading.source import is_address, traces_in
+from tracekit.trace.storing import cache
 
+Open = Callable[[list[Path]], Subject]
+RankWatch = Callable[[int, int], None]  # called with the number of finished traces, and of all traces
 _PATIENCE = 10  # seconds for an address to answer
 _PIECE = 16 << 20  # bytes of a trace that are fetched at a time
+_SECONDS = 2.0  # between two checks whether any reader is left
+_DIED = "the process that read it died twice, perhaps because memory ran out"
 
 
 class Lost(Struct, frozen=True):
@@ -198,7 +213,13 @@ class Cluster:
 
 def traces_there(paths: list[Path]) -> tuple[str | None, list[list[Path]]]:
     """Runs in a worker: its version of tracekit, and for each path the traces that it has."""
-    return version(), [_traces(path) for path in paths]
+    files: list[list[Path]] = []
+    for path in paths:
+        try:
+            files.append(traces_in(path) if is_folder(path) else [path] if is_address(path) or path.is_file() else [])
+        except TracekitError:
+            files.append([])
+    return version(), files
 
 
 def _piece(path: Path, offset: int) -> bytes:
@@ -208,10 +229,125 @@ def _piece(path: Path, offset: int) -> bytes:
         return file.read(_PIECE)
 
 
-def _traces(path: Path) -> list[Path]:
-    if is_address(path) or not is_folder(path):
-        return [path] if is_address(path) or path.is_file() else []
-    try:
-        return traces_in(path)
-    except TracekitError:
-        return []
+def open_ranks(
+    paths: Sequence[Path],
+    readers: Readers,
+    open_here: Open,
+    *,
+    infer_steps: bool = True,
+    watch: RankWatch = lambda done, of: None,
+) -> Subject:
+    """Read every trace by the readers; open the lowest rank of each job by `open_here`, for all other figures.
+
+    A rank that cannot be read, or whose reader dies, becomes a member without a trace. Raises RanksLostError if no rank
+    can be read, and whatever `open_here` raises.
+    """
+    read = read_all(readers.traces(paths), readers, infer_steps=infer_steps, watch=watch)
+    lost = [reading for reading in read.values() if isinstance(reading, Lost)]
+    # The ranks of each job, the lowest first; the second of two equal ranks is a separate job.
+    by_job: dict[object, dict[int, RankColumns]] = {}
+    for columns in read.values():
+        if isinstance(columns, RankColumns):
+            key: object = job_of(Path(columns.trace), columns.world_size)
+            if columns.rank in by_job.get(key, {}):
+                key = columns.trace
+            by_job.setdefault(key, {})[columns.rank] = columns
+    if not by_job:
+        raise RanksLostError(len(lost), lost[0].why)
+    jobs = [[job[rank] for rank in sorted(job)] for job in by_job.values()]
+    # The lowest rank of each job that can be answered.
+    opening = [next((rank for rank in job if len(rank.steps)), job[0]) for job in jobs]
+    first = [Path(rank.trace) for rank in opening]
+    names = distinct([job_name(path) if len(job) > 1 else stem(path) for path, job in zip(first, jobs, strict=True)])
+    members: list[Member] = []
+    for path, name, rank, job in zip(first, names, opening, jobs, strict=True):
+        with fetched(path, readers) as file:  # by itself: opened together, traces would be taken for ranks of one job
+            (profile,) = open_here([file]).profiles
+        captures = tuple(_named_after(capture, path) for capture in profile.captures)
+        if len(job) > 1:  # else it may be a file that merges ranks
+            captures = tuple(replace(capture, rank=rank.rank) for capture in captures)
+        members.append(replace(profile, name=name, captures=captures))
+    members += [Untraced(stem(failure.path), "error", failure.why) for failure in lost]
+    return Subject(members, ranks={name: job for name, job in zip(names, jobs, strict=True) if len(job) > 1})
+
+
+@contextmanager
+def fetched(path: Path, readers: Readers) -> Iterator[Path]:
+    """The path if its file is here, else that of a copy with the same name. Raises TracekitError."""
+    if _is_here(path):
+        yield path
+        return
+    with workspace_anywhere(cache.home() / "work") as folder:
+        if folder is None:
+            raise UnreadableFileError(path, "there is nowhere to store it while it is read")
+        copy = folder / path.name
+        try:
+            with copy.open("wb") as out:
+                for piece in readers.pieces(path):
+                    out.write(piece)
+        except OSError as error:
+            raise UnreadableFileError(path, error.strerror or str(error)) from None
+        yield copy
+
+
+def _is_here(path: Path) -> bool:
+    return is_address(path) or os.path.exists(path)
+
+
+def _named_after(capture: Capture, path: Path) -> Capture:
+    """A capture that may have been read from a copy, with the path of the original."""
+    if capture.attribution is None or capture.path == path:
+        return capture
+    trace = replace(capture.attribution.trace, path=path)
+    return replace(capture, path=path, attribution=replace(capture.attribution, trace=trace))
+
+
+def read_all(
+    paths: Sequence[Path], readers: Readers, *, infer_steps: bool = True, watch: RankWatch = lambda done, of: None
+) -> dict[Path, Read]:
+    """For each path, its columns, or why there are none. If a reader dies, the traces it may have died of are read
+    again, each alone."""
+    reading_of: dict[Path, Read] = {}
+
+    def keep(path: Path, read: Read) -> None:
+        reading_of[path] = read
+        watch(len(reading_of), len(paths))
+
+    for path in _one_pass(paths, readers, readers.width, infer_steps, keep):
+        for _ in _one_pass([path], readers, 1, infer_steps, keep):
+            keep(path, Lost(path, _DIED))
+    return {path: reading_of[path] for path in paths}
+
+
+def _one_pass(
+    paths: Sequence[Path], readers: Readers, width: int, infer_steps: bool, keep: Callable[[Path, Read], None]
+) -> list[Path]:
+    """Read the traces, that many at a time; returns those that were being read when a reader died."""
+    waiting, running, suspects = deque(paths), dict[Future[Read], Path](), list[Path]()
+    broken = False
+    while waiting or running:
+        while waiting and len(running) < width and not broken:
+            path = waiting.popleft()
+            try:
+                running[readers.submit(path, infer_steps)] = path
+            except BrokenExecutor:  # a reader died since, of a trace that is still being read
+                broken = True
+                waiting.appendleft(path)
+        done, _ = wait(running, _SECONDS, FIRST_COMPLETED)
+        if not done and (why := readers.why_idle()) is not None:
+            for path in [*running.values(), *waiting]:
+                keep(path, Lost(path, why))
+            return suspects
+        for future in done:
+            path = running.pop(future)
+            try:
+                keep(path, future.result())
+            except BrokenExecutor:
+                broken = True
+                suspects.append(path)
+            except Exception as error:  # a cluster raises its own exceptions when workers die while reading a trace
+                keep(path, Lost(path, f"reading it failed: {error or type(error).__name__}"))
+        if broken and not running:
+            readers.restart()
+            broken = False
+    return suspects

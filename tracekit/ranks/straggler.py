@@ -124,9 +124,19 @@ def with_straggler(diagnosis: Diagnosis, profile: Profile, late: Straggler | Non
     theirs = None if late.turns else profile if is_shown else profile.per_rank.get(late.rank)
     about = diagnosis if is_shown else diagnose(theirs) if theirs is not None else None
     why = _explaining(about, late) if about is not None and not late.turns else None
-    if why is not None and not _is_special(why, diagnosis if not is_shown else _of_another(profile, late.rank)):
-        why = None
-    place = why.where if why is not None else _line(theirs, late)
+    if why is not None:  # what slows all of them alike makes none of them late: it has to cost another clearly less
+        other_profiles = (of_rank for rank, of_rank in profile.per_rank.items() if rank != late.rank)
+        other_profile = next(other_profiles, None) if is_shown else None
+        compared = diagnosis if not is_shown else diagnose(other_profile) if other_profile is not None else None
+        costs = (
+            [finding.cost_ns or 0.0 for finding in compared.all_findings if finding.id == why.id] if compared else []
+        )
+        if sum(costs) > _MAX_COST_ELSEWHERE * (why.cost_ns or 0.0):
+            why = None
+    place = why.where if why is not None else Where()
+    if why is None and theirs is not None and late.bucket is not None:
+        line, share = where_of_buckets(theirs, late.bucket)
+        place = line if share >= _OF_A_LINE else place
     same = why.id if is_shown and why is not None else "exposed_comm"
     cost = min(late.lost_ns, step)
     advice = "Give the ranks equal work: the table of ranks shows in which bucket this one spends more than the others."
@@ -169,26 +179,6 @@ def _explaining(about: Diagnosis, late: Straggler) -> Finding | None:
         if finding.id in ids and (finding.cost_ns or 0.0) >= _EXPLAINS * late.lost_ns
     )
     return next(enough, None)
-
-
-def _is_special(why: Finding, other: Diagnosis | None) -> bool:
-    """Whether it costs another rank clearly less: what slows all of them alike makes none of them late."""
-    costs = (
-        [finding.cost_ns or 0.0 for finding in other.all_findings if finding.id == why.id] if other is not None else []
-    )
-    return sum(costs) <= _MAX_COST_ELSEWHERE * (why.cost_ns or 0.0)
-
-
-def _of_another(profile: Profile, late_rank: int) -> Diagnosis | None:
-    another_rank = next((rank_profile for rank, rank_profile in profile.per_rank.items() if rank != late_rank), None)
-    return diagnose(another_rank) if another_rank is not None else None
-
-
-def _line(theirs: Profile | None, late: Straggler) -> Where:
-    if theirs is None or late.bucket is None:
-        return Where()
-    line, share = where_of_buckets(theirs, late.bucket)
-    return line if share >= _OF_A_LINE else Where()
 
 
 def _without(findings: list[Finding], replaced: Finding | None, cost: float, step: float) -> Iterator[Finding]:

@@ -122,21 +122,18 @@ def as_ranks_wait(advised: str, waiting: float) -> str:
 
 def _starter(profile: Profile, kind: str, started: Ints) -> str:
     """Which of `_REMEDIES` are for collectives of that kind, which these events started."""
-    if kind == "all_reduce" and _in_backward(profile, started):
-        return "DDP" if _has(profile, _DDP) else "backward"
+    trace, started = profile.trace, started[started >= 0]
+    if kind == "all_reduce":
+        # In backward's thread, or inside of an operator of backward.
+        helping = np.isin(trace.track[started], np.array(trace.threads.helpers, np.int64))
+        in_node = enclosing(trace, started, lambda part: part.roles.backward_node) >= 0
+        if 2 * (helping | in_node).sum() > len(started):
+            return "DDP" if _has(profile, _DDP) else "backward"
     return "FSDP" if kind in _SHARDING and _has(profile, _FSDP) else "other"
 
 
 def _has(profile: Profile, pattern: re.Pattern[str]) -> bool:
     return bool(profile.trace.labels.fits(pattern).any())
-
-
-def _in_backward(profile: Profile, started: Ints) -> bool:
-    """Whether autograd starts most of them: in backward's thread, or inside of an operator of backward."""
-    trace, started = profile.trace, started[started >= 0]
-    helping = np.isin(trace.track[started], np.array(trace.threads.helpers, np.int64))
-    in_node = enclosing(trace, started, lambda part: part.roles.backward_node) >= 0
-    return bool(2 * (helping | in_node).sum() > len(started))
 
 
 @rule("exposed_comm")

@@ -14,14 +14,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Bools, Ints, Union, distinct
+from tracekit.base.intervals import NO_TIME, Bools, Ints, Union, distinct
 from tracekit.base.units import count, duration, many, times
 from tracekit.engine.buckets import SUBMITTING
 from tracekit.findings import Finding, Where, blamed_events, evidence, rule
-from tracekit.findings.compiler_advice import graphs_recorded, into_graphs
+from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, obstacles
 from tracekit.findings.culprits import blamed_on, outermost_operators, plain, step_ns_of, where_of_event
 from tracekit.findings.holes import OFTEN, is_hole
-from tracekit.findings.obstacles import obstacles
 from tracekit.profile import Profile
 from tracekit.trace.rows import outermost
 
@@ -47,7 +46,7 @@ class BreakTime(Struct, frozen=True):
     description: str
 
 
-def break_time(profile: Profile) -> BreakTime | None:
+def _break_time(profile: Profile) -> BreakTime | None:
     """The time between the graphs of functions that break; None where the run knows of no break."""
     if profile.variant is None or not profile.variant.ledger.breaks:
         return None
@@ -107,7 +106,7 @@ def _entries(profile: Profile) -> int:
     return round(float(profile.begins_in_counted(_regions(profile)).sum()) / profile.counted_steps)
 
 
-def entering(profile: Profile) -> Bools:
+def _entering(profile: Profile) -> Bools:
     """The pieces in which compiled code is entered, where a step enters it often and nothing else says why: none where
     a capture knows of the graph breaks."""
     pieces = profile.attribution.pieces
@@ -116,10 +115,14 @@ def entering(profile: Profile) -> Bools:
     return pieces.of("guards") | (pieces.of(*_WRAPS) & blamed_on(profile, _ENTERS))
 
 
-@rule("entering_compiled_code", timed=True)
+@rule(
+    "entering_compiled_code",
+    timed=True,
+    own_time=lambda profile: profile.attribution.pieces.union(_entering(profile)),
+)
 def entering_compiled_code(profile: Profile) -> Iterator[Finding]:
     """`compiled_code_entered`: what it takes to enter compiled code, in a trace of which no run knows the breaks."""
-    is_entering = entering(profile)
+    is_entering = _entering(profile)
     taking = step_ns_of(profile, is_entering)
     if not taking:
         return
@@ -141,7 +144,12 @@ def entering_compiled_code(profile: Profile) -> Iterator[Finding]:
     )
 
 
-@rule("compiled_code", timed=True)
+def _time_of_breaks(profile: Profile) -> Union:
+    breaks = _break_time(profile)
+    return breaks.claim if breaks is not None else NO_TIME
+
+
+@rule("compiled_code", timed=True, own_time=_time_of_breaks)
 def compiled_code(profile: Profile) -> Iterator[Finding]:
     """`recompile_limit`, `cuda_graphs_skipped`, `graph_breaks`: the host time that whole graphs would save."""
     if profile.variant is None:
@@ -149,7 +157,7 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
     ledger, pieces = profile.variant.ledger, profile.attribution.pieces
     for finding in obstacles(ledger):
         if finding.id == "graph_breaks":
-            if (time := break_time(profile)) is not None:
+            if (time := _break_time(profile)) is not None:
                 yield replace(
                     finding,
                     why=f"{finding.why} The cost is {time.description}.",
@@ -181,12 +189,22 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
     calls = calls[profile.begins_in_counted(calls)]
     replays = trace.events_at(calls).roles.graph_launch
     eager = calls[~replays]
-    is_eager_wait = pieces.of(*SUBMITTING) & ~is_hole(pieces) & _until_one_of(profile, eager)
+    # The pieces after which the next GPU activity is one that these calls submitted.
+    lasting = trace.dur_ns[trace.links.activities] > 0
+    activities, launches = trace.links.activities[lasting], trace.links.launches[lasting]
+    following = np.searchsorted(trace.ts_ns[activities], pieces.end)
+    has_next = following < len(activities)
+    is_eager_wait = pieces.of(*SUBMITTING) & ~is_hole(pieces) & has_next
+    is_eager_wait[has_next] &= np.isin(launches[following[has_next]], eager)
     idle, steps = step_ns_of(profile, is_eager_wait), profile.counted_steps
     if not idle or replays.sum() < steps or graphs_recorded(profile) >= OFTEN:
         return
-    operator, row = _most_calls(profile, eager)
-    location = where_of_event(profile, row, operator)
+    # The outermost operator under which most of them are made, and the first of those.
+    outer = outermost_operators(profile, eager)
+    codes = np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], trace.name_codes[eager])
+    names, first, number = np.unique(codes, return_index=True, return_counts=True)
+    operator = plain(trace.names[names[number.argmax()]])
+    location = where_of_event(profile, int(eager[first[number.argmax()]]), operator)
     yield Finding(
         "eager_remainders",
         f"Work is left outside of CUDA graphs, most of all {operator}{location.at}",
@@ -200,25 +218,3 @@ def eager_remainders(profile: Profile) -> Iterator[Finding]:
         link=_LINK,
         claim=pieces.union(is_eager_wait),
     )
-
-
-def _until_one_of(profile: Profile, calls: Ints) -> Bools:
-    """The pieces after which the next GPU activity is one that these calls submitted."""
-    trace, pieces = profile.trace, profile.attribution.pieces
-    lasting = trace.dur_ns[trace.links.activities] > 0
-    activities, launches = trace.links.activities[lasting], trace.links.launches[lasting]
-    following = np.searchsorted(trace.ts_ns[activities], pieces.end)
-    has_next = following < len(activities)
-    ended: Bools = np.zeros(len(pieces.end), bool)
-    ended[has_next] = np.isin(launches[following[has_next]], calls)
-    return ended
-
-
-def _most_calls(profile: Profile, calls: Ints) -> tuple[str, int]:
-    """The outermost operator under which most of them are made, and the first of those."""
-    trace = profile.trace
-    outer = outermost_operators(profile, calls)
-    codes = np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], trace.name_codes[calls])
-    names, first, number = np.unique(codes, return_index=True, return_counts=True)
-    most_frequent = int(number.argmax())
-    return plain(trace.names[names[most_frequent]]), int(calls[first[most_frequent]])

@@ -16,7 +16,6 @@ from tracekit.findings.compiler_advice import against_guard
 from tracekit.findings.culprits import by_name, plain
 from tracekit.profile import Profile
 from tracekit.profile.start_up import cold_steps_sentence
-from tracekit.trace import Trace
 from tracekit.vocabulary.event_names import PREPARATION
 
 _DYNAMIC = "https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html"
@@ -117,7 +116,13 @@ def compiling(profile: Profile) -> Iterator[Finding]:
     if not remaining.total():
         return
     spans = spans_of(profile)
-    settled = _settled(profile.trace, spans)
+    # When the first step begins that replays CUDA graphs and records none, ns; if there is none, later than any event.
+    # A step that records a graph also replays it, and goes on to record the next.
+    trace = profile.trace
+    replaying = trace.steps.of(trace.ts_ns[trace.where(lambda part: part.roles.graph_launch)])
+    recordings = np.array([span["start_ns"] for span in spans if span["kind"] == "cudagraph"], np.int64)
+    calm = np.setdiff1d(replaying[replaying >= 0], trace.steps.of(recordings))
+    settled = int(trace.steps.issued[calm[0]]) if len(calm) else np.iinfo(np.int64).max
     for cause in _CAUSES:
         caused = [span for span in spans if cause.applies(span, settled)]
         spans = [span for span in spans if not cause.applies(span, settled)]
@@ -151,18 +156,6 @@ def _finding(profile: Profile, cause: _Cause, spans: list[Span], claim: Union) -
         claim=claim,
         every_step=True,
     )
-
-
-def _settled(trace: Trace, spans: list[Span]) -> int:
-    """When the first step begins that replays CUDA graphs and records none, ns; if there is none, later than any event.
-
-    A step that records a graph also replays it, and goes on to record the next.
-    """
-    replays = trace.where(lambda part: part.roles.graph_launch)
-    starts = np.array([span["start_ns"] for span in spans if span["kind"] == "cudagraph"], np.int64)
-    replaying = trace.steps.of(trace.ts_ns[replays])
-    calm = np.setdiff1d(replaying[replaying >= 0], trace.steps.of(starts))
-    return int(trace.steps.issued[calm[0]]) if len(calm) else np.iinfo(np.int64).max
 
 
 def _called(span: Span) -> str:

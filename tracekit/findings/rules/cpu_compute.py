@@ -7,16 +7,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.base.intervals import Bools, Ints, Union, distinct, occurring
+from tracekit.base.intervals import Ints, distinct, occurring
 from tracekit.base.units import count, duration, many, percent
 from tracekit.engine.buckets import SLOW_HOST
-from tracekit.findings import Finding, evidence, rule
+from tracekit.findings import Finding, evidence, rule, time_of_rules
 from tracekit.findings.compiler_advice import backend_without_fusion, is_compiled
 from tracekit.findings.counted import Steps, stretch
-from tracekit.findings.culprits import by_name, plain, where_of_buckets, where_of_event
+from tracekit.findings.culprits import by_name, plain, time_blamed_on, where_of_buckets, where_of_event
 from tracekit.findings.finding import Where
 from tracekit.findings.kernels import time_of
-from tracekit.findings.rules.compiled_code import break_time
 from tracekit.profile import Profile
 from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.rereading import arguments
@@ -106,15 +105,17 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
     smaller = [(plain(culprit.name), culprit.step_ns / mean.step_ns) for culprit in culprits[1:_MAX_NAMED_OPERATORS]]
     shares += [f"{name} {percent(part)}" for name, part in smaller if part >= _MIN_SHARE_TO_REPORT]
     line, share = where_of_buckets(profile, "cpu_compute")
-    location = where_of_event(profile, _on_its_costliest_line(profile, first.rows), plain(first.name))
+    # The line that takes most of its time: other lines may compute more, but by other operators.
+    owners, of_rows = profile.ownership.owners.rows, profile.ownership.of_events(first.rows)
+    group = np.array([owners[owner].group for owner in of_rows.tolist()], np.int64)
+    of_line = first.rows[group == np.bincount(group, profile.trace.dur_ns[first.rows]).argmax()]
+    location = where_of_event(profile, int(of_line[0]), plain(first.name))
     line_clause = ""
     if share >= _OF_A_LINE:
         line_clause = f"Of this, {percent(share)} is{line.at}."
         if location.line is None:
             location = Where(line.file, line.line, line.function, plain(first.name), module=location.module)
-    breaks = break_time(profile)  # re-entering compiled code computes nothing
-    claim: Union = pieces.union(computing).minus(waits)
-    claim = claim if breaks is None else claim.minus(breaks.claim)
+    in_breaks = time_of_rules(profile, "compiled_code")  # re-entering compiled code computes nothing
     advice = _MANY[is_compiled(profile)]
     if (gpu := _unused_gpu(profile)) is not None:
         advice = f"Move the model and its batches to the GPU: nothing was allocated on the {gpu} of this machine."
@@ -130,16 +131,8 @@ def cpu_compute(profile: Profile) -> Iterator[Finding]:
         where=location,
         evidence=evidence(profile, np.asarray(first.rows)),
         link=_LINK,
-        claim=claim,
+        claim=pieces.union(computing).minus(waits).minus(in_breaks),
     )
-
-
-def _on_its_costliest_line(profile: Profile, rows: Ints) -> int:
-    """The costliest of these events on the line that takes most of their time: other lines may compute more, but by
-    other operators."""
-    groups = [profile.ownership.owners.rows[owner].group for owner in profile.ownership.of_events(rows).tolist()]
-    group = np.array(groups, np.int64)
-    return int(rows[group == np.bincount(group, profile.trace.dur_ns[rows]).argmax()][0])
 
 
 def _unused_gpu(profile: Profile) -> str | None:
@@ -162,27 +155,57 @@ def _advice(profile: Profile, operator: str) -> str:
         if kind not in _ADVICE and backend is not None:
             return f"The backend {backend} runs each operator by itself: compile with one that fuses them (inductor)."
         advice = _ADVICE.get(kind) or (_RANDOM if kind == "random" else _OTHERWISE)[is_compiled(profile)]
-    return advice.replace("{smaller}", _smaller(profile)) if "{smaller}" in advice else advice
-
-
-def _smaller(profile: Profile) -> str:
-    """The advice to compute in bfloat16, as the beginning of a list; empty where products do so already."""
+    if "{smaller}" not in advice:
+        return advice
+    # To compute in bfloat16 is no advice where products do so already.
     trace = profile.recording.trace
     operators = trace.where(lambda part: part.roles.kind == OPERATOR)
     codes, name = occurring(trace.name_codes[operators])
     is_product = [kernel_class(trace.names[code], trace.names[code]) in _PRODUCTS for code in codes.tolist()]
     rows = operators[np.array(is_product, bool)[name]][:_SAMPLED]
     types = {kind for call_arguments in arguments(trace, rows).values() for kind in call_arguments.types}
+    smaller = "bfloat16 under autocast, " if types else "bfloat16 under autocast (unless it is on already), "
     if types & _HALF_TYPES or trace.census.any(lambda roles: roles.named(_AUTOCAST)):
-        return ""
-    return "bfloat16 under autocast, " if types else "bfloat16 under autocast (unless it is on already), "
+        smaller = ""
+    return advice.replace("{smaller}", smaller)
 
 
-@rule("host_compute", timed=True, device="gpu")
+def _computing(profile: Profile) -> Ints:
+    """The operators that call nothing of the GPU and usually take long, if some keep the GPU waiting; not those of
+    backward, which run where the forward did."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    works = trace.labels.fits(_WORKS)
+    waits = pieces.of("dispatch") & (pieces.event >= 0) & (pieces.dur >= _LEAST_NS)
+    blamed: Ints = distinct(pieces.event[waits]).astype(np.int64)
+    blamed = blamed[works[trace.name_codes[blamed]] & (trace.kinds[blamed] == OPERATOR)]
+    if not len(blamed):
+        return blamed
+    codes = distinct(trace.name_codes[blamed])
+    alike = trace.where(lambda part: (part.roles.kind == OPERATOR) & np.isin(part.name_codes, codes) & part.lasting)
+    calls = trace.where(lambda part: part.roles.runtime & part.process)
+    for track in distinct(trace.track[alike]).tolist():  # also the outer ones, of those that are nested
+        rows, call_starts = alike[trace.track[alike] == track], trace.ts_ns[calls[trace.track[calls] == track]]
+        events = trace.events_at(rows)
+        is_calling = np.searchsorted(call_starts, events.end_ns) > np.searchsorted(call_starts, events.ts_ns)
+        alike = np.setdiff1d(alike, rows[is_calling])
+    codes = distinct(trace.name_codes[alike])
+    usual = ((code, np.median(trace.dur_ns[alike[trace.name_codes[alike] == code]])) for code in codes.tolist())
+    long = [code for code, median in usual if median >= _LEAST_NS]
+    alike = alike[np.isin(trace.name_codes[alike], long)]
+    forward: Ints = alike[enclosing(trace, alike, lambda part: part.roles.backward_node) < 0]
+    return forward
+
+
+@rule(
+    "host_compute",
+    timed=True,
+    device="gpu",
+    own_time=lambda profile: time_blamed_on(profile, _computing(profile)),
+)
 def host_compute(profile: Profile) -> Iterator[Finding]:
     """`cpu_compute` in a run on a GPU: operators that compute on the CPU, one finding for each name."""
     trace, pieces = profile.trace, profile.attribution.pieces
-    rows = computing(profile)
+    rows = _computing(profile)
     rows = rows[profile.begins_in_counted(rows)]
     for code in distinct(trace.name_codes[rows]).tolist():
         operator_rows = rows[trace.name_codes[rows] == code]
@@ -206,47 +229,28 @@ def host_compute(profile: Profile) -> Iterator[Finding]:
         )
 
 
-def computing(profile: Profile) -> Ints:
-    """The operators that call nothing of the GPU and usually take long, if some keep the GPU waiting; not those of
-    backward, which run where the forward did."""
-    trace, pieces = profile.trace, profile.attribution.pieces
-    works = trace.labels.fits(_WORKS)
-    waits = pieces.of("dispatch") & (pieces.event >= 0) & (pieces.dur >= _LEAST_NS)
-    blamed: Ints = distinct(pieces.event[waits]).astype(np.int64)
-    blamed = blamed[works[trace.name_codes[blamed]] & (trace.kinds[blamed] == OPERATOR)]
-    if not len(blamed):
-        return blamed
-    codes = distinct(trace.name_codes[blamed])
-    alike = trace.where(lambda part: (part.roles.kind == OPERATOR) & np.isin(part.name_codes, codes) & part.lasting)
-    calls = trace.where(lambda part: part.roles.runtime & part.process)
-    alike = np.setdiff1d(alike, _containing(profile, calls, alike))
-    codes = distinct(trace.name_codes[alike])
-    usual = ((code, np.median(trace.dur_ns[alike[trace.name_codes[alike] == code]])) for code in codes.tolist())
-    long = [code for code, median in usual if median >= _LEAST_NS]
-    alike = alike[np.isin(trace.name_codes[alike], long)]
-    forward: Ints = alike[enclosing(trace, alike, lambda part: part.roles.backward_node) < 0]
-    return forward
-
-
-def _containing(profile: Profile, calls: Ints, among: Ints) -> Ints:
-    """Those of the operators in which one of the calls is made: also the outer ones, of those that are nested."""
+def _preparing(profile: Profile) -> Ints:
+    """The outermost calls of such functions by the main thread in counted steps."""
     trace = profile.trace
-    containing = [np.zeros(0, np.int64)]
-    for track in distinct(trace.track[among]).tolist():
-        rows = among[trace.track[among] == track]
-        call_starts = trace.ts_ns[calls[trace.track[calls] == track]]
-        events = trace.events_at(rows)
-        containing.append(
-            rows[np.searchsorted(call_starts, events.end_ns) > np.searchsorted(call_starts, events.ts_ns)]
-        )
-    return np.concatenate(containing)
+    if not trace.labels.fits(_PREPARES).any():
+        return np.zeros(0, np.int64)
+    main = trace.threads.main
+    rows = trace.where(
+        lambda part: (part.roles.kind == PYTHON) & part.roles.named(_PREPARES) & part.lasting & (part.track == main)
+    )
+    return outermost(trace, rows[profile.begins_in_counted(rows)])
 
 
-@rule("preprocessing", timed=True, device="gpu")
+@rule(
+    "preprocessing",
+    timed=True,
+    device="gpu",
+    own_time=lambda profile: time_of(profile, _preparing(profile)),
+)
 def preprocessing(profile: Profile) -> Iterator[Finding]:
     """`preprocessing`, one finding for each function of a library: the GPU's idle time inside of it."""
     trace, pieces = profile.trace, profile.attribution.pieces
-    rows, waits = preparing(profile), pieces.union(pieces.of(*SLOW_HOST))
+    rows, waits = _preparing(profile), pieces.union(pieces.of(*SLOW_HOST))
     for code in distinct(trace.name_codes[rows]).tolist():
         calls = rows[trace.name_codes[rows] == code]
         call_time = time_of(profile, calls)
@@ -265,20 +269,3 @@ def preprocessing(profile: Profile) -> Iterator[Finding]:
             claim=claim,
             host=call_time,
         )
-
-
-def preparing(profile: Profile) -> Ints:
-    """The outermost calls of such functions by the main thread in counted steps."""
-    trace = profile.trace
-    if not trace.labels.fits(_PREPARES).any():
-        return np.zeros(0, np.int64)
-    main = trace.threads.main
-    rows = trace.where(
-        lambda part: (part.roles.kind == PYTHON) & part.roles.named(_PREPARES) & part.lasting & (part.track == main)
-    )
-    return outermost(trace, rows[profile.begins_in_counted(rows)])
-
-
-def is_preparing(profile: Profile) -> Bools:
-    """Which pieces of the steps lie in one of these calls."""
-    return time_of(profile, preparing(profile)).covers(profile.attribution.pieces.start)

@@ -128,29 +128,23 @@ def _of_workers(waits: "_Waits") -> tuple[str, str]:
         return f", {percent(receiving)} of it to receive batches that its workers have made", _RECEIVES
     alone = waits.whole_ns - waits.step_ns
     factor = waits.whole_ns / alone if alone > 0 else math.inf
+    # How many workers more would keep up; how many there are is not recorded.
+    is_worth_a_worker, needed = factor >= 1 + _WORTH_A_WORKER, ""
+    if is_worth_a_worker and not math.isinf(factor):
+        frequency = "each" if factor > 1.5 else f"every {count(math.floor(1 / (factor - 1)))}"
+        workers = (
+            f"{count(math.ceil(factor))} workers for each one" if factor > 2 else f"one worker more for {frequency}"
+        )
+        needed = f". To keep up, {workers} would be needed, and cores for them"
     batches = round(waits.batches, 1)
     reason = (
         f" for {count(batches)} batch{'' if batches == 1 else 'es'} of its workers. Without this wait a step would "
-        f"take {duration(alone)} instead of {duration(waits.whole_ns)}{_needed(factor)}"
+        f"take {duration(alone)} instead of {duration(waits.whole_ns)}"
     )
-    is_worth_a_worker = factor >= 1 + _WORTH_A_WORKER
     receiving_is_seen = waits.profile.recording.trace.has_stacks  # only frames show it
     if is_worth_a_worker and not receiving_is_seen and waits.of_batch_ns <= waits.sending_ns:
-        return reason.partition(". To keep up")[0], _MAY_RECEIVE.format(sending=duration(waits.sending_ns))
-    return reason, f"{_MORE_WORKERS if is_worth_a_worker else _FURTHER_AHEAD} {_ONCE}"
-
-
-def _needed(factor: float) -> str:
-    """How many workers more would keep up if loading took that many times as long as the rest, as a clause; how many
-    there are is not recorded."""
-    if factor < 1 + _WORTH_A_WORKER or math.isinf(factor):
-        return ""
-    workers = (
-        f"{count(math.ceil(factor))} workers for each one"
-        if factor > 2
-        else f"one worker more for {'each' if factor > 1.5 else f'every {count(math.floor(1 / (factor - 1)))}'}"
-    )
-    return f". To keep up, {workers} would be needed, and cores for them"
+        return reason, _MAY_RECEIVE.format(sending=duration(waits.sending_ns))
+    return reason + needed, f"{_MORE_WORKERS if is_worth_a_worker else _FURTHER_AHEAD} {_ONCE}"
 
 
 class _Waits(Struct, frozen=True, dict=True):

@@ -12,7 +12,7 @@ from tracekit.base.intervals import Bools, Ints, Union, distinct, runs
 from tracekit.base.units import count, duration
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.culprits import outermost_operators, plain, where_of_buckets, where_of_event
+from tracekit.findings.culprits import blamed_on, outermost_operators, plain, where_of_buckets, where_of_event
 from tracekit.findings.kernels import time_of
 from tracekit.findings.one_by_one import TINY_NS, at_once, kernels_of, one_by_one, optimizer_setting
 from tracekit.profile import Profile
@@ -20,7 +20,7 @@ from tracekit.trace.rows import enclosing
 
 _LEAST_LAUNCHES = 20  # a step, inside the span: as many parameters as make a loop
 _ONE_BY_ONE = re.compile(r"Optimizer\.(?:step|zero_grad)#.*", re.DOTALL)
-GARBAGE = re.compile(r"Python GC|<built-in (?:function|method) collect\b.*", re.DOTALL)
+_GARBAGE = re.compile(r"Python GC|<built-in (?:function|method) collect\b.*", re.DOTALL)
 _TIMES = 20  # in a row: what is called less often may well be the layers of a model
 _MAX_OPERATORS_OF_A_LOOP = 4  # operators in the body of a loop that is recognised
 _LINK = "https://docs.pytorch.org/docs/stable/generated/torch.func.vmap.html"
@@ -60,7 +60,7 @@ _HABITS = (
     ),
     _Cause(
         "garbage_collection",
-        GARBAGE,
+        _GARBAGE,
         "Python collects garbage inside steps",
         "",
         "Turn it off in the loop (gc.disable(), gc.freeze()) and collect between epochs, so that it never runs while "
@@ -71,7 +71,12 @@ _HABITS = (
 )
 
 
-@rule("habits", timed=True, device="gpu")
+@rule(
+    "habits",
+    timed=True,
+    device="gpu",
+    own_time=lambda profile: profile.attribution.pieces.union(blamed_on(profile, _GARBAGE)),
+)
 def habits(profile: Profile) -> Iterator[Finding]:
     """`optimizer_loop`, `zero_grad`, `garbage_collection`: the time in them during which the GPU idles, and that of the
     kernels that a single one would replace."""
@@ -84,7 +89,14 @@ def _findings_of(profile: Profile, habit: _Cause) -> Iterator[Finding]:
     if not trace.census.any(lambda roles: roles.host & roles.named(habit.name)):
         return
     spans = trace.where(lambda part: part.process & part.roles.named(habit.name) & part.lasting)
-    single, launches = _launches(profile, spans) if habit.one_by_one else (0, 0)
+    # How many launch calls of counted steps inside those spans are for a single tensor, and how many there are.
+    single = launches = 0
+    if habit.one_by_one:
+        work, calls = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
+        in_span = enclosing(trace, calls, lambda part: part.among(spans)) >= 0
+        in_span[in_span] = profile.begins_in_counted(calls[in_span])
+        work, calls = work[in_span], calls[in_span]
+        single, launches = len(distinct(calls[~at_once(profile, work, calls)])), len(distinct(calls))
     # A step that was inferred may begin with the first operator inside of a span.
     spans = spans[profile.in_counted(trace.steps.of(trace.events_at(spans).end_ns - 1))]
     if not len(spans) or (habit.one_by_one and single < _LEAST_LAUNCHES * profile.counted_steps):
@@ -117,23 +129,17 @@ def _findings_of(profile: Profile, habit: _Cause) -> Iterator[Finding]:
     )
 
 
-def _launches(profile: Profile, spans: Ints) -> tuple[int, int]:
-    """How many launch calls of counted steps inside those spans are for a single tensor, and how many there are."""
-    trace = profile.trace
-    activities, launches = trace.links.activities.astype(np.int64), trace.links.launches.astype(np.int64)
-    in_span = enclosing(trace, launches, lambda part: part.among(spans)) >= 0
-    in_span[in_span] = profile.begins_in_counted(launches[in_span])
-    activities, launches = activities[in_span], launches[in_span]
-    single = launches[~at_once(profile, activities, launches)]
-    return len(distinct(single)), len(distinct(launches))
-
-
 @rule("operator_loops", timed=True, device="gpu")
 def operator_loops(profile: Profile) -> Iterator[Finding]:
     """`operator_loop`: the time in such a loop in which the GPU idles, and that of the kernels that a single one would
     replace; one finding for each operator with which a loop begins."""
     trace = profile.trace
-    operators = _launching(profile)
+    # The outermost operators of the main thread that launch work in counted steps, but not for a habit.
+    calls = distinct(trace.links.launches.astype(np.int64))
+    calls = calls[(trace.track[calls] == trace.threads.main) & profile.begins_in_counted(calls)]
+    calls = calls[enclosing(trace, calls, lambda part: part.roles.host & part.roles.named(_ONE_BY_ONE)) < 0]
+    operators = outermost_operators(profile, calls)
+    operators = distinct(operators[operators >= 0])
     first, last = _loops(trace.name_codes[operators].astype(np.int64) << 32 | trace.steps.of(trace.ts_ns[operators]))
     starts, ends = trace.ts_ns[operators[first]], trace.events_at(operators[last]).end_ns
     names = trace.name_codes[operators[first]]
@@ -160,16 +166,6 @@ def operator_loops(profile: Profile) -> Iterator[Finding]:
             undone=undone,
             host=spans,
         )
-
-
-def _launching(profile: Profile) -> Ints:
-    """The outermost operators of the main thread that launch work in counted steps, but not for a habit."""
-    trace = profile.trace
-    calls = distinct(trace.links.launches.astype(np.int64))
-    calls = calls[(trace.track[calls] == trace.threads.main) & profile.begins_in_counted(calls)]
-    calls = calls[enclosing(trace, calls, lambda part: part.roles.host & part.roles.named(_ONE_BY_ONE)) < 0]
-    operators = outermost_operators(profile, calls)
-    return distinct(operators[operators >= 0])
 
 
 def _loops(keys: Ints) -> tuple[Ints, Ints]:

@@ -12,13 +12,10 @@ from msgspec import Struct
 
 from tracekit.base.intervals import Ints, distinct
 from tracekit.base.units import count, duration, times
-from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings import Finding, Where, evidence, rule, time_of_rules
 from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.culprits import plain, where_of_event, where_of_piece
 from tracekit.findings.holes import OFTEN, Holes, LongStretch
-from tracekit.findings.rules.cpu_compute import computing, is_preparing
-from tracekit.findings.rules.pageable_copies import pageable_calls, recurring_calls
-from tracekit.findings.rules.recorded_graphs import time_of_making_graphs
 from tracekit.profile import Profile
 from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON, RUNTIME
@@ -162,13 +159,6 @@ def _stalls(cases: StretchGroup) -> str:
     return f"It does so {cases.times} {place_clause}, for {cases.total} in all; the longest takes {instead}."
 
 
-def _unexplained(cases: StretchGroup) -> str:
-    number = len(cases.holes)
-    stretches = "one stretch" if number == 1 else f"{count(number)} stretches, the longest ({cases.at_most})"
-    subject = "The GPU idles for" if cases.meanwhile else "Nothing was recorded for"
-    return f"{subject} {cases.total} in {stretches} {cases.longest.name}."
-
-
 def _busy(subject: str) -> Callable[[StretchGroup], str]:
     def headline(cases: StretchGroup) -> str:
         position = cases.location.at
@@ -218,24 +208,8 @@ def _doing_it_elsewhere(cases: StretchGroup) -> str:
     )
 
 
-def _why_it_stalls(cases: StretchGroup) -> str:
-    if cases.longest.other_threads_are_busy:
-        return (
-            "Leave the thread a core: other threads of this process work at the same time. Use fewer of them "
-            "(torch.set_num_threads, data loader workers)."
-        )
-    return (
-        "Look at what else the machine does: more busy threads and jobs than cores, swapping, Python's garbage "
-        "collector. The recording does not show what kept the host; ignore it unless it recurs."
-    )
-
-
 def _always(advice: str) -> Callable[[StretchGroup], str]:
     return lambda _: advice
-
-
-def _is_first_call(hole: LongStretch) -> bool:
-    return hole.first and hole.is_outlier and hole.kind != PYTHON
 
 
 CAUSES = (
@@ -257,7 +231,7 @@ CAUSES = (
     ),
     Cause(
         "cold_start",
-        _is_first_call,
+        lambda hole: hole.first and hole.is_outlier and hole.kind != PYTHON,
         lambda cases: f"One-time start-up: {cases.culprit}{cases.location.at}",
         _first_calls,
         _always(
@@ -290,7 +264,13 @@ CAUSES = (
             f"in {cases.culprit if cases.longest.row >= 0 else f'the time {cases.longest.name}'}{cases.location.at}"
         ),
         _stalls,
-        _why_it_stalls,
+        lambda cases: (
+            "Leave the thread a core: other threads of this process work at the same time. Use fewer of them "
+            "(torch.set_num_threads, data loader workers)."
+            if cases.longest.other_threads_are_busy
+            else "Look at what else the machine does: more busy threads and jobs than cores, swapping, Python's "
+            "garbage collector. The recording does not show what kept the host; ignore it unless it recurs."
+        ),
         _THREADS,
         together=True,
     ),
@@ -302,7 +282,15 @@ CAUSES = (
             if cases.meanwhile
             else "Nothing was recorded for a while"
         ),
-        _unexplained,
+        lambda cases: (
+            f"{'The GPU idles for' if cases.meanwhile else 'Nothing was recorded for'} {cases.total} in "
+            + (
+                "one stretch"
+                if len(cases.holes) == 1
+                else f"{count(len(cases.holes))} stretches, the longest ({cases.at_most})"
+            )
+            + f" {cases.longest.name}."
+        ),
         _always(
             "Record with Python stacks (with_stack=True), or capture with tracekit, to see what the host did meanwhile."
         ),
@@ -328,42 +316,37 @@ def long_stretches(profile: Profile) -> Iterator[Finding]:
     if device_side_missing(profile.trace) is not None:
         return
     groups: dict[tuple[str, str], tuple[Cause, list[LongStretch]]] = {}
-    claimed_by_other_rules = np.union1d(pageable_calls(profile.trace), recurring_calls(profile))
-    claimed_by_other_rules = np.union1d(claimed_by_other_rules, computing(profile))
-    elsewhere = is_preparing(profile) | time_of_making_graphs(profile).covers(profile.attribution.pieces.start)
-    long_holes = Holes(profile, claimed_by_other_rules)
+    pieces = profile.attribution.pieces
+    long_holes = Holes(profile, time_of_rules(profile, "pageable_copies", "allocator", "host_compute"))
+    # What else has a rule of its own still shows what recurs.
+    is_explained = time_of_rules(profile, "preprocessing", "recorded_graphs", "prepared_graphs").covers(pieces.start)
     for hole in long_holes:
         cause = next(cause for cause in CAUSES if cause.fits(hole))
-        if elsewhere[hole.piece] or hole.outlier or (hole.unseen and cause.id != "cold_start"):
+        if is_explained[hole.piece] or hole.outlier or (hole.unseen and cause.id != "cold_start"):
             continue
         blamed = str(_location(profile, hole)) if hole.row < 0 else hole.name
         _, holes = groups.setdefault((cause.id, "" if cause.together else blamed), (cause, []))
         holes.append(hole)
     for cause, holes in groups.values():
-        yield _finding(profile, cause, holes, long_holes)
-
-
-def _finding(profile: Profile, cause: Cause, holes: list[LongStretch], long_holes: Holes) -> Finding:
-    pieces = profile.attribution.pieces
-    holes = sorted(holes, key=lambda hole: -hole.lasts_ns)
-    longest = holes[0]
-    cases = StretchGroup(profile, holes, _location(profile, longest))
-    events = [row for hole in holes for row in ([hole.row] if hole.row >= 0 else hole.near)]
-    is_claimed = np.zeros(len(pieces.start), bool)
-    is_claimed[[hole.piece for hole in holes]] = True
-    if longest.in_most_steps:
-        is_claimed |= long_holes.shorter(longest)
-    return Finding(
-        cause.id,
-        cause.headline(cases),
-        why=cause.why(cases),
-        do=cause.advice(cases),
-        where=cases.location,
-        evidence=evidence(profile, distinct(np.array(events, np.int64))),
-        link=cause.link,
-        confidence="measured" if longest.row >= 0 else "inferred",
-        claim=pieces.union(is_claimed).minus(profile.waits_in_collectives),
-    )
+        holes.sort(key=lambda hole: -hole.lasts_ns)
+        longest = holes[0]
+        cases = StretchGroup(profile, holes, _location(profile, longest))
+        events = [row for hole in holes for row in ([hole.row] if hole.row >= 0 else hole.near)]
+        is_claimed = np.zeros(len(pieces.start), bool)
+        is_claimed[[hole.piece for hole in holes]] = True
+        if longest.in_most_steps:
+            is_claimed |= long_holes.shorter(longest)
+        yield Finding(
+            cause.id,
+            cause.headline(cases),
+            why=cause.why(cases),
+            do=cause.advice(cases),
+            where=cases.location,
+            evidence=evidence(profile, distinct(np.array(events, np.int64))),
+            link=cause.link,
+            confidence="measured" if longest.row >= 0 else "inferred",
+            claim=pieces.union(is_claimed).minus(profile.waits_in_collectives),
+        )
 
 
 def _location(profile: Profile, hole: LongStretch) -> Where:

@@ -15,8 +15,6 @@ from tracekit.findings import Finding, rule
 from tracekit.findings.kernels import blaming, costliest, kernels, operator_names, share_of_work, with_name
 from tracekit.profile import Profile
 from tracekit.profile.once import once
-from tracekit.trace import Trace
-from tracekit.trace.rereading import Arguments
 from tracekit.trace.rows import enclosing
 from tracekit.vocabulary.kernel_class import kernel_class, without_parameters
 
@@ -31,6 +29,7 @@ _BETWEEN = re.compile(
 _MAX_KERNELS_BETWEEN = 8  # kernels between a product and the softmax: scaling, masks, dropout, changes of the type
 _PRODUCTS_BESIDE = 2  # on either side; in the backward pass, a product has two gradients
 _NO, _IS_PRODUCT, _IS_SOFTMAX, _IS_BETWEEN = range(4)
+_KINDS = ((_PRODUCT, _IS_PRODUCT), (_SOFTMAX, _IS_SOFTMAX), (_BETWEEN, _IS_BETWEEN))
 _ALIGNMENT_PAGE = (
     "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html#requirements-tc"
 )
@@ -71,16 +70,13 @@ def sizes_of(profile: Profile, rows: Ints) -> str:
         name = trace.names[trace.name_codes[operator]]
         if arguments is None or kernel_class("", name) not in _PRODUCT_CLASSES:
             continue
-        if sizes := _operands(name, arguments):
+        matrices = [dims for dims in (arguments.inputs or [])[:_INPUTS] if len(dims) > 1]
+        after_another = "add" in name or "backward" in name  # what is added and the gradient come before the operands
+        operands = matrices[-2:] if after_another else matrices[:2]
+        if len(operands) == 2:
+            sizes = " and ".join("×".join(map(str, dims)) for dims in operands)
             times[sizes] = times.get(sizes, 0) + int(trace.dur_ns[row])
-    return f" (operands {max(times, key=lambda operands: times[operands])})" if times else ""
-
-
-def _operands(name: str, arguments: Arguments) -> str:
-    matrices = [dims for dims in (arguments.inputs or [])[:_INPUTS] if len(dims) > 1]
-    after_another = "add" in name or "backward" in name  # what is added and the gradient come before the operands
-    operands = matrices[-2:] if after_another else matrices[:2]
-    return " and ".join("×".join(map(str, dims)) for dims in operands) if len(operands) == 2 else ""
+    return f" (operands {max(times, key=lambda sizes: times[sizes])})" if times else ""
 
 
 class Attention(NamedTuple):
@@ -103,8 +99,8 @@ def attention(profile: Profile) -> Attention:
     rows = rows[np.lexsort((launches, trace.track[rows]))]
     operators, steps = operator_names(profile, rows), trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
     queue = np.stack((trace.track[rows].astype(np.int64), steps.astype(np.int64)))
-    names = trace.names
-    kinds = np.array([_kind(name) for name in names] + [_NO], np.int64)[operators]  # −1, for none, is the last
+    kinds_of_names = [next((kind for pattern, kind in _KINDS if pattern.fullmatch(name)), _NO) for name in trace.names]
+    kinds = np.array([*kinds_of_names, _NO], np.int64)[operators]  # −1, for none, is the last
     in_attention, softmaxes = np.zeros(len(rows), bool), []
     for softmax in np.flatnonzero(kinds == _IS_SOFTMAX).tolist():
         before, after = (_reach(kinds, queue, softmax, direction) for direction in (-1, 1))
@@ -112,11 +108,6 @@ def attention(profile: Profile) -> Attention:
             in_attention[before : after + 1] = True
             softmaxes.append(softmax)
     return Attention(np.sort(rows[in_attention]), np.sort(rows[softmaxes]))
-
-
-def _kind(name: str) -> int:
-    patterns = ((_PRODUCT, _IS_PRODUCT), (_SOFTMAX, _IS_SOFTMAX), (_BETWEEN, _IS_BETWEEN))
-    return next((kind for pattern, kind in patterns if pattern.fullmatch(name)), _NO)
 
 
 def _reach(kinds: Ints, queue: Ints, softmax: int, direction: int) -> int | None:
@@ -195,15 +186,26 @@ def unfused_attention(profile: Profile) -> Iterator[Finding]:
 @rule("without_tensor_cores")
 def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
     """`without_tensor_cores`, which is not one of `VERDICTS`: products in fp32 on a GPU that has tensor cores."""
-    rows = kernels(profile, with_name(profile, _on_ordinary_cores))
+
+    def on_ordinary_cores(name: str) -> bool:
+        name = without_parameters(name)
+        return _FP32.search(name) is not None and _TENSOR.search(name) is None
+
+    def in_half(name: str) -> bool:
+        return kernel_class(name) in _PRODUCT_CLASSES and _HALF_PRECISION.search(without_parameters(name)) is not None
+
+    rows, gpus = kernels(profile, with_name(profile, on_ordinary_cores)), profile.trace.gpus
     if not len(rows):
         return
-    major = _major(profile.trace, costliest(profile, rows)[0].kernel or "")
-    others_are_half = bool(len(kernels(profile, with_name(profile, _in_half))))
-    on_nvidia = not any("AMD" in str(gpu.get("name")) or "Radeon" in str(gpu.get("name")) for gpu in profile.trace.gpus)
+    # The GPU's major compute capability, from the trace or from the kernel's name; None where neither has it.
+    kernel = costliest(profile, rows)[0].kernel or ""
+    recorded = [int(gpu["computeMajor"]) for gpu in gpus if isinstance(gpu.get("computeMajor"), int)]
+    major = next(iter([*recorded, *(number for name, number in _ARCHITECTURES.items() if name in kernel)]), None)
+    others_are_half = bool(len(kernels(profile, with_name(profile, in_half))))
+    on_nvidia = not any("AMD" in str(gpu.get("name")) or "Radeon" in str(gpu.get("name")) for gpu in gpus)
     if not on_nvidia or (major is None and not others_are_half) or (major is not None and major < _FIRST):
         return
-    geforce = any("GeForce" in str(gpu.get("name")) for gpu in profile.trace.gpus)
+    geforce = any("GeForce" in str(gpu.get("name")) for gpu in gpus)
     yield blaming(
         profile,
         rows,
@@ -217,23 +219,6 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
             saved=1 / _GEFORCE_SPEEDUP if geforce else 1.0,
         ),
     )
-
-
-def _on_ordinary_cores(name: str) -> bool:
-    name = without_parameters(name)
-    return _FP32.search(name) is not None and _TENSOR.search(name) is None
-
-
-def _in_half(name: str) -> bool:
-    return kernel_class(name) in _PRODUCT_CLASSES and _HALF_PRECISION.search(without_parameters(name)) is not None
-
-
-def _major(trace: Trace, kernel: str) -> int | None:
-    """The GPU's major compute capability, from the trace or from the kernel's name; None where neither has it."""
-    listed = (gpu["computeMajor"] for gpu in trace.gpus if isinstance(gpu.get("computeMajor"), int))
-    if (major := next(listed, None)) is not None:
-        return int(major)
-    return next((major for name, major in _ARCHITECTURES.items() if name in kernel), None)
 
 
 def _advice(major: int | None, *, others_are_half: bool, geforce: bool) -> str:

@@ -6,9 +6,8 @@ and long ones that leave most of the GPU empty.
 from collections.abc import Iterator
 
 import numpy as np
-from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, Union, runs
+from tracekit.base.intervals import Ints, Union, runs
 from tracekit.base.units import count, many, percent, size
 from tracekit.findings import Finding, rule
 from tracekit.findings.bandwidth import ELEMENTWISE, achieved, moved
@@ -74,14 +73,6 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
     )
 
 
-class _Chains(Struct, frozen=True):
-    """Elementwise kernels that follow each other on one stream in one step."""
-
-    number: int
-    handing_on: Ints  # the rows of all but the last kernel of each
-    shorter: Ints  # of all but the longest: those that a single kernel would save
-
-
 @rule("unfused_elementwise")
 def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     """`unfused_elementwise`, which is not one of `VERDICTS`: all but the longest kernel of each chain, at most."""
@@ -89,19 +80,31 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     rows = kernels(profile, lambda events: ~events.roles.communication)
     rows = rows[np.lexsort((rows, trace.track[rows]))]  # stream by stream
     fused = np.fromiter(("triton" in name for name in trace.names), bool, len(trace.names))
-    chains = _chains(profile, rows, of_classes(profile, rows, ELEMENTWISE) & ~fused[trace.name_codes[rows]])
-    if not chains.number:
+    fusible = of_classes(profile, rows, ELEMENTWISE) & ~fused[trace.name_codes[rows]]
+    # Chains: such kernels that follow each other on one stream in one step. All but the last of each hand on what they
+    # write; all but the longest are what a single kernel would save.
+    dur, step = trace.dur_ns[rows], trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
+    step_and_track = (step + 1) * len(trace.tracks) + trace.track[rows]
+    bounds = runs(np.where(fusible, step_and_track, -1))
+    sizes = np.diff(bounds)
+    chain = np.repeat(np.arange(len(sizes)), sizes)
+    chained = fusible & (sizes[chain] > 1)
+    shorter, handing_on = chained.copy(), chained.copy()
+    shorter[np.lexsort((-dur, chain))[bounds[:-1]]] = False
+    handing_on[bounds[1:] - 1] = False
+    number = int((fusible[bounds[:-1]] & (sizes > 1)).sum())
+    if not number:
         return
     steps, optimizer_arguments = profile.counted_steps, optimizer_setting(profile)
     of_optimizer = f"; {optimizer_arguments} does so for the optimizer" if optimizer_arguments else ""
     yield blaming(
         profile,
-        chains.shorter,
+        rows[shorter],
         Finding(
             "unfused_elementwise",
             "Elementwise kernels follow one another unfused",
-            why=f"{count(round((len(chains.shorter) + chains.number) / steps))} a step, in "
-            f"{many(round(chains.number / steps), 'chain')}{_bytes_saved(profile, chains)}.",
+            why=f"{count(round((int(shorter.sum()) + number) / steps))} a step, in "
+            f"{many(round(number / steps), 'chain')}{_bytes_saved(profile, rows[handing_on])}.",
             do=f"Fuse them: {_COMPILED if is_compiled(profile) else _EAGER} one kernel is made of each chain, "
             f"which reads and writes memory only once{of_optimizer}.",
             link=_COMPILE_PAGE,
@@ -110,35 +113,19 @@ def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     )
 
 
-def _bytes_saved(profile: Profile, chains: _Chains) -> str:
+def _bytes_saved(profile: Profile, handing_on: Ints) -> str:
     """What is written only for the next in the chain to read, where the shapes are known."""
     work = moved(profile)
-    is_intermediate = np.isin(work.rows, chains.handing_on)
+    is_intermediate = np.isin(work.rows, handing_on)
     saved = 2 * int(work.written[is_intermediate].sum())
     if saved < _WORTH_SAYING:
         return ""
-    expected = np.isin(profile.sample.kernels, chains.handing_on).sum()
+    expected = np.isin(profile.sample.kernels, handing_on).sum()
     at_least = "at least " if is_intermediate.sum() < expected else ""
     return (
         f", writing to memory and reading back {at_least}{size(saved)} a step that a fused kernel would keep in "
         "registers"
     )
-
-
-def _chains(profile: Profile, rows: Ints, fusible: Bools) -> _Chains:
-    """The chains among kernels in order of their streams and starts."""
-    trace = profile.trace
-    dur, step = trace.dur_ns[rows], trace.steps.of(trace.ts_ns[trace.links.launch(rows)])
-    step_and_track = (step + 1) * len(trace.tracks) + trace.track[rows]
-    bounds = runs(np.where(fusible, step_and_track, -1))
-    sizes = np.diff(bounds)
-    chain = np.repeat(np.arange(len(sizes)), sizes)
-    longest_first = np.lexsort((-dur, chain))
-    chained = fusible & (sizes[chain] > 1)
-    shorter, handing_on = chained.copy(), chained.copy()
-    shorter[longest_first[bounds[:-1]]] = False
-    handing_on[bounds[1:] - 1] = False
-    return _Chains(int((fusible[bounds[:-1]] & (sizes > 1)).sum()), rows[handing_on], rows[shorter])
 
 
 @rule("tiny_kernels", timed=True)

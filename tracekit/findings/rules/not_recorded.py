@@ -7,7 +7,6 @@ import numpy as np
 from tracekit.base.intervals import distinct
 from tracekit.findings import Finding, Where, evidence, rule
 from tracekit.profile import Profile
-from tracekit.trace import Trace
 from tracekit.trace.facts.coverage import device_side_missing
 
 _PROFILER_PAGE = "https://docs.pytorch.org/docs/stable/profiler.html#torch.profiler.profile"
@@ -16,17 +15,20 @@ _PROFILER_PAGE = "https://docs.pytorch.org/docs/stable/profiler.html#torch.profi
 @rule("not_recorded")
 def not_recorded(profile: Profile) -> Iterator[Finding]:
     """`empty`, `host_side_missing` or `gpu_side_missing`: they have no cost, and cast doubt on everything else."""
-    trace = profile.trace
-    if not trace.census.any(lambda roles: roles.host | roles.gpu) or not len(trace.steps):
+    trace, census = profile.trace, profile.trace.census
+    if not census.any(lambda roles: roles.host | roles.gpu) or not len(trace.steps):
         yield Finding(
             "empty",
             "The trace is empty: no event has a duration",
             do="Check that the profiler was recording while the steps ran: its schedule may still have been waiting.",
             link=_PROFILER_PAGE,
         )
-    elif trace.device == "gpu" and not _submits(trace):
+    elif trace.device == "gpu" and not (census.roles.runtime & trace.threads.process[census.track]).any():
         calls = "no call" if trace.threads.main is None else "no call of the training process"
-        processes = _of_other_processes(trace)
+        # The processes that do not train and whose calls have the correlation ids of GPU work.
+        work = trace.correlation[trace.where(lambda part: part.roles.gpu & (part.correlation != 0))]
+        foreign = trace.where(lambda part: part.roles.runtime & ~part.process & np.isin(part.correlation, work))
+        processes = [str(trace.tracks["pid"][track]) for track in distinct(trace.track[foreign]).tolist()]
         submitted_by = f" Process {', '.join(processes)} launched it." if processes else ""
         yield Finding(
             "host_side_missing",
@@ -50,16 +52,3 @@ def not_recorded(profile: Profile) -> Iterator[Finding]:
             evidence=evidence(profile, submitted.rows),
             link=_PROFILER_PAGE,
         )
-
-
-def _of_other_processes(trace: Trace) -> list[str]:
-    """The ids of the processes that do not train and whose calls have the correlation ids of GPU work."""
-    work = trace.correlation[trace.where(lambda part: part.roles.gpu & (part.correlation != 0))]
-    calls = trace.where(lambda part: part.roles.runtime & ~part.process & np.isin(part.correlation, work))
-    return [str(trace.tracks["pid"][track]) for track in distinct(trace.track[calls]).tolist()]
-
-
-def _submits(trace: Trace) -> bool:
-    """Whether the process that trains makes any runtime call."""
-    census = trace.census
-    return bool((census.roles.runtime & trace.threads.process[census.track]).any())

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.base.intervals import distinct
+from tracekit.base.intervals import Ints, distinct
 from tracekit.base.units import count, duration, many, percent, ratio
 from tracekit.findings import Finding, Where, evidence, rule
-from tracekit.findings.kernels import operator_names, time_of
-from tracekit.findings.queue_waits import QueueWaits, first_launch, queue_waits
+from tracekit.findings.kernels import QueueWaits, operator_names, queue_waits, time_of
 from tracekit.profile import Profile
 from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import OVERHEAD
+from tracekit.trace.rows import BEFORE
 from tracekit.vocabulary.kernel_names import short_kernel
 
 _SLOWER = 1.3  # than equal kernels elsewhere: the clock has dropped, or something else uses the GPU at the same time
@@ -78,7 +78,9 @@ def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
     share = float(overhead.within(waits.start, waits.end).sum() / (waits.end - waits.start).sum())
     if share >= _MIN_SHARE_OF_WAITS:
         clues.append(f"The profiler's own work covers {percent(share)} of them: record fewer steps at a time.")
-    if (first := _first_runs(profile, waits)) >= threshold:
+    activities = trace.where(lambda part: part.roles.gpu)
+    firsts = activities[np.unique(trace.name_codes[activities], return_index=True)[1]]
+    if (first := int(np.isin(waits.after[waits.after >= 0], firsts).sum())) >= threshold:
         clues.append(
             f"{count(first)} of {count(len(waits.start))} end with the first run of a kernel: its code may have "
             "been loaded then. That happens once; warm up before you measure."
@@ -104,21 +106,19 @@ def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:
     return clues, excluded
 
 
-def _first_runs(profile: Profile, waits: QueueWaits) -> int:
-    """How many waits end with the first activity of its name."""
-    trace = profile.trace
-    after = waits.after[waits.after >= 0]
-    activities = trace.where(lambda part: part.roles.gpu)
-    firsts = activities[np.unique(trace.name_codes[activities], return_index=True)[1]]
-    return int(np.isin(after, firsts).sum())
-
-
 def _calls_before(profile: Profile, waits: QueueWaits, name: re.Pattern[str]) -> int:
     """How many waits have a call of such a name between the launch of the work before and that of the work after."""
     trace = profile.trace
     calls = trace.where(lambda part: part.roles.runtime & part.roles.named(name, runtime=True))
     starts = np.sort(trace.ts_ns[calls])
-    low, high = first_launch(profile, waits.before), first_launch(profile, waits.after)
+
+    def launched(rows: Ints) -> Ints:
+        """When the call that submitted each activity began, ns; `BEFORE` for −1, or without a known call."""
+        calls = np.full(len(rows), -1, np.int64)
+        calls[rows >= 0] = trace.links.launch(rows[rows >= 0])
+        return np.where(calls >= 0, trace.ts_ns[np.maximum(calls, 0)], BEFORE)
+
+    low, high = launched(waits.before), launched(waits.after)
     return int((np.searchsorted(starts, high) > np.searchsorted(starts, low)).sum())
 
 

@@ -1,4 +1,4 @@
-"""Does the GPU idle because the host submits its work too slowly?"""
+"""Does the GPU idle because the host submits its work too slowly, or while nothing was recorded of the host?"""
 
 import re
 from collections.abc import Iterator
@@ -8,30 +8,15 @@ import numpy as np
 from tracekit.base.intervals import Bools, Ints, distinct
 from tracekit.base.units import count, duration, many, ratio
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
-from tracekit.findings import Finding, Where, blamed_events, evidence, one_by_one, rule
-from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, is_compiled
-from tracekit.findings.culprits import (
-    Culprit,
-    blamed_on,
-    by_name,
-    grouped,
-    outermost_operators,
-    plain,
-    step_ns_of,
-    where_of_buckets,
-)
-from tracekit.findings.holes import OFTEN, is_hole
-from tracekit.findings.kernels import time_of
-from tracekit.findings.queue_waits import queue_waits
-from tracekit.findings.rules.compiled_code import entering
-from tracekit.findings.rules.cpu_compute import computing, is_preparing
-from tracekit.findings.rules.habits import GARBAGE
-from tracekit.findings.rules.pageable_copies import pageable_calls
-from tracekit.findings.rules.recorded_graphs import are_prepared, time_of_making_graphs
-from tracekit.findings.rules.unrecorded_host import between_calls
-from tracekit.findings.verdict import HOST_BOUND
-from tracekit.profile import Profile
+from tracekit.findings import Finding, Where, blamed_events, evidence, one_by_one, rule, time_of_rules
+from tracekit.findings.compiler_advice import graphs_prepared, graphs_recorded, into_graphs, is_compiled
+from tracekit.findings.culprits import by_name, grouped, outermost_operators, plain, step_ns_of, where_of_buckets
+from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
+from tracekit.findings.kernels import queue_waits, time_of
+from tracekit.findings.verdict import HOST_BOUND, mostly_unknown
+from tracekit.profile import Mean, Profile
 from tracekit.profile.recording_words import median
+from tracekit.trace.facts.devices import device_side_missing
 from tracekit.trace.facts.laws.sides import has_operators
 from tracekit.trace.roles import PYTHON
 
@@ -41,6 +26,7 @@ _MAIN_SHARE = 0.5  # of the time
 _INFLATED = 1.1  # times as long as unprofiled: below, it is not worth a clause
 _GRAPHS = "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs"
 _COMPILE = "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"
+_PROFILER = "https://docs.pytorch.org/docs/stable/profiler.html"
 _TERMS = {"launch_bound": "Launch-bound", "dispatch_bound": "Dispatch-bound", "python_bound": "Python-bound"}
 _MIN_SHARE_TO_REPORT = 0.01  # of a step: shorter parts are not told
 _NEARLY = 0.98  # of the GPU's idle time
@@ -104,11 +90,57 @@ _ADVICE_PREPARED = (
     "Have CUDA graphs replayed, which skips this: pad batches to a few sizes, so that no step has to prepare graphs of "
     "new ones. This saves at most {saving} a step; larger batches hide the overhead."
 )
+# Rules about reasons for which the host may be slow.
+_OF_CERTAIN_CAUSES = (
+    "pageable_copies", "host_compute", "preprocessing", "recorded_graphs", "prepared_graphs", "entering_compiled_code",
+    "habits",
+)  # fmt: skip
 # Where a step is one launch, there is nothing to bring into a graph.
 _ADVICE_ONE_LAUNCH = (
     "Do more with each launch, for a step makes no other: larger batches, or several steps in one CUDA graph. This "
     "saves at most {saving} a step."
 )
+
+
+@rule("unrecorded_host")
+def unrecorded_host(profile: Profile) -> Iterator[Finding]:
+    """`idle_unexplained`: where the trace says nothing of the host, nobody can tell what it does."""
+    mean, pieces = profile.means["wall"], profile.attribution.pieces
+    if mean is None or not mean.parts.get("unrecorded") or device_side_missing(profile.trace) is not None:
+        return
+    is_claimed = pieces.of("unrecorded") & ~_between_calls(profile) & ~profile.unseen.covers(pieces.start)
+    is_counted = is_claimed & profile.counted[pieces.step]
+    longest_ns = int(pieces.dur[is_counted].max(initial=0))
+    if not longest_ns:
+        return
+    # The first event that begins after each of these times; the last of all, where none does.
+    rows = profile.trace.where(lambda part: part.roles.host | part.roles.gpu)
+    following = np.searchsorted(profile.trace.ts_ns[rows], pieces.end[is_counted])
+    yield Finding(
+        "idle_unexplained",
+        "The GPU idles, and nothing was recorded meanwhile"
+        if profile.trace.device == "gpu"
+        else "Nothing was recorded for a while",
+        why=f"What the host does then is unknown: {duration(step_ns_of(profile, is_claimed))} a step, up to "
+        f"{duration(longest_ns)} at a time.",
+        do="Record operators and Python stacks (ProfilerActivity.CPU, with_stack=True), or capture with tracekit, to "
+        "see what the host did meanwhile.",
+        evidence=evidence(profile, distinct(rows[np.minimum(following, len(rows) - 1)])),
+        link=_PROFILER,
+        confidence="inferred",
+        claim=pieces.union(is_claimed).minus(profile.waits_in_collectives),
+    )
+
+
+def _between_calls(profile: Profile) -> Bools:
+    """The short pieces in which the GPU waits for the host's next call and nothing else of the host was recorded,
+    because operators never were: whatever it does, it is the host that is slow."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    calls = trace.where(lambda part: part.roles.runtime & part.process & part.lasting)
+    if has_operators(trace) or not len(calls) or mostly_unknown(profile):
+        return np.zeros(len(pieces.start), bool)
+    first, last = int(trace.ts_ns[calls[0]]), int(trace.events_at(calls).end_ns.max())
+    return pieces.of("unrecorded") & (pieces.dur < LEAST_NS) & (pieces.start >= first) & (pieces.end <= last)
 
 
 @rule("slow_host", device="gpu")
@@ -118,59 +150,56 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     mean, trace, pieces = profile.means["wall"], profile.trace, profile.attribution.pieces
     if mean is None:
         return
-    unknown = between_calls(profile)
-    is_claimed = (pieces.of(*SUBMITTING) | unknown) & ~is_hole(pieces) & ~_of_other_rules(profile)
-    is_claimed &= ~profile.unseen.covers(pieces.start)
+    unknown = _between_calls(profile)
+    explained = time_of_rules(profile, *_OF_CERTAIN_CAUSES).plus(profile.unseen)
+    is_claimed = (pieces.of(*SUBMITTING) | unknown) & ~is_hole(pieces) & ~explained.covers(pieces.start)
     times = {name: step_ns_of(profile, is_claimed & pieces.of(*keys)) for name, keys in HOST_BOUND.items()}
     unknown_ns = step_ns_of(profile, is_claimed & unknown)
     idle = sum(times.values()) + unknown_ns
     if idle < _MIN_SHARE_OF_STEP * mean.step_ns:
         return
     name = max(times, key=lambda verdict: times[verdict])
-    line, share = where_of_buckets(profile, *(key for key in HOST_BOUND[name] if key in SUBMITTING))
-    culprits = _operators(profile, is_claimed)
+
+    def outer_name(events: Ints) -> Ints:
+        """A number for the name of the outermost operator around each; −1 for none."""
+        outer = outermost_operators(profile, events)
+        return np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], -1).astype(np.int64)
+
+    culprits = [culprit for culprit in grouped(profile, is_claimed, outer_name) if culprit.key >= 0]
     operator = plain(trace.names[culprits[0].key]) if culprits else None
+    line, share = where_of_buckets(profile, *(key for key in HOST_BOUND[name] if key in SUBMITTING))
     if share >= _OF_A_LINE:
         location = Where(line.file, line.line, line.function, operator)
-    else:
-        location = Where(function=_function(profile, is_claimed, culprits), operator=operator)
+    else:  # the innermost Python function with most of the time, if it has more of it than any operator
+        functions = by_name(profile, is_claimed & (trace.kinds[np.maximum(pieces.event, 0)] == PYTHON))
+        most_ns = max((culprit.step_ns for culprit in culprits), default=0.0)
+        has_most = bool(functions) and functions[0].step_ns > most_ns
+        location = Where(function=plain(functions[0].name) if has_most else None, operator=operator)
     culprit_name = location.function or operator
     culprit = location.at or (f" in {culprit_name}" if culprit_name else "")
-    most_of_all = f", most of all{culprit}" if culprit else ""
-    advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
-    wrapped, replays = _in_wrappers(profile, is_claimed), trace.census.any(lambda roles: roles.graph_launch)
-    if name != "python_bound" and replays and graphs_recorded(profile) < OFTEN:
-        advice = _ADVICE_GRAPHS if len(_of_counted_steps(profile)[1]) > profile.counted_steps else _ADVICE_ONE_LAUNCH
-    elif name != "python_bound" and are_prepared(profile):
-        advice, link = _ADVICE_PREPARED, _GRAPHS
-    elif wrapped >= _MAIN_SHARE * idle and not replays:
-        advice, link = _ADVICE_WRAPPERS, _GRAPHS
-    elif not has_operators(trace):
-        advice = _ADVICE_UNKNOWN
-    term = _TERMS[name] if has_operators(trace) else "Host-bound"
-    outside = "graph breaks, losses, the optimizer" if one_by_one.optimizer_steps(profile) else "graph breaks, losses"
-    advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
-    is_shared = profile.variant is not None and profile.variant.gpu_neighbours
-    gaps = mean.parts["gpu_gap"] - (
-        queue_waits(profile).step_ns if is_shared else 0
-    )  # others make it wait with any mode
-    if "CUDA graphs" in advice and not replays and gaps >= _MIN_SHARE_TO_REPORT * mean.step_ns:
-        advice += _ADVICE_GAPS.format(gaps=duration(gaps))
-    entered = trace.where(lambda part: part.roles.host & part.roles.named(_REGION))
-    regions = round(float(profile.begins_in_counted(entered).sum()) / profile.counted_steps)
-    if regions >= _MANY_REGIONS and not entering(profile).any():
-        advice += _ADVICE_REGIONS.format(number=count(regions))
     # Other findings tell of the rest of the time in which the GPU idles although nothing is queued, such as waits for
     # copies.
     all_idle = sum(time for key, time in mean.parts.items() if key not in (*ON_THE_GPU, "gpu_gap"))
     rest = " (other findings cover the rest of its idle time)" if idle < _NEARLY * all_idle else ""
+    by_bucket = {key: step_ns_of(profile, is_claimed & pieces.of(key)) for key in (*SUBMITTING, "unrecorded")}
+    reported = (key for key, ns in by_bucket.items() if ns >= _MIN_SHARE_TO_REPORT * mean.step_ns)
+    parts = ", ".join(
+        f"{duration(by_bucket[key], like=mean.step_ns)} {BUCKETS[key].noun}"
+        for key in sorted(reported, key=lambda key: -by_bucket[key])
+    )
+    costliest = [f"{plain(trace.names[culprit.key])} ({duration(culprit.step_ns)})" for culprit in culprits[:2]]
+    are = "parts are" if len(costliest) > 1 else "part is"
+    of_operators = f" The largest {are} under {' and '.join(costliest)}." if costliest else ""
+    wrapped_ns = _in_wrappers(profile, is_claimed)
+    is_wrapped = wrapped_ns >= _MAIN_SHARE * idle
+    in_wrappers = f"; {duration(wrapped_ns, like=idle)} of it in {_wrappers(profile)}" if is_wrapped else ""
+    advice, link = _advice(profile, mean, name, is_wrapped)
     yield Finding(
         name,
-        f"{term}: the host is too slow{most_of_all}",
+        f"{_TERMS[name] if has_operators(trace) else 'Host-bound'}: the host is too slow"
+        f"{f', most of all{culprit}' if culprit else ''}",
         why=f"For this reason, the GPU idles {duration(idle, like=mean.step_ns)} of {duration(mean.step_ns)} a step"
-        f"{rest}: "
-        f"{_parts(profile, is_claimed, mean.step_ns)}{_of_wrappers(profile, wrapped, idle)}."
-        f"{_costliest_operators(profile, culprits)} {_launches(profile)}.",
+        f"{rest}: {parts}{in_wrappers}.{of_operators} {_launches(profile)}.",
         do=advice,
         where=location,
         evidence=evidence(
@@ -183,6 +212,33 @@ def slow_host(profile: Profile) -> Iterator[Finding]:
     )
 
 
+def _advice(profile: Profile, mean: Mean, name: str, is_wrapped: bool) -> tuple[str, str]:
+    """What to do about it, and where to read more."""
+    trace = profile.trace
+    advice, link = (_ADVICE_COMPILED if is_compiled(profile) else _ADVICE)[name]
+    replays = trace.census.any(lambda roles: roles.graph_launch)
+    if name != "python_bound" and replays and graphs_recorded(profile) < OFTEN:
+        advice = _ADVICE_GRAPHS if len(_of_counted_steps(profile)[1]) > profile.counted_steps else _ADVICE_ONE_LAUNCH
+    elif name != "python_bound" and len(graphs_prepared(profile)[1]):
+        advice, link = _ADVICE_PREPARED, _GRAPHS
+    elif is_wrapped and not replays:
+        advice, link = _ADVICE_WRAPPERS, _GRAPHS
+    elif not has_operators(trace):
+        advice = _ADVICE_UNKNOWN
+    outside = "graph breaks, losses, the optimizer" if one_by_one.optimizer_steps(profile) else "graph breaks, losses"
+    advice = advice.replace("{outside}", outside).replace("{into_graphs}", into_graphs(profile))
+    gaps_ns = mean.parts["gpu_gap"]
+    if profile.variant is not None and profile.variant.gpu_neighbours:  # others make it wait with any mode
+        gaps_ns -= queue_waits(profile).step_ns
+    if "CUDA graphs" in advice and not replays and gaps_ns >= _MIN_SHARE_TO_REPORT * mean.step_ns:
+        advice += _ADVICE_GAPS.format(gaps=duration(gaps_ns))
+    entered = trace.where(lambda part: part.roles.host & part.roles.named(_REGION))
+    regions = round(float(profile.begins_in_counted(entered).sum()) / profile.counted_steps)
+    if regions >= _MANY_REGIONS and not time_of_rules(profile, "entering_compiled_code").total():
+        advice += _ADVICE_REGIONS.format(number=count(regions))
+    return advice, link
+
+
 def _in_wrappers(profile: Profile, piece_mask: Bools) -> float:
     """How much of these pieces passes in the wrappers of compiled graphs, per counted step."""
     pieces = profile.attribution.pieces
@@ -192,57 +248,15 @@ def _in_wrappers(profile: Profile, piece_mask: Bools) -> float:
     return float(wrapped_ns.sum()) / profile.counted_steps
 
 
-def _of_wrappers(profile: Profile, wrapped: float, idle: float) -> str:
-    """The part of the wrappers, and what makes it look longer than it is: recorded stacks, or the profiler itself."""
-    if wrapped < _MAIN_SHARE * idle:
-        return ""
+def _wrappers(profile: Profile) -> str:
+    """What they are, and what makes them look longer than they are: recorded stacks, or the profiler itself."""
     run = profile.variant
     if run is not None and run.measured is not None and run.profiled is not None:
         slower = run.profiled.step_ns / run.measured.step_ns
         caveat = f", in steps that are {ratio(slower)} as long as unprofiled ones" if slower > _INFLATED else ""
     else:
         caveat = ", which recording stacks makes longer" if profile.trace.has_stacks else ""
-    return f"; {duration(wrapped, like=idle)} of it in wrappers that Inductor generated{caveat}"
-
-
-def _of_other_rules(profile: Profile) -> Bools:
-    """The pieces that are blamed on an event with a rule of its own."""
-    pieces = profile.attribution.pieces
-    apart = np.isin(pieces.event, np.union1d(pageable_calls(profile.trace), computing(profile))) | is_preparing(profile)
-    apart |= time_of_making_graphs(profile).covers(pieces.start) | entering(profile) | blamed_on(profile, GARBAGE)
-    return apart
-
-
-def _costliest_operators(profile: Profile, culprits: list[Culprit]) -> str:
-    names = [f"{plain(profile.trace.names[culprit.key])} ({duration(culprit.step_ns)})" for culprit in culprits[:2]]
-    parts = "The largest parts are" if len(names) > 1 else "The largest part is"
-    return f" {parts} under {' and '.join(names)}." if names else ""
-
-
-def _operators(profile: Profile, piece_mask: Bools) -> list[Culprit]:
-    """The outermost operators that contain these pieces, the costliest first."""
-    trace = profile.trace
-
-    def name_of(events: Ints) -> Ints:
-        outer = outermost_operators(profile, events)
-        return np.where(outer >= 0, trace.name_codes[np.maximum(outer, 0)], -1).astype(np.int64)
-
-    return [culprit for culprit in grouped(profile, piece_mask, name_of) if culprit.key >= 0]
-
-
-def _function(profile: Profile, piece_mask: Bools, operators: list[Culprit]) -> str | None:
-    """The innermost Python function with most of these pieces, if it has more of them than any operator."""
-    kinds = profile.trace.kinds[np.maximum(profile.attribution.pieces.event, 0)]
-    functions = by_name(profile, piece_mask & (kinds == PYTHON))
-    most_ns = max((culprit.step_ns for culprit in operators), default=0.0)
-    return plain(functions[0].name) if functions and functions[0].step_ns > most_ns else None
-
-
-def _parts(profile: Profile, piece_mask: Bools, like: float) -> str:
-    pieces = profile.attribution.pieces
-    times = {key: step_ns_of(profile, piece_mask & pieces.of(key)) for key in (*SUBMITTING, "unrecorded")}
-    largest = sorted((key for key in times if times[key] >= _MIN_SHARE_TO_REPORT * like), key=lambda key: -times[key])
-    return ", ".join(f"{duration(times[key], like=like)} {BUCKETS[key].noun}" for key in largest)
+    return f"wrappers that Inductor generated{caveat}"
 
 
 def _launches(profile: Profile) -> str:

@@ -4,7 +4,7 @@ makes a tensor of: count, read back, allocate, launch.
 
 import re
 from collections.abc import Iterator
-from functools import partial, reduce
+from functools import reduce
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracekit.base.intervals import Ints, Union, distinct
 from tracekit.base.units import count, duration, times
-from tracekit.findings import Finding, rule
+from tracekit.findings import Finding, rule, time_of_rules
 from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import (
     Culprit,
@@ -25,7 +25,6 @@ from tracekit.findings.culprits import (
 )
 from tracekit.findings.finding import in_order
 from tracekit.findings.kernels import time_of
-from tracekit.findings.rules.pageable_copies import pageable_calls
 from tracekit.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.own_waits import own_waits
@@ -173,7 +172,14 @@ def operator_sized_by_readback(profile: Profile, call: int) -> str | None:
     (read,) = outermost_operators(profile, np.array([call], np.int64)).tolist()
     if read < 0:
         return None
-    operators = _neighbours(profile, read)
+    # The outermost operators of its thread around that time, in order.
+    start = int(trace.ts_ns[read])
+    end = start + int(trace.dur_ns[read])
+    low, high = np.searchsorted(trace.ts_ns, [start - _LOOKED_NS, end + _LOOKED_NS]).tolist()
+    rows = np.arange(low, high, dtype=np.int64)
+    roles = trace.events_at(rows).roles
+    is_operator = (roles.kind == OPERATOR) & ~roles.annotation & (trace.dur_ns[rows] > 0)
+    operators = outermost(trace, rows[is_operator & (trace.track[rows] == trace.track[read])])
     names = [trace.names[code] for code in trace.name_codes[operators].tolist()]
     position = operators.tolist().index(read)
     counts = [
@@ -189,59 +195,45 @@ def operator_sized_by_readback(profile: Profile, call: int) -> str | None:
     return allocator if any(kind in _TYPES_OF_SIZES for kind in types) else None
 
 
-def _neighbours(profile: Profile, operator: int) -> Ints:
-    """The outermost operators of its thread around that time, in order."""
-    trace = profile.trace
-    start = int(trace.ts_ns[operator])
-    end = start + int(trace.dur_ns[operator])
-    low, high = np.searchsorted(trace.ts_ns, [start - _LOOKED_NS, end + _LOOKED_NS]).tolist()
-    rows = np.arange(low, high, dtype=np.int64)
-    roles = trace.events_at(rows).roles
-    same_thread = trace.track[rows] == trace.track[operator]
-    return outermost(trace, rows[same_thread & (roles.kind == OPERATOR) & ~roles.annotation & (trace.dur_ns[rows] > 0)])
-
-
 @rule("sync_stall", timed=True, device="gpu")
 def sync_stall(profile: Profile) -> Iterator[Finding]:
     """One finding for each place that waits, the costliest first: the time in which the GPU idles because of it."""
     pieces, trace = profile.attribution.pieces, profile.trace
     calls = distinct(pieces.event[pieces.of("sync_stall")]).astype(np.int64)
     calls = calls[calls >= 0]
-    calls = np.setdiff1d(np.setdiff1d(calls, own_waits(trace, calls)), pageable_calls(trace))
+    calls = np.setdiff1d(calls, own_waits(trace, calls))
     is_waiting = pieces.of("sync_stall") & np.isin(pieces.event, calls)
+    is_waiting &= ~time_of_rules(profile, "pageable_copies").covers(pieces.start)
     sized: list[tuple[Finding, Culprit]] = []
-    for culprit in grouped(profile, is_waiting, partial(_places, profile))[:_MAX_PLACES]:
+
+    def places(calls: Ints) -> Ints:
+        """A number for the place where each call is made: your line, and the operator or, without one, the call."""
+        maker = trace.operators.of(calls)
+        name_codes = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
+        owner = profile.ownership.of_events(calls)
+        _, number = np.unique(np.stack((owner, name_codes)), axis=1, return_inverse=True)
+        return number.reshape(-1).astype(np.int64)
+
+    for culprit in grouped(profile, is_waiting, places)[:_MAX_PLACES]:
         finding, reason = _finding(profile, culprit)
         if reason.sizes:
             sized.append((finding, culprit))
         else:
             yield finding
-    yield from (finding for finding, _ in sized) if len(sized) < 2 else [_for_sizes(profile, *zip(*sized, strict=True))]
-
-
-def _places(profile: Profile, calls: Ints) -> Ints:
-    """A number for the place where each call is made: your line, and the operator or, without one, the call."""
-    trace = profile.trace
-    maker = trace.operators.of(calls)
-    name_codes = trace.name_codes[np.where(maker >= 0, maker, calls)].astype(np.int64)
-    owner = profile.ownership.of_events(calls)
-    _, number = np.unique(np.stack((owner, name_codes)), axis=1, return_inverse=True)
-    numbers: Ints = number.reshape(-1).astype(np.int64)
-    return numbers
-
-
-def _for_sizes(profile: Profile, sized: tuple[Finding, ...], culprits: tuple[Culprit, ...]) -> Finding:
-    """One finding for all places that wait for the size of a tensor, from one for each, the costliest first."""
-    is_waiting = np.logical_or.reduce([culprit.piece_mask for culprit in culprits])
-    (culprit,) = grouped(profile, is_waiting, np.zeros_like)
-    claim = reduce(Union.plus, (finding.claim for finding in sized if finding.claim is not None))
+    if len(sized) < 2:
+        yield from (finding for finding, _ in sized)
+        return
+    # One finding for all places that wait for the size of a tensor.
+    (first, _), *_ = sized
+    (culprit,) = grouped(profile, np.logical_or.reduce([culprit.piece_mask for _, culprit in sized]), np.zeros_like)
+    claim = reduce(Union.plus, (finding.claim for finding, _ in sized if finding.claim is not None))
     idle = duration(Steps.of(profile).mean(claim))
-    return replace(
-        sized[0],
-        headline=f"{count(len(sized))} places wait for sizes, most of all {sized[0].headline}",
+    yield replace(
+        first,
+        headline=f"{count(len(sized))} places wait for sizes, most of all {first.headline}",
         why=f"Without these waits, a step saves at most {{saving}}: the GPU idles for {idle} a step because of them. "
         "They count on the GPU, read the count back, and only then allocate and launch.",
-        do=" ".join(dict.fromkeys(finding.do for finding in sized)),
+        do=" ".join(dict.fromkeys(finding.do for finding, _ in sized)),
         claim=claim,
         evidence=in_order(profile, culprit.rows),
     )
@@ -250,7 +242,11 @@ def _for_sizes(profile: Profile, sized: tuple[Finding, ...], culprits: tuple[Cul
 def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Cause]:
     trace, row = profile.trace, int(culprit.rows[0])
     operators = operators_around(profile, row)
-    reason = _of_copy(_reason(operators, frames_around(profile, row)), trace, culprit.rows)
+    functions = [frame.rpartition(": ")[2] for frame in frames_around(profile, row)]
+    reasons = (
+        reason for reason in _REASONS if any(re.fullmatch(reason.known_by, name) for name in (*operators, *functions))
+    )
+    reason = _of_copy(next(reasons, _ANY), trace, culprit.rows)
     if reason is _READING and operator_sized_by_readback(profile, row):
         reason = _SIZE
     call = bare(trace.names[trace.name_codes[row]])
@@ -265,6 +261,11 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Cause]:
     pieces = profile.attribution.pieces
     idle, copies, counts = pieces.union(culprit.piece_mask), *_only_for_the_host(profile, culprit.rows)
     undone = np.union1d(copies, counts)
+    # The host submits this work in the whole operator, if that does nothing else.
+    launches = trace.links.launch(undone)
+    makers = trace.operators.of(launches)
+    only_copies = (makers >= 0) & trace.labels.fits(_ONLY_COPIES)[trace.name_codes[np.maximum(makers, 0)]]
+    submitting = distinct(np.where(only_copies, makers, launches))
     copied = time_of(profile, copies).common(pieces.union(pieces.of("gpu_copy")))
     copying = Steps.of(profile).mean(copied)
     also = f", after it has only copied for {duration(copying)}" if copying > culprit.step_ns else ""
@@ -280,18 +281,9 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Cause]:
         link=_LINK,
         claim=idle.plus(copied).plus(time_of(profile, counts)),
         undone=undone,
-        host=_submitting(profile, undone) if len(undone) else None,
+        host=time_of(profile, submitting) if len(undone) else None,
     )
     return finding, reason
-
-
-def _submitting(profile: Profile, work: Ints) -> Union:
-    """When the host submits this work: the whole operator, if it does nothing but that."""
-    trace = profile.trace
-    launches = trace.links.launch(work)
-    makers = trace.operators.of(launches)
-    only_copies = (makers >= 0) & trace.labels.fits(_ONLY_COPIES)[trace.name_codes[np.maximum(makers, 0)]]
-    return time_of(profile, distinct(np.where(only_copies, makers, launches)))
 
 
 def _only_for_the_host(profile: Profile, calls: Ints) -> tuple[Ints, Ints]:
@@ -332,11 +324,3 @@ def _of_copy(reason: _Cause, trace: Trace, calls: Ints) -> _Cause:
         return reason
     (kind,) = kinds
     return replace(kind, known_by=reason.known_by)
-
-
-def _reason(operators: list[str], frames: list[str]) -> _Cause:
-    functions = [frame.rpartition(": ")[2] for frame in frames]
-    for reason in _REASONS:
-        if any(re.fullmatch(reason.known_by, name) for name in (*operators, *functions)):
-            return reason
-    return _ANY

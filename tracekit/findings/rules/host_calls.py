@@ -1,0 +1,216 @@
+"""Does the host do in each step what it need not: copy to the GPU from pageable memory, which holds it up, allocate and
+free device memory, record or prepare CUDA graphs that are never replayed?
+"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracekit.base.intervals import NO_TIME, Bools, Ints, Rows, Union, distinct
+from tracekit.base.units import duration, many, size, times
+from tracekit.engine.buckets import ON_THE_GPU
+from tracekit.findings import Finding, evidence, rule
+from tracekit.findings.compiler_advice import graph_replays, graphs_prepared
+from tracekit.findings.culprits import by_name, operators_around, time_blamed_on, where_of_event
+from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
+from tracekit.findings.kernels import time_of
+from tracekit.profile import Profile
+from tracekit.profile.once import once
+from tracekit.trace import Trace
+from tracekit.trace.facts.coverage import graph_recordings
+from tracekit.trace.roles import bare
+from tracekit.trace.schema import values
+
+_PAGEABLE = re.compile(r"Memcpy HtoD \(Pageable -> .*", re.DOTALL)
+# What copies from pinned memory achieve, bytes per ns, by compute capability: PCI Express 5.0, 4.0, 3.0 with 16 lanes.
+_BUS = ((9, 50.0), (8, 25.0), (0, 12.0))
+_USUAL_BUS = 25.0
+_TOO_FEW_CALLS = 3  # calls: of fewer, none is unusual
+_UNUSUAL = 5.0  # times the median
+_MIN_SHARE_OF_CALLS = 0.3  # of the time of all calls
+_PINNING_LINK = "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
+_MIN_SHARE_OF_STEPS = 0.5  # of the steps; calls in fewer steps only fill the allocator's cache
+_ALLOCATOR_LINK = (
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf"
+)
+_INSTANTIATES = re.compile(r"(?:cuda|hip|cu)GraphInstantiate.*")
+_MAX_REPLAYS = 2  # of a recorded graph: recording one that is replayed more often may pay
+_TREES = "https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html"
+
+
+def _pageable(trace: Trace) -> tuple[Ints, Ints]:
+    """The copies from pageable memory, and their calls."""
+    parts = [np.zeros((2, 0), np.int64)]
+    for activities, launches in trace.links.some():
+        is_pageable = trace.events_at(activities).roles.named(_PAGEABLE)
+        parts.append(np.stack((activities[is_pageable], launches[is_pageable])).astype(np.int64))
+    copies, calls = np.concatenate(parts, axis=1)
+    return copies, calls
+
+
+@rule("pageable_copies", timed=True, own_time=lambda profile: time_blamed_on(profile, _pageable(profile.trace)[1]))
+def pageable_copies(profile: Profile) -> Iterator[Finding]:
+    """`h2d_pageable_copy`: the time in which the GPU only copies, or waits for such a copy to be submitted."""
+    trace, pieces = profile.trace, profile.attribution.pieces
+    if not trace.census.any(lambda roles: roles.gpu & roles.named(_PAGEABLE)):
+        return
+    copies, calls = _pageable(trace)
+    is_counted = profile.begins_in_counted(calls)
+    if not is_counted.any():
+        return
+    counted_calls = calls[is_counted]
+    sizes = values(trace.events["bytes"])[copies]
+    lasts, moved = trace.dur_ns[counted_calls], sizes[is_counted]
+    longest = int(np.argmax(lasts))
+    row = int(counted_calls[longest])
+    culprit = where_of_event(profile, row, next(iter(operators_around(profile, row)), None))
+    # The longest is told where it makes much of the mean although copies of its size usually take far less.
+    alike, outlier = lasts[moved == moved[longest]], ""
+    usual = float(np.median(alike))
+    if len(alike) >= _TOO_FEW_CALLS and lasts[longest] >= max(_UNUSUAL * usual, _MIN_SHARE_OF_CALLS * lasts.sum()):
+        usually = f"where a copy of that size usually takes {duration(usual)}"
+        outlier = f" on average; the longest takes {duration(lasts[longest])}, {usually}"
+    # From pinned memory, the copies take time, too: as fast as the bus is.
+    newest = max((int(gpu.get("computeMajor") or 0) for gpu in trace.gpus), default=0)
+    rate = next((rate for major, rate in _BUS if newest >= major), _USUAL_BUS) if newest else _USUAL_BUS
+    events = trace.events_at(copies)
+    pinned = Union.of(np.maximum(events.ts_ns, events.end_ns - (sizes / rate).astype(np.int64)), events.end_ns)
+    steps = profile.counted_steps
+    working = pieces.union(pieces.of("gpu_compute", "gpu_comm", "gpu_gap"))
+    yield Finding(
+        "h2d_pageable_copy",
+        f"Host-to-device copies from pageable memory{culprit.at}",
+        why=f"Data is copied {times(round(len(counted_calls) / steps, 1))} a step ({size(moved.sum() / steps)}); the "
+        f"calls hold up the host for {duration(lasts.sum() / steps)} a step{outlier}.",
+        do="Pin the host's memory (DataLoader(pin_memory=True), or tensor.pin_memory()) and copy with "
+        "non_blocking=True, so that copies run beside the kernels; or create the data on the GPU.",
+        where=culprit,
+        evidence=evidence(profile, counted_calls),
+        link=_PINNING_LINK,
+        claim=time_of(profile, np.concatenate((copies, calls))).minus(pinned).minus(working),
+    )
+
+
+def _recurring(profile: Profile) -> Bools:
+    """The pieces of counted steps in which memory is allocated or freed; long ones count only if most steps have one,
+    as do the others."""
+    pieces = profile.attribution.pieces
+    allocating = pieces.of("alloc") & profile.counted[pieces.step]
+    long = is_hole(pieces)
+    recurring = np.zeros(len(long), bool)
+    for kind in (allocating & long, allocating & ~long):
+        if _recurs(profile, pieces.step[kind]):
+            recurring |= kind
+    return recurring
+
+
+def _recurs(profile: Profile, steps: Ints | Rows) -> bool:
+    """Whether that happens in most steps, and in more than one."""
+    return len(distinct(steps)) >= max(2, _MIN_SHARE_OF_STEPS * profile.counted_steps)
+
+
+@rule(
+    "allocator", own_time=lambda profile: time_blamed_on(profile, profile.attribution.pieces.event[_recurring(profile)])
+)
+def allocator(profile: Profile) -> Iterator[Finding]:
+    """`allocator`: calls that allocate or free device memory in most steps, where a cache should serve it."""
+    pieces = profile.attribution.pieces
+    recurring = _recurring(profile)
+    steps = profile.counted_steps
+    culprits = by_name(profile, recurring)
+    if not culprits:
+        return
+    # When the host is in such calls, also where the GPU is busy or a sync is to blame for its idle time.
+    trace = profile.trace
+    rows = trace.where(lambda part: part.roles.alloc & part.process & part.lasting)
+    step, long = trace.steps.of(trace.ts_ns[rows]), trace.dur_ns[rows] >= LEAST_NS
+    counted = profile.in_counted(step)
+    in_calls = [rows[kind] for kind in (long, ~long) if _recurs(profile, step[kind & counted])]
+    calls = sum(len(culprit.rows) for culprit in culprits) / steps
+    location = where_of_event(profile, int(culprits[0].rows[0]))
+    yield Finding(
+        "allocator",
+        f"Device memory is allocated inside steps: {bare(culprits[0].name)}{location.at}",
+        why=f"It is allocated or freed {times(round(calls, 1))} a step, and the GPU idles for "
+        f"{duration(sum(culprit.step_ns for culprit in culprits))} a step meanwhile.",
+        do="Let PyTorch's allocator reuse memory: no torch.cuda.empty_cache() in the loop, and batches of one size. "
+        "Where sizes vary, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; where memory is full, lower the peak.",
+        where=location,
+        evidence=evidence(profile, culprits[0].rows),
+        link=_ALLOCATOR_LINK,
+        claim=pieces.union(recurring),
+        host=time_of(profile, np.concatenate((rows[:0], *in_calls))),
+    )
+
+
+@once
+def _time_of_recording(profile: Profile) -> Union:
+    """When graphs are recorded or instantiated; no time where most steps record none, or replay each often."""
+    trace, (begins, ends) = profile.trace, graph_recordings(profile.trace)
+    recorded = int(profile.begins_in_counted(begins).sum())
+    if not recorded or recorded < OFTEN * profile.counted_steps or graph_replays(profile) > _MAX_REPLAYS * recorded:
+        return NO_TIME
+    recorded_time = Union.of(trace.ts_ns[begins], trace.events_at(ends).end_ns)
+    calls = trace.where(lambda part: part.process & part.roles.named(_INSTANTIATES, runtime=True))
+    return recorded_time.plus(time_of(profile, calls))
+
+
+def _idle_in(profile: Profile, time: Union) -> tuple[Union, str]:
+    """The part of that time in which the GPU idles, and how much of it a step has, in words."""
+    pieces = profile.attribution.pieces
+    idle = time.common(pieces.union(~pieces.of(*ON_THE_GPU, "gpu_gap")))
+    counted = idle.common(pieces.union(profile.counted[pieces.step]))
+    return idle, duration(counted.total() / profile.counted_steps)
+
+
+@rule("recorded_graphs", timed=True, own_time=_time_of_recording)
+def recorded_graphs(profile: Profile) -> Iterator[Finding]:
+    """`graphs_recorded`: the GPU's idle time while graphs are recorded and instantiated in most steps."""
+    claim, idle = _idle_in(profile, _time_of_recording(profile))
+    if not claim.total():
+        return
+    begins = graph_recordings(profile.trace)[0]
+    begins = begins[profile.begins_in_counted(begins)]
+    replayed = (
+        "none replayed twice"
+        if graph_replays(profile) <= len(begins)
+        else f"each replayed at most {times(_MAX_REPLAYS)}"
+    )
+    yield Finding(
+        "graphs_recorded",
+        f"{many(len(begins), 'CUDA graph')} recorded in {many(profile.counted_steps, 'step')}, {replayed}",
+        why="From the begin of its recording until it is instantiated, a graph runs nothing, and the GPU idles for "
+        f"{idle} a step.",
+        do="Pad batches to a few sizes, so that graphs that are recorded once are replayed, or use no CUDA graphs "
+        "where sizes vary. This saves at most {saving} a step.",
+        where=where_of_event(profile, int(begins[0])),
+        evidence=evidence(profile, begins),
+        link=_TREES,
+        claim=claim,
+    )
+
+
+@rule("prepared_graphs", timed=True, own_time=lambda profile: graphs_prepared(profile)[0])
+def prepared_graphs(profile: Profile) -> Iterator[Finding]:
+    """`graphs_prepared`: the GPU's idle time around what compiled calls launch that only prepare a CUDA graph."""
+    preparing, calls = graphs_prepared(profile)
+    claim, idle = _idle_in(profile, preparing)
+    if not claim.total():
+        return
+    replays = graph_replays(profile)
+    yield Finding(
+        "graphs_prepared",
+        f"Sizes are new: {many(len(calls), 'CUDA graph')} prepared in {many(profile.counted_steps, 'step')}, "
+        f"{many(replays, 'replay') if replays else 'none replayed'}",
+        why="The first call with a size only prepares its graph: it waits for the GPU, and launches each kernel in the "
+        "graphs' own memory; the next call with that size records the graph, and only later ones replay it. Before and "
+        f"after what these calls launch, the GPU idles for {idle} a step.",
+        do="Pad batches to a few sizes, so that graphs are replayed; or use no CUDA graphs where sizes vary: another "
+        "mode, or torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True. This saves at most {saving} a "
+        "step.",
+        where=where_of_event(profile, int(calls[0])),
+        evidence=evidence(profile, calls),
+        link=_TREES,
+        claim=claim,
+    )

@@ -16,7 +16,7 @@ from tracekit.findings.kernels import queue_waits, time_of
 from tracekit.findings.verdict import HOST_BOUND, mostly_unknown
 from tracekit.profile import Mean, Profile
 from tracekit.profile.recording_words import median
-from tracekit.trace.facts.devices import device_side_missing
+from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.facts.laws.sides import has_operators
 from tracekit.trace.roles import PYTHON
 

@@ -122,15 +122,13 @@ def of_ledger(profile: Profile) -> Status:
 def table(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
     """A table of this schema from arrays or lists by name, of which there may be more; the schema's comments and units
     stay with it."""
-    return pa.Table.from_arrays([_as(columns[field.name], field.type) for field in schema], schema=schema)
-
-
-def _as(values: Any, kind: pa.DataType) -> pa.Array:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if not isinstance(values, pa.Array):
-        return pa.array(values, kind)
-    return values if values.type == kind else values.cast(kind)
+    arrays = []
+    for field in schema:
+        values = columns[field.name]
+        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        values = values if isinstance(values, pa.Array) else pa.array(values, field.type)
+        arrays.append(values if values.type == field.type else values.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def known_answer(profile: Profile, question: Analysis) -> Answer:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracekit.analyses import Answer, analysis, of_ledger, share_of_step, table
 from tracekit.base.units import count, many
 from tracekit.profile import Profile
-from tracekit.run import Break, Ledger
+from tracekit.run import Break
 from tracekit.trace.schema import LABEL, column
 from tracekit.vocabulary.code_owner import TORCH, may_be_the_users, owner_by_path, plain_function, stacked
 
@@ -45,7 +45,8 @@ FALLBACKS = pa.schema(
         column("ids", pa.string(), "compile ids, frame/attempt; for a frame that fell back, its number"),
     ]
 )
-_Key = tuple[str, str | None, str | None, str | None]
+_Key = tuple[str, str | None, str | None, str | None]  # the first columns of `FALLBACKS`
+_Entry = tuple[int, str, str | None, int | None, str | None, str | None, int | str | None]
 
 
 @analysis("graph_breaks", rank=55)
@@ -102,7 +103,20 @@ def _breaks_sentence(profile: Profile, breaks: int, places: int) -> str:
 @analysis("fallbacks", rank=57)
 def fallbacks(profile: Profile) -> Answer:
     """One row per place and reason; only a run's ledger knows them."""
-    groups = _grouped(profile.variant.ledger) if profile.variant is not None else {}
+    entries: list[_Entry] = []
+    if profile.variant is not None:
+        ledger = profile.variant.ledger
+        entries += [
+            (limit.t_ns, "eager", limit.file, limit.line, limit.name, limit.reason, limit.frame)
+            for limit in ledger.limits
+        ]
+        entries += [
+            (skip.t_ns, "no CUDA graph", skip.file, skip.line, None, skip.reason, skip.compile) for skip in ledger.skips
+        ]
+    groups: dict[_Key, list[str]] = {}  # the ids of each, in order of time
+    for _, to, file, line, code, reason, compile_id in sorted(entries, key=lambda entry: entry[0]):
+        key = to, f"{file}:{line}" if file else None, code, reason
+        groups.setdefault(key, []).append("" if compile_id is None else str(compile_id))
     columns = [list(values) for values in zip(*groups, strict=True)] or [[], [], [], []]
     summary = table(
         FALLBACKS,
@@ -115,30 +129,6 @@ def fallbacks(profile: Profile) -> Answer:
     worth = share_of_step(profile, "python", "dispatch", "kernel_launch") if groups else 0.0
     status = of_ledger(profile) if groups or profile.variant is None else "absent"
     return Answer("fallbacks", "Fallbacks", _fallbacks_sentence(profile, groups), summary, worth=worth, status=status)
-
-
-def _grouped(ledger: Ledger) -> dict[_Key, list[str]]:
-    """The ids of each group, in order of time."""
-    entries = [
-        (limit.t_ns, ("eager", _position(limit.file, limit.line), limit.name, limit.reason), _text(limit.frame))
-        for limit in ledger.limits
-    ]
-    entries += [
-        (skip.t_ns, ("no CUDA graph", _position(skip.file, skip.line), None, skip.reason), _text(skip.compile))
-        for skip in ledger.skips
-    ]
-    groups: dict[_Key, list[str]] = {}
-    for _, key, compile_id in sorted(entries, key=lambda entry: entry[0]):
-        groups.setdefault(key, []).append(compile_id)
-    return groups
-
-
-def _position(file: str | None, line: int | None) -> str | None:
-    return f"{file}:{line}" if file else None
-
-
-def _text(value: int | str | None) -> str:
-    return "" if value is None else str(value)
 
 
 def _fallbacks_sentence(profile: Profile, groups: dict[_Key, list[str]]) -> str:

@@ -75,17 +75,26 @@ def answer(profile: Profile) -> Answer:
     for window, trace in traces:
         spans, ledger = _spans(window, trace, ledger)
         rows += spans
-    rows += [_unseen(entry) for entry in ledger]
+    rows += [
+        {
+            "step": entry.step,
+            "id": entry.id,
+            "kind": entry.kind,
+            "dur_ns": entry.end_ns - entry.start_ns,
+            **_ledger_columns(entry),
+            "span": entry.span,
+            "thread": str(entry.thread),
+        }
+        for entry in ledger
+    ]
     compilations = pa.Table.from_pylist(rows, schema=SPANS)
-    status: Status = (
-        "answered" if len(compilations) else "unanswered" if profile.trace.threads.main is None else "absent"
-    )
+    has_host = profile.trace.threads.main is not None
+    status: Status = "answered" if len(compilations) else "absent" if has_host else "unanswered"
     # Steady steps compile nothing, so what counts here is how much of the captured time went into compiling.
     compiling = int(np.sum(compilations["dur_ns"].to_numpy()))
     worth = compiling / max(compiling + int(profile.views["host"].step_ns.sum()), 1)
-    return Answer(
-        "compiles", "Compilations", _sentence(profile, compilations), compilations, worth=worth, status=status
-    )
+    sentence = _sentence(profile, compilations)
+    return Answer("compiles", "Compilations", sentence, compilations, worth=worth, status=status)
 
 
 def spans_of(profile: Profile) -> list[dict[str, object]]:
@@ -106,7 +115,13 @@ def _spans(window: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[d
     for row, compile_id, name, step in zip(spans.tolist(), ids, names_of_rows(trace, spans), steps, strict=True):
         start, end = int(trace.ts_ns[row]), int(trace.ts_ns[row] + trace.dur_ns[row])
         kind = kind_of(name or "", compile_id)
-        entry = _matching(rest, compile_id, kind, base + start, base + end)
+        of_span = (
+            entry
+            for entry in rest
+            if entry.id == compile_id and (entry.kind == "backward") == (kind == "backward")
+            if entry.start_ns < base + end and base + start < entry.end_ns  # at the same time on the same clock
+        )
+        entry = next(of_span, None)
         if entry is not None:
             rest.remove(entry)
         rows.append(
@@ -126,33 +141,12 @@ def _spans(window: str, trace: Trace, ledger: Sequence[Compile]) -> tuple[list[d
     return rows, rest
 
 
-def _matching(ledger: list[Compile], compile_id: str | None, kind: Kind, start: int, end: int) -> Compile | None:
-    """The ledger's entry of a span: the same id, backward or not, at the same time on the same clock."""
-    for entry in ledger:
-        is_same = entry.id == compile_id and (entry.kind == "backward") == (kind == "backward")
-        if is_same and entry.start_ns < end and start < entry.end_ns:
-            return entry
-    return None
-
-
 def _ledger_columns(entry: Compile | None) -> dict[str, object]:
     if entry is None:
         return {}
     columns = {"reason": entry.reason, "guard": entry.guard, "code": entry.code, "failed": entry.failed}
     code = _CODE.fullmatch(entry.code or "")
     return columns | ({"file": code[1], "line": int(code[2]), "function": plain_function(code[3])} if code else {})
-
-
-def _unseen(entry: Compile) -> dict[str, object]:
-    return {
-        "step": entry.step,
-        "id": entry.id,
-        "kind": entry.kind,
-        "dur_ns": entry.end_ns - entry.start_ns,
-        **_ledger_columns(entry),
-        "span": entry.span,
-        "thread": str(entry.thread),
-    }
 
 
 def compile_spans(trace: Trace) -> Ints:

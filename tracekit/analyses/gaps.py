@@ -78,7 +78,14 @@ def answer(profile: Profile) -> Answer:
             **line_columns(profile, blamed),
         },
     )
-    sentence = _sentence(profile, length[longest], total, len(length))
+    steps = "the only step that the mean covers" if profile.counted_steps == 1 else "the steps that the means cover"
+    listed = length[longest][:_MAX_NAMED_GAPS]
+    longest_of = f"the {count(len(listed))} longest of {count(len(length))} gaps make up"
+    subject = "the only gap is" if len(length) == 1 else longest_of
+    sentence = (
+        f"The GPU idles for {duration(total)} in {steps}; {subject} "
+        f"{percent(int(listed.sum()) / total)} of it, up to {duration(int(listed[0]))} each."
+    )
     idle = total / max(int(profile.answered["wall"].sum()), 1)
     return Answer("gaps", _TITLE, sentence, summary, worth=idle / mean.step_ns)
 
@@ -121,14 +128,3 @@ def _neighbours(profile: Profile, starts: Ints, ends: Ints) -> tuple[Ints, Ints]
         later = int(np.searchsorted(begins, end))
         before.append(int(rows[later]) if later < len(rows) else -1)
     return np.array(after, np.int64), np.array(before, np.int64)
-
-
-def _sentence(profile: Profile, longest: Ints, total: int, number: int) -> str:
-    steps = "the only step that the mean covers" if profile.counted_steps == 1 else "the steps that the means cover"
-    listed = longest[:_MAX_NAMED_GAPS]
-    subject = "the only gap" if number == 1 else f"the {count(len(listed))} longest of {count(number)} gaps"
-    make_up = "is" if number == 1 else "make up"
-    return (
-        f"The GPU idles for {duration(total)} in {steps}; {subject} {make_up} "
-        f"{percent(int(listed.sum()) / total)} of it, up to {duration(int(longest[0]))} each."
-    )

@@ -55,23 +55,6 @@ ROWS = pa.schema(
 _KINDS = pa.array([{KERNEL: "kernel", COPY: "memcpy", SET: "memset"}[kind] for kind in range(SET + 1)])
 
 
-@analysis("kernels", rank=20)
-def answer(profile: Profile) -> Answer:
-    """One row per name; behind it one per activity."""
-    summary = _summary(profile)
-    launched = profile.trace.census.any(lambda roles: roles.launch)
-    status: Status = "answered" if len(summary) else "unanswered" if launched else "absent"
-    return Answer(
-        "kernels",
-        "Kernels and copies",
-        _sentence(profile, summary),
-        summary,
-        EventRows(ROWS, lambda: _rows(profile)),
-        worth=share_of_step(profile, *ON_THE_GPU),
-        status=status,
-    )
-
-
 def _activities(trace: Trace) -> Iterator[tuple[Ints, Ints, Ints]]:
     """GPU activities in order of their starts, some at a time; their calls, and the indices of those calls' steps."""
     for part in trace.parts():
@@ -79,6 +62,38 @@ def _activities(trace: Trace) -> Iterator[tuple[Ints, Ints, Ints]]:
         if len(gpu):
             launch = trace.links.launch(gpu)
             yield gpu, launch, np.where(launch >= 0, trace.steps.of(trace.ts_ns[launch]), -1)
+
+
+@analysis("kernels", rank=20)
+def answer(profile: Profile) -> Answer:
+    """One row per name; behind it one per activity."""
+    trace = profile.trace
+    groups, lines = Grouping(profile, ["dur_ns", "tied", "doubtful"]), CostliestLines(profile)
+    for gpu, launch, step in _activities(trace):
+        tied, doubtful = (mask.astype(np.int64) for mask in (launch >= 0, trace.unknown.gpu.covers(trace.ts_ns[gpu])))
+        group = groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], tied, doubtful)
+        lines.add(gpu, group, trace.dur_ns[gpu])
+    columns: Names = {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
+    grouped = groups.sorted(columns, **lines.columns(len(groups.keys)))
+    unknown = grouped["tied"] == 0  # the step of what nothing in the trace launched is unknown
+    total, per_step = grouped["dur_ns"], grouped["dur_ns_per_step"]
+    weights = total if unknown.all() else np.where(unknown, 0.0, per_step)
+    summary = table(
+        SUMMARY,
+        grouped
+        | {
+            "per_step": pa.array(grouped["per_step"], mask=unknown),
+            "step_ns": pa.array(per_step, mask=unknown),
+            "mean_ns": grouped["dur_ns_mean"],
+            "share": weights / (float(weights.sum()) or 1.0),
+            "total_ns": pa.array(total, mask=grouped["doubtful"] > 0),
+        },
+    )
+    launched = trace.census.any(lambda roles: roles.launch)
+    status: Status = "answered" if len(summary) else "unanswered" if launched else "absent"
+    sentence, rows = _sentence(profile, summary), EventRows(ROWS, lambda: _rows(profile))
+    worth = share_of_step(profile, *ON_THE_GPU)
+    return Answer("kernels", "Kernels and copies", sentence, summary, rows, worth=worth, status=status)
 
 
 def _rows(profile: Profile) -> Iterator[pa.Table]:
@@ -109,31 +124,6 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
         )
 
 
-def _summary(profile: Profile) -> pa.Table:
-    trace = profile.trace
-    groups, lines = Grouping(profile, ["dur_ns", "tied", "doubtful"]), CostliestLines(profile)
-    for gpu, launch, step in _activities(trace):
-        tied, doubtful = (mask.astype(np.int64) for mask in (launch >= 0, trace.unknown.gpu.covers(trace.ts_ns[gpu])))
-        group = groups.add(trace.name_codes[gpu], step, trace.dur_ns[gpu], tied, doubtful)
-        lines.add(gpu, group, trace.dur_ns[gpu])
-    columns: Names = {"name": lambda code: trace.names[code], "class": lambda code: kernel_class(trace.names[code])}
-    grouped = groups.sorted(columns, **lines.columns(len(groups.keys)))
-    unknown = grouped["tied"] == 0  # the step of what nothing in the trace launched is unknown
-    total, per_step = grouped["dur_ns"], grouped["dur_ns_per_step"]
-    weights = total if unknown.all() else np.where(unknown, 0.0, per_step)
-    return table(
-        SUMMARY,
-        grouped
-        | {
-            "per_step": pa.array(grouped["per_step"], mask=unknown),
-            "step_ns": pa.array(per_step, mask=unknown),
-            "mean_ns": grouped["dur_ns_mean"],
-            "share": weights / (float(weights.sum()) or 1.0),
-            "total_ns": pa.array(total, mask=grouped["doubtful"] > 0),
-        },
-    )
-
-
 def _sentence(profile: Profile, summary: pa.Table) -> str:
     trace = profile.trace
     if trace.device != "gpu":
@@ -155,7 +145,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     names = many(len(summary), "distinct name")
     # Where it is unknown how long activities last, so is from when to when the GPU worked.
     lengths_unknown = any(breach.is_grave and {"gpu work", "steps"} <= {*breach.touches} for breach in profile.health)
-    idle = "" if lengths_unknown else f"; {_idle_sentence(_idle(trace), _unknown_idle_ns(trace))}"
+    idle = "" if lengths_unknown else f"; {_idle_sentence(trace)}"
     cost = (
         f"{duration(first['total_ns'])}, {percent(first['share'])} of all GPU time"
         if first["step_ns"] is None
@@ -164,8 +154,13 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     return f"{number}, with {names}{idle}. The costliest is {short_kernel(first['name'])}: {cost}."
 
 
-def _idle_sentence(idle: dict[str, tuple[int, int]], unknown_ns: int) -> str:
+def _idle_sentence(trace: Trace) -> str:
     """How idle each device is between its first and its last activity, and for how long that is unknown."""
+    idle, unknown_ns, no_record = _idle(trace), 0, trace.unknown.gpu
+    if len(no_record.starts):
+        activities = trace.events_at(trace.where(lambda part: part.roles.gpu))
+        nobody_knows = no_record.minus(Union.of(activities.ts_ns, activities.end_ns))
+        unknown_ns = nobody_knows.clip(int(activities.ts_ns.min()), int(activities.end_ns.max())).total()
     if len(idle) == 1:
         ((span, idle_ns),) = idle.values()
         idle_ns -= unknown_ns
@@ -197,13 +192,3 @@ def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
         device: (reach[device] - begun[device], reach[device] - begun[device] - busy[device])
         for device in sorted(begun)
     }
-
-
-def _unknown_idle_ns(trace: Trace) -> int:
-    """For how long between the first activity and the last nobody knows whether the GPU idles."""
-    unknown = trace.unknown.gpu
-    if not len(unknown.starts):
-        return 0
-    activities = trace.events_at(trace.where(lambda part: part.roles.gpu))
-    busy = Union.of(activities.ts_ns, activities.end_ns)
-    return unknown.minus(busy).clip(int(activities.ts_ns.min()), int(activities.end_ns.max())).total()

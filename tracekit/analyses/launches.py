@@ -41,22 +41,41 @@ ROWS = call_schema(
 )
 
 
-@analysis("launches", rank=30)
-def answer(profile: Profile) -> Answer:
-    """One row per call and operator; behind it one per call."""
-    summary = _summary(profile)
-    rows = EventRows(ROWS, lambda: _rows(profile))
-    status: Status = "answered" if len(summary) else "unanswered" if why_calls_unknown(profile.trace) else "absent"
-    worth = share_of_step(profile, "kernel_launch")
-    return Answer("launches", "Launches", _sentence(profile, summary), summary, rows, worth=worth, status=status)
-
-
 def _calls(trace: Trace) -> Iterator[tuple[Ints, Ints]]:
     """Launch calls in order of their starts, some at a time, and the indices of their steps."""
     for part in trace.parts():
         calls = part.rows(part.roles.launch & part.process)
         if len(calls):
             yield calls, trace.steps.of(trace.ts_ns[calls])
+
+
+@analysis("launches", rank=30)
+def answer(profile: Profile) -> Answer:
+    """One row per call and operator; behind it one per call."""
+    trace = profile.trace
+    groups, latencies, lines = Grouping(profile, ["dur_ns", "activities"]), Samples(), CostliestLines(profile)
+    keys = CallKeys(trace)
+    for calls, step in _calls(trace):
+        first, activities = trace.links.submitted(calls)
+        group = groups.add(keys.of(calls), step, trace.dur_ns[calls], activities)
+        lines.add(calls, group, trace.dur_ns[calls])
+        has_work = first >= 0
+        latencies.add(group[has_work], trace.ts_ns[first[has_work]] - trace.ts_ns[calls[has_work]])
+    number = len(groups.keys)
+    grouped = groups.sorted(keys.columns, latency_ns=latencies.medians(number), **lines.columns(number))
+    summary = table(
+        SUMMARY,
+        grouped
+        | {
+            "step_ns": grouped["dur_ns_per_step"],
+            "mean_ns": grouped["dur_ns_mean"],
+            "activities": grouped["activities"] / grouped["count"],
+        },
+    )
+    rows = EventRows(ROWS, lambda: _rows(profile))
+    status: Status = "answered" if len(summary) else "unanswered" if why_calls_unknown(trace) else "absent"
+    worth = share_of_step(profile, "kernel_launch")
+    return Answer("launches", "Launches", _sentence(profile, summary), summary, rows, worth=worth, status=status)
 
 
 def _rows(profile: Profile) -> Iterator[pa.Table]:
@@ -78,64 +97,33 @@ def _rows(profile: Profile) -> Iterator[pa.Table]:
         )
 
 
-def _summary(profile: Profile) -> pa.Table:
-    trace = profile.trace
-    groups, latencies, lines = Grouping(profile, ["dur_ns", "activities"]), Samples(), CostliestLines(profile)
-    keys = CallKeys(trace)
-    for calls, step in _calls(trace):
-        first, activities = trace.links.submitted(calls)
-        group = groups.add(keys.of(calls), step, trace.dur_ns[calls], activities)
-        lines.add(calls, group, trace.dur_ns[calls])
-        has_work = first >= 0
-        latencies.add(group[has_work], trace.ts_ns[first[has_work]] - trace.ts_ns[calls[has_work]])
-    number = len(groups.keys)
-    grouped = groups.sorted(keys.columns, latency_ns=latencies.medians(number), **lines.columns(number))
-    return table(
-        SUMMARY,
-        grouped
-        | {
-            "step_ns": grouped["dur_ns_per_step"],
-            "mean_ns": grouped["dur_ns_mean"],
-            "activities": grouped["activities"] / grouped["count"],
-        },
-    )
-
-
-def _latencies(trace: Trace) -> tuple[Ints, int]:
-    """From each call that submitted work to the start of that work; and how many of the calls replay a CUDA graph."""
-    latencies, replays = [np.zeros(0, np.int64)], 0
-    for part in trace.parts():
-        calls = part.rows(part.roles.runtime & part.process)
-        first = trace.links.submitted(calls)[0]
-        calls, first = calls[first >= 0], first[first >= 0]
-        latencies.append(trace.ts_ns[first] - trace.ts_ns[calls])
-        replays += int(trace.events_at(calls).roles.graph_launch.sum())
-    return np.concatenate(latencies), replays
-
-
-def _without_work(profile: Profile) -> float:
-    """How many launch calls of a counted step submit nothing that the trace shows."""
-    trace, number = profile.trace, 0
-    for calls, step in _calls(trace):
-        number += int((profile.in_counted(step) & (trace.links.submitted(calls)[1] == 0)).sum())
-    return number / profile.counted_steps if profile.counted_steps else 0.0
-
-
 def _sentence(profile: Profile, summary: pa.Table) -> str:
-    if why_unknown := why_calls_unknown(profile.trace):
+    trace = profile.trace
+    if why_unknown := why_calls_unknown(trace):
         return f"Cannot be answered: {why_unknown}."
     if not len(summary):
         return "The host launches no GPU work in this trace."
     per_step = float(summary["per_step"].to_numpy().sum())
     cost = float(summary["step_ns"].to_numpy().sum())
-    latencies, replayed = _latencies(profile.trace)
     calls, occupy = f"{many(per_step, 'launch call')} a step", "occupies" if per_step == 1 else "occupy"
+    # From each call that submitted work to the start of that work, and how many of the calls replay a CUDA graph.
+    pieces, replayed = [np.zeros(0, np.int64)], 0
+    for part in trace.parts():
+        rows = part.rows(part.roles.runtime & part.process)
+        first = trace.links.submitted(rows)[0]
+        rows, first = rows[first >= 0], first[first >= 0]
+        pieces.append(trace.ts_ns[first] - trace.ts_ns[rows])
+        replayed += int(trace.events_at(rows).roles.graph_launch.sum())
+    latencies = np.concatenate(pieces)
     if not len(latencies):
-        is_there = profile.trace.impossible.two_clocks
+        is_there = trace.impossible.two_clocks
         lacking = "when the GPU did the work is unknown" if is_there else "what they submitted is not in the trace"
         return f"{calls} {occupy} the host for {duration(cost)}; {lacking}."
-    idle = _without_work(profile)
+    without_work = sum(
+        int((profile.in_counted(step) & (trace.links.submitted(rows)[1] == 0)).sum()) for rows, step in _calls(trace)
+    )
+    idle = without_work / profile.counted_steps
     of_them = f" ({count(idle)} of them without work in the trace)" if idle >= _MIN_CALLS_TO_REPORT else ""
     sentence = f"{calls}{of_them} {occupy} the host for {duration(cost)}"
-    sentence += f"; half of the work starts within {median(profile.trace, latencies)} of its call"
+    sentence += f"; half of the work starts within {median(trace, latencies)} of its call"
     return f"{sentence}; {count(replayed)} calls of the trace replay a CUDA graph." if replayed else f"{sentence}."

@@ -5,13 +5,12 @@ from that recording, in which operators and kernels take as long as in any other
 """
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tracekit.analyses import Answer, Status, analysis, table
+from tracekit.analyses import Answer, Status, analysis
 from tracekit.base.intervals import Ints
 from tracekit.base.units import duration, percent, size
 from tracekit.lines.owners import PHASES
@@ -85,40 +84,21 @@ def kind_of(operator: str) -> str:
 def least_bytes(operator: str, arguments: Arguments) -> int | None:
     """The fewest bytes that the operator must move; None if shapes or types are unknown."""
     inputs, types = arguments.inputs, arguments.types
-    if inputs is None or len(inputs) != len(types) or not inputs or not inputs[0]:
+    if inputs is None or len(inputs) != len(types) or len(inputs) < 3 or not inputs[0]:
         return None
-    size = BYTES_OF_TYPE.get(types[0])
+    target, index, size = inputs[0], inputs[2], BYTES_OF_TYPE.get(types[0])
     if size is None:
         return None
-    if operator == "aten::index_select":
-        return _gathered(inputs[0], inputs[2], size, types[2]) if len(inputs) > 2 else None
-    if operator == "aten::gather":
-        return 2 * math.prod(inputs[2]) * size if len(inputs) > 2 and inputs[2] else None
-    if operator in _WITH_ROWS:
-        return _scattered(inputs[0], inputs[3], inputs[2], size) if len(inputs) > 3 and inputs[3] else None
+    if operator == "aten::index_select" and index and target[0]:
+        # Rows of a table, read and written once each, and the index.
+        rows = math.prod(index)
+        return 2 * rows * math.prod(target[1:]) * size + rows * BYTES_OF_TYPE.get(types[2], 8)
+    if operator == "aten::gather" and index:
+        return 2 * math.prod(index) * size
+    if operator in _WITH_ROWS and len(inputs) > 3 and inputs[3]:
+        # Rows that are read once, the target, read and written, and an entry of the index for each row.
+        return (math.prod(inputs[3]) + 2 * math.prod(target)) * size + 8 * (index[0] if index else 0)
     return None
-
-
-def _gathered(table: tuple[int, ...], index: tuple[int, ...], size: int, kind: str) -> int | None:
-    """Rows of a table, read and written once each, and the index."""
-    if not index or not table[0]:
-        return None
-    rows = math.prod(index)
-    return 2 * rows * math.prod(table[1:]) * size + rows * BYTES_OF_TYPE.get(kind, 8)
-
-
-def _scattered(target: tuple[int, ...], source: tuple[int, ...], index: tuple[int, ...], size: int) -> int:
-    """Rows that are read once, the target, read and written, and an entry of the index for each row."""
-    rows = index[0] if index else 0
-    return (math.prod(source) + 2 * math.prod(target)) * size + 8 * rows
-
-
-class _Moved(NamedTuple):
-    """The rows that operators move, in one step of the recording."""
-
-    key: tuple[str, str]  # layer, operator
-    ns: int
-    bytes: int | None
 
 
 @analysis("message_passing", rank=27)
@@ -126,28 +106,42 @@ def answer(profile: Profile) -> Answer:
     """One row per layer and operator, the costliest first."""
     recording = profile.recording
     missing = device_side_missing(recording.trace) is not None
-    moved = [] if missing else [*_moved(recording)]
     steps = max(len(recording.trace.steps), 1)
     pieces = recording.attribution.pieces
-    work_ns = float(pieces.dur[pieces.of("gpu_compute", "cpu_compute")].sum())
-    summary = _summary(moved, steps, work_ns / steps)
-    status: Status = "answered" if moved else "unanswered" if missing or _is_compiled(recording) else "absent"
+    work_ns = float(pieces.dur[pieces.of("gpu_compute", "cpu_compute")].sum()) / steps
+    groups = {} if missing else _moved(recording)
+    rows: list[dict[str, Any]] = []
+    for (layer, operator), calls in sorted(groups.items(), key=lambda item: -sum(ns for ns, _ in item[1])):
+        ns, known_bytes = sum(ns for ns, _ in calls), [size for _, size in calls if size is not None]
+        bytes_sum = sum(known_bytes) if len(known_bytes) == len(calls) else None
+        rows.append(
+            {
+                "layer": layer or None,
+                "kind": kind_of(operator),
+                "operator": operator,
+                "per_step": len(calls) / steps,
+                "step_ns": ns / steps,
+                "share": ns / steps / work_ns if work_ns else 0.0,
+                "bytes": None if bytes_sum is None else bytes_sum / steps,
+                "bytes_per_s": None if bytes_sum is None else bytes_sum / ns * 1e9,
+            }
+        )
+    summary = pa.Table.from_pylist(rows, schema=SUMMARY)
+    is_compiled = any(COMPILED_CODE.fullmatch(name) for name in recording.trace.names)
+    status: Status = "answered" if rows else "unanswered" if missing or is_compiled else "absent"
     return Answer(
         "message_passing",
         "Gathering and scattering",
-        _sentence(profile, recording, summary),
+        _sentence(profile, rows, missing=missing, is_compiled=is_compiled),
         summary,
-        worth=sum(summary["share"].to_pylist()),
+        worth=sum(row["share"] for row in rows),
         status=status,
     )
 
 
-def _is_compiled(recording: Profile) -> bool:
-    return any(COMPILED_CODE.fullmatch(name) for name in recording.trace.names)
-
-
-def _moved(recording: Profile) -> Iterator[_Moved]:
-    """Every operator of a step that moves rows, inside modules or not: neither the loader's nor those of compiling."""
+def _moved(recording: Profile) -> dict[tuple[str, str], list[tuple[int, int | None]]]:
+    """What moving rows takes, ns, and the bytes, if known, of every call in a step, by layer and operator: inside
+    modules or not, neither the loader's nor those of compiling."""
     trace = recording.trace
     kinds = np.array([bool(kind_of(name)) for name in trace.names])
     rows = trace.where(lambda part: part.process & kinds[part.name_codes])
@@ -156,17 +150,19 @@ def _moved(recording: Profile) -> Iterator[_Moved]:
     compiling = pieces.union(pieces.of("compile"))
     rows = rows[(trace.steps.of(trace.ts_ns[rows]) >= 0) & ~compiling.covers(trace.ts_ns[rows])]
     if not len(rows):
-        return
+        return {}
     owners, paths = recording.ownership.owners, recording.module_paths
     owner = [owners.rows[owner_number] for owner_number in recording.ownership.of_events(rows).tolist()]
     durations_ns, call_arguments = _taken_ns(trace, rows), arguments(trace, rows)
+    groups: dict[tuple[str, str], list[tuple[int, int | None]]] = {}
     for row, numbers, ns in zip(rows.tolist(), owner, durations_ns.tolist(), strict=True):
         if ns and PHASES[numbers.phase] != "data":
             name = trace.names[trace.name_codes[row]]
             bytes_moved = least_bytes(name, call_arguments[row]) if row in call_arguments else None
             chain = owners.modules[numbers.module]
             layer = next((paths[module] for module in reversed(chain) if module in paths), " · ".join(chain))
-            yield _Moved((layer, name), ns, bytes_moved)
+            groups.setdefault((layer, name), []).append((ns, bytes_moved))
+    return groups
 
 
 def _taken_ns(trace: Trace, rows: Ints) -> Ints:
@@ -182,41 +178,15 @@ def _taken_ns(trace: Trace, rows: Ints) -> Ints:
     return taken_ns
 
 
-def _summary(moved: list[_Moved], steps: int, work_ns: float) -> pa.Table:
-    groups: dict[tuple[str, str], list[_Moved]] = {}
-    for call in moved:
-        groups.setdefault(call.key, []).append(call)
-    rows = []
-    for (layer, operator), group in sorted(groups.items(), key=lambda item: -sum(call.ns for call in item[1])):
-        ns = sum(call.ns for call in group)
-        known_bytes = [call.bytes for call in group if call.bytes is not None]
-        bytes_sum = sum(known_bytes) if len(known_bytes) == len(group) else None
-        rows.append(
-            {
-                "layer": layer or None,
-                "kind": kind_of(operator),
-                "operator": operator,
-                "per_step": len(group) / steps,
-                "step_ns": ns / steps,
-                "share": ns / steps / work_ns if work_ns else 0.0,
-                "bytes": None if bytes_sum is None else bytes_sum / steps,
-                "bytes_per_s": None if bytes_sum is None else bytes_sum / ns * 1e9,
-            }
-        )
-    return table(SUMMARY, {field.name: [row[field.name] for row in rows] for field in SUMMARY})
-
-
-def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
-    if device_side_missing(recording.trace) is not None:
+def _sentence(profile: Profile, rows: list[dict[str, Any]], *, missing: bool, is_compiled: bool) -> str:
+    if missing:
         return "Cannot be answered: what the device did was not recorded, only how the host submitted it."
-    if not len(summary) and _is_compiled(recording):
-        return (
+    if not rows:
+        why = (
             "Cannot be answered: compiled kernels gather and scatter among other things, and the trace does not "
             "show how much."
         )
-    if not len(summary):
-        return "No operator gathers or scatters rows."
-    rows = summary.to_pylist()
+        return why if is_compiled else "No operator gathers or scatters rows."
     ns, share = sum(row["step_ns"] for row in rows), sum(row["share"] for row in rows)
     work = "the GPU's work" if profile.trace.device == "gpu" else "the operators' work"
     sentence = f"Gathering and scattering rows take {duration(ns)} a step, {percent(share)} of {work}"
@@ -224,7 +194,7 @@ def _sentence(profile: Profile, recording: Profile, summary: pa.Table) -> str:
     if sized:
         rate = sum(row["bytes"] for row in sized) / sum(row["step_ns"] for row in sized) * 1e9
         sentence += f", and move at least {size(rate)} a second{_against(profile, rate)}"
-    return f"{sentence}.{_advice(rows, share, _is_compiled(recording))}"
+    return f"{sentence}.{_advice(rows, share, is_compiled)}"
 
 
 def _against(profile: Profile, rate: float) -> str:
@@ -241,9 +211,9 @@ def _advice(rows: list[dict[str, Any]], share: float, is_compiled: bool) -> str:
     """Advice if rows are gathered and added up again, as in message passing, and if that costs enough."""
     if share < _MIN_SHARE_OF_WORK or not {"gather", "scatter"} <= {row["kind"] for row in rows}:
         return ""
-    of_kind = {
-        kind: sum(row["step_ns"] for row in rows if row["kind"] == kind) for kind in ("gather", "scatter", "segment")
-    }
+    of_kind = dict.fromkeys(("gather", "scatter", "segment"), 0.0)
+    for row in rows:
+        of_kind[row["kind"]] += row["step_ns"]
     costliest = max(of_kind, key=lambda kind: of_kind[kind])
     or_compile = "" if is_compiled else ", and compiling fuses the gathering into what follows"
     gathered = _GATHERED.format(or_compile=or_compile)

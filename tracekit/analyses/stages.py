@@ -56,11 +56,17 @@ def answer(profile: Profile) -> Answer:
         elif not profile.trace.census.any(lambda roles: roles.annotation & roles.named(DATALOAD)):
             sentence = "No event of a data loader was recorded."
         return Answer("stages", "From sampling to training", sentence, SUMMARY.empty_table(), worth=0.0, status=status)
-    rows = _loading_operators(profile)
+    # The operators that run while the loop waits for its batch.
+    trace, pieces = profile.trace, profile.attribution.pieces
+    waits, running = pieces.union(pieces.of("dataload")), [np.zeros(0, np.int64)]
+    for part in trace.parts():
+        rows = part.rows(part.process & (part.roles.kind == OPERATOR) & ~part.roles.annotation)
+        running.append(rows[waits.covers(trace.ts_ns[rows])])
+    rows = np.concatenate(running)
     fetching = _covered(profile, rows[_fetches(profile, rows)])
     making = _WAITED if _is_made_elsewhere(profile, rows, loading) else _MADE
     stages = {making: loading - fetching, "fetching features": fetching, _COPYING: mean.parts.get("gpu_copy", 0.0)}
-    rest = _TRAINING if profile.trace.census.any(lambda roles: roles.backward_node) else _COMPUTING
+    rest = _TRAINING if trace.census.any(lambda roles: roles.backward_node) else _COMPUTING
     stages[rest] = mean.step_ns - sum(stages.values())
     stage_ns = {stage: ns for stage, ns in stages.items() if ns}
     shares = {stage: ns / mean.step_ns for stage, ns in stage_ns.items()}
@@ -76,17 +82,6 @@ def _is_made_elsewhere(profile: Profile, rows: Ints, loading: float) -> bool:
         if any(iterator in name for name in profile.trace.names):
             return elsewhere
     return _covered(profile, rows) / loading < _BY_WORKERS
-
-
-def _loading_operators(profile: Profile) -> Ints:
-    """The operators that run while the loop waits for its batch."""
-    waits = profile.attribution.pieces.union(profile.attribution.pieces.of("dataload"))
-    trace = profile.trace
-    waiting = []
-    for part in trace.parts():
-        rows = part.rows(part.process & (part.roles.kind == OPERATOR) & ~part.roles.annotation)
-        waiting.append(rows[waits.covers(trace.ts_ns[rows])])
-    return np.concatenate(waiting or [np.zeros(0, np.int64)])
 
 
 def _covered(profile: Profile, rows: Ints) -> float:

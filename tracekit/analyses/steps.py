@@ -66,14 +66,9 @@ def answer(profile: Profile) -> Answer:
             "host_ns": pa.array(attribution.host_ns, mask=~attribution.host_known),
             "ahead_ns": pa.array(steps.done - steps.returned, mask=~wall_known),
             "steady": ~attribution.compiles,
-            "busy": [float(part) if real else None for part, real in zip(busy, busy_known, strict=True)],
-            "most": [
-                BUCKETS[keys[bucket]].label if real else None
-                for bucket, real in zip(largest.tolist(), step_known, strict=True)
-            ],
-            "most_ns": [
-                int(parts[row, bucket]) if step_known[row] else None for row, bucket in enumerate(largest.tolist())
-            ],
+            "busy": pa.array(busy, mask=~busy_known),
+            "most": pa.array([BUCKETS[keys[bucket]].label for bucket in largest.tolist()], mask=~step_known),
+            "most_ns": pa.array(parts[np.arange(len(steps)), largest], mask=~step_known),
         },
     )
     counted = profile.counted & busy_known
@@ -90,7 +85,11 @@ def _sentence(profile: Profile, busy: float | None) -> str:
     single = int(counted.sum()) == 1
     # A single step cannot be seen to be steady.
     noun = f"{'' if profile.all_compile or single else 'steady '}step{'' if single else 's'}"
-    issued = _issued(profile, "its work" if not has_steps(profile) else "it" if single else "one")
+    host, issued = profile.means["host"], ""
+    if host is not None:  # waiting in syncs is no issuing
+        work, waits = "its work" if not has_steps(profile) else "it" if single else "one", host.parts["sync"]
+        wait_clause = f" and waits {duration(waits)} in syncs" if waits >= _MIN_SHARE_TO_REPORT * host.step_ns else ""
+        issued = f"the host takes {duration(host.step_ns - waits)} to issue {work}{wait_clause}"
     if not profile.answered["wall"].any():
         extent = (
             f"{count(len(counted))} step{'' if len(counted) == 1 else 's'}" if has_steps(profile) else "the recording"
@@ -108,22 +107,8 @@ def _sentence(profile: Profile, busy: float | None) -> str:
         text += "; all of them compile"
     if busy is None:
         return f"{text}."
-    pace = ": GPU-bound" if busy >= _GPU_BOUND else f"; otherwise, it mostly {_idles(profile)}"
-    return f"{text}; {f'{issued}, and ' if issued else ''}the GPU is busy {percent(busy)} of the time{pace}."
-
-
-def _issued(profile: Profile, it: str) -> str:
-    """`the host takes 7.54 ms to issue one and waits 1.20 ms in syncs`: waiting in syncs is no issuing."""
-    mean = profile.means["host"]
-    if mean is None:
-        return ""
-    waits = mean.parts["sync"]
-    wait_clause = f" and waits {duration(waits)} in syncs" if waits >= _MIN_SHARE_TO_REPORT * mean.step_ns else ""
-    return f"the host takes {duration(mean.step_ns - waits)} to issue {it}{wait_clause}"
-
-
-def _idles(profile: Profile) -> str:
-    """A clause about what most of the GPU's idle time in a step is spent on."""
     mean = profile.means["wall"]
     times = by_bound(mean.parts if mean is not None else {})
-    return IDLES[max(IDLES, key=lambda bound: times[bound])]
+    idles = IDLES[max(IDLES, key=lambda bound: times[bound])]  # what most of the GPU's idle time is spent on
+    pace = ": GPU-bound" if busy >= _GPU_BOUND else f"; otherwise, it mostly {idles}"
+    return f"{text}; {f'{issued}, and ' if issued else ''}the GPU is busy {percent(busy)} of the time{pace}."

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import SOME, CallKeys, EventRows, call_columns, call_schema
-from tracekit.base.intervals import Bools, Ints
+from tracekit.base.intervals import Ints
 from tracekit.base.units import count, duration, many
 from tracekit.engine.wall import is_sync
 from tracekit.profile import LEAST_SHARE, Profile
@@ -67,7 +67,7 @@ class _Syncs:
 
     def __init__(self, profile: Profile) -> None:
         self._profile, self._trace = profile, profile.trace
-        self._calls = _readers(self._trace) if _no_gpu(self._trace) else _of_the_training(self._trace)
+        self._calls = _waiting(self._trace)
         self._lines = line_table(profile, self._calls)
         self._stalls = _stalls(profile, self._calls)
         self._unknown = "wall" in profile.attribution.cannot_answer or self._trace.device != "gpu"
@@ -127,31 +127,28 @@ def _no_gpu(trace: Trace) -> bool:
     return trace.device == "cpu" and not trace.census.any(lambda roles: roles.runtime)
 
 
-def _of_the_training(trace: Trace) -> Ints:
-    """The sync calls of the process that are not the recording's own."""
-    parts = [part.rows(part.roles.runtime & part.process) for part in trace.parts()]
-    calls = np.concatenate([rows[is_sync(trace, rows)] for rows in parts] or [np.zeros(0, np.int64)])
-    return np.setdiff1d(calls, own_waits(trace, calls), assume_unique=True)
-
-
-def _readers(trace: Trace) -> Ints:
-    """Operators that read a value back, except those of the compiler, which are not syncs of the user's code, and those
-    that read what is on the CPU wherever training runs: what a loader makes, and an optimizer's own counters."""
+def _waiting(trace: Trace) -> Ints:
+    """The sync calls of the process that are not the recording's own; without a GPU the operators that read a value
+    back."""
+    if not _no_gpu(trace):
+        parts = [part.rows(part.roles.runtime & part.process) for part in trace.parts()]
+        calls = np.concatenate([rows[is_sync(trace, rows)] for rows in parts] or [np.zeros(0, np.int64)])
+        return np.setdiff1d(calls, own_waits(trace, calls), assume_unique=True)
+    # Those of the compiler are no syncs of the user's code, and what a loader makes is on the CPU wherever training
+    # runs.
     rows = trace.where(lambda part: part.roles.named(MARKERS) & part.process)
     rows = rows[enclosing(trace, rows, lambda part: part.roles.compile_span | part.roles.named(DATALOAD)) < 0]
-    return rows[~_counters(trace, rows)]
-
-
-def _counters(trace: Trace, rows: Ints) -> Bools:
-    """Which of these reads are of an optimizer's counters: inside of its step, but not in the closure that this may
-    call first, whose backward is the last that runs before them."""
+    # So are an optimizer's own counters: read inside of its step, but not in the closure that this may call first,
+    # whose backward is the last that runs before them.
     steps = enclosing(trace, rows, lambda part: part.roles.annotation & part.roles.named(_COUNTS_ON_CPU))
-    in_a_step = steps >= 0
-    if in_a_step.any():
+    is_counter = steps >= 0
+    if is_counter.any():
         nodes = trace.where(lambda part: part.roles.named(BACKWARD_NODE))
-        begins, ends = trace.ts_ns[rows[in_a_step]], trace.events_at(steps[in_a_step]).end_ns
-        in_a_step[in_a_step] = np.searchsorted(trace.ts_ns[nodes], begins) == np.searchsorted(trace.ts_ns[nodes], ends)
-    return in_a_step
+        begins, ends = trace.ts_ns[rows[is_counter]], trace.events_at(steps[is_counter]).end_ns
+        is_counter[is_counter] = np.searchsorted(trace.ts_ns[nodes], begins) == np.searchsorted(
+            trace.ts_ns[nodes], ends
+        )
+    return rows[~is_counter]
 
 
 def _stalls(profile: Profile, calls: Ints) -> tuple[Ints, Ints, Ints]:

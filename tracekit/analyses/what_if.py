@@ -243,12 +243,28 @@ def _pinned(window: Window) -> tuple[Edit, Edit]:
 
 def _as_a_graph(replayed: list[Window]) -> Iterator[Scenario]:
     """A step's kernels as one CUDA graph, if each step has the same ones, and nothing waits for them."""
-    kernels = {tuple(names) for window in replayed for names in _names_by_step(window)}
+    kernels = set()  # of each step, by name, in the order in which they run
+    for window in replayed:
+        trace, nodes = window.trace, window.run.nodes
+        active = np.flatnonzero(window.run.activities & (nodes.launch >= 0))
+        step = trace.steps.of(nodes.start[nodes.launch[active]])
+        names = trace.name_codes[nodes.row[active]]
+        kernels |= {tuple(names[step == number].tolist()) for number in range(window.first, window.last)}
     if len(kernels) != 1 or (number := len(next(iter(kernels)))) < _FEWEST_NODES:
         return
 
     def removals(window: Window) -> tuple[Edit, Edit]:
-        submitting = _submitting(window)
+        """What a slow host does from the first of each step's launches to the last, with the operators that make
+        them."""
+        trace = window.trace
+        calls = window.run.nodes.row[window.run.nodes.kind == LAUNCH]
+        makers = trace.operators.of(calls)
+        begins = np.where(makers >= 0, trace.ts_ns[makers], trace.ts_ns[calls])
+        ends = np.where(makers >= 0, trace.events_at(makers).end_ns, trace.events_at(calls).end_ns)
+        bounds = runs(trace.steps.of(trace.ts_ns[calls]))
+        launching = Union.of(np.minimum.reduceat(begins, bounds[:-1]), np.maximum.reduceat(ends, bounds[:-1]))
+        submitting = window.host_time(_buckets(*BOUNDS["host"])).common(launching)
+        submitting = submitting.minus(_without_launches(window, _COMPUTING_NS))
         return Edit(host=submitting, gap_ns=_GAPS_NS[0]), Edit(host=submitting, gap_ns=_GAPS_NS[1])
 
     yield Scenario(
@@ -257,29 +273,6 @@ def _as_a_graph(replayed: list[Window]) -> Iterator[Scenario]:
         "inputs have to be copied into the graph's own memory",
         (_LAUNCH_NS[0] + _NODE_NS[0] * number, _LAUNCH_NS[1] + _NODE_NS[1] * number),
     )
-
-
-def _submitting(window: Window) -> Union:
-    """What a slow host does from the first of each step's launches to the last, with the operators that make them."""
-    trace = window.trace
-    calls = window.run.nodes.row[window.run.nodes.kind == LAUNCH]
-    makers = trace.operators.of(calls)
-    begins = np.where(makers >= 0, trace.ts_ns[makers], trace.ts_ns[calls])
-    ends = np.where(makers >= 0, trace.events_at(makers).end_ns, trace.events_at(calls).end_ns)
-    step = trace.steps.of(trace.ts_ns[calls])
-    bounds = runs(step)
-    launching = Union.of(np.minimum.reduceat(begins, bounds[:-1]), np.maximum.reduceat(ends, bounds[:-1]))
-    return window.host_time(_buckets(*BOUNDS["host"])).common(launching).minus(_without_launches(window, _COMPUTING_NS))
-
-
-def _names_by_step(window: Window) -> Iterator[list[int]]:
-    """The kernels that each step of the window launches, by name, in the order in which they run."""
-    trace, nodes = window.trace, window.run.nodes
-    active = np.flatnonzero(window.run.activities & (nodes.launch >= 0))
-    step = trace.steps.of(nodes.start[nodes.launch[active]])
-    names = trace.name_codes[nodes.row[active]]
-    for number in range(window.first, window.last):
-        yield names[step == number].tolist()
 
 
 def _half_of_submitting(window: Window) -> Edit:
@@ -322,7 +315,7 @@ def _costliest_class(replayed: list[Window]) -> str | None:
 
 
 def _row(change: Scenario, replayed: list[Window], profile: Profile) -> dict[str, Any]:
-    mean = profile.means["wall"]
+    trace, view, mean, host = profile.trace, profile.views["wall"], profile.means["wall"], profile.means["host"]
     assert mean is not None
     step_ns = mean.step_ns
     removals = [change.removals(window) for window in replayed]
@@ -331,8 +324,15 @@ def _row(change: Scenario, replayed: list[Window], profile: Profile) -> dict[str
         for window, removal in zip(replayed, removals, strict=True)
     ]
     slack = max(_MIN_GAIN, *(window.unexplained for window in replayed)) * step_ns
+    # What a counted step takes at least, whatever the replay says: the work that is left of the GPU and, of a change
+    # that takes none of the host's own time, the host without what may wait for the GPU.
+    activities, lows = trace.where(lambda part: part.roles.gpu & part.lasting), view.starts_ns[profile.counted]
+    busy = busy_ns(trace, activities, change.left(trace, activities), lows, lows + view.step_ns[profile.counted])
+    least_ns = float(busy.mean())
     takes_host_time = not change.of_calls and any(len(best.host.starts) for best, _ in removals)
-    fastest_ns = min(max(change.host_ns[0], _least_ns(profile, change, takes_host_time)), step_ns)
+    if not takes_host_time and host is not None:
+        least_ns = max(least_ns, host.step_ns - sum(host.parts.get(key, 0.0) for key in MAY_WAIT))
+    fastest_ns = min(max(change.host_ns[0], least_ns), step_ns)
     best = max(step_ns * min(range.best for range in ranges), fastest_ns)
     worst = max(step_ns * max(range.worst for range in ranges), change.host_ns[1], best)
     gain = 1 - best / step_ns
@@ -345,19 +345,6 @@ def _row(change: Scenario, replayed: list[Window], profile: Profile) -> dict[str
         "less_if": change.less_if,
         "step": replayed[0].trace.steps.number[replayed[0].first],
     }
-
-
-def _least_ns(profile: Profile, change: Scenario, takes_host_time: bool) -> float:
-    """What a counted step takes at least, whatever the replay says: the work that is left of the GPU and, of a change
-    that takes none of the host's own time, the host without what may wait for the GPU."""
-    trace, view = profile.trace, profile.views["wall"]
-    activities = trace.where(lambda part: part.roles.gpu & part.lasting)
-    lows = view.starts_ns[profile.counted]
-    busy = busy_ns(trace, activities, change.left(trace, activities), lows, lows + view.step_ns[profile.counted])
-    host = profile.means["host"]
-    if takes_host_time or host is None:
-        return float(busy.mean())
-    return max(float(busy.mean()), host.step_ns - sum(host.parts.get(key, 0.0) for key in MAY_WAIT))
 
 
 def _sentence(rows: list[dict[str, Any]], step_ns: float) -> str:

@@ -72,17 +72,16 @@ def prior_of_pairs(*sides: Measured) -> Prior:
     if not passes:
         return Prior(SPREAD_OF_PAIRS, 4)
     in_turns = all(timed_pass.turns for timed_pass in passes)
+    # Where turns say what their thread waited for a core, steps do not contain that.
     crowded = statistics.median(
-        1.0 if _without_waits(timed_pass) else crowding(timed_pass.load, timed_pass.cores) for timed_pass in passes
+        1.0
+        if timed_pass.turns and all(turn.queued_ns is not None for turn in timed_pass.turns)
+        else crowding(timed_pass.load, timed_pass.cores)
+        for timed_pass in passes
     )
     scatter = statistics.median(map(_scatter, passes))
     spread = SPREAD_IN_TURNS if in_turns else SPREAD_OF_PAIRS
     return Prior(math.hypot(spread * crowded, math.sqrt(2) * scatter), 4)
-
-
-def _without_waits(timed_pass: Pass) -> bool:
-    """Whether its steps do not contain what its thread waited for a core."""
-    return bool(timed_pass.turns) and all(turn.queued_ns is not None for turn in timed_pass.turns)
 
 
 def _scatter(timed_pass: Pass) -> float:
@@ -191,18 +190,10 @@ def processor_ns(measured: Measured) -> float | None:
 def queued_share(variants: Iterable[Variant]) -> float:
     """The share of the time of their turns in which the thread that drives the steps waited for a core that other work
     had, 0 if none was seen: no step time contains it."""
-    passes = [
-        timed_pass
-        for variant in variants
-        if variant.measured is not None
-        for timed_pass in variant.measured.counted_passes
-    ]
+    measured = [variant.measured for variant in variants if variant.measured is not None]
+    passes = [timed_pass for capture in measured for timed_pass in capture.counted_passes if timed_pass.turns]
     queued_ns = sum(turn.queued_ns or 0 for timed_pass in passes for turn in timed_pass.turns)
-    return (
-        queued_ns / (queued_ns + sum(sum(timed_pass.step_all_ns) for timed_pass in passes if timed_pass.turns))
-        if queued_ns
-        else 0.0
-    )
+    return queued_ns / (queued_ns + sum(sum(timed_pass.step_all_ns) for timed_pass in passes)) if queued_ns else 0.0
 
 
 def queued(variants: Iterable[Variant]) -> str:
@@ -320,17 +311,16 @@ def fastest_logs(passes: Sequence[Pass]) -> list[float]:
 def otherwise(ours: Measured, theirs: Measured) -> Contrast | None:
     """The same comparison by the processor time of the thread that drives the steps, if the two intervals have nothing
     in common. Other work hardly changes that time, and waiting for other threads, a GPU or a file is not in it."""
-    by_time = contrast(ours, theirs)
-    pairs = [
-        (our_pass, their_pass)
-        for our_pass, their_pass in _rounds(ours.counted_passes, theirs.counted_passes)
-        if our_pass.turns
-    ]
-    logs = [
-        (math.log(mine), math.log(its))
-        for our_pass, their_pass in pairs
-        if (mine := _driven_ns(our_pass)) and (its := _driven_ns(their_pass))
-    ]
+    by_time, logs = contrast(ours, theirs), []
+    for pair in _rounds(ours.counted_passes, theirs.counted_passes):
+        if all(timed_pass.turns for timed_pass in pair):
+            # The processor time of a step of that thread on either side; 0 if it is not known.
+            our_ns, their_ns = (
+                sum(turn.thread_ns or 0 for turn in timed_pass.turns) / sum(turn.steps for turn in timed_pass.turns)
+                for timed_pass in pair
+            )
+            if our_ns and their_ns:
+                logs.append((math.log(our_ns), math.log(their_ns)))
     if by_time.covers != "rounds" or by_time.interval is None or len(logs) < max(2, by_time.passes):
         return None
     our_logs, their_logs = zip(*logs, strict=True)
@@ -340,15 +330,6 @@ def otherwise(ours: Measured, theirs: Measured) -> Contrast | None:
     assert by_thread.interval is not None
     low, high = max(by_time.interval[0], by_thread.interval[0]), min(by_time.interval[1], by_thread.interval[1])
     return by_thread if low > high else None
-
-
-def _driven_ns(timed_pass: Pass) -> float:
-    """The processor time of a step of that thread; 0 if it is not known."""
-    return (
-        sum(turn.thread_ns or 0 for turn in timed_pass.turns) / sum(turn.steps for turn in timed_pass.turns)
-        if timed_pass.turns
-        else 0.0
-    )
 
 
 def compared(ours: Contrast, other: str = "") -> str:
@@ -361,7 +342,10 @@ def compared(ours: Contrast, other: str = "") -> str:
         verdict = f"{ratio(factor)} {'slower' if slower else 'faster'}{' than' if other else ''}"
     if ours.says_nothing:
         return f"too uncertain to compare{f' with {other}' if other else ''}: {ours.why_nothing}"
-    interval = f" ({_ends(ours.interval, slower)}; {_rests_on(ours)})" if ours.interval else ""
+    interval = ""
+    if ours.interval:  # its ends as factors, slower or faster
+        low, high = ours.interval if slower else map(_inverse, reversed(ours.interval))
+        interval = f" ({low:.2f}–{high:.2f}; {_rests_on(ours)})"
     significance = "untested: " if other and ours.interval is None else ""
     doubt = f", {significance}{ours.doubt}" if ours.doubt else ""
     return f"{verdict}{f' {other}' if other else ''}{interval}{doubt}"
@@ -369,12 +353,6 @@ def compared(ours: Contrast, other: str = "") -> str:
 
 def _rests_on(ours: Contrast) -> str:
     return many(ours.passes, "pair") if ours.covers == "rounds" else f"{many(ours.passes, 'pass', 'passes')} each"
-
-
-def _ends(interval: Interval, slower: bool) -> str:
-    """The ends of the interval as factors, slower or faster: `1.25–1.40`."""
-    low, high = interval if slower else (_inverse(interval[1]), _inverse(interval[0]))
-    return f"{low:.2f}–{high:.2f}"
 
 
 def _inverse(ratio: float) -> float:

@@ -18,7 +18,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from tracekit.run import Measured, Pass
+from tracekit.run import Measured, Pass, Turn
 
 # Expected of both slopes before any pass is measured: steps suffer about as much as the mean of both yardsticks.
 _SLOPE, _SLOPE_DEVIATION = 0.5, 0.5
@@ -58,16 +58,24 @@ def slower(ours: Measured, theirs: Measured) -> float:
     sides = [ours.counted_passes, theirs.counted_passes]
     if not _all_have_yardsticks(sides):
         return 0.0
-    apart = _less(*map(_at_best, sides))
-    explained = sum(slope * log for slope, log in zip(_slopes(sides), apart, strict=True))
+    fastest: list[Pair] = []  # what the yardsticks took where they were fastest, a few turns in the mean
+    apart: list[tuple[Pair, float]] = []  # of each pass from the mean of its capture: the yardsticks, and its step
+    for side in sides:
+        logs = [_logs(turn) for timed_pass in side for turn in timed_pass.turns]
+        first, second = (sorted(kind)[:_FASTEST] for kind in zip(*logs, strict=True))
+        fastest.append((statistics.fmean(first), statistics.fmean(second)))
+        middle = _mean([_yard(timed_pass) for timed_pass in side])
+        level = statistics.fmean(math.log(timed_pass.step_ns) for timed_pass in side)
+        apart += [(_less(_yard(timed_pass), middle), math.log(timed_pass.step_ns) - level) for timed_pass in side]
+    # How much of each yardstick's change is in the steps, by least squares and what is expected.
+    prior_weight = (_DEVIATION / _SLOPE_DEVIATION) ** 2
+    squares = [prior_weight + sum(yard[kind] ** 2 for yard, _ in apart) for kind in (0, 1)]
+    product = sum(yard[0] * yard[1] for yard, _ in apart)
+    steps = [prior_weight * _SLOPE + sum(yard[kind] * log for yard, log in apart) for kind in (0, 1)]
+    determinant = squares[0] * squares[1] - product**2
+    slopes = [(squares[1 - kind] * steps[kind] - product * steps[1 - kind]) / determinant for kind in (0, 1)]
+    explained = sum(slope * log for slope, log in zip(slopes, _less(*fastest), strict=True))
     return explained if abs(explained) > _AT_ONE_PACE else 0.0
-
-
-def _at_best(passes: Sequence[Pass]) -> Pair:
-    """What the yardsticks took where they were fastest, a few turns in the mean."""
-    turns = [turn for timed_pass in passes for turn in timed_pass.turns]
-    first, second = (sorted(math.log(max(turn.yardsticks_ns[kind], 1)) for turn in turns)[:_FASTEST] for kind in (0, 1))
-    return statistics.fmean(first), statistics.fmean(second)
 
 
 def drift(ours: Measured, theirs: Measured) -> float:
@@ -87,40 +95,19 @@ def drift(ours: Measured, theirs: Measured) -> float:
     return _DRIFT_OF_A_RATIO * unsteadiness * math.sqrt(elapsed)
 
 
-def _slopes(sides: Sequence[Sequence[Pass]]) -> Pair:
-    """How much of each yardstick's change is in the steps, by least squares and what is expected."""
-    apart = []
-    for side in sides:
-        middle, level = _middle(side), statistics.fmean(math.log(timed_pass.step_ns) for timed_pass in side)
-        apart += [(_less(_yard(timed_pass), middle), math.log(timed_pass.step_ns) - level) for timed_pass in side]
-    prior_weight = (_DEVIATION / _SLOPE_DEVIATION) ** 2
-    first, second = (prior_weight + sum(yard[kind] ** 2 for yard, _ in apart) for kind in (0, 1))
-    product = sum(yard[0] * yard[1] for yard, _ in apart)
-    on_first, on_second = (prior_weight * _SLOPE + sum(yard[kind] * log for yard, log in apart) for kind in (0, 1))
-    determinant = first * second - product**2
-    return (second * on_first - product * on_second) / determinant, (
-        first * on_second - product * on_first
-    ) / determinant
-
-
 def _all_have_yardsticks(sides: Sequence[Sequence[Pass]]) -> bool:
-    return all(
-        side
-        and all(
-            timed_pass.turns and all(len(turn.yardsticks_ns) == 2 for turn in timed_pass.turns) for timed_pass in side
-        )
-        for side in sides
-    )
-
-
-def _middle(passes: Sequence[Pass]) -> Pair:
-    return _mean([_yard(timed_pass) for timed_pass in passes])
+    turns = [timed_pass.turns for side in sides for timed_pass in side]
+    return all(sides) and all(of_pass and all(len(turn.yardsticks_ns) == 2 for turn in of_pass) for of_pass in turns)
 
 
 def _yard(timed_pass: Pass) -> Pair:
     """What the yardsticks took beside the turns of a pass, as logarithms."""
-    pairs_of_turns = (turn.yardsticks_ns for turn in timed_pass.turns)
-    return _mean([(math.log(max(first, 1)), math.log(max(second, 1))) for first, second in pairs_of_turns])
+    return _mean([_logs(turn) for turn in timed_pass.turns])
+
+
+def _logs(turn: Turn) -> Pair:
+    first, second = turn.yardsticks_ns
+    return math.log(max(first, 1)), math.log(max(second, 1))
 
 
 def _mean(pairs: Sequence[Pair]) -> Pair:

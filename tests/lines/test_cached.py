@@ -3,7 +3,7 @@
 import pytest
 
 from tests.lines.recorded import recorded, recorded_run
-from tracekit.lines import cached
+from tracekit.lines import means as costs
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.trace.storing import cache
@@ -36,7 +36,7 @@ def test_a_second_report_asks_no_recording(detail, monkeypatch):
     run = recorded_run(detail)
     first = means(run)
     assert first.means
-    monkeypatch.setattr(cached, "owner_means", lambda *_: pytest.fail("it was worked out again"))
+    monkeypatch.setattr(costs, "owner_means", lambda *_: pytest.fail("it was worked out again"))
     assert means(run) == first
 
 

@@ -7,9 +7,8 @@ from small import event, op, step, write
 from tests.lines.planting import RECIPE as PLANTED
 from tests.lines.planting import planted
 from tracekit.base.intervals import StepFunction
-from tracekit.lines.double_backward import Numbering, double_passes
 from tracekit.lines.owners import DOUBLE_BACKWARD, INNER_BACKWARD, PHASES
-from tracekit.lines.threads import _is_forward, _numbers
+from tracekit.lines.threads import double_passes
 from tracekit.trace import Trace
 
 RECIPE = PLANTED.with_name("forces_recipe.py")
@@ -58,8 +57,8 @@ def phases_of(path, *events, lines=(0, 50)):
     """When the passes begin, in µs, and what they are; the lines call from these moments on."""
     trace = Trace.load(write(path, step(0, 0, 100), *events))
     called = StepFunction(np.array([1000 * each for each in (*lines, 100)]), np.arange(1, len(lines) + 1), 0)
-    passes = double_passes(trace, called, Numbering(*_numbers(trace), _is_forward(trace)))
-    return dict(zip((passes.spans.starts // 1000).tolist(), passes.phases.tolist(), strict=True))
+    passes, phases = double_passes(trace, called)
+    return dict(zip((passes.starts // 1000).tolist(), phases.tolist(), strict=True))
 
 
 def test_a_pass_whose_operators_are_differentiated_later_is_an_inner_one(tmp_path):

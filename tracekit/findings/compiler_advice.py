@@ -15,7 +15,7 @@ from tracekit.findings import one_by_one
 from tracekit.findings.finding import Finding, Where
 from tracekit.findings.holes import OFTEN
 from tracekit.profile import Profile
-from tracekit.profile.once import once
+from tracekit.profile.cached import once
 from tracekit.run import Break, Ledger
 from tracekit.run.settings import BACKENDS, DEFAULT
 from tracekit.trace.roles import COMPILED_REGION, GUARDS

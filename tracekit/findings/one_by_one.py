@@ -9,7 +9,7 @@ import numpy as np
 from tracekit.base.intervals import Bools, Ints, Union
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.profile import Profile
-from tracekit.profile.once import once
+from tracekit.profile.cached import once
 from tracekit.trace.roles import OPTIMIZER_STEP
 from tracekit.trace.rows import enclosing
 

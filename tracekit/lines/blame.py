@@ -66,8 +66,24 @@ def blame(attribution: Attribution, view: str, threads: dict[int, Thread], linke
     segment = np.searchsorted(starts, edges[:-1], side="right") - 1
     bucket = buckets[codes(table["bucket"])[is_of_view][segment]]
     event = values(table["event"], -1)[is_of_view][segment]
-    owner, divided = _owners(trace, threads, linked, edges=edges, bucket=bucket, event=event)
-    return Blame(edges, bucket, owner, divided, edges[:-1] < ends[segment])
+    # A moment belongs to what runs on the thread of the event that is to blame for it: then, or where that starts.
+    points = edges[:-1]
+    track = np.where(event >= 0, trace.track[event], trace.threads.main)
+    moment = np.where((event >= 0) & _AT_START[bucket], trace.ts_ns[event], points)
+    # Work of the GPU belongs to the call that submitted it, a gap to the call that ends it.
+    busy = _activities(trace, edges, bucket)
+    call = np.where(busy >= 0, linked.launch[busy], -1)
+    ended = bucket == _GAP
+    call[ended] = _ends(trace, linked.launch, points[ended])
+    has_call, by_gpu = call >= 0, ended | (busy >= 0)
+    track = np.where(has_call, trace.track[call], track)
+    moment = np.where(has_call, trace.ts_ns[call], moment)
+    is_asked = ~by_gpu | has_call
+    owner, divided = np.zeros(len(points), np.int64), np.zeros(len(points), bool)
+    owner[is_asked], divided[is_asked] = owners_at(threads, track[is_asked], moment[is_asked])
+    fused = (busy >= 0) & (linked.compiled[busy] >= 0)
+    owner[fused], divided[fused] = linked.compiled[busy[fused]], False
+    return Blame(edges, bucket, owner, divided, points < ends[segment])
 
 
 def costs(attribution: Attribution, view: str, blamed: Blame | None) -> Costs:
@@ -93,29 +109,6 @@ def costs(attribution: Attribution, view: str, blamed: Blame | None) -> Costs:
 def _windows(attribution: Attribution, view: str) -> tuple[Ints, Ints]:
     steps = attribution.trace.steps
     return (steps.begin, steps.done) if view == "wall" else (steps.issued, steps.returned)
-
-
-def _owners(
-    trace: Trace, threads: dict[int, Thread], linked: Linked, *, edges: Ints, bucket: Ints, event: Ints
-) -> tuple[Ints, Bools]:
-    """The owner of each moment, and whether that is an estimate."""
-    points, main = edges[:-1], trace.threads.main
-    assert main is not None
-    track = np.where(event >= 0, trace.track[event], main)
-    moment = np.where((event >= 0) & _AT_START[bucket], trace.ts_ns[event], points)
-    busy = _activities(trace, edges, bucket)
-    call = np.where(busy >= 0, linked.launch[busy], -1)
-    ended = bucket == _GAP
-    call[ended] = _ends(trace, linked.launch, points[ended])
-    has_call, by_gpu = call >= 0, ended | (busy >= 0)
-    track = np.where(has_call, trace.track[call], track)
-    moment = np.where(has_call, trace.ts_ns[call], moment)
-    is_asked = ~by_gpu | has_call
-    owner, divided = np.zeros(len(points), np.int64), np.zeros(len(points), bool)
-    owner[is_asked], divided[is_asked] = owners_at(threads, track[is_asked], moment[is_asked])
-    fused = (busy >= 0) & (linked.compiled[busy] >= 0)
-    owner[fused], divided[fused] = linked.compiled[busy[fused]], False
-    return owner, divided
 
 
 def _activities(trace: Trace, edges: Ints, bucket: Ints) -> Ints:

@@ -1,13 +1,9 @@
 """Who owns each moment of a steady step? Taken from a detailed step that does the same work.
 
 The operators and annotations of both are matched; where a matched one starts or ends, both are at the same point of the
-work. In between, time passes as in the detailed step, less what recording its calls cost.
-
-A detailed step's clock without the cost of recording its calls, judged by the steady step that does the same.
-
-Anchors are moments at which both steps are at the same point of the work. Between two of them, each recorded call and
-return is taken to cost the same: so much that the rest is as long as in the steady step. Python code between calls is
-slower while calls are recorded; where it was seen, it gives way first.
+work: these moments are anchors. Between two of them, time passes as in the detailed step, less what recording its calls
+cost: each recorded call and return is taken to cost the same, so much that the rest is as long as in the steady step.
+Python code between calls is slower while calls are recorded; where it was seen, it gives way first.
 """
 
 import numpy as np
@@ -70,7 +66,12 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction, sampled: Ints)
     rows = np.full(len(steady.ts_ns), -1, np.int64)
     for pair in pairs:
         rows[pair.rows[0]] = pair.rows[1]
-    edges, values, shared = _joined(pieces)
+    # The stretches of all steps, one step after the other; of several at one moment, the last.
+    nothing = np.zeros(0, np.int64)
+    edges, values, shared = (np.concatenate(column) for column in zip(*pieces, (nothing,) * 3, strict=True))
+    order = np.argsort(edges, kind="stable")
+    order = order[np.append(np.diff(edges[order]) > 0, True)[: len(order)]]
+    edges, values, shared = edges[order], values[order][:-1], shared[order][:-1]
     return Carried(
         StepFunction(edges, values, 0),
         StepFunction(edges, shared, 0),
@@ -136,14 +137,9 @@ def _pairs(steady: list[_Step], detailed: list[_Step]) -> list[_Pair]:
 
 def _pair(step: _Step, detailed_step: _Step, steady_rows: Ints, detailed_rows: Ints) -> _Pair:
     """Bounds of matched events and of the steps, in order on both sides."""
-    steady = np.concatenate(([step.start], step.spans.starts[steady_rows], step.spans.ends[steady_rows], [step.end]))
-    detailed = np.concatenate(
-        (
-            [detailed_step.start],
-            detailed_step.spans.starts[detailed_rows],
-            detailed_step.spans.ends[detailed_rows],
-            [detailed_step.end],
-        )
+    steady, detailed = (
+        np.concatenate(([side.start], side.spans.starts[rows], side.spans.ends[rows], [side.end]))
+        for side, rows in ((step, steady_rows), (detailed_step, detailed_rows))
     )
     order = np.lexsort((detailed, steady))
     in_order = np.maximum.accumulate(detailed[order])
@@ -227,19 +223,6 @@ def _read(pair: _Pair, owners: StepFunction, clock: Clock) -> tuple[Ints, Ints, 
     starts, value, divided = starts[order], value[order], divided[order]
     ends = np.append(starts[1:] > starts[:-1], True)  # of several at one moment, the last
     return starts[ends], value[ends], divided[ends]
-
-
-def _joined(pieces: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
-    """The stretches of several steps, one step after the other."""
-    if not pieces:
-        nothing = np.zeros(0, np.int64)
-        return nothing, nothing, nothing
-    starts, values, shared = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    order = np.argsort(starts, kind="stable")
-    starts, values, shared = starts[order], values[order], shared[order]
-    keep: Bools = np.append(starts[1:] > starts[:-1], True)
-    starts, values, shared = starts[keep], values[keep], shared[keep]
-    return starts, values[:-1], shared[:-1]
 
 
 def _without_slower_python(step: CutStep, steady: Floats) -> CutStep:

@@ -1,6 +1,11 @@
-"""Which lines does a compiled kernel belong to? Those whose work was fused into it, by the compiler's provenance."""
+"""Which lines does a compiled kernel belong to? Those whose work was fused into it, by the compiler's provenance.
 
-from collections.abc import Mapping, Sequence
+Where compiled graphs run is what traces of torch 2.9 and later say, which name the graph; earlier ones name the
+compilation that made it.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -12,15 +17,19 @@ from tracekit.lines.graph_calls import (
     lines_of,
     lines_of_operators,
     lines_of_replayed,
+    name_of,
     of_generated,
 )
 from tracekit.lines.owners import Group, Owners
-from tracekit.lines.regions import regions
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.lines.threads import Thread
 from tracekit.trace import Trace
-from tracekit.trace.roles import KERNEL, OPERATOR
+from tracekit.trace.roles import KERNEL, OPERATOR, USER
+from tracekit.trace.schema import values
+from tracekit.vocabulary.lines_file import GRAPH_CALL
 
+_REGION = re.compile(r"Torch-Compiled Region: (\d+/\d+)")
+_FORWARD, _BACKWARD = re.compile("CompiledFunction"), re.compile("CompiledFunctionBackward")
 _NOTHING = GraphCalls()
 
 
@@ -55,6 +64,37 @@ class Compiled(Struct, frozen=True):
     fills: dict[int, Fills]  # by thread
 
 
+class Regions(Struct, frozen=True):
+    """The calls of compiled graphs on one thread, and the names of the graphs."""
+
+    spans: Spans
+    names: list[str]
+
+
+def regions(trace: Trace, graphs: Collection[str]) -> dict[int, Regions]:
+    """The regions of each driving thread; where only compilations are named, those of known graphs."""
+    calls = {track: _named(trace, track, GRAPH_CALL) for track in trace.threads.driving}
+    if any(call.names for call in calls.values()):
+        return calls
+    compiled = {track: _named(trace, track, _REGION) for track in trace.threads.driving}
+    if not any(regions.names for regions in compiled.values()):
+        return calls
+    return {
+        track: Regions(
+            called.spans.chosen(np.array([name in graphs for name in called.names], bool)),
+            [name for name in called.names if name in graphs],
+        )
+        for track, called in _of_compilations(trace, compiled).items()
+    }
+
+
+def nameless_regions(trace: Trace) -> Spans:
+    """What torch.compile runs on the main thread if no compiled graph has a name: the backend is not Inductor."""
+    if any(GRAPH_CALL.fullmatch(name) for name in trace.names):
+        return Spans.of(trace, np.zeros(0, np.int64))
+    return _named(trace, trace.threads.main, _REGION).spans
+
+
 def compiled(
     trace: Trace, launch: Ints, threads: dict[int, Thread], graphs: Mapping[str, GraphCalls], owners: Owners
 ) -> Compiled:
@@ -87,15 +127,28 @@ class _Regions(Struct, frozen=True):
 
     def on_host(self, owners: Owners) -> Thread:
         """The thread, with the operators that each region calls itself assigned to their lines."""
-        operators, region = self._operators()
+        trace, roles, thread = self.trace, self.trace.roles, self.thread
+        # The operators right inside a region, and which region that is.
+        operators = Spans.of(trace, on_thread(trace, self.track, (roles.kind == OPERATOR) & ~roles.annotation))
+        is_region, parent = np.isin(operators.rows, self.spans.rows), operators.parent
+        region = np.where(is_region, -1, self.spans.innermost.at(operators.starts))
+        in_operator = (parent >= 0) & ~is_region[parent]
+        direct = (region >= 0) & ~(in_operator & (operators.starts[parent] >= self.spans.starts[np.maximum(region, 0)]))
+        operators, region = operators.chosen(direct), region[direct]
         owner = np.full(len(region), -1, np.int64)
         is_seen = np.zeros(len(self.spans), bool)  # the regions whose generated kernels have events, or should have
         for number, rows_of_region in _by_region(region):
-            names, calls = _names(self.trace, operators.rows[rows_of_region]), self.graphs[number].calls
+            names, calls = _names(trace, operators.rows[rows_of_region]), self.graphs[number].calls
             is_seen[number] = generates_any(names, calls)
             owner[rows_of_region] = self._owners(number, lines_of_operators(names, calls), owners)
-        has_owner = owner >= 0
-        return self._without_kernels(is_seen, owners).overlaid(operators.chosen(has_owner), owner[has_owner])
+        # Where kernels run on the host that left no events, what a region does besides its operators belongs to the
+        # lines of all of those kernels: an estimate.
+        if not roles.gpu.any():
+            lines = [lines_of(call for call in graph.calls if not call.operator) for graph in self.graphs]
+            fused = np.array([self._owners(number, [group], owners)[0] for number, group in enumerate(lines)], np.int64)
+            is_unseen = ~is_seen & (fused >= 0)
+            thread = thread.overlaid(self.spans.chosen(is_unseen), fused[is_unseen], estimated=True)
+        return thread.overlaid(operators.chosen(owner >= 0), owner[owner >= 0])
 
     def fills(self, with_kernels: Thread, launch: Ints, gpu: Ints) -> Fills:
         """Where the operators that have lines begin, and the launches of the kernels that do."""
@@ -107,18 +160,6 @@ class _Regions(Struct, frozen=True):
         starts = np.concatenate((assigned.edges[new], trace.ts_ns[launch[rows]]))
         order = np.argsort(starts, kind="stable")
         return Fills(self.spans, usual_owners, starts[order], np.concatenate((owners_here[new], gpu[rows]))[order])
-
-    def _without_kernels(self, is_seen: Bools, owners: Owners) -> Thread:
-        """The thread with regions in which kernels run on the host that left no events: an estimate.
-
-        What such a region does besides its operators belongs to the lines of all of those kernels.
-        """
-        if self.trace.roles.gpu.any():
-            return self.thread
-        lines = [lines_of(call for call in graph.calls if not call.operator) for graph in self.graphs]
-        owner = np.array([self._owners(number, [group], owners)[0] for number, group in enumerate(lines)], np.int64)
-        is_unseen = ~is_seen & (owner >= 0)
-        return self.thread.overlaid(self.spans.chosen(is_unseen), owner[is_unseen], estimated=True)
 
     def on_gpu(self, launch: Ints, gpu: Ints, owners: Owners) -> None:
         """The GPU activities that were submitted inside a region, in order of their launches.
@@ -133,31 +174,14 @@ class _Regions(Struct, frozen=True):
         rows, region = rows[region >= 0], region[region >= 0]
         replayed = trace.roles.graph_launch[launch[rows]]
         for number, rows_of_region in _by_region(region):
-            gpu[rows[rows_of_region]] = self._owners(
-                number, self._submitted(rows[rows_of_region], replayed[rows_of_region], number), owners
-            )
-
-    def _submitted(self, rows: Ints, replayed: Bools, number: int) -> list[Group]:
-        names, calls = _names(self.trace, rows), self.graphs[number].calls
-        generated = of_generated(names, calls)
-        if not replayed.any():
-            return generated
-        in_order = lines_of_replayed(names, self.trace.roles.kind[rows] == KERNEL, calls)
-        return [
-            lines if is_replayed else known
-            for lines, known, is_replayed in zip(in_order, generated, replayed.tolist(), strict=True)
-        ]
-
-    def _operators(self) -> tuple[Spans, Ints]:
-        """The operators right inside a region, and which region that is."""
-        trace, roles = self.trace, self.trace.roles
-        operators = Spans.of(trace, on_thread(trace, self.track, (roles.kind == OPERATOR) & ~roles.annotation))
-        is_region = np.isin(operators.rows, self.spans.rows)
-        region = np.where(is_region, -1, self.spans.innermost.at(operators.starts))
-        parent = operators.parent
-        in_operator = (parent >= 0) & ~is_region[parent]
-        direct = (region >= 0) & ~(in_operator & (operators.starts[parent] >= self.spans.starts[np.maximum(region, 0)]))
-        return operators.chosen(direct), region[direct]
+            submitted, calls = rows[rows_of_region], self.graphs[number].calls
+            names = _names(trace, submitted)
+            lines = of_generated(names, calls)
+            if replayed[rows_of_region].any():
+                in_order = lines_of_replayed(names, trace.roles.kind[submitted] == KERNEL, calls)
+                pairs = zip(in_order, lines, replayed[rows_of_region].tolist(), strict=True)
+                lines = [by_order if is_replayed else by_name for by_order, by_name, is_replayed in pairs]
+            gpu[submitted] = self._owners(number, lines, owners)
 
     def _owners(self, number: int, lines: Sequence[Group], owners: Owners) -> Ints:
         """The owner of each event of a region, given its lines; −1 for an event without lines, which keeps the
@@ -179,3 +203,47 @@ def _by_region(region: Ints) -> list[tuple[int, Ints]]:
 
 def _names(trace: Trace, rows: Ints) -> list[str]:
     return [trace.names[code] for code in trace.name_codes[rows].tolist()]
+
+
+def _of_compilations(trace: Trace, compiled: dict[int, Regions]) -> dict[int, Regions]:
+    """Each region calls the forward graph of its compilation: inside a function of autograd's, if anything wants a
+    gradient, and the backward of that function calls the other graph.
+    """
+    number = values(trace.events["sequence"], -1)
+    of_number: dict[int, str] = {}
+    forward: dict[int, Regions] = {}
+    for track, regions in compiled.items():
+        functions = Spans.of(trace, on_thread(trace, track, _operators(trace, _FORWARD)))
+        homes = regions.spans.innermost.at(functions.starts)
+        functions, homes = functions.chosen(homes >= 0), homes[homes >= 0].tolist()
+        of_number |= {int(number[row]): regions.names[index] for row, index in zip(functions.rows, homes, strict=True)}
+        alone = np.ones(len(regions.spans), bool)
+        alone[homes] = False
+        names = [regions.names[index] for index in (*np.flatnonzero(alone).tolist(), *homes)]
+        rows = np.concatenate((regions.spans.rows[alone], functions.rows))
+        forward[track] = _in_order(trace, rows, [name_of(name, backward=False) for name in names])
+    backward = _operators(trace, _BACKWARD) & np.isin(number, [*of_number])
+    both = {}
+    for track, regions in forward.items():
+        rows = on_thread(trace, track, backward)
+        names = [name_of(of_number[row_number], backward=True) for row_number in number[rows].tolist()]
+        both[track] = _in_order(trace, np.concatenate((regions.spans.rows, rows)), [*regions.names, *names])
+    return both
+
+
+def _in_order(trace: Trace, rows: Ints, names: list[str]) -> Regions:
+    of_row = dict(zip(rows.tolist(), names, strict=True))
+    spans = Spans.of(trace, rows)
+    return Regions(spans, [of_row[row] for row in spans.rows.tolist()])
+
+
+def _named(trace: Trace, track: int | None, pattern: re.Pattern[str]) -> Regions:
+    spans = Spans.of(trace, on_thread(trace, track, _operators(trace, pattern)))
+    shapes = (pattern.fullmatch(trace.names[code]) for code in trace.name_codes[spans.rows].tolist())
+    return Regions(spans, [shape[1] for shape in shapes if shape])
+
+
+def _operators(trace: Trace, pattern: re.Pattern[str]) -> Bools:
+    kind = trace.roles.kind
+    operators: Bools = trace.roles.named(pattern) & ((kind == OPERATOR) | (kind == USER))
+    return operators

@@ -4,7 +4,6 @@ trains.
 """
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -29,10 +28,27 @@ def call_of(name: str) -> int:
 def evaluations(frames: Spans, calls: Ints, evaluating: Spans, training: Spans, backward: Spans) -> tuple[Ints, Ints]:
     """Their starts and ends, in order; `calls` says what each frame is. Of the outermost calls of modules, autograd
     numbers the operators of those in training: a region in which gradients are switched on has the same frames."""
-    off = np.array([*_without_gradients(frames, calls)], np.int64).reshape(-1, 2)
-    modes = np.array([*_in_evaluation_mode(frames, calls)], np.int64).reshape(-1, 2)
-    off = off[_holds(off, evaluating.starts) & ~_holds(off, training.starts)]
-    regions = np.concatenate((off, modes))
+    without_gradients: list[tuple[int, int]] = []  # the outermost ones, as far as both ends were recorded
+    in_evaluation_mode: list[tuple[int, int]] = []  # from each `eval()` to the next `train()` that no `eval()` makes
+    entered: list[int] = []
+    began, switched = None, -1
+    switches = np.isin(calls, (ENTER, EXIT, TO_EVAL, TO_TRAIN))
+    for call, start, end in zip(*(c[switches].tolist() for c in (calls, frames.starts, frames.ends)), strict=True):
+        if call == ENTER:
+            entered.append(start)
+        elif call == EXIT and entered:
+            outermost = entered.pop()
+            if not entered:
+                without_gradients.append((outermost, end))
+        elif call == TO_EVAL:
+            began = start if began is None else began
+            switched = max(switched, end)
+        elif call == TO_TRAIN and start >= switched and began is not None:
+            in_evaluation_mode.append((began, start))
+            began = None
+    ungraded = np.array(without_gradients, np.int64).reshape(-1, 2)
+    ungraded = ungraded[_holds(ungraded, evaluating.starts) & ~_holds(ungraded, training.starts)]
+    regions = np.concatenate((ungraded, np.array(in_evaluation_mode, np.int64).reshape(-1, 2)))
     regions = regions[~_holds(regions, backward.starts)]
     regions = regions[np.lexsort((-regions[:, 1], regions[:, 0]))]
     reach = np.maximum.accumulate(regions[:, 1])
@@ -45,28 +61,3 @@ def _holds(regions: Ints, moments: Ints) -> Bools:
     ordered = np.sort(moments)
     held: Bools = np.searchsorted(ordered, regions[:, 1]) > np.searchsorted(ordered, regions[:, 0])
     return held
-
-
-def _without_gradients(frames: Spans, calls: Ints) -> Iterator[tuple[int, int]]:
-    """The outermost regions in which gradients are off, as far as both ends were recorded."""
-    entered: list[int] = []
-    for span in np.flatnonzero((calls == ENTER) | (calls == EXIT)).tolist():
-        if calls[span] == ENTER:
-            entered.append(int(frames.starts[span]))
-        elif entered:
-            began = entered.pop()
-            if not entered:
-                yield began, int(frames.ends[span])
-
-
-def _in_evaluation_mode(frames: Spans, calls: Ints) -> Iterator[tuple[int, int]]:
-    """From each `eval()` to the next `train()` that no `eval()` makes."""
-    began, switched = None, -1
-    for span in np.flatnonzero((calls == TO_EVAL) | (calls == TO_TRAIN)).tolist():
-        start = int(frames.starts[span])
-        if calls[span] == TO_EVAL:
-            began = start if began is None else began
-            switched = max(switched, int(frames.ends[span]))
-        elif start >= switched and began is not None:
-            yield began, start
-            began = None

@@ -35,26 +35,23 @@ class Frames:
 
     def of(self, name: str) -> Frame:
         """The frame that a `python_function` event of that name stands for."""
-        if self._functions is None:
-            frame = profiled(name)
-            return _NEITHER if frame is None else self._by_path(*frame)
-        function = self._functions.get(name)
-        if function is None:
+        if self._functions is not None:
+            function = self._functions.get(name)
+            if function is None:
+                return _NEITHER
+            if function.owner != USER:
+                return Frame(library=library(function.owner))
+            return Frame(SourceLine(function.file, function.line, plain_function(function.function)))
+        if (frame := profiled(name)) is None:
             return _NEITHER
-        if function.owner != USER:
-            return Frame(library=library(function.owner))
-        return Frame(SourceLine(function.file, function.line, plain_function(function.function)))
-
-    def _by_path(self, file: str, line: int, function: str) -> Frame:
-        guess = owner_by_path(file, self._mine)
+        guess = owner_by_path(frame.file, self._mine)
         if guess.owner != USER:
             if not guess.is_certain:
-                self.unproven.add(guess.owner or file)
+                self.unproven.add(guess.owner or frame.file)
             return Frame(library=library(guess.owner))
-        plain = plain_function(function)
-        return Frame(
-            SourceLine(file, self._defined.get((file, plain), line) if plain != function else line, plain, True)
-        )
+        plain = plain_function(frame.function)
+        line = self._defined.get((frame.file, plain), frame.line) if plain != frame.function else frame.line
+        return Frame(SourceLine(frame.file, line, plain, True))
 
 
 def _defined(names: Iterable[str]) -> dict[tuple[str, str], int]:

@@ -62,8 +62,14 @@ def _by_name(graphs: Collection[Graph], is_mine: Callable[[str], bool]) -> dict[
         calls = []
         for label, stacks in sorted(graph.kernels, key=lambda kernel: _handle(kernel[0])):
             name = label.rpartition(":")[0] or label
-            lines = dict.fromkeys(line for stack in stacks if (line := _innermost(stack, is_mine)) is not None)
-            calls.append(GraphCall(name, tuple(sorted(lines)), _operator(name)))
+            users = [[frame for frame in stacked(stack) if is_mine(frame.file)] for stack in stacks]
+            lines = {
+                SourceLine(mine[-1].file, mine[-1].line, plain_function(mine[-1].function)) for mine in users if mine
+            }
+            # `mm` of `extern_kernels.mm`, `spmm_sum` of `torch.ops.torch_sparse.spmm_sum.default`; a kernel has no dots
+            parts = name.removeprefix("torch.ops.").split(".")
+            operator = _plain(parts[1]) if len(parts) > 1 else ""
+            calls.append(GraphCall(name, tuple(sorted(lines)), operator))
         made_calls = GraphCalls(tuple(calls), graph.by_code)
         calls_by_name[graph.key] = calls_by_name[name_of(graph.compile, backward=graph.backward)] = made_calls
     return calls_by_name
@@ -74,21 +80,10 @@ def _handle(label: str) -> int:
     return int(number) if number.isdecimal() and len(number) < 18 else 0
 
 
-def _operator(name: str) -> str:
-    """`mm` of `extern_kernels.mm`, `spmm_sum` of `torch.ops.torch_sparse.spmm_sum.default`; a kernel has no dots."""
-    parts = name.removeprefix("torch.ops.").split(".")
-    return _plain(parts[1]) if len(parts) > 1 else ""
-
-
 def _plain(operator: str) -> str:
     for ending in _VARIANTS:
         operator = operator.removesuffix(ending)
     return operator.rstrip("_")
-
-
-def _innermost(stack: str, is_mine: Callable[[str], bool]) -> SourceLine | None:
-    users = [frame for frame in stacked(stack) if is_mine(frame.file)]
-    return SourceLine(users[-1].file, users[-1].line, plain_function(users[-1].function)) if users else None
 
 
 def lines_of_operators(names: Sequence[str], calls: Sequence[GraphCall]) -> list[Group]:

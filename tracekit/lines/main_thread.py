@@ -73,10 +73,18 @@ def main_thread_owners(recording: Recording, owners: Owners) -> StepFunction:
     spans = Spans.of(trace, on_thread(trace, main, trace.roles.kind == PYTHON))
     kinds = _Kinds(recording, spans, owners)
     users = spans.chosen(kinds.line >= 0)
+    # The chain of modules around each moment, and in it the stages of message passing.
+    is_layer = kinds.is_module | kinds.is_stage
+    layers = spans.chosen(is_layer)
+    names = [kinds.labels[code] or kinds.stages[code] for code in kinds.name[is_layer].tolist()]
+    chains: list[tuple[str, ...]] = []
+    for name, parent in zip(names, layers.parent.tolist(), strict=True):
+        chains.append(extended(chains[parent] if parent >= 0 else (), str(name)))
+    numbers = np.array([0, *map(owners.module, chains)], np.int64)  # the first for −1 … by counting from the end
     columns = [
         _groups(recording, spans, kinds, users, owners),
         _libraries(spans, kinds, users),
-        _modules(spans, kinds, owners),
+        StepFunction(layers.innermost.edges, numbers[np.asarray(layers.innermost.values, np.int64) + 1], 0),
         _phases(trace, spans, kinds),
     ]
     edges, (group, library, module, phase) = merged(columns)
@@ -170,18 +178,6 @@ def _libraries(spans: Spans, kinds: _Kinds, users: Spans) -> StepFunction:
     return StepFunction(edges, np.where(in_library, names[library], 0), 0)
 
 
-def _modules(spans: Spans, kinds: _Kinds, owners: Owners) -> StepFunction:
-    """The chain of modules around each moment, and in it the stages of message passing."""
-    layers = spans.chosen(kinds.is_module | kinds.is_stage)
-    names = [kinds.labels[code] or kinds.stages[code] for code in kinds.name[kinds.is_module | kinds.is_stage].tolist()]
-    chains: list[tuple[str, ...]] = []
-    for name, parent in zip(names, layers.parent.tolist(), strict=True):
-        chains.append(extended(chains[parent] if parent >= 0 else (), str(name)))
-    numbers = np.array([0, *map(owners.module, chains)], np.int64)  # the first for −1 … by counting from the end
-    inner = layers.innermost
-    return StepFunction(inner.edges, numbers[np.asarray(inner.values, np.int64) + 1], 0)
-
-
 def _phases(trace: Trace, spans: Spans, kinds: _Kinds) -> StepFunction:
     """The phase of each moment: the last of the rules that applies."""
     main, roles = trace.threads.main, trace.roles
@@ -267,24 +263,18 @@ def _computed(
 
 def _walk(code: Code, happened: list[tuple[int, int, str]]) -> list[tuple[int, int]]:
     """Follow one frame through its bytecode: the line of each operator that is in it."""
+    following, next_call = [], 0  # for each entry the line of the first call after it; 0 for none
+    for _, line, _ in reversed(happened):
+        following.append(next_call)
+        next_call = line or next_call
     position_reached, marks = 0, []
-    following = _next_calls(happened)
-    for (start, line, name), call in zip(happened, following, strict=True):
+    for (start, line, name), call in zip(happened, reversed(following), strict=True):
         if line:
             position_reached = _position_of_call(code, position_reached, line)
         elif (position := _position_of_operator(code, position_reached, call, kinds_of(name))) is not None:
             position_reached = position + 1
             marks.append((start, code.lines[position]))
     return marks
-
-
-def _next_calls(happened: list[tuple[int, int, str]]) -> list[int]:
-    """For each entry the line of the first call after it; 0 for none."""
-    following, line = [], 0
-    for _, line_of_call, _ in reversed(happened):
-        following.append(line)
-        line = line_of_call or line
-    return following[::-1]
 
 
 def _position_of_call(code: Code, begin: int, line: int) -> int:

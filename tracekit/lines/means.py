@@ -1,4 +1,6 @@
-"""What each owner of a variant costs in a counted step: plain data, which the cache can store."""
+"""What does each owner of a variant cost in a counted step? Plain data, from the cache if the same rules made it from
+the same recordings before.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -10,6 +12,9 @@ from tracekit.base.intervals import Bools
 from tracekit.engine.buckets import KEYS
 from tracekit.lines.owners import PHASES, Group
 from tracekit.lines.ownership import Ownership
+from tracekit.trace.storing import cache
+from tracekit.trace.storing.cache import Entry, file_state, recall, remember, result_name
+from tracekit.vocabulary.lines_file import lines_path
 
 Key = TypeVar("Key")
 
@@ -72,11 +77,35 @@ class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
         return sum(mean.divided_ns for mean in self.means if mean.view == view)
 
 
+def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
+    """What each owner costs in a counted step of each view."""
+    entry = entry_of(ownership)
+    if entry is not None and (means := recall(entry, _name(ownership, counted), OwnerMeans)) is not None:
+        return means
+    means = owner_means(ownership, counted)
+    if entry := entry or entry_of(ownership):  # reading the recording for the first time made an entry
+        remember(entry, _name(ownership, counted), means)
+    return means
+
+
 def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     """The means over the counted steps of each view; a view without counted steps has none."""
     if ownership.recording is None:
         return OwnerMeans(reason=ownership.reason)
-    means = list(_means(ownership, counted))
+    means = []
+    for view, costs in ownership.costs.items():
+        is_counted_step = counted[view]
+        if not is_counted_step.any():
+            continue
+        in_counted = is_counted_step[costs.step]
+        keys, inverse = np.unique(costs.owner[in_counted] * len(KEYS) + costs.bucket[in_counted], return_inverse=True)
+        ns, shared = (np.zeros(len(keys), np.int64) for _ in range(2))
+        np.add.at(ns, inverse.reshape(-1), costs.ns[in_counted])
+        np.add.at(shared, inverse.reshape(-1), costs.divided_ns[in_counted])
+        steps = int(is_counted_step.sum())
+        for key, total, estimated in zip(keys.tolist(), ns.tolist(), shared.tolist(), strict=True):
+            owner, bucket = divmod(key, len(KEYS))
+            means.append(OwnerMean(owner, view, KEYS[bucket], total / steps, estimated / steps))
     owners, lines = ownership.owners, ownership.recording.lines
     codes = lines.code if lines is not None else []
     return OwnerMeans(
@@ -97,19 +126,19 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     )
 
 
-def _means(ownership: Ownership, counted: dict[str, Bools]) -> list[OwnerMean]:
-    rows = []
-    for view, costs in ownership.costs.items():
-        is_counted_step = counted[view]
-        if not is_counted_step.any():
-            continue
-        in_counted = is_counted_step[costs.step]
-        keys, inverse = np.unique(costs.owner[in_counted] * len(KEYS) + costs.bucket[in_counted], return_inverse=True)
-        ns, shared = (np.zeros(len(keys), np.int64) for _ in range(2))
-        np.add.at(ns, inverse.reshape(-1), costs.ns[in_counted])
-        np.add.at(shared, inverse.reshape(-1), costs.divided_ns[in_counted])
-        steps = int(is_counted_step.sum())
-        for key, total, estimated in zip(keys.tolist(), ns.tolist(), shared.tolist(), strict=True):
-            owner, bucket = divmod(key, len(KEYS))
-            rows.append(OwnerMean(owner, view, KEYS[bucket], total / steps, estimated / steps))
-    return rows
+def entry_of(ownership: Ownership) -> Entry | None:
+    """The cache's entry of the trace or, where it is too small to have one, that of its recording with stacks."""
+    if ownership.attribution.trace.entry is not None:
+        return ownership.attribution.trace.entry
+    content = cache.content_of(ownership.detail) if ownership.detail is not None and cache.is_on() else None
+    return cache.find(content) if content is not None else None
+
+
+def _name(ownership: Ownership, counted: dict[str, Bools]) -> str:
+    """It holds everything that the means depend on, wherever they are stored."""
+    trace = ownership.attribution.trace
+    path = ownership.detail or trace.path
+    states = [file_state(file) for file in (trace.path, path, lines_path(path))]
+    steps = [column.tobytes() for column in (trace.steps.issued, trace.steps.returned, *counted.values())]
+    causes = states, sorted(ownership.mine), ownership.graphs, [*counted], steps
+    return result_name("lines", __name__, causes=causes)

@@ -101,7 +101,7 @@ class Ownership(Struct, frozen=True, dict=True):
 
         In recordings of others, and where graphs are known, the line that calls a graph stands for the rest.
         """
-        from tracekit.lines.regions import nameless_regions
+        from tracekit.lines.compiled import nameless_regions
         from tracekit.lines.spans import Spans
 
         assert self.recording is not None

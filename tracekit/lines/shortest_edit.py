@@ -34,34 +34,22 @@ def _frontiers(first: Ints, second: Ints) -> list[Ints]:
     """For each distance d, how far along `first` each diagonal −d, −d + 2 … d gets; empty if d becomes too large."""
     n, m = len(first), len(second)
     frontiers: list[Ints] = []
-    reach = np.zeros(1, np.int64)
     for distance in range(min(n + m, _MOST_EDITS) + 1):
-        diagonal = np.arange(-distance, distance + 1, 2)
-        if distance:
-            inserted, deleted = (
-                np.append(reach, _NEVER),
-                np.append(_NEVER, reach + 1),
-            )  # from diagonal k + 1, from k − 1
-            reach = np.maximum(inserted, deleted)
-        reach = _slid(first, second, reach, diagonal)
+        diagonal, reach = np.arange(-distance, distance + 1, 2), np.zeros(1, np.int64)
+        if frontiers:  # by an insertion, from diagonal k + 1, or by a deletion, from k − 1
+            reach = np.maximum(np.append(frontiers[-1], _NEVER), np.append(_NEVER, frontiers[-1] + 1))
+        # Along each diagonal as far as the elements are equal.
+        live = np.flatnonzero((reach >= 0) & (reach < n) & (reach - diagonal >= 0) & (reach - diagonal < m))
+        while len(live):
+            x = reach[live]
+            live = live[first[x] == second[x - diagonal[live]]]
+            reach[live] += 1
+            x = reach[live]
+            live = live[(x < n) & (x - diagonal[live] < m)]
         frontiers.append(reach)
         if ((reach >= n) & (reach - diagonal >= m)).any():
             return frontiers
     return []
-
-
-def _slid(first: Ints, second: Ints, reach: Ints, diagonal: Ints) -> Ints:
-    """Advance along each diagonal as far as the elements are equal."""
-    n, m = len(first), len(second)
-    reach = reach.copy()
-    live = np.flatnonzero((reach >= 0) & (reach < n) & (reach - diagonal >= 0) & (reach - diagonal < m))
-    while len(live):
-        x = reach[live]
-        live = live[first[x] == second[x - diagonal[live]]]
-        reach[live] += 1
-        x = reach[live]
-        live = live[(x < n) & (x - diagonal[live] < m)]
-    return reach
 
 
 def _walked_back(frontiers: list[Ints], n: int, m: int) -> tuple[Ints, Ints]:

@@ -1,10 +1,16 @@
-"""Who owns each moment of each driving thread? Backward nodes belong to the line of their forward operator."""
+"""Who owns each moment of each driving thread? Backward nodes belong to the line of their forward operator.
+
+Except where a backward pass is differentiated again: `autograd.grad(…, create_graph=True)` records what its nodes
+compute, these operators have numbers, and the nodes of a later pass have the same ones. A line of the forward pass says
+little about either: each belongs to the line that calls it, as a clock around that line would tell.
+"""
+
+from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints, Rows, StepFunction
-from tracekit.lines.double_backward import Numbering, double_passes
 from tracekit.lines.owners import BACKWARD, DOUBLE_BACKWARD, INNER_BACKWARD, Owners
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.trace import Trace
@@ -58,13 +64,13 @@ def threads(trace: Trace, main: Thread, owners: Owners, detailed: DetailedTrace 
     if trace.threads.main is None:
         return {}
     forward = _forward_operators(trace)
-    passes = double_passes(trace, main.owners, Numbering(*_numbers(trace), _is_forward(trace)))
-    of_passes = main.owners.at(passes.spans.starts)  # the lines that call them
+    passes, phases = double_passes(trace, main.owners)
+    of_passes = main.owners.at(passes.starts)  # the lines that call them
     for phase in (INNER_BACKWARD, DOUBLE_BACKWARD):
-        of_passes = np.where(passes.phases == phase, owners.in_phase(of_passes, phase), of_passes)
+        of_passes = np.where(phases == phase, owners.in_phase(of_passes, phase), of_passes)
     return {
         track: main.overlaid(*_nodes(trace, track, main, forward, owners, detailed=detailed)).overlaid(
-            passes.spans, of_passes
+            passes, of_passes
         )
         for track in trace.threads.driving
     }
@@ -89,13 +95,25 @@ def _nodes(
 ) -> tuple[Spans, Ints]:
     """The backward nodes of a thread, and the owner of each: that of the operator with its number, of the first thread
     that has one."""
-    nodes = Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
-    operator = np.full(len(nodes), -1, np.int64)
-    for rows in forward:
-        operator = np.where(operator >= 0, operator, _last_before(trace, rows, nodes))
+    numbers, nodes = _numbers(trace)[0], Spans.of(trace, on_thread(trace, track, trace.roles.backward_node))
+    operator, wanted_numbers = np.full(len(nodes), -1, np.int64), numbers[nodes.rows]
+    for rows in forward if len(nodes) else ():
+        if not len(rows):
+            continue
+        # The last operator of that thread to start before each node with its number.
+        starts = trace.ts_ns[rows]
+        low = min(int(starts.min()), int(nodes.starts.min()))
+        width = max(int(starts.max()), int(nodes.starts.max())) - low + 1
+        distinct_numbers, rank = np.unique(numbers[rows], return_inverse=True)
+        keys = rank.reshape(-1) * width + (starts - low)
+        number = np.minimum(np.searchsorted(distinct_numbers, wanted_numbers), len(distinct_numbers) - 1)
+        position = np.searchsorted(keys, number * width + (nodes.starts - low), side="left") - 1
+        last = rows[np.maximum(position, 0)]
+        fits = (operator < 0) & (position >= 0) & (wanted_numbers >= 0) & (numbers[last] == wanted_numbers)
+        operator[fits] = last[fits]
     owner = np.where(operator >= 0, main.owners.at(trace.ts_ns[np.maximum(operator, 0)]), -1)
     if detailed is not None and (lost := np.flatnonzero(operator < 0)).size:
-        owner[lost] = detailed.owners_of(trace, _numbers(trace)[0][nodes.rows[lost]])
+        owner[lost] = detailed.owners_of(trace, wanted_numbers[lost])
     before = np.maximum.accumulate(np.where(owner >= 0, np.arange(len(nodes)), -1))
     called = main.owners.at(nodes.starts)  # without any: the line that called backward
     return nodes, owners.in_phase(np.where(before >= 0, owner[np.maximum(before, 0)], called), BACKWARD)
@@ -122,24 +140,65 @@ def _is_forward(trace: Trace) -> Bools:
     return forward
 
 
-def _last_before(trace: Trace, rows: Ints, nodes: Spans) -> Ints:
-    """The last operator of one thread to start before each node with its number; −1 for none."""
-    if not len(rows) or not len(nodes):
-        return np.full(len(nodes), -1, np.int64)
-    numbers, _ = _numbers(trace)
-    wanted_numbers, starts = numbers[nodes.rows], trace.ts_ns[rows]
-    low = min(int(starts.min()), int(nodes.starts.min()))
-    width = max(int(starts.max()), int(nodes.starts.max())) - low + 1
-    distinct_numbers, rank = np.unique(numbers[rows], return_inverse=True)
-    keys = rank.reshape(-1) * width + (starts - low)
-    number = np.minimum(np.searchsorted(distinct_numbers, wanted_numbers), len(distinct_numbers) - 1)
-    position = np.searchsorted(keys, number * width + (nodes.starts - low), side="left") - 1
-    operator = rows[np.maximum(position, 0)]
-    fits = (position >= 0) & (wanted_numbers >= 0) & (numbers[operator] == wanted_numbers)
-    return np.where(fits, operator, -1)
-
-
 def _numbers(trace: Trace) -> tuple[Ints, Ints]:
     """Autograd's number of each event, −1 for none, and the thread its forward ran on: 0 for what runs forward."""
     events = trace.events
     return values(events["sequence"], -1), values(events["fwd_thread"], 0)
+
+
+def double_passes(trace: Trace, called: StepFunction) -> tuple[Spans, Ints]:
+    """The backward passes that are differentiated again, and those that do it, in order, with the phase of each;
+    `called` is the owner of each moment of the main thread."""
+    (numbers, home), is_forward, main = _numbers(trace), _is_forward(trace), trace.threads.main
+    nodes = _sorted(trace, np.flatnonzero(trace.roles.backward_node & np.isin(trace.track, trace.threads.driving)))
+    inside_nodes = dict(_inside_nodes(trace, nodes, is_forward))
+    if not inside_nodes:
+        nothing = np.zeros(0, np.int64)
+        return Spans(nothing, nothing, nothing), nothing
+    outside = np.setdiff1d(np.flatnonzero(is_forward & (trace.track == main)), [*inside_nodes])
+    # The number of the pass of each node: one ends where another line calls, or forward operators run in between.
+    starts = trace.ts_ns[nodes]
+    forward_before = np.searchsorted(np.sort(trace.ts_ns[outside]), starts)
+    changes = (np.diff(called.at(starts)) != 0) | (np.diff(forward_before) != 0)
+    in_pass: Ints = np.concatenate(([0], np.cumsum(changes)))
+    # The nodes that differentiate an operator of a node before them, and these operators. Each thread numbers by
+    # itself; autograd's own number of the main thread is that of most nodes whose forward operator it ran.
+    of_main = home[nodes[np.isin(numbers[nodes], numbers[outside])]]
+    main_home = int(np.bincount(of_main).argmax()) if len(of_main) else -1
+    recorded: dict[tuple[int, bool], list[tuple[int, int, int]]] = {}
+    for row, end in inside_nodes.items():
+        key = int(numbers[row]), int(trace.track[row]) == main
+        recorded.setdefault(key, []).append((int(trace.ts_ns[row]), end, row))
+    for row in outside.tolist():
+        if (key := (int(numbers[row]), True)) in recorded:
+            recorded[key].append((int(trace.ts_ns[row]), -1, row))
+    again, first = [], []
+    for position, row in enumerate(nodes.tolist()):
+        start, key = int(starts[position]), (int(numbers[row]), int(home[row]) == main_home)
+        earlier = [operator for operator in recorded.get(key, ()) if operator[0] < start]
+        _, end, operator_row = max(earlier, default=(0, -1, -1))
+        if 0 <= end <= start:  # not what a node recomputes for itself, as checkpoints do
+            again.append(position)
+            first.append(operator_row)
+    phase = np.zeros(int(in_pass.max()) + 1, np.int64)
+    phase[in_pass[np.searchsorted(starts, trace.ts_ns[np.array(first, np.int64)], side="right") - 1]] = INNER_BACKWARD
+    phase[in_pass[np.array(again, np.int64)]] = DOUBLE_BACKWARD
+    passes = [nodes[in_pass == number] for number in np.flatnonzero(phase).tolist()]
+    columns = ([rows[0], trace.ts_ns[rows].min(), trace.end_ns[rows].max()] for rows in passes)
+    return Spans(*np.array([*columns], np.int64).reshape(-1, 3).T), phase[phase > 0]
+
+
+def _inside_nodes(trace: Trace, nodes: Ints, is_forward: Bools) -> Iterator[tuple[int, int]]:
+    """The numbered operators inside of nodes, by thread and start, and when the outermost node around each ends."""
+    for track in trace.threads.driving:
+        rows = _sorted(trace, on_thread(trace, track, is_forward))
+        spans = Spans.of(trace, nodes[trace.track[nodes] == track])
+        outermost = spans.chosen(spans.depth == 0)
+        if len(rows) and len(outermost):
+            node = outermost.innermost.at(trace.ts_ns[rows])
+            yield from zip(rows[node >= 0].tolist(), outermost.ends[node[node >= 0]].tolist(), strict=True)
+
+
+def _sorted(trace: Trace, rows: Ints) -> Ints:
+    rows = rows[trace.end_ns[rows] > trace.ts_ns[rows]]
+    return rows[np.argsort(trace.ts_ns[rows], kind="stable")]

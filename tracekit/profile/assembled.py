@@ -72,38 +72,24 @@ def processes(trace: Trace) -> frozenset[int]:
 
 
 def _of_another(ledger: Ledger, graphs: Sequence[Graph], trace: Trace) -> Iterator[Broken]:
-    """That a compile log is not of the process, the day and the version of its trace, if it is not."""
-    reasons = (_another_day(ledger, trace), _another_process(ledger, trace), _another_version(graphs, trace))
-    if reason := next(filter(None, reasons), None):
-        yield Broken(f"{reason}, and is not used.")
-
-
-def _another_day(ledger: Ledger, trace: Trace) -> str | None:
-    begun, ended = trace.host_recorded
-    begun, ended = trace.base_ns + begun, trace.base_ns + ended
-    compiles = [compiled for compiled in ledger.compiles if _is_date(compiled.start_ns) and _is_date(compiled.end_ns)]
-    if not compiles or not _is_date(begun):
-        return None
-    first, last = min(compiled.start_ns for compiled in compiles), max(compiled.end_ns for compiled in compiles)
-    if first - ended <= _MOST_APART_NS and begun - last <= _MOST_APART_NS:
-        return None
-    return f"The compile log is of {_day(first)}, the recording of {_day(begun)}: the log is of another run"
-
-
-def _another_process(ledger: Ledger, trace: Trace) -> str | None:
-    logged = {compiled.thread for compiled in ledger.compiles}
-    recorded = processes(trace)
-    if not logged or not recorded or max(logged) > _MOST_PROCESSES or logged & recorded:
-        return None
-    numbers = " and ".join(", ".join(map(str, sorted(pids))) for pids in (logged, recorded))
-    return f"The compile log is of another process than the recording ({numbers})"
-
-
-def _another_version(graphs: Sequence[Graph], trace: Trace) -> str | None:
+    """That a compile log is not of the day, the process or the version of its trace, if it is not."""
+    reason = ""
     called = {match[1] for match in map(GRAPH_CALL.fullmatch, trace.names) if match}
-    if not called or not graphs or called & {graph.key for graph in graphs}:
-        return None
-    return "No graph that the recording calls is in the compile log: the log is of another program or version"
+    if called and graphs and not called & {graph.key for graph in graphs}:
+        reason = "No graph that the recording calls is in the compile log: the log is of another program or version"
+    logged, recorded = {compiled.thread for compiled in ledger.compiles}, processes(trace)
+    if logged and recorded and max(logged) <= _MOST_PROCESSES and not logged & recorded:
+        numbers = " and ".join(", ".join(map(str, sorted(pids))) for pids in (logged, recorded))
+        reason = f"The compile log is of another process than the recording ({numbers})"
+    begun, ended = (trace.base_ns + moment for moment in trace.host_recorded)
+    compiles = [compiled for compiled in ledger.compiles if _is_date(compiled.start_ns) and _is_date(compiled.end_ns)]
+    if compiles and _is_date(begun):
+        first, last = min(compiled.start_ns for compiled in compiles), max(compiled.end_ns for compiled in compiles)
+        if first - ended > _MOST_APART_NS or begun - last > _MOST_APART_NS:
+            days = f"The compile log is of {_day(first)}, the recording of {_day(begun)}"
+            reason = f"{days}: the log is of another run"
+    if reason:
+        yield Broken(f"{reason}, and is not used.")
 
 
 def _is_date(unix_ns: int) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from tracekit.engine import attribute
-from tracekit.engine.calibration import Estimate, Window, estimate
+from tracekit.engine.calibration import Window, estimate
 from tracekit.engine.replay import EventKind, Retiming
 from tracekit.profile.profile import Profile, mean_of
 from tracekit.statistics.typical_step import typical_step
@@ -84,10 +84,30 @@ def _calibrated(members: list[Profile]) -> dict[str, Calibration]:
     if len(fit) == 1:
         reasons[fit[0].name] = "the estimate needs two variants with a trace and unprofiled passes"
     estimates = {member.name: Calibration(_stretch(member) or 0.0, why_not=reasons[member.name]) for member in members}
-    if len(fit) > 1:
-        windows = [_window(member) for member in fit]
-        for profile, window, estimated in zip(fit, windows, estimate(windows), strict=True):
-            estimates[profile.name] = _calibration(profile, window, estimated, len(fit))
+    if len(fit) < 2:
+        return estimates
+    windows = [
+        Window(
+            Retiming(member.trace),
+            member.answered["wall"],
+            float(measured.step_ns),
+            _on_a_gpu(member),
+            member.pattern,
+        )
+        for member in fit
+        if member.variant is not None and (measured := member.variant.measured) is not None
+    ]
+    for profile, window, estimated in zip(fit, windows, estimate(windows), strict=True):
+        wall: dict[str, float] = {}
+        host: dict[str, float] = {}
+        if not estimated.why_not:
+            attribution = attribute(window.retiming.without(estimated.overhead))
+            means = (mean_of(view, profile.answered[view.name]) for view in attribution.views.values())
+            wall, host = (mean.parts if mean is not None else {} for mean in means)
+        stretch, overhead = window.traced_ns / window.unprofiled_ns - 1, dict(estimated.overhead)
+        estimates[profile.name] = Calibration(
+            stretch, overhead, estimated.error, len(fit), wall, host, estimated.why_not
+        )
     return estimates
 
 
@@ -98,20 +118,3 @@ def _unfit(profile: Profile) -> str:
     if profile.all_compile:
         return "every traced step compiles"
     return "its trace is cut" if profile.trace.lost_from_ns is not None else ""
-
-
-def _window(profile: Profile) -> Window:
-    assert profile.variant is not None
-    assert profile.variant.measured is not None
-    unprofiled = float(profile.variant.measured.step_ns)
-    return Window(Retiming(profile.trace), profile.answered["wall"], unprofiled, _on_a_gpu(profile), profile.pattern)
-
-
-def _calibration(profile: Profile, window: Window, estimated: Estimate, variants: int) -> Calibration:
-    stretch = window.traced_ns / window.unprofiled_ns - 1
-    if estimated.why_not:
-        return Calibration(stretch, dict(estimated.overhead), estimated.error, variants, why_not=estimated.why_not)
-    attribution = attribute(window.retiming.without(estimated.overhead))
-    means = (mean_of(view, profile.answered[view.name]) for view in attribution.views.values())
-    wall, host = (mean.parts if mean is not None else {} for mean in means)
-    return Calibration(stretch, dict(estimated.overhead), estimated.error, variants, wall, host)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tracekit.base.intervals import Ints, distinct
 from tracekit.profile import Member, Profile
-from tracekit.run import Compile, GraphSizes, Variant
+from tracekit.run import GraphSizes, Variant
 from tracekit.statistics.robust_line import LinearFit, fit
 from tracekit.statistics.typical_step import typical_step
 from tracekit.statistics.uncertainty import Interval
@@ -272,27 +272,22 @@ class Changed(NamedTuple):
 
 def changed_sizes(variant: Variant) -> list[Changed]:
     """The changed sizes, the most frequent first; guards on anything else are left out."""
+    named_sizes: list[tuple[str, Sequence[int | None]]] = []
+    if (graphs := variant.graphs) is not None:
+        named_sizes += [("nodes", graphs.nodes), ("edges", graphs.edges)]
+        named_sizes += [(f"{kind} nodes", counts) for kind, counts in graphs.node_types.items()]
+        named_sizes += [(f"{kind} edges", counts) for kind, counts in graphs.edge_types.items()]
     counted: Counter[tuple[str, int, str]] = Counter()
     for compilation in variant.ledger.compiles:
-        if compilation.kind == "recompile" and (size := _size(compilation)) is not None:
-            tensor, index, actual = size
-            counted[tensor, index, _size_name(actual, compilation.step, variant.graphs)] += 1
+        text, step = compilation.guard or compilation.reason or "", compilation.step
+        mismatch = _MISMATCH.search(text)
+        guard = mismatch or _SIZE_GUARD.search(text)
+        if compilation.kind == "recompile" and guard is not None:
+            actual = int(mismatch[3]) if mismatch else None  # the size of that dimension
+            names = (
+                name
+                for name, counts in named_sizes
+                if actual is not None and step is not None and 0 <= step < len(counts) and counts[step] == actual
+            )
+            counted[guard[1], int(guard[2]), next(names, "")] += 1
     return [Changed(*key, times) for key, times in counted.most_common()]
-
-
-def _size(compiled: Compile) -> tuple[str, int, int | None] | None:
-    """The tensor, its dimension, and the size of that; None if another guard failed."""
-    text = compiled.guard or compiled.reason or ""
-    if mismatch := _MISMATCH.search(text):
-        return mismatch[1], int(mismatch[2]), int(mismatch[3])
-    equal = _SIZE_GUARD.search(text)
-    return (equal[1], int(equal[2]), None) if equal else None
-
-
-def _size_name(actual: int | None, step: int | None, graphs: GraphSizes | None) -> str:
-    if actual is None or step is None or graphs is None:
-        return ""
-    named_sizes = [("nodes", graphs.nodes), ("edges", graphs.edges)]
-    named_sizes += [(f"{kind} nodes", counts) for kind, counts in graphs.node_types.items()]
-    named_sizes += [(f"{kind} edges", counts) for kind, counts in graphs.edge_types.items()]
-    return next((name for name, counts in named_sizes if 0 <= step < len(counts) and counts[step] == actual), "")

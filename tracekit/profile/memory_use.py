@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from tracekit.base.atomic import replacing
 from tracekit.base.intervals import Bools, Ints, StepFunction, distinct
 from tracekit.errors import TracekitError
-from tracekit.lines.cached import entry_of
+from tracekit.lines.means import entry_of
 from tracekit.lines.owners import OTHER, PHASES
 from tracekit.lines.ownership import MOST_EVENTS, Ownership
 from tracekit.lines.spans import Spans, on_thread
@@ -99,17 +99,12 @@ class MemoryUse(msgspec.Struct, frozen=True):
 
 def memory_use(trace: Trace, ownership: Ownership) -> MemoryUse:
     """The memory use of each device; empty if the recording was made without `profile_memory`."""
-    owned = ownership.recording is not None
-    phase = _phase(ownership) if owned else StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), OTHER)
+    owned, phase = ownership.recording is not None, StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), OTHER)
+    if owned:
+        main, phases = ownership.main.owners, np.array([row.phase for row in ownership.owners.rows], np.int64)
+        phase = StepFunction(main.edges, phases[main.values] if len(main.values) else main.values, OTHER)
     uses = (_of_device(trace, ownership, phase, events) for events in memory_events(trace))
     return MemoryUse([use for use in uses if use is not None], owned)
-
-
-def _phase(ownership: Ownership) -> StepFunction:
-    """The phase of the main thread at each moment."""
-    main = ownership.main.owners
-    phases = np.array([row.phase for row in ownership.owners.rows], np.int64)
-    return StepFunction(main.edges, phases[main.values] if len(main.values) else main.values, OTHER)
 
 
 def _of_device(trace: Trace, ownership: Ownership, phase: StepFunction, events: MemoryEvents) -> DeviceUse | None:
@@ -118,9 +113,21 @@ def _of_device(trace: Trace, ownership: Ownership, phase: StepFunction, events: 
     if not len(events):
         return None
     walk, steps = Walk(events), len(trace.steps)
+    allocated, is_allocation = np.maximum(events.bytes, 0), events.bytes > 0
+    # The phases that occur, in the order of their peaks.
+    phases, phase_of = [], phase.at(events.ts_ns)
+    for number, peak in sorted(walk.peaks_by(phase, low, high).items(), key=lambda item: -item[1]):
+        mask = phase_of == number
+        allocations = int(is_allocation[mask].sum())
+        phases.append(PhaseUse(PHASES[number], peak, float(allocated[mask].sum()) / steps, allocations / steps))
+    # The level in the step that has the peak, from its start on.
     peak_step = max(int(trace.steps.of(events.ts_ns[walk.peak : walk.peak + 1])[0]), 0)
-    allocated = np.maximum(events.bytes, 0)
-    reserved, idle = _reserved(events)
+    begin = int(trace.steps.issued[peak_step])
+    mask = (events.ts_ns >= begin) & (events.ts_ns < int(trace.steps.until[peak_step]))
+    moments = np.concatenate(([begin], events.ts_ns[mask]))
+    levels = np.concatenate((walk.entering(moments[:1]), walk.level[mask]))
+    curve = zip((moments - begin).tolist(), levels.tolist(), phase.at(moments).tolist(), strict=True)
+    reserved_bytes, idle_bytes = int(events.reserved.max()), events.reserved - events.allocated
     before_bytes = int(events.allocated[0] - events.bytes[0]) if events.allocated[0] >= 0 else None
     return DeviceUse(
         device=events.device,
@@ -129,22 +136,14 @@ def _of_device(trace: Trace, ownership: Ownership, phase: StepFunction, events: 
         peak_bytes=walk.peak_bytes,
         before_bytes=before_bytes if not events.device.startswith("cpu") else None,
         allocated_bytes=float(allocated.sum()) / steps,
-        allocations=float((events.bytes > 0).sum()) / steps,
-        reserved_bytes=reserved,
-        idle_bytes=idle,
-        phases=[*_phases(walk, phase, (low, high), steps)],
+        allocations=float(is_allocation.sum()) / steps,
+        reserved_bytes=reserved_bytes if reserved_bytes > 0 else None,
+        idle_bytes=int(idle_bytes[events.reserved == reserved_bytes].min()) if reserved_bytes > 0 else None,
+        phases=phases,
         holders=[*_holders(trace, ownership, walk, steps)],
-        curve=[*_curve(trace, walk, phase, peak_step)],
+        curve=[Point(at_ns, level, PHASES[number]) for at_ns, level, number in curve],
         addressed=events.addressed,
     )
-
-
-def _reserved(events: MemoryEvents) -> tuple[int | None, int | None]:
-    reserved_bytes = int(events.reserved.max())
-    if reserved_bytes <= 0:
-        return None, None
-    at_peak = np.flatnonzero(events.reserved == reserved_bytes)
-    return reserved_bytes, int((events.reserved[at_peak] - events.allocated[at_peak]).min())
 
 
 class Walk(Struct, frozen=True, dict=True):
@@ -206,23 +205,13 @@ class Walk(Struct, frozen=True, dict=True):
         return {int(number): int(levels[kinds == number].max()) for number in distinct(kinds).tolist()}
 
 
-def _phases(walk: Walk, phase: StepFunction, window: tuple[int, int], steps: int) -> Iterator[PhaseUse]:
-    """The phases that occur, in the order of their peaks."""
-    of_events, allocated = phase.at(walk.events.ts_ns), np.maximum(walk.events.bytes, 0)
-    peaks = walk.peaks_by(phase, *window)
-    for number in sorted(peaks, key=lambda number: -peaks[number]):
-        mask = of_events == number
-        allocations = int((walk.events.bytes[mask] > 0).sum())
-        yield PhaseUse(PHASES[number], peaks[number], float(allocated[mask].sum()) / steps, allocations / steps)
-
-
 def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iterator[Holder]:
     """A row for each operator, line and phase that allocates, those that hold the most at the peak first."""
     events, owners = walk.events, ownership.owners
     allocations = np.flatnonzero(events.bytes > 0)
     sizes, live = events.bytes[allocations], walk.live[allocations] & events.addressed
     rows: dict[tuple[int, int, int], list[int]] = {}
-    operators = _filling(trace, events, _operators(trace, events))[allocations]
+    operators = _operators(trace, events)[allocations]
     owned = zip(ownership.of_buffers(events.track[allocations], events.ts_ns[allocations]), operators, strict=True)
     for index, (owner, operator) in enumerate(owned):
         numbers = owners.rows[owner]
@@ -246,50 +235,32 @@ def _holders(trace: Trace, ownership: Ownership, walk: Walk, steps: int) -> Iter
 
 
 def _operators(trace: Trace, events: MemoryEvents) -> Ints:
-    """For each event, the innermost operator on its thread that does more than allocate memory, by name; −1 for
-    none."""
-    fetches = trace.labels.fits(_FETCHES)
+    """For each event, the innermost operator on its thread that does more than allocate memory, by name; −1 for none.
+
+    Where compiled code allocates a buffer, the operator that fills it: the next one in the same region.
+    """
+    regions, fetches = trace.labels.fits(COMPILED_REGION), trace.labels.fits(_FETCHES)
     operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
     names = np.full(len(events), -1, np.int64)
     for track in distinct(events.track[events.track >= 0]).tolist():
         rows, mask = on_thread(trace, track, operators), events.track == track
-        for candidates in (rows, rows[~fetches[trace.name_codes[rows]]]):  # the second, if there is one
+        codes = trace.name_codes[rows]
+        for candidates in (rows, rows[~fetches[codes]]):  # the second, if there is one
             spans = Spans.of(trace, candidates)
             if len(spans):
                 inner = spans.innermost.at(events.ts_ns[mask])
                 names[mask] = np.where(inner >= 0, trace.name_codes[spans.rows[inner]], names[mask])
-    return names
-
-
-def _filling(trace: Trace, events: MemoryEvents, names: Ints) -> Ints:
-    """The operators by name, with that which fills the buffer in place of compiled code that allocates it: the next one
-    in the same region."""
-    filling = names.copy()
-    regions, fetches = trace.labels.fits(COMPILED_REGION), trace.labels.fits(_FETCHES)
-    operators = (trace.roles.kind == OPERATOR) & ~trace.roles.annotation
-    compiled = (names >= 0) & regions[names]
-    for track in distinct(events.track[compiled]).tolist():
-        rows = on_thread(trace, track, operators)
-        region_spans = Spans.of(trace, rows[regions[trace.name_codes[rows]]])
-        kernels = rows[~(regions | fetches)[trace.name_codes[rows]]]
-        buffers = np.flatnonzero(compiled & (events.track == track))
+        buffers = np.flatnonzero(mask & (names >= 0) & regions[names])
+        if not len(buffers):
+            continue
+        region_spans, kernels = Spans.of(trace, rows[regions[codes]]), rows[~(regions | fetches)[codes]]
         region = region_spans.innermost.at(events.ts_ns[buffers])
         following = np.searchsorted(trace.ts_ns[kernels], events.ts_ns[buffers])
-        buffers, region, following = (
-            part[(region >= 0) & (following < len(kernels))] for part in (buffers, region, following)
-        )
+        is_filled = (region >= 0) & (following < len(kernels))
+        buffers, region, following = buffers[is_filled], region[is_filled], following[is_filled]
         in_region = trace.ts_ns[kernels[following]] < region_spans.ends[region]
-        filling[buffers[in_region]] = trace.name_codes[kernels[following[in_region]]]
-    return filling
-
-
-def _curve(trace: Trace, walk: Walk, phase: StepFunction, step: int) -> Iterator[Point]:
-    events, begin = walk.events, int(trace.steps.issued[step])
-    mask = (events.ts_ns >= begin) & (events.ts_ns < int(trace.steps.until[step]))
-    yield Point(0, int(walk.entering(np.array([begin]))[0]), PHASES[int(phase.at(np.array([begin]))[0])])
-    moments, levels = events.ts_ns[mask], walk.level[mask]
-    for moment, level, phase_number in zip(moments.tolist(), levels.tolist(), phase.at(moments).tolist(), strict=True):
-        yield Point(moment - begin, level, PHASES[phase_number])
+        names[buffers[in_region]] = trace.name_codes[kernels[following[in_region]]]
+    return names
 
 
 class _Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,16 +59,23 @@ def together(members: Sequence[Member]) -> list[Member]:
     jobs: dict[tuple[Path, str, object], dict[int, Profile]] = {}
     alone: list[Member] = []
     for member in members:
-        rank, world = _of_one_rank(member)
-        if rank is None or not isinstance(member, Profile):
+        rank, world = rank_of(member) if isinstance(member, Profile) else (None, None)
+        # A file that merges ranks already has all of them.
+        if not isinstance(member, Profile) or rank is None or member.run is not None or len(member.captures) > 1:
             alone.append(member)
             continue
-        path = member.trace.path
-        job = jobs.setdefault(job_of(path, world), {})
+        job = jobs.setdefault(job_of(member.trace.path, world), {})
         if rank in job:  # of another job, or another recording of the rank
             alone.append(member)
         job.setdefault(rank, member)
-    by_id: dict[int, Member] = {key: joined for job in jobs.values() for key, joined in _joined(job)}
+    by_id: dict[int, Member] = {}
+    for job in jobs.values():
+        order = sorted(job, key=lambda rank: (not job[rank].attribution.answered_view.known.any(), rank))
+        joined = first = job[order[0]]
+        if len(job) > 1:
+            captures = [replace(capture, rank=rank) for rank in order for capture in job[rank].captures]
+            joined = replace(first, name=job_name(first.trace.path), captures=tuple(captures))
+        by_id |= {id(profile): joined for profile in job.values()}
     by_id |= {id(member): member for member in alone}
     return [*{id(result): result for result in (by_id[id(member)] for member in members)}.values()]
 
@@ -83,13 +90,6 @@ def job_name(path: Path) -> str:
     return _IN_NAME.sub("", stem(path)).strip("_-. ") or path_as_text(path.resolve().parent.name)
 
 
-def _of_one_rank(member: Member) -> tuple[int | None, int | None]:
-    """Rank and world size of a bare trace; None for a file that merges ranks, which already has all of them."""
-    if not isinstance(member, Profile) or member.run is not None or len(member.captures) > 1:
-        return None, None
-    return rank_of(member)
-
-
 def rank_of(profile: Profile) -> tuple[int | None, int | None]:
     """The rank and the world size that the trace states; the rank that its name states; or nothing."""
     distributed = profile.trace.meta.get("distributedInfo")
@@ -98,14 +98,3 @@ def rank_of(profile: Profile) -> tuple[int | None, int | None]:
         return rank, world if isinstance(world, int) else None
     match = _IN_NAME.search(profile.trace.path.name)
     return (int(match[1]) if match else None), None
-
-
-def _joined(job: dict[int, Profile]) -> list[tuple[int, Profile]]:
-    """For the id of each rank's profile, the profile of all ranks; a rank that is alone stays as it is."""
-    if len(job) == 1:
-        return [(id(single), single) for single in job.values()]
-    order = sorted(job, key=lambda rank: (not job[rank].attribution.answered_view.known.any(), rank))
-    first = job[order[0]]
-    captures = [replace(capture, rank=rank) for rank in order for capture in job[rank].captures]
-    joined = replace(first, name=job_name(first.trace.path), captures=tuple(captures))
-    return [(id(profile), joined) for profile in job.values()]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
 from tracekit.engine import Attribution
@@ -15,14 +16,15 @@ from tracekit.errors.capturing import StudyAmongOthersError
 from tracekit.errors.reading import NoTraceInRunError
 from tracekit.profile.names import distinct, run_names, stem, together
 from tracekit.profile.profile import Capture, Profile
-from tracekit.profile.shared_kinds import over_shared_kinds
 from tracekit.profile.subject import Member, Subject, Untraced, why_none
 from tracekit.run import Run, Variant, Window, is_run, read
+from tracekit.statistics.typical_step import has_unexplained_work, steps_far_longer
 from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
 from tracekit.trace.facts import Breach
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.source import is_address, traces_in
+from tracekit.trace.roles import OPERATOR
 from tracekit.trace.split import split
 
 _LISTED: tuple[Window, ...] = ("steady", "cold", "detail")  # the one that figures come from is read and listed first
@@ -73,13 +75,13 @@ def open_subject(
         return Subject(
             [
                 replace(member, mine=tuple(mine)) if isinstance(member, Profile) and mine else member
-                for member in over_shared_kinds(_uniquely_named(together(members) if ranks else members))
+                for member in _side_by_side(together(members) if ranks else members)
             ]
         )
 
     members: list[Member] = []
     failures: dict[Path, TracekitError] = {}
-    expanded = _expanded(paths)
+    expanded = [*_expanded(paths)]
     said = dict(expanded)
     for path, opened in _members([path for path, _ in expanded], captures, failures):
         beside = said[path]
@@ -104,7 +106,13 @@ def _members(
     )
     for path, run in zip(paths, runs, strict=True):
         if run is not None:
-            yield from ((path, member) for member in _of_run(path, run, next(labels), captures))
+            name = next(labels)
+            of_run: list[Member] = []
+            for variant in run.variants:
+                of_run.append(_of_variant(path, run, name, variant, captures))
+                yield path, of_run[-1]
+            if not Subject(of_run).known:
+                raise NoTraceInRunError(path, why_none(of_run), measured=False)
             continue
         try:
             member: Member = Profile(stem(path), captures(path))
@@ -114,40 +122,25 @@ def _members(
         yield path, member
 
 
-def _expanded(paths: list[Path]) -> list[tuple[Path, Breach | None]]:
-    """The inputs, with a folder replaced by its traces, each of which is reported separately, and what is to be said of
-    one that stands for others."""
-    traces: list[tuple[Path, Breach | None]] = []
+def _expanded(paths: list[Path]) -> Iterator[tuple[Path, Breach | None]]:
+    """The inputs, with a folder replaced by its traces, each of which is reported separately. Of the windows of one
+    process in a folder, as a profiler whose schedule repeats leaves them, it is the last only, with what says so."""
     for path in paths:
-        is_folder = os.path.isdir(path) and not is_address(path)
-        traces += _last_windows(traces_in(path)) if is_folder else [(path, None)]
-    return traces
-
-
-def _last_windows(traces: Sequence[Path]) -> Iterator[tuple[Path, Breach | None]]:
-    """The traces, but of the windows of one process, as a profiler whose schedule repeats leaves them, the last only,
-    with what says so."""
-    windows: dict[str, list[tuple[int, Path]]] = {}
-    for path in traces:
-        match = _WINDOW.fullmatch(path.name)
-        process, written_ns = (match[1], int(match[2])) if match else (path.name, 0)
-        windows.setdefault(process, []).append((written_ns, path))
-    for group in windows.values():
-        _, last = max(group, key=lambda window: window[0])
-        left_out = (
-            f"the folder has {len(group)} windows of this process, which are one run: this is the last, {last.name}. "
-            "Give the files to compare windows."
-        )
-        yield last, Breach("windows", "note", left_out) if len(group) > 1 else None
-
-
-def _of_run(path: Path, run: Run, name: str, captures: Callable[[Path], tuple[Capture, ...]]) -> Iterator[Member]:
-    members: list[Member] = []
-    for variant in run.variants:
-        members.append(_of_variant(path, run, name, variant, captures))
-        yield members[-1]
-    if not Subject(members).known:
-        raise NoTraceInRunError(path, why_none(members), measured=False)
+        if is_address(path) or not os.path.isdir(path):
+            yield path, None
+            continue
+        windows: dict[str, list[tuple[int, Path]]] = {}
+        for trace in traces_in(path):
+            match = _WINDOW.fullmatch(trace.name)
+            process, written_ns = (match[1], int(match[2])) if match else (trace.name, 0)
+            windows.setdefault(process, []).append((written_ns, trace))
+        for group in windows.values():
+            _, last = max(group, key=lambda window: window[0])
+            left_out = (
+                f"the folder has {len(group)} windows of this process, which are one run: this is the last, "
+                f"{last.name}. Give the files to compare windows."
+            )
+            yield last, Breach("windows", "note", left_out) if len(group) > 1 else None
 
 
 def _of_variant(
@@ -170,24 +163,47 @@ def _of_variant(
             unread.append(Breach("windows", "note", f"its first steps cannot be shown: {error}"))
         else:
             own_captures.append(Capture(trace_path, attribution, window=window))
-    captured = (*own_captures, *_other_ranks(path, run, variant, captures))
-    turns = run.turn_paths(path, variant)
-    return Profile(variant.name, captured, variant, run, name, beside=tuple(unread), turns=turns)
-
-
-def _other_ranks(
-    path: Path, run: Run, variant: Variant, captures: Callable[[Path], tuple[Capture, ...]]
-) -> Iterator[Capture]:
-    """The steady traces of the ranks after the first; one that cannot be read is missing among the ranks."""
+    # The steady traces of the ranks after the first; one that cannot be read is missing among the ranks.
     for rank_part in variant.ranks:
         with suppress(TracekitError):
             if (steady := run.trace_path(path, variant, rank=rank_part.rank)) is not None:
-                yield Capture(steady, captures(steady)[0].attribution, rank=rank_part.rank)
+                own_captures.append(Capture(steady, captures(steady)[0].attribution, rank=rank_part.rank))
+    turns = run.turn_paths(path, variant)
+    return Profile(variant.name, tuple(own_captures), variant, run, name, beside=tuple(unread), turns=turns)
 
 
-def _uniquely_named(members: Sequence[Member]) -> list[Member]:
-    """Give each variant a unique name: if runs share names, they are preceded by the name of the run."""
+def _side_by_side(members: Sequence[Member]) -> list[Member]:
+    """The members as they can be compared: each with a unique name, and without the steps of a kind that another
+    variant of its run did not record.
+
+    If runs share names, the names are preceded by that of the run. Where a window is shorter than the period in which
+    an evaluation recurs, one trace may hold it and another not: their difference would be the evaluation.
+    """
     names = [member.name for member in members]
     collide = {member.run_name for member in members if names.count(member.name) > 1}
     full = [f"{m.run_name}:{m.name}" if m.run is not None and m.run_name in collide else m.name for m in members]
-    return [replace(member, name=name) for member, name in zip(members, distinct(full), strict=True)]
+    variants = [replace(member, name=name) for member, name in zip(members, distinct(full), strict=True)]
+    extra = {member.name: _steps_with_more(member) for member in variants if isinstance(member, Profile)}
+    lacking = {member.run_name for member in variants if member.name in extra and not extra[member.name]}
+    return [
+        replace(member, unshared=tuple(extra[member.name]))
+        if isinstance(member, Profile) and member.run_name in lacking and extra[member.name]
+        else member
+        for member in variants
+    ]
+
+
+def _steps_with_more(profile: Profile) -> list[int]:
+    """The indices of counted steps that take far longer and run more operators than the others, as a step that the
+    machine held up does not; none of a bare trace."""
+    if not profile.run_name:
+        return []
+    trace, indices = profile.trace, np.flatnonzero(profile.counted)
+    lasting = profile.attribution.answered_view.step_ns[indices].tolist()
+    far = steps_far_longer(lasting)
+    if not far or (profile.pattern.period == 1 and not has_unexplained_work(lasting)):
+        return []
+    operators = trace.where(lambda part: part.process & (part.roles.kind == OPERATOR))
+    ran = np.bincount(trace.steps.of(trace.ts_ns[operators]) + 1, minlength=len(trace.steps) + 1)[1:][indices]
+    usual = np.delete(ran, far).max()
+    return [int(indices[step]) for step in far if ran[step] > usual]

@@ -1,6 +1,6 @@
 """One variant and its captures, read and attributed: the input of every analysis."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -19,10 +19,8 @@ from tracekit.engine.attribution import StepView
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError
-from tracekit.lines.cached import known_means
-from tracekit.lines.means import OwnerMeans
+from tracekit.lines.means import OwnerMeans, known_means
 from tracekit.lines.ownership import Ownership
-from tracekit.profile.collective_waits import collective_waits
 from tracekit.profile.start_up import ColdStep
 from tracekit.run import Window, Workload
 from tracekit.statistics.typical_step import StepPattern, step_pattern
@@ -203,19 +201,18 @@ class Profile(Struct, frozen=True, dict=True):
     def health(self) -> list[Breach]:
         """The laws that the trace breaks, what was given beside it, and in doubt the traces of other ranks; the gravest
         first."""
-        return gravest_first([*self.trace.health, *self.beside, *self._doubts_of_other_ranks()])
-
-    def _doubts_of_other_ranks(self) -> Iterator[Breach]:
-        """The grave breaches of other ranks, each law once: of this one, they spoil no figure."""
+        breaches = [*self.trace.health, *self.beside]
+        # The grave breaches of other ranks, each law once: of this one, they spoil no figure.
         grave_here = {breach.id for breach in self.trace.health if breach.is_grave}
         broken: dict[str, list[tuple[int, Breach]]] = {}
         for rank, rank_profile in self.per_rank.items():
             for breach in rank_profile.trace.health:
                 if breach.is_grave and breach.id not in grave_here:
                     broken.setdefault(breach.id, []).append((rank, breach))
-        for (rank, breach), *more in broken.values():
-            ranks = f"Rank {rank}" if not more else f"Rank {rank} and {many(len(more), 'more rank')}"
-            yield Breach(breach.id, breach.severity, f"{ranks}: {breach.message}", count=breach.count)
+        for (rank, breach), *further in broken.values():
+            ranks = f"Rank {rank}" if not further else f"Rank {rank} and {many(len(further), 'more rank')}"
+            breaches.append(Breach(breach.id, breach.severity, f"{ranks}: {breach.message}", count=breach.count))
+        return gravest_first(breaches)
 
     @_recorded
     def contract(self) -> Attribution:
@@ -270,6 +267,8 @@ class Profile(Struct, frozen=True, dict=True):
     @_recorded
     def waits_in_collectives(self) -> Union:
         """When the host only waits in a collective, on a CPU; for a GPU, a bucket has this time."""
+        from tracekit.profile.cached import collective_waits
+
         return collective_waits(self)
 
     @_recorded

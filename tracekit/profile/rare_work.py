@@ -13,7 +13,7 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import duration, percent
 from tracekit.lines.owners import PHASES, Group, short
 from tracekit.lines.ownership import MOST_EVENTS
-from tracekit.profile.once import once
+from tracekit.profile.cached import once
 from tracekit.profile.profile import LEAST_SHARE, Profile
 from tracekit.statistics.typical_step import places_far_longer
 
@@ -42,21 +42,19 @@ class RareWork(Struct, frozen=True):
 
     @property
     def in_words(self) -> str:
-        """`1 of 10 steps takes 9.80 ms longer than the others, which is 67 % of a mean step: eval at train.py:14`."""
+        """`1 of 10 steps takes 9.80 ms longer than the others, which is 67 % of a mean step: eval at train.py:14
+        (9.7 ms in 1 of 10 steps)`."""
         verb = "takes" if _whole(self.every)[0] == 1 else "take"
-        causes = [_cause(line) for line in self.by_line[:_MAX_NAMED_LINES]]
+        causes = []
+        for rare in self.by_line[:_MAX_NAMED_LINES]:
+            work = rare.phase if rare.phase != PHASES[0] else "work"
+            place = f" at {sanitize(short(rare.lines))}" if rare.lines else ""
+            causes.append(f"{work}{place} ({duration(rare.each_ns)} in {_so_many(rare.every)})")
         listed = f": {', '.join(causes)}" if causes else ""
         return (
             f"{_so_many(self.every)} {verb} {duration(self.longer_ns)} longer than the others, which is "
             f"{percent(self.share)} of a mean step{listed}"
         )
-
-
-def _cause(rare: RareLine) -> str:
-    """`eval at train.py:14 (9.7 ms in 1 of 10 steps)`."""
-    work = rare.phase if rare.phase != PHASES[0] else "work"
-    place = f" at {sanitize(short(rare.lines))}" if rare.lines else ""
-    return f"{work}{place} ({duration(rare.each_ns)} in {_so_many(rare.every)})"
 
 
 def _so_many(steps_apiece: float) -> str:

@@ -150,7 +150,14 @@ def _start_up(attribution: Attribution, index: int, later: Ints) -> dict[str, in
         calls, allocating = _first_calls(uses, pieces.event[in_step].astype(np.int64), pieces.dur[in_step])
         growing = _excess(view.totals[:, view.keys.index("alloc")], index, later) - allocating
         parts |= {"allocation": growing, **calls}
-        parts["kernels that run only once"] = _only_once(attribution, index) if view.name == "wall" else 0
+    trace = attribution.trace
+    if uses.from_the_start and view.name == "wall" and not trace.coverage.is_incomplete.any():
+        # Kernels that run in no later step, as when cuDNN tries its algorithms; where work was lost, nobody knows that.
+        low, high = int(trace.steps.begin[index]), int(trace.steps.done[index])
+        activities = trace.where(lambda part: part.roles.gpu & part.lasting)
+        starts, names = trace.ts_ns[activities], trace.name_codes[activities]
+        alone = (starts >= low) & (starts < high) & ~np.isin(names, names[starts >= high])
+        parts["kernels that run only once"] = int(trace.dur_ns[activities[alone]].sum())
     return {cause: ns for cause, ns in parts.items() if ns >= _LEAST_NS}
 
 
@@ -179,17 +186,3 @@ def _first_calls(uses: FirstUses, events: Ints, dur: Ints) -> tuple[dict[str, in
             excess_ns[cause] = excess_ns.get(cause, 0) + int(spent_ns[k] - usual)
             allocating += int(spent_ns[k] - usual) if roles.alloc[k] else 0
     return excess_ns, allocating
-
-
-def _only_once(attribution: Attribution, index: int) -> int:
-    """How long kernels run in a step that run in no later one, as when cuDNN tries its algorithms; where work was lost,
-    nobody knows that."""
-    trace = attribution.trace
-    if trace.coverage.is_incomplete.any():
-        return 0
-    low, high = int(trace.steps.begin[index]), int(trace.steps.done[index])
-    activities = trace.where(lambda part: part.roles.gpu & part.lasting)
-    starts, names = trace.ts_ns[activities], trace.name_codes[activities]
-    in_step = (starts >= low) & (starts < high)
-    alone = in_step & ~np.isin(names, names[starts >= high])
-    return int(trace.dur_ns[activities[alone]].sum())

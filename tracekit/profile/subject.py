@@ -2,7 +2,7 @@
 which each of them ran.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -103,16 +103,9 @@ def why_none(members: list[Member]) -> str:
 
 def device_name(member: Member) -> str | None:
     """`NVIDIA A100-SXM4-40GB`, several names if devices differ; None if unknown."""
-    names = [*dict.fromkeys(_names(member))]
-    return ", ".join(names) or None
-
-
-def _names(member: Member) -> Iterator[str]:
+    names: list[object] = []
     if isinstance(member, Profile) and member.trace.device == "gpu":
-        yield from (gpu["name"] for gpu in member.trace.gpus if isinstance(gpu.get("name"), str))
-        return
-    if isinstance(member, Untraced) and (member.run is None or member.run.device != "cpu"):
-        return
-    environment = member.run.environment if member.run is not None else {}
-    if isinstance(name := environment.get("cpu"), str):
-        yield name
+        names = [gpu.get("name") for gpu in member.trace.gpus]
+    elif member.run is not None and (isinstance(member, Profile) or member.run.device == "cpu"):
+        names = [member.run.environment.get("cpu")]
+    return ", ".join(dict.fromkeys(name for name in names if isinstance(name, str))) or None

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tracekit.base.intervals import Ints
 from tracekit.lines.owners import Group, SourceLine, functions_of, short
-from tracekit.lines.ownership import MOST_EVENTS, Ownership
+from tracekit.lines.ownership import MOST_EVENTS
 from tracekit.profile.profile import Profile
 from tracekit.trace import Trace
 from tracekit.trace.rows import user_frames
@@ -60,7 +60,15 @@ def line_table(profile: Profile, rows: Ints) -> pa.Table:
     if is_bare and len(trace.ts_ns) > MOST_EVENTS:
         groups, group_of, modules = [()], np.zeros(len(rows), np.int64), pa.nulls(len(rows), LABEL)
     else:
-        groups, group_of, modules = _by_owner(profile.ownership, rows)
+        # The lines that own events, each once; which of them owns each event; the modules around it.
+        owners = profile.ownership.owners
+        numbers, inverse = np.unique(profile.ownership.of_events(rows), return_inverse=True)
+        owner_of = [owners.rows[owner] for owner in numbers.tolist()]
+        position = {group: place for place, group in enumerate(dict.fromkeys(owner.group for owner in owner_of))}
+        groups = [owners.groups[group] for group in position]
+        group_of = np.array([position[owner.group] for owner in owner_of], np.int64)[inverse.reshape(-1)]
+        chains = [" · ".join(owners.modules[owner.module]) or None for owner in owner_of]
+        modules = _labels(chains, inverse.reshape(-1))
     if is_bare:
         unowned = np.array([not group for group in groups], bool)[group_of]
         functions, which_function = _by_frame(trace, rows[unowned])
@@ -69,8 +77,8 @@ def line_table(profile: Profile, rows: Ints) -> pa.Table:
     cells = [line_cells(group) for group in groups]
     places, file, line, function = zip(*cells, strict=True) if cells else ((), (), (), ())
     has_line = np.array([number is not None for number in line], bool)
-    numbers = np.array([number or 0 for number in line], np.int64)
-    lines = pa.array(numbers[group_of], mask=~has_line[group_of])
+    line_numbers = np.array([number or 0 for number in line], np.int64)
+    lines = pa.array(line_numbers[group_of], mask=~has_line[group_of])
     columns = [_labels(places, group_of), _labels(file, group_of), lines, _labels(function, group_of)]
     return pa.Table.from_arrays(columns, schema=LINE_COLUMNS).append_column(MODULE, modules)
 
@@ -119,16 +127,6 @@ def line_cells(lines: Group) -> LineCells:
     return f"{line.text} {functions}", line.file, None if line.whole else line.line, functions
 
 
-def _by_owner(ownership: Ownership, rows: Ints) -> tuple[list[Group], Ints, pa.Array]:
-    """The lines that own events, each once; which of them owns each event; the modules around it."""
-    owners, inverse = np.unique(ownership.of_events(rows), return_inverse=True)
-    rows_of_owners = [ownership.owners.rows[owner] for owner in owners.tolist()]
-    groups = {group: number for number, group in enumerate(dict.fromkeys(numbers.group for numbers in rows_of_owners))}
-    chains = [" · ".join(ownership.owners.modules[numbers.module]) or None for numbers in rows_of_owners]
-    group_of = np.array([groups[numbers.group] for numbers in rows_of_owners], np.int64)[inverse.reshape(-1)]
-    return [ownership.owners.groups[group] for group in groups], group_of, _labels(chains, inverse.reshape(-1))
-
-
 def _by_frame(trace: Trace, rows: Ints) -> tuple[list[Group], Ints]:
     """The innermost functions that may be the user's, each once, and which of them is around each event."""
     calls = rows.copy()
@@ -140,14 +138,12 @@ def _by_frame(trace: Trace, rows: Ints) -> tuple[list[Group], Ints]:
     if on_host.any():
         frames[on_host] = user_frames(trace, rows[on_host])
     names, inverse = np.unique(np.where(frames >= 0, trace.name_codes[frames], -1), return_inverse=True)
-    return [_function(trace.names[name]) if name >= 0 else () for name in names.tolist()], inverse.reshape(-1)
-
-
-def _function(name: str) -> Group:
-    frame = profiled(name)
-    return (
+    functions = [profiled(trace.names[name]) if name >= 0 else None for name in names.tolist()]
+    groups: list[Group] = [
         (SourceLine(frame.file, frame.line, plain_function(frame.function), whole=True),) if frame is not None else ()
-    )
+        for frame in functions
+    ]
+    return groups, inverse.reshape(-1)
 
 
 def _labels(texts: "list[str | None] | tuple[str | None, ...]", indices: Ints) -> pa.Array:

@@ -14,7 +14,7 @@ from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import BUCKETS, CODES, KEYS
 from tracekit.engine.cached import known_attribution
 from tracekit.profile import Capture, Mean, Profile
-from tracekit.profile.collective_waits import BACKEND_SPAN
+from tracekit.profile.cached import BACKEND_SPAN
 from tracekit.profile.names import rank_of, stem
 from tracekit.trace import Trace
 from tracekit.trace.collectives import collective_arguments

@@ -17,7 +17,7 @@ from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import plain, where_of_piece
 from tracekit.findings.kernels import kernels, time_of
 from tracekit.profile import Profile
-from tracekit.profile.collective_waits import BACKEND_SPAN
+from tracekit.profile.cached import BACKEND_SPAN
 from tracekit.trace.collectives import collective_arguments, kind_of
 from tracekit.trace.roles import USER
 from tracekit.trace.rows import enclosing

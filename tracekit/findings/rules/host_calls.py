@@ -16,7 +16,7 @@ from tracekit.findings.culprits import by_name, operators_around, time_blamed_on
 from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
 from tracekit.findings.kernels import time_of
 from tracekit.profile import Profile
-from tracekit.profile.once import once
+from tracekit.profile.cached import once
 from tracekit.trace import Trace
 from tracekit.trace.facts.coverage import graph_recordings
 from tracekit.trace.roles import bare

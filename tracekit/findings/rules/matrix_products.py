@@ -14,7 +14,7 @@ from tracekit.base.units import many, percent
 from tracekit.findings import Finding, rule
 from tracekit.findings.kernels import blaming, costliest, kernels, operator_names, share_of_work, with_name
 from tracekit.profile import Profile
-from tracekit.profile.once import once
+from tracekit.profile.cached import once
 from tracekit.trace.rows import enclosing
 from tracekit.vocabulary.kernel_class import kernel_class, without_parameters
 

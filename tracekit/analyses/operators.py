@@ -7,6 +7,7 @@ from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.base.units import count, duration, many, percent
 from tracekit.profile import Profile
 from tracekit.profile.grouping import mean_of_one
+from tracekit.trace import Trace
 from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.schema import LABEL, column
 from tracekit.vocabulary.kernel_class import kernel_class
@@ -28,21 +29,15 @@ SUMMARY = pa.schema(
 @analysis("operators", rank=25)
 def answer(profile: Profile) -> Answer:
     """One row per operator of a trace without a GPU; together they are the bucket `cpu_compute`."""
-    summary = _summary(profile) if profile.trace.device == "cpu" else SUMMARY.empty_table()
-    status: Status = "answered" if len(summary) else "absent"
-    worth = share_of_step(profile, "cpu_compute")
-    return Answer("operators", "Operators", _sentence(profile, summary), summary, worth=worth, status=status)
-
-
-def _summary(profile: Profile) -> pa.Table:
-    trace, pieces = profile.trace, profile.attribution.pieces
+    trace, worth = profile.trace, share_of_step(profile, "cpu_compute")
+    if trace.device != "cpu":
+        on_a_gpu = "The work runs on a GPU: the kernels show what takes the time."
+        return Answer("operators", "Operators", on_a_gpu, SUMMARY.empty_table(), worth=worth, status="absent")
+    pieces = profile.attribution.pieces
     is_computing = pieces.of("cpu_compute") & (pieces.event >= 0)
     spent_ns = np.zeros((len(trace.names), 2), np.int64)  # in all steps, and in counted ones
-    names, dur, counted = (
-        trace.name_codes[pieces.event[is_computing]],
-        pieces.dur[is_computing],
-        profile.counted[pieces.step[is_computing]],
-    )
+    names, dur = trace.name_codes[pieces.event[is_computing]], pieces.dur[is_computing]
+    counted = profile.counted[pieces.step[is_computing]]
     np.add.at(spent_ns[:, 0], names, dur)
     np.add.at(spent_ns[:, 1], names[counted], dur[counted])
     number = np.zeros((len(trace.names), 2), np.int64)
@@ -53,11 +48,9 @@ def _summary(profile: Profile) -> pa.Table:
         np.add.at(number[:, 1], codes[profile.in_counted(trace.steps.of(part.ts_ns[is_work]))], 1)
     rows = np.flatnonzero(spent_ns[:, 0])
     rows = rows[np.lexsort((rows, -spent_ns[rows, 0], -spent_ns[rows, 1]))]
-    steps = profile.counted_steps
-    mean = profile.mean
-    length = mean.step_ns if mean is not None else 0.0
-    texts = [trace.names[row] for row in rows.tolist()]
-    return table(
+    steps, texts = profile.counted_steps, [trace.names[row] for row in rows.tolist()]
+    length = profile.mean.step_ns if profile.mean is not None else 0.0
+    summary = table(
         SUMMARY,
         {
             "name": texts,
@@ -70,17 +63,17 @@ def _summary(profile: Profile) -> pa.Table:
             "total_ns": spent_ns[rows, 0],
         },
     )
+    status: Status = "answered" if len(summary) else "absent"
+    return Answer("operators", "Operators", _sentence(trace, summary), summary, worth=worth, status=status)
 
 
-def _sentence(profile: Profile, summary: pa.Table) -> str:
-    if profile.trace.device != "cpu":
-        return "The work runs on a GPU: the kernels show what takes the time."
+def _sentence(trace: Trace, summary: pa.Table) -> str:
     if not len(summary):
         return "No operator computes in this trace."
     first = summary.slice(0, 1).to_pylist()[0]
     per_step = float(summary["per_step"].to_numpy().sum())
     names = many(len(summary), "distinct name")
-    missing = device_side_missing(profile.trace) is not None
+    missing = device_side_missing(trace) is not None
     of_the_host = " These are times of the host: what the operators submitted to the device was not recorded."
     return (
         f"{count(round(per_step, 1))} operators a step, with {names}. The costliest is {first['name']}: "

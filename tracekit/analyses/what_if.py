@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.analyses import Answer, Status, analysis, table
+from tracekit.analyses import Answer, Status, analysis
 from tracekit.base.intervals import Bools, Ints, Union, runs
 from tracekit.base.units import duration, many, percent
 from tracekit.engine.buckets import BOUNDS, CODES, MAY_WAIT, Bound
@@ -121,10 +121,9 @@ def answer(profile: Profile) -> Answer:
         )
     rows = [_row(change, replayed, profile) for change in changes(profile, replayed)]
     rows.sort(key=lambda row: row["best_ns"])
-    columns = {name: [row[name] for row in rows] for name in SUMMARY.names}
-    columns["if"] = [in_words(profile, change) for change in columns["if"]]
-    gain = max((row["gain"] for row in rows), default=0.0)
-    return Answer("what_if", _TITLE, _sentence(rows, mean.step_ns), table(SUMMARY, columns), worth=gain)
+    worded = [row | {"if": in_words(profile, row["if"])} for row in rows]
+    summary, gain = pa.Table.from_pylist(worded, schema=SUMMARY), max((row["gain"] for row in rows), default=0.0)
+    return Answer("what_if", _TITLE, _sentence(rows, mean.step_ns), summary, worth=gain)
 
 
 def _no_answer(sentence: str, status: Status = "unanswered") -> Answer:

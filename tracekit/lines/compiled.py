@@ -1,7 +1,6 @@
 """Which lines does a compiled kernel belong to? Those whose work was fused into it, by the compiler's provenance.
 
-Where compiled graphs run is what traces of torch 2.9 and later say, which name the graph; earlier ones name the
-compilation that made it.
+Traces of torch 2.9 and later name the graph that runs; earlier ones name the compilation that made it.
 """
 
 import re
@@ -105,7 +104,7 @@ def compiled(
     fills: dict[int, Fills] = {}
     for track, regions_of_track in regions(trace, graphs).items():
         graphs_here = [graphs.get(name, _NOTHING) for name in regions_of_track.names]
-        regions_here = _Regions(trace, track, threads[track], regions_of_track.spans, graphs_here)
+        regions_here = _CalledGraphs(trace, track, threads[track], regions_of_track.spans, graphs_here)
         with_kernels[track] = threads[track]
         if any(graph.calls for graph in graphs_here):
             with_kernels[track] = regions_here.on_host(owners)
@@ -116,7 +115,7 @@ def compiled(
     return Compiled(with_kernels, gpu, len(called), without_lines, by_code, fills)
 
 
-class _Regions(Struct, frozen=True):
+class _CalledGraphs(Struct, frozen=True):
     """The calls of compiled graphs on one thread, and what each graph calls."""
 
     trace: Trace

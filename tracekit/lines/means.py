@@ -17,6 +17,7 @@ from tracekit.trace.storing.cache import Entry, file_state, recall, remember, re
 from tracekit.vocabulary.lines_file import lines_path
 
 Key = TypeVar("Key")
+Result = TypeVar("Result")
 
 
 class Owner(NamedTuple):
@@ -79,13 +80,40 @@ class OwnerMeans(msgspec.Struct, frozen=True, kw_only=True):
 
 def known_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
     """What each owner costs in a counted step of each view."""
-    entry = entry_of(ownership)
-    if entry is not None and (means := recall(entry, _name(ownership, counted), OwnerMeans)) is not None:
-        return means
-    means = owner_means(ownership, counted)
-    if entry := entry or entry_of(ownership):  # reading the recording for the first time made an entry
-        remember(entry, _name(ownership, counted), means)
+    trace = ownership.attribution.trace
+
+    def name() -> str:
+        """It holds everything that the means depend on, wherever they are stored."""
+        path = ownership.detail or trace.path
+        states = [file_state(file) for file in (trace.path, path, lines_path(path))]
+        steps = [column.tobytes() for column in (trace.steps.issued, trace.steps.returned, *counted.values())]
+        causes = states, sorted(ownership.mine), ownership.graphs, [*counted], steps
+        return result_name("lines", __name__, causes=causes)
+
+    means = kept_with_recording(ownership, name, OwnerMeans, lambda: owner_means(ownership, counted))
+    assert means is not None
     return means
+
+
+def kept_with_recording(
+    ownership: Ownership, name: Callable[[], str], kind: type[Result], make: Callable[[], Result | None]
+) -> Result | None:
+    """What `make` gives, or gave when it was stored under that name: beside the trace or, where that is too small for
+    an entry in the cache, beside its recording with stacks, which has none before it is read for the first time."""
+    entry = _entry_of(ownership)
+    if entry is not None and (stored := recall(entry, name(), kind)) is not None:
+        return stored
+    result = make()
+    if result is not None and (entry := entry or _entry_of(ownership)):
+        remember(entry, name(), result)
+    return result
+
+
+def _entry_of(ownership: Ownership) -> Entry | None:
+    if ownership.attribution.trace.entry is not None:
+        return ownership.attribution.trace.entry
+    content = cache.content_of(ownership.detail) if ownership.detail is not None and cache.is_on() else None
+    return cache.find(content) if content is not None else None
 
 
 def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
@@ -124,21 +152,3 @@ def owner_means(ownership: Ownership, counted: dict[str, Bools]) -> OwnerMeans:
         keeps_no_lines=len(ownership.regions_without_lines) > 0,
         unproven=sorted(ownership.recording.frames.unproven),
     )
-
-
-def entry_of(ownership: Ownership) -> Entry | None:
-    """The cache's entry of the trace or, where it is too small to have one, that of its recording with stacks."""
-    if ownership.attribution.trace.entry is not None:
-        return ownership.attribution.trace.entry
-    content = cache.content_of(ownership.detail) if ownership.detail is not None and cache.is_on() else None
-    return cache.find(content) if content is not None else None
-
-
-def _name(ownership: Ownership, counted: dict[str, Bools]) -> str:
-    """It holds everything that the means depend on, wherever they are stored."""
-    trace = ownership.attribution.trace
-    path = ownership.detail or trace.path
-    states = [file_state(file) for file in (trace.path, path, lines_path(path))]
-    steps = [column.tobytes() for column in (trace.steps.issued, trace.steps.returned, *counted.values())]
-    causes = states, sorted(ownership.mine), ownership.graphs, [*counted], steps
-    return result_name("lines", __name__, causes=causes)

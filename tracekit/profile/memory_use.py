@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from tracekit.base.atomic import replacing
 from tracekit.base.intervals import Bools, Ints, StepFunction, distinct
 from tracekit.errors import TracekitError
-from tracekit.lines.means import entry_of
+from tracekit.lines.means import kept_with_recording
 from tracekit.lines.owners import OTHER, PHASES
 from tracekit.lines.ownership import MOST_EVENTS, Ownership
 from tracekit.lines.spans import Spans, on_thread
@@ -32,7 +32,7 @@ from tracekit.study.store import MEMORY
 from tracekit.trace import Trace
 from tracekit.trace.rereading import MemoryEvents, memory_events
 from tracekit.trace.roles import COMPILED_REGION, OPERATOR
-from tracekit.trace.storing.cache import file_state, recall, remember, result_name
+from tracekit.trace.storing.cache import file_state, result_name
 from tracekit.vocabulary.lines_file import lines_path
 
 # Operators that only allocate memory: their caller is of interest.
@@ -288,27 +288,23 @@ def read_summary(folder: Path) -> MemoryUse | None:
 
 def known_use(profile: Profile) -> MemoryUse | None:
     """The variant's memory use; None if no recording was made with `profile_memory`, or it cannot be read."""
-    path = profile.detail_path
-    if path is None and not (profile.trace.meta.get("profile_memory") and len(profile.trace.ts_ns) <= MOST_EVENTS):
+    trace, path = profile.trace, profile.detail_path
+    if path is None and not (trace.meta.get("profile_memory") and len(trace.ts_ns) <= MOST_EVENTS):
         return None
-    entry = entry_of(profile.ownership)
-    if entry is not None and (stored := recall(entry, _name(profile), MemoryUse)) is not None:
-        return stored
-    try:
-        recording = profile.recording
-    except TracekitError:
-        return None
-    if not recording.trace.meta.get("profile_memory"):
-        return None
-    use = memory_use(recording.trace, recording.ownership)
-    if entry := entry or entry_of(profile.ownership):  # reading the recording for the first time made an entry
-        remember(entry, _name(profile), use)
-    return use
 
+    def name() -> str:
+        """It holds everything that the result depends on, wherever it is stored."""
+        recordings = [file for file in (trace.path, path) if file is not None]
+        states = [file_state(file) for recording in recordings for file in (recording, lines_path(recording))]
+        causes = states, sorted(profile.ownership.mine), profile.graphs, trace.infers_steps
+        return result_name("memory", __name__, causes=causes)
 
-def _name(profile: Profile) -> str:
-    """It holds everything that the result depends on, wherever it is stored."""
-    recordings = [path for path in (profile.trace.path, profile.detail_path) if path is not None]
-    states = [file_state(file) for path in recordings for file in (path, lines_path(path))]
-    causes = states, sorted(profile.ownership.mine), profile.graphs, profile.trace.infers_steps
-    return result_name("memory", __name__, causes=causes)
+    def use() -> MemoryUse | None:
+        try:
+            recording = profile.recording
+        except TracekitError:
+            return None
+        has_memory = recording.trace.meta.get("profile_memory")
+        return memory_use(recording.trace, recording.ownership) if has_memory else None
+
+    return kept_with_recording(profile.ownership, name, MemoryUse, use)

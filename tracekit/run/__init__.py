@@ -1,13 +1,17 @@
 """Runs: what `tracekit capture` writes, and everything else reads.
 
-The file is written atomically, versioned and validated; an earlier run is never lost.
+The file is written atomically, versioned and validated; an earlier run is never lost. How the steps of a program differ
+is decided once for a run, from all its passes together: each pass alone would decide by itself whether it quotes a
+median or a mean over periods, and an average over passes would mix both.
 """
 
+import math
 import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from tracekit.base.atomic import replacing
 from tracekit.errors.asking import OutputError
@@ -42,7 +46,8 @@ from tracekit.run.model import (
     times_apart,
     was_busy,
 )
-from tracekit.run.step_patterns import with_common_period
+from tracekit.statistics.typical_step import step_pattern, typical_steps
+from tracekit.statistics.uncertainty import undisturbed
 
 __all__ = [
     "SCHEMA",
@@ -85,6 +90,36 @@ __all__ = [
     "write",
 ]
 _SNIFFED_BYTES = 4096
+
+
+def with_common_period(run: Run) -> Run:
+    """The run with the step times of all passes by the pattern that all of them show together.
+
+    Variants of the same parameters run the same steps, so they have one pattern.
+    """
+    timed = [(variant, variant.measured) for variant in run.variants if variant.measured and variant.measured.passes]
+    by_name: dict[str, Measured] = {}
+    for variant, _ in timed:
+        if variant.name in by_name:
+            continue
+        program = variant.params, variant.workload
+        of_program = [(twin, measured) for twin, measured in timed if (twin.params, twin.workload) == program]
+        # The pattern of all their passes or, where these show none together, that of the variant that shows one.
+        times = [[timed_pass.step_all_ns for timed_pass in measured.passes] for _, measured in of_program]
+        pattern = step_pattern([steps_ns for passes in times for steps_ns in passes])
+        if pattern.period == 1:
+            candidates = [pattern, *map(step_pattern, times)]
+            pattern = max(candidates, key=lambda candidate: (candidate.period, not candidate.alike))
+        for (member, measured), step_times in zip(of_program, times, strict=True):
+            passes = [
+                replace(timed_pass, step_ns=step_ns, alike=pattern.alike, period=pattern.period)
+                for timed_pass, step_ns in zip(measured.passes, typical_steps(step_times, pattern), strict=True)
+            ]
+            counted = [math.log(timed_pass.step_ns) for timed_pass in passes if timed_pass.counted]
+            step_ns = max(1, round(math.exp(undisturbed(counted))))
+            by_name[member.name] = replace(measured, step_ns=step_ns, passes=passes)
+    variants = [replace(variant, measured=by_name.get(variant.name, variant.measured)) for variant in run.variants]
+    return replace(run, variants=variants)
 
 
 def is_run(source: str | Path | bytes) -> bool:

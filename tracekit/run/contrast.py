@@ -187,19 +187,13 @@ def processor_ns(measured: Measured) -> float | None:
     return sum(turn.processor_ns for turn in turns) / sum(turn.steps for turn in turns) if turns else None
 
 
-def queued_share(variants: Iterable[Variant]) -> float:
-    """The share of the time of their turns in which the thread that drives the steps waited for a core that other work
-    had, 0 if none was seen: no step time contains it."""
+def queued(variants: Iterable[Variant]) -> str:
+    """`steps waited 31 % of the time for a core that other work held; step times leave that out`; empty if the thread
+    that drives them hardly waited in its turns."""
     measured = [variant.measured for variant in variants if variant.measured is not None]
     passes = [timed_pass for capture in measured for timed_pass in capture.counted_passes if timed_pass.turns]
     queued_ns = sum(turn.queued_ns or 0 for timed_pass in passes for turn in timed_pass.turns)
-    return queued_ns / (queued_ns + sum(sum(timed_pass.step_all_ns) for timed_pass in passes)) if queued_ns else 0.0
-
-
-def queued(variants: Iterable[Variant]) -> str:
-    """`steps waited 31 % of the time for a core that other work held; step times leave that out`; empty if they hardly
-    waited."""
-    share = queued_share(variants)
+    share = queued_ns / (queued_ns + sum(sum(timed_pass.step_all_ns) for timed_pass in passes)) if queued_ns else 0.0
     if share < _QUEUED_TOLD:
         return ""
     return f"steps waited {percent(share)} of the time for a core that other work held; step times leave that out"
@@ -344,7 +338,8 @@ def compared(ours: Contrast, other: str = "") -> str:
         return f"too uncertain to compare{f' with {other}' if other else ''}: {ours.why_nothing}"
     interval = ""
     if ours.interval:  # its ends as factors, slower or faster
-        low, high = ours.interval if slower else map(_inverse, reversed(ours.interval))
+        inverse = [1 / end if end else math.inf for end in reversed(ours.interval)]
+        low, high = ours.interval if slower else inverse
         interval = f" ({low:.2f}–{high:.2f}; {_rests_on(ours)})"
     significance = "untested: " if other and ours.interval is None else ""
     doubt = f", {significance}{ours.doubt}" if ours.doubt else ""
@@ -353,10 +348,6 @@ def compared(ours: Contrast, other: str = "") -> str:
 
 def _rests_on(ours: Contrast) -> str:
     return many(ours.passes, "pair") if ours.covers == "rounds" else f"{many(ours.passes, 'pass', 'passes')} each"
-
-
-def _inverse(ratio: float) -> float:
-    return 1 / ratio if ratio else math.inf
 
 
 def passes_needed(ours: Measured, theirs: Measured | None, half_width: float, most: int) -> int:

@@ -424,11 +424,8 @@ def _contrast(
     log_ratio: float, half_width: float, covers: Covers, passes: int, sides: tuple[Measured, Measured]
 ) -> Contrast:
     interval = interval_from_logs(log_ratio - half_width, log_ratio + half_width)
-    counted = [timed_pass for side in sides for timed_pass in side.counted_passes if timed_pass.load is not None]
-    crowded = [
-        timed_pass.load
-        for timed_pass in counted
-        if timed_pass.load is not None and crowding(timed_pass.load, timed_pass.cores) > 1
-    ]
-    busy = statistics.median(crowded) if 2 * len(crowded) > len(counted) else None
+    passes_of_sides = [timed_pass for side in sides for timed_pass in side.counted_passes]
+    loads = [(timed_pass.load, timed_pass.cores) for timed_pass in passes_of_sides if timed_pass.load is not None]
+    crowded = [load for load, cores in loads if crowding(load, cores) > 1]
+    busy = statistics.median(crowded) if 2 * len(crowded) > len(loads) else None
     return Contrast(math.exp(log_ratio), interval, covers, passes, busy)

@@ -3,7 +3,7 @@
 import pytest
 
 from tracekit.study import Cell, Record
-from tracekit.sweep.messages import _expected_seconds
+from tracekit.sweep.runner import _expected_seconds
 
 
 def cell(recipe, variant):

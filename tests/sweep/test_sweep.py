@@ -25,7 +25,7 @@ from tracekit.errors.capturing import (
     StudyInUseError,
 )
 from tracekit.study import read_study
-from tracekit.sweep import SweepOptions, messages, runner, sweep
+from tracekit.sweep import SweepOptions, runner, sweep
 from tracekit.sweep.runner import locked
 from tracekit.sweep.sweep_file import cells, read_sweep
 
@@ -226,7 +226,7 @@ def test_two_devices_take_half_the_time(tmp_path, captured, half_minutes):
     sweep(options(tmp_path, only={"model": ["gcn"]}))
     given = options(tmp_path, dry_run=True)
     study, chosen = read_study(tmp_path / "study"), cells(read_sweep(given.file))
-    messages.Progress(study, chosen, chosen[4:], lines.append, devices=2).resume()
+    runner.Progress(study, chosen, chosen[4:], lines.append, devices=2).resume()
     assert lines == ["4 of 8 cells done already; 4 cells left, about 60.0 s."]
 
 
@@ -250,7 +250,7 @@ _SWEEPING = """
 import sys, time
 from pathlib import Path
 from tests.study.planting import write_run
-from tracekit.sweep import SweepOptions, messages, runner, sweep
+from tracekit.sweep import SweepOptions, runner, sweep
 from tracekit.sweep.sweep_file import cells
 def capture(options):
     time.sleep(0.02)

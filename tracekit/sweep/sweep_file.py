@@ -72,13 +72,13 @@ class Sweep(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def grids(self) -> list[Grid]:
         """The grids with all defaults filled in."""
-        return [self._filled(grid) for grid in self.grid or [Grid()]]
-
-    def _filled(self, grid: Grid) -> Grid:
-        names = [field for field in Grid.__struct_fields__ if getattr(grid, field) is None]
-        if grid.recipes is not None or grid.scripts is not None:  # they replace each other
-            names = [name for name in names if name not in ("recipes", "scripts")]
-        return msgspec.structs.replace(grid, **{name: getattr(self, name) for name in names})
+        filled = []
+        for grid in self.grid or [Grid()]:
+            names = [field for field in Grid.__struct_fields__ if getattr(grid, field) is None]
+            if grid.recipes is not None or grid.scripts is not None:  # they replace each other
+                names = [name for name in names if name not in ("recipes", "scripts")]
+            filled.append(msgspec.structs.replace(grid, **{name: getattr(self, name) for name in names}))
+        return filled
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,7 +99,10 @@ def read_sweep(path: Path) -> Sweep:
     try:
         sweep = msgspec.convert(content, _File).sweep
     except msgspec.ValidationError as error:
-        raise SweepFileError(path, _in_toml(str(error))) from None
+        # msgspec's sentence with keys as in TOML: `$.sweep.seeds[0]` becomes `sweep.seeds[0]`.
+        problem, _, key = str(error).partition(" - at `$.")
+        problem = problem[0].lower() + problem[1:]
+        raise SweepFileError(path, f"{problem}, at {key.removesuffix('`')}" if key else problem) from None
     for grid in sweep.grids:
         programs = [*(grid.recipes or []), *(grid.scripts or [])]
         if not programs:
@@ -108,13 +111,6 @@ def read_sweep(path: Path) -> Sweep:
             if not (path.parent / program).is_file():
                 raise SweepFileError(path, f"there is no file {program} (relative to the folder of the sweep file)")
     return sweep
-
-
-def _in_toml(error: str) -> str:
-    """msgspec's sentence with keys as in TOML: `$.sweep.seeds[0]` becomes `sweep.seeds[0]`."""
-    problem, _, key = error.partition(" - at `$.")
-    problem = problem[0].lower() + problem[1:]
-    return f"{problem}, at {key.removesuffix('`')}" if key else problem
 
 
 def changed(sweep: Sweep, epochs: int | None, seeds: int | None, threads: int | None = None) -> Sweep:
@@ -154,20 +150,15 @@ def planned(folder: Path, name: str, sweep: Sweep, selected_cells: Sequence[Cell
     if not is_study(folder):
         return Study(folder, manifest, [])
     earlier = read_study(folder)
-    if earlier.finished:
-        _refuse_other_options(folder, earlier.manifest, manifest)
+    before, after = (
+        {**msgspec.structs.asdict(plan.options), "device": plan.device} for plan in (earlier.manifest, manifest)
+    )
+    different = [f"{name} {before[name]}, now {after[name]}" for name in after if before[name] != after[name]]
+    if earlier.finished and different:
+        raise OtherOptionsError(folder, "; ".join(different))
     by_key = {cell.key: cell for cell in [*earlier.manifest.cells, *selected_cells]}
     manifest = msgspec.structs.replace(manifest, created=earlier.manifest.created, cells=[*by_key.values()])
     return Study(folder, manifest, earlier.results)
-
-
-def _refuse_other_options(folder: Path, earlier: Manifest, now: Manifest) -> None:
-    before, after = (
-        {**msgspec.structs.asdict(manifest.options), "device": manifest.device} for manifest in (earlier, now)
-    )
-    different = [f"{name} {before[name]}, now {after[name]}" for name in after if before[name] != after[name]]
-    if different:
-        raise OtherOptionsError(folder, "; ".join(different))
 
 
 def cells(sweep: Sweep) -> list[Cell]:
@@ -175,13 +166,12 @@ def cells(sweep: Sweep) -> list[Cell]:
 
     Variants and seeds vary fastest, so that what will be compared is measured close together in time.
     """
-    excluded = [{axis: _texts(value) for axis, value in row.items()} for row in sweep.exclude]
+    excluded = [
+        {axis: [*map(text_of, value)] if isinstance(value, list) else [text_of(value)] for axis, value in row.items()}
+        for row in sweep.exclude
+    ]
     by_key = {cell.key: cell for grid in sweep.grids for cell in _cells_of(grid)}
     return [cell for cell in by_key.values() if not any(cell.matches(row) for row in excluded)]
-
-
-def _texts(value: object) -> list[str]:
-    return [text_of(member) for member in (value if isinstance(value, list) else [value])]
 
 
 def _cells_of(grid: Grid) -> Iterator[Cell]:

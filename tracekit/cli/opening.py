@@ -29,7 +29,7 @@ def open_given(inputs: list[Path], options: argparse.Namespace) -> Iterator["Sub
         if axes := getattr(options, "only", None):  # cells of a study
             from tracekit.errors.capturing import NotAStudyError
             from tracekit.profile.assembled import study_subject
-            from tracekit.study.narrowed import narrowed
+            from tracekit.study.settings import narrowed
 
             if subject.study is None:
                 raise NotAStudyError(inputs[0])

@@ -51,26 +51,22 @@ def reasons(study: Study) -> list[Reason]:
     found_reasons = []
     for (outcome, _), results in alike.items():
         first, change = results[0], _CHANGES.get(outcome)
+        values = values_of(result.cell for result in results)
+        common_values = " ".join(
+            f"{axis}={'|'.join(occurring)}"
+            for axis, occurring in values.items()
+            if axis not in _AXES_OF_VARIANTS and len(occurring) < len(all_values[axis])
+        )
         found_reasons.append(
             Reason(
                 outcome,
                 (first.record.error if first.record is not None else None) or "no reason was recorded",
                 tuple(results),
-                _common_values(results, all_values),
+                common_values,
                 change(study) if change is not None else f"Run one by itself to see why: {_command(first.cell)}",
             )
         )
     return sorted(found_reasons, key=lambda reason: -len(reason.results))
-
-
-def _common_values(results: list[CellResult], all_values: dict[str, list[str]]) -> str:
-    """The axes of which these cells have only some of the study's values."""
-    values = values_of(result.cell for result in results)
-    return " ".join(
-        f"{axis}={'|'.join(occurring)}"
-        for axis, occurring in values.items()
-        if axis not in _AXES_OF_VARIANTS and len(occurring) < len(all_values[axis])
-    )
 
 
 def _command(cell: Cell) -> str:

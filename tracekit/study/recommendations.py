@@ -5,8 +5,6 @@ that was tried), and no cheaper one is as fast: among variants that are within n
 shortest compile time wins.
 """
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from tracekit.base.units import count, duration, ratio
@@ -55,8 +53,25 @@ def recommend(setting: Setting) -> Recommendation:
         why = ENDINGS.get(outcome, "was not measured" if outcome == "ok" else "has not run yet")
         return Recommendation(setting, None, f"{setting.name}: no recommendation, because {failed.variant} {why}.")
     best = _best(setting)
-    lead = _use(best) if best is not None else f"stay with {base.variant}"
-    return Recommendation(setting, best, f"{setting.name}: {'; '.join([lead, *_reasons(setting, best)])}.")
+    clauses = [f"stay with {base.variant}"]
+    if best is not None:
+        steps, trained = best.break_even_steps, best.accuracy
+        pays = f", breaks even after {count(round(steps))} steps" if steps is not None else ""
+        loses = ""
+        if trained is not None and trained.verdict in ("no loss", "better"):
+            loses = f", no loss of {trained.metric}"
+        clauses = [f"use {best.group.variant}, {_in_words(best)}{pays}{loses}"]
+    # Why each of the other variants is not recommended.
+    rejected = [comparison for comparison in setting.speed_ups if comparison is not best]
+    clauses += [_why_not(comparison, best) for comparison in rejected[:_NOTED]]
+    if len(rejected) > _NOTED:
+        clauses.append(f"{len(rejected) - _NOTED} more are not better either")
+    for group in setting.groups[1:]:
+        if group.failures and not group.measured:
+            clauses.append(f"{group.variant} failed ({group.failures[0].outcome})")
+        elif group.measured and base.measured.keys().isdisjoint(group.measured):
+            clauses.append(f"{group.variant} has no seed in common with {base.variant}, so they cannot be compared")
+    return Recommendation(setting, best, f"{setting.name}: {'; '.join(clauses)}.")
 
 
 def _best(setting: Setting) -> SpeedUp | None:
@@ -86,14 +101,6 @@ def _within_noise(group: Group, rival: Group) -> bool:
     return compared is None or compared.noise
 
 
-def _use(best: SpeedUp) -> str:
-    steps = best.break_even_steps
-    pays = f", breaks even after {count(round(steps))} steps" if steps is not None else ""
-    trained = best.accuracy
-    loses = f", no loss of {trained.metric}" if trained is not None and trained.verdict in ("no loss", "better") else ""
-    return f"use {best.group.variant}, {_in_words(best)}{pays}{loses}"
-
-
 def _in_words(comparison: SpeedUp) -> str:
     """`1.31 × faster than eager (1.25–1.40)`."""
     slower = comparison.time_ratio > 1
@@ -103,20 +110,6 @@ def _in_words(comparison: SpeedUp) -> str:
     seeds = f" over {comparison.seeds} seeds" if comparison.seeds > 1 else ""
     interval = f" ({ends[0]:.2f}–{ends[1]:.2f}{seeds})" if comparison.interval else ""
     return f"{ratio(factor)} {'slower' if slower else 'faster'} than {comparison.baseline.variant}{interval}"
-
-
-def _reasons(setting: Setting, best: SpeedUp | None) -> Iterator[str]:
-    """Why each of the other variants is not recommended."""
-    rejected = [comparison for comparison in setting.speed_ups if comparison is not best]
-    for comparison in rejected[:_NOTED]:
-        yield _why_not(comparison, best)
-    if len(rejected) > _NOTED:
-        yield f"{len(rejected) - _NOTED} more are not better either"
-    for group in setting.groups[1:]:
-        if group.failures and not group.measured:
-            yield f"{group.variant} failed ({group.failures[0].outcome})"
-        elif group.measured and setting.groups[0].measured.keys().isdisjoint(group.measured):
-            yield f"{group.variant} has no seed in common with {setting.groups[0].variant}, so they cannot be compared"
 
 
 def _why_not(comparison: SpeedUp, best: SpeedUp | None) -> str:

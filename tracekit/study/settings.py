@@ -1,14 +1,16 @@
-"""How does each variant compare with the first one of its setting, over the seeds?"""
+"""The settings of a study: how does each variant compare with the first one of its setting, over the seeds? And a study
+narrowed to some of its cells, with the baselines that they are compared with."""
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.units import many
+from tracekit.errors.capturing import NoCellError
 from tracekit.run import Measured, Training, Variant, divergence, gradient_tolerance, loss_tolerance
 from tracekit.run.accuracy import AccuracyContrast, accuracy_contrast
 from tracekit.run.contrast import cold_cost_ns, contrast, prior_of_pairs, step_interval, steps_to_break_even
@@ -22,7 +24,7 @@ from tracekit.statistics.uncertainty import (
     is_noise,
     says_nothing,
 )
-from tracekit.study.store import CellResult, Study
+from tracekit.study.store import CellResult, Study, values_of
 
 ONE_PASS = "one pass"
 
@@ -147,11 +149,19 @@ class SpeedUp(Struct, frozen=True):
     def losses_differ(self) -> bool:
         """Whether the losses differ from the baseline's by more than rounding explains, at any seed."""
         by_seed = {result.cell.seed: result for result in self.baseline.results}
-        return any(
-            _losses_differ(result, by_seed[result.cell.seed])
-            for result in self.group.results
-            if result.cell.seed in by_seed
-        )
+        for result in self.group.results:
+            baseline = by_seed.get(result.cell.seed)
+            if baseline is None or result.variant is None or baseline.variant is None:
+                continue
+            ours, theirs = result.variant, baseline.variant
+            of_losses = divergence(theirs.losses, ours.losses)
+            if of_losses is not None and of_losses > loss_tolerance(ours.loss_drift, theirs.loss_drift):
+                return True
+            of_gradients = divergence(theirs.gradients, ours.gradients)
+            tolerance = gradient_tolerance(ours.gradient_drift, theirs.gradient_drift)
+            if of_gradients is not None and of_gradients > tolerance:
+                return True
+        return False
 
     @property
     def accuracy(self) -> AccuracyContrast | None:
@@ -204,6 +214,18 @@ def groups_of(study: Study) -> Iterator[tuple[Setting, Group]]:
     return ((setting, group) for setting in settings(study) for group in setting.groups)
 
 
+def narrowed(study: Study, selection: Mapping[str, Sequence[str]]) -> Study:
+    """The cells whose axes have these values, and the first variant at the setting of each. Raises NoCellError."""
+    axes = {axis: [*values] for axis, values in selection.items()}
+    keys = {result.cell.key for result in study.results if result.cell.matches(axes)}
+    if not keys:
+        raise NoCellError(axes, values_of(study.cells))
+    for setting in settings(study):
+        if any(result.cell.key in keys for group in setting.groups for result in group.results):
+            keys |= {result.cell.key for result in setting.groups[0].results}
+    return Study(study.folder, study.manifest, [result for result in study.results if result.cell.key in keys])
+
+
 def names_of(all_axes: Sequence[dict[str, str]]) -> list[str]:
     """`gat_pubmed model=gat`: the recipe, and the axes in which settings of the study differ."""
     values: dict[str, set[str | None]] = {}
@@ -241,15 +263,3 @@ def interval_text(interval: Interval | None) -> str | None:
     if interval is None or says_nothing(interval):
         return None
     return f"{interval[0]:.2f}–{interval[1]:.2f}"
-
-
-def _losses_differ(result: CellResult, baseline: CellResult) -> bool:
-    if result.variant is None or baseline.variant is None:
-        return False
-    difference = divergence(baseline.variant.losses, result.variant.losses)
-    tolerance = loss_tolerance(result.variant.loss_drift, baseline.variant.loss_drift)
-    if difference is not None and difference > tolerance:
-        return True
-    of_gradients = divergence(baseline.variant.gradients, result.variant.gradients)
-    tolerance = gradient_tolerance(result.variant.gradient_drift, baseline.variant.gradient_drift)
-    return of_gradients is not None and of_gradients > tolerance

@@ -15,8 +15,8 @@ from tracekit.plots import plot
 from tracekit.profile import Profile, Subject, open_subject
 from tracekit.ranks.readers import open_ranks, readers
 from tracekit.report import Report, report
-from tracekit.report.sections.doubts import doubt_lines
 from tracekit.report.sections.headline import headline
+from tracekit.report.sections.run_facts import doubt_lines
 from tracekit.report.tables import every_table
 from tracekit.trace.schema import metadata
 

@@ -13,7 +13,7 @@ from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.report.blocks import Table
 from tracekit.report.sections.headline import headline
-from tracekit.report.sections.study_compiling import graphs
+from tracekit.report.sections.study_speed_ups import graphs
 from tracekit.run import Break, Compile, Ledger, Measured, Requested, Run, Traces, Variant
 from tracekit.study import Cell, Manifest, Study
 from tracekit.study.store import CellResult, Record

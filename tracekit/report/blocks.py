@@ -209,15 +209,14 @@ def of_the_recording_in(block: Block) -> Block:
     if isinstance(block, Breakdown):
         return replace(block, title=of_the_recording(block.title))
     if isinstance(block, Table):
-        return replace(block, rows=block.rows.cast(pa.schema(map(_of_the_whole, block.rows.schema))))
+        schema = block.rows.schema
+        for name, (key, text) in _RECORDING_METADATA.items():
+            if (index := schema.get_field_index(name)) >= 0:
+                column = schema.field(index)
+                metadata = {**(column.metadata or {}), key.encode(): text.encode()}
+                schema = schema.set(index, column.with_metadata(metadata))
+        return replace(block, rows=block.rows.cast(schema))
     return block
-
-
-def _of_the_whole(field: pa.Field) -> pa.Field:
-    if field.name not in _RECORDING_METADATA:
-        return field
-    key, text = _RECORDING_METADATA[field.name]
-    return field.with_metadata({**(field.metadata or {}), key.encode(): text.encode()})
 
 
 def is_detail(block: Block) -> bool:

@@ -87,12 +87,22 @@ def unlike(member: Member, base: Member) -> str:
 def known_work(profile: Profile) -> Work:
     """What a step of the variant does; from the cache where the same code worked it out."""
     modules = __name__, "tracekit.profile.grouping", "tracekit.profile.profile", "tracekit.analyses.operators"
-    return kept(
-        profile.trace.entry,
-        lambda: name_of(profile, "work", *modules),
-        Work,
-        lambda: Work(profile.trace.device, _shares(profile), *_operands(profile)),
-    )
+    return kept(profile.trace.entry, lambda: name_of(profile, "work", *modules), Work, lambda: _work(profile))
+
+
+def _work(profile: Profile) -> Work:
+    by_kind = work_by_kind(profile)
+    total = sum(by_kind.values())
+    shares: dict[str, float] = {}
+    for kind, name in _KINDS.items():
+        if by_kind.get(kind):
+            shares[name] = shares.get(name, 0.0) + by_kind[kind] / total
+    work = Work(profile.trace.device, shares, set(), set())
+    for row, operator in profile.sample.arguments.items():
+        if kernel_class("", profile.trace.names[profile.trace.name_codes[row]]) in _PRODUCTS:
+            work.sizes.update(tuple(sorted(dims)) for dims in operator.inputs or () if len(dims) > 1)
+            work.types.update(kind.removeprefix("c10::") for kind in operator.types if kind in BYTES_OF_TYPE)
+    return work
 
 
 def _differences(name: str, work: Work, base_name: str, base_work: Work) -> Iterator[str]:
@@ -119,56 +129,36 @@ def work_by_kind(profile: Profile) -> dict[str, float]:
     return work
 
 
-def _shares(profile: Profile) -> dict[str, float]:
-    work = work_by_kind(profile)
-    total = sum(work.values())
-    shares: dict[str, float] = {}
-    for kind, name in _KINDS.items():
-        if work.get(kind):
-            shares[name] = shares.get(name, 0.0) + work[kind] / total
-    return shares
-
-
-def _operands(profile: Profile) -> tuple[set[tuple[int, ...]], set[str]]:
-    sizes, types = set(), set()
-    for row, operator in profile.sample.arguments.items():
-        if kernel_class("", profile.trace.names[profile.trace.name_codes[row]]) in _PRODUCTS:
-            sizes |= {tuple(sorted(dims)) for dims in operator.inputs or () if len(dims) > 1}
-            types |= {type_name.removeprefix("c10::") for type_name in operator.types if type_name in BYTES_OF_TYPE}
-    return sizes, types
-
-
 def condition_notes(report: "Report") -> Iterator[Note]:
     """Which conditions differ between runs, and which comparisons are of different recipes, data or devices."""
     for entry in report.comparisons:
         member, baseline = report.member(entry.variant), report.member(entry.baseline)
         for condition, our_value, their_value in different_things(member, baseline):
-            values = f"({our_value}; {their_value})"
-            text = (
-                f"its {condition} differs from that of {entry.baseline} {values}: "
-                "that alone may explain a difference in time."
-            )
-            yield Note("warning", (entry.variant,), text)
-    if len(report.subject.runs) > 1:
-        yield from _between_runs(report)
+            differs = f"its {condition} differs from that of {entry.baseline} ({our_value}; {their_value})"
+            yield Note("warning", (entry.variant,), f"{differs}: that alone may explain a difference in time.")
+    # Conditions whose values differ between the runs.
+    of_runs = {name: dict(described(run)) for name, run in report.subject.runs.items()}
+    for label in dict.fromkeys(label for conditions in of_runs.values() for label in conditions):
+        values = {name: conditions.get(label, "–") for name, conditions in of_runs.items()}
+        if label.replace("_", " ") not in _ALWAYS_DIFFERENT and len(set(values.values())) > 1:
+            listed = ", ".join(f"{value} ({name})" for name, value in values.items())
+            yield Note("conditions", (), f"{label}: {listed}.")
 
 
 def described(run: Run) -> list[tuple[str, str]]:
     """The conditions of a run, label and value."""
-    environment = run.environment
-    lines = [("recipe", run.recipe), ("captured", run.created), ("device", run.device), ("data", run.data or "")]
-    lines += [("taking turns", _turns(run))]
-    lines += [("parameters", ", ".join(f"{key}={value}" for key, value in run.params.items()))]
-    lines += [(key, str(value)) for key, value in environment.items() if isinstance(value, str | int | float)]
-    return [(label, value) for label, value in lines if value]
-
-
-def _turns(run: Run) -> str:
-    """What took turns, and why no blocks of steps did; empty if nothing is known."""
     passes = [timed_pass for variant in run.variants if variant.measured for timed_pass in variant.measured.passes]
-    if run.why_no_turns:
-        return f"whole passes, because {run.why_no_turns}"
-    return "blocks of steps" if any(timed_pass.turns for timed_pass in passes) else ""
+    turns = "blocks of steps" if any(timed_pass.turns for timed_pass in passes) else ""
+    lines = [
+        ("recipe", run.recipe),
+        ("captured", run.created),
+        ("device", run.device),
+        ("data", run.data or ""),
+        ("taking turns", f"whole passes, because {run.why_no_turns}" if run.why_no_turns else turns),
+        ("parameters", ", ".join(f"{key}={value}" for key, value in run.params.items())),
+        *((key, str(value)) for key, value in run.environment.items() if isinstance(value, str | int | float)),
+    ]
+    return [(label, value) for label, value in lines if value]
 
 
 def different_things(member: Member, baseline: Member) -> Iterator[tuple[str, str, str]]:
@@ -179,17 +169,6 @@ def different_things(member: Member, baseline: Member) -> Iterator[tuple[str, st
     for condition, our_value, their_value in pairs:
         if our_value and their_value and our_value != their_value:
             yield condition, our_value, their_value
-
-
-def _between_runs(report: "Report") -> Iterator[Note]:
-    """Conditions whose values differ between the runs."""
-    of_runs = {name: dict(described(run)) for name, run in report.subject.runs.items()}
-    labels = dict.fromkeys(label for conditions in of_runs.values() for label in conditions)
-    for label in labels:
-        values = {name: conditions.get(label, "–") for name, conditions in of_runs.items()}
-        if label.replace("_", " ") not in _ALWAYS_DIFFERENT and len(set(values.values())) > 1:
-            listed = ", ".join(f"{value} ({name})" for name, value in values.items())
-            yield Note("conditions", (), f"{label}: {listed}.")
 
 
 def contradiction(report: "Report", entry: Comparison) -> Contradiction:

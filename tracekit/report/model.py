@@ -116,17 +116,17 @@ class Report(Struct, frozen=True, eq=False, dict=True):
     def attempts(self) -> dict[str, tuple[Attempt, ...]]:
         """What other variants of the same program tried that did not help, by the variant that is to be advised."""
         findings_of = {name: diagnosis.all_findings for name, diagnosis in self._diagnoses_alone.items()}
-        return {
-            profile.name: attempts(
-                profile, (member for member in self.subject.members if self._same_program(member, profile)), findings_of
-            )
-            for profile in self.profiles
-        }
-
-    def _same_program(self, other: Member, profile: Profile) -> bool:
-        if other.run is None or profile.run is None:
-            return other.run is profile.run and self.base_of(other) is self.base_of(profile)
-        return other.run.recipe == profile.run.recipe
+        tried = {}
+        for profile in self.profiles:
+            recipe = profile.run.recipe if profile.run is not None else None
+            same_program = [
+                member
+                for member in self.subject.members
+                if (member.run.recipe if member.run is not None else None) == recipe
+                and (recipe is not None or self.base_of(member) is self.base_of(profile))
+            ]
+            tried[profile.name] = attempts(profile, same_program, findings_of)
+        return tried
 
     @cached_property
     def calibrations(self) -> dict[str, Calibration]:

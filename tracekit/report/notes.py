@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, get_args
 
 from tracekit.base.units import duration, many, percent, ratio
 from tracekit.profile import Member, Profile
-from tracekit.profile.compare import Comparison
 from tracekit.profile.run_facts import contrast_of, inflation_of, loss_difference, tolerance_of
 from tracekit.profile.start_up import cold_steps_sentence
 from tracekit.report.blocks import Note, NoteKind
 from tracekit.report.comparability import condition_notes, contradiction
-from tracekit.run import Measured, Run, was_busy
+from tracekit.run import Run, was_busy
 from tracekit.run.contrast import queued
 from tracekit.statistics.typical_step import typical_step
 
@@ -31,9 +30,17 @@ def notes(report: "Report") -> list[Note]:
     """All notes, one for each variant that they apply to."""
     collected = [Note("problem", (name,), text) for name, text in report.subject.problems]
     for member in report.members:
-        collected += _of_run(report, member)
+        doubts = [text] if member.run is not None and (text := busy(member.run)) else []
+        doubts += warnings(member, report.base_of(member))
+        calibration = report.calibrations.get(member.name)
+        if calibration is not None and calibration.stretch > _WORTH_A_NOTE and calibration.why_not:
+            slower = f"traced steps take {ratio(1 + calibration.stretch)} as long as unprofiled ones"
+            why = f"{calibration.why_not}. Costs are scaled down to the unprofiled step"
+            doubts.append(f"{slower}, and are not calibrated: {why}.")
+        collected += [Note("warning", (member.name,), text) for text in doubts]
+        collected += [Note("remark", (member.name,), text) for text in remarks(member)]
         if isinstance(member, Profile):
-            collected += [*_of_trace(member), *_withheld(report, member)]
+            collected += [Note(kind, (member.name,), text) for kind, text in _of_trace(report, member)]
     return [*collected, *condition_notes(report), *_of_comparisons(report)]
 
 
@@ -49,108 +56,73 @@ def merged(notes: list[Note], all_variants: list[str]) -> list[Note]:
     return sorted(once, key=lambda note: _GRAVEST_FIRST.index(note.kind))
 
 
-def _of_run(report: "Report", member: Member) -> Iterator[Note]:
-    variants = (member.name,)
-    if member.run is not None and (text := busy(member.run)):
-        yield Note("warning", variants, text)
-    for warning in warnings(member, report.base_of(member)):
-        yield Note("warning", variants, warning)
-    calibration = report.calibrations.get(member.name)
-    if calibration is not None and calibration.stretch > _WORTH_A_NOTE and calibration.why_not:
-        slower = f"traced steps take {ratio(1 + calibration.stretch)} as long as unprofiled ones"
-        why = f"{calibration.why_not}. Costs are scaled down to the unprofiled step"
-        yield Note("warning", variants, f"{slower}, and are not calibrated: {why}.")
-    for remark in remarks(member):
-        yield Note("remark", variants, remark)
-
-
-def _of_trace(profile: Profile) -> Iterator[Note]:
-    variants = (profile.name,)
+def _of_trace(report: "Report", profile: Profile) -> Iterator[tuple[NoteKind, str]]:
     for view, reason in profile.attribution.cannot_answer.items():
-        yield Note("cannot answer", variants, f"the {view} time: {reason}{'' if reason.endswith('?') else '.'}")
-    yield from _unknown_steps(profile)
+        yield "cannot answer", f"the {view} time: {reason}{'' if reason.endswith('?') else '.'}"
+    why_unknown = (
+        "the file was cut, and some of their events may be missing."
+        if profile.trace.cut_short
+        else "they launched work, but none of it is in the trace."
+    )
+    for name, step_view in profile.views.items():
+        unknown = int((~step_view.known).sum())
+        if unknown and not step_view.reason:
+            yield "cannot answer", f"the {name} time of {unknown} of {len(step_view.known)} steps: {why_unknown}"
+
+    # What the means are over.
     if profile.all_compile:
-        yield Note("mean", variants, "no step is steady: the means are over all steps, compilation included.")
+        yield "mean", "no step is steady: the means are over all steps, compilation included."
     if profile.cold_steps:
-        yield Note("mean", variants, f"the means leave out {cold_steps_sentence(profile)}.")
-    if profile.unshared:
-        yield Note("mean", variants, _left_out(profile))
+        yield "mean", f"the means leave out {cold_steps_sentence(profile)}."
+    if steps := [*profile.unshared]:
+        lasting = profile.attribution.answered_view.step_ns
+        left_out = f"{len(steps)} steps, of {duration(float(lasting[steps].mean()))} on average: they do"
+        if len(steps) == 1:
+            left_out = f"step {profile.trace.steps.number[steps[0]]}, of {duration(int(lasting[steps[0]]))}: it does"
+        yield "mean", f"the means leave out {left_out} work that another variant's trace does not hold at all."
+
     host = profile.views["host"]
     if not host.reason and not profile.trace.has_stacks and host.totals[:, host.keys.index("python")].any():
-        text = (
-            "there are no Python stacks, so Python is inferred: it is the time between operators on the driving thread."
-        )
-        yield Note("inferred", variants, text)
+        inferred = "it is the time between operators on the driving thread."
+        yield "inferred", f"there are no Python stacks, so Python is inferred: {inferred}"
     for limit in profile.health:
-        yield Note("health", variants, limit.message)
+        yield "health", limit.message
 
-
-def _left_out(profile: Profile) -> str:
-    steps, lasting = [*profile.unshared], profile.attribution.answered_view.step_ns
-    if len(steps) == 1:
-        steps_clause = f"step {profile.trace.steps.number[steps[0]]}, of {duration(int(lasting[steps[0]]))}: it does"
-    else:
-        steps_clause = f"{len(steps)} steps, of {duration(float(lasting[steps].mean()))} on average: they do"
-    return f"the means leave out {steps_clause} work that another variant's trace does not hold at all."
-
-
-def _withheld(report: "Report", profile: Profile) -> Iterator[Note]:
-    """What would be told of the trace if it broke no law, for each law: the kinds of finding, in words."""
-    kinds: dict[str, list[str]] = {}
+    # What would be told if the trace broke no law, for each law: the kinds of finding, in words.
+    kinds: dict[str, dict[str, None]] = {}
     for withheld in report.diagnoses[profile.name].withheld:
-        kinds.setdefault(withheld.reason, []).append(withheld.id.replace("_", " "))
+        kinds.setdefault(withheld.reason, {})[withheld.id.replace("_", " ")] = None
     for reason, names in kinds.items():
-        distinct_names = [*dict.fromkeys(names)]
-        those, they = (
-            ("the finding", "is withheld, since it rests")
-            if len(distinct_names) == 1
-            else ("the findings", "are withheld, since they rest")
-        )
-        text = f"{those} {', '.join(distinct_names)} {they} on figures in doubt. {reason}"
-        yield Note("cannot answer", (profile.name,), text)
-
-
-def _unknown_steps(profile: Profile) -> Iterator[Note]:
-    for name, view in profile.views.items():
-        unknown = int((~view.known).sum())
-        if not unknown or view.reason:
-            continue
-        why = (
-            "the file was cut, and some of their events may be missing."
-            if profile.trace.cut_short
-            else "they launched work, but none of it is in the trace."
-        )
-        yield Note("cannot answer", (profile.name,), f"the {name} time of {unknown} of {len(view.known)} steps: {why}")
+        finding, rests = ("finding", "is withheld, since it rests")
+        if len(names) > 1:
+            finding, rests = ("findings", "are withheld, since they rest")
+        yield "cannot answer", f"the {finding} {', '.join(names)} {rests} on figures in doubt. {reason}"
 
 
 def _of_comparisons(report: "Report") -> Iterator[Note]:
+    """What the intervals of differences cover, and what unprofiled passes say instead."""
     for entry in report.comparisons:
+        contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
+        text = _ONE_TRACE
         if entry.wall is None:
             text = f"its wall time cannot be compared with that of {entry.baseline}."
         elif entry.wall.delta_interval is None:
             text = "there are too few steps to distinguish a difference from noise."
-        else:
-            text = _what_intervals_cover(report, entry)
+        elif entry.wall.pairs:
+            text = (
+                f"the intervals of its differences are over {entry.wall.pairs} pairs of traces, each of a separate "
+                "process; the differences themselves are from the longest trace each."
+            )
+        if entry.wall is not None and entry.wall.delta_interval is not None:
+            match contradiction(report, entry):
+                case "opposite":
+                    text += " Unprofiled, it differs in the opposite direction: trust that."
+                case "smaller" | "larger" as contradicted:
+                    text += f" Unprofiled, the difference is {contradicted}: trust that."
+                case "unsure" if contrast is not None:
+                    doubt = f"{'untested' if contrast.interval is None else 'not significant'}: {contrast.doubt}"
+                    text += f" Unprofiled, its difference from {entry.baseline} is {doubt}."
         yield Note("comparison", (entry.variant,), text)
-
-
-def _what_intervals_cover(report: "Report", entry: Comparison) -> str:
-    contrast = contrast_of(report.member(entry.variant), report.member(entry.baseline))
-    contradicted = contradiction(report, entry)
-    rests = _ONE_TRACE
-    if entry.wall is not None and entry.wall.pairs:
-        rests = (
-            f"the intervals of its differences are over {entry.wall.pairs} pairs of traces, each of a separate "
-            "process; the differences themselves are from the longest trace each."
-        )
-    if contradicted == "opposite":
-        return f"{rests} Unprofiled, it differs in the opposite direction: trust that."
-    if contradicted in {"smaller", "larger"}:
-        return f"{rests} Unprofiled, the difference is {contradicted}: trust that."
-    if contradicted == "unsure" and contrast is not None:
-        doubt = f"{'untested' if contrast.interval is None else 'not significant'}: {contrast.doubt}"
-        return f"{rests} Unprofiled, its difference from {entry.baseline} is {doubt}."
-    return rests
 
 
 def warnings(member: Member, baseline: Member) -> Iterator[str]:
@@ -205,22 +177,15 @@ def remarks(member: Member) -> Iterator[str]:
         return
     if member.variant.step:
         yield f"a step is {member.variant.step}."
-    if member.variant.measured is not None:
-        yield from _unlike(member.variant.measured)
+    measured = member.variant.measured
+    if measured is not None and not measured.alike:
+        low, *_, high = statistics.quantiles(measured.step_all_ns, n=10)
+        steps = f"its steps are not alike ({duration(low)} to {duration(high)})"
+        periods = f", but repeat every {measured.period}: its unprofiled step time is the mean over whole periods."
+        mean = ": its unprofiled step time is their mean, not their median."
+        yield f"{steps}{periods if measured.period > 1 else mean}"
     for remark in member.variant.effective.remarks:
         yield f"{remark.rstrip('.')}."
-
-
-def _unlike(measured: Measured) -> Iterator[str]:
-    """A sentence if most passes saw steps that are not alike, so that the step time is no median."""
-    if measured.alike:
-        return
-    low, *_, high = statistics.quantiles(measured.step_all_ns, n=10)
-    steps = f"its steps are not alike ({duration(low)} to {duration(high)})"
-    if measured.period > 1:
-        yield f"{steps}, but repeat every {measured.period}: its unprofiled step time is the mean over whole periods."
-    else:
-        yield f"{steps}: its unprofiled step time is their mean, not their median."
 
 
 def busy(run: Run) -> str | None:

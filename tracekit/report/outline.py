@@ -3,7 +3,7 @@ fits on two screens. Every face that prints from top to bottom shows the same se
 are estimated for lines of 120 characters.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -93,7 +93,8 @@ class _Reading(Struct, frozen=True):
 
     def rows_of(self, section: Section, opened: bool, report: Report) -> int | None:
         """How many rows of its tables are seen at once; None for all."""
-        if self.full and not self.fold and report.subject.study is not None and _is_of_cells(section):
+        is_of_cells = section.stage == "body" or any(map(is_detail, section.blocks))  # or of settings
+        if self.full and not self.fold and report.subject.study is not None and is_of_cells:
             return OF_CELLS if self.rows is None else self.rows  # a study may have thousands of cells
         if self.full or section.stage != "body":  # what leads and ends a report is short, and meant to be read whole
             return None
@@ -158,9 +159,18 @@ def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
     ]
     granted_blocks = allotted_lines(wishes, max(SCREENS - fixed_height, _MIN_BODY_LINES))
     blocks_by_id = {chapter.id: positions for chapter, positions in zip(body, granted_blocks, strict=True)}
-    cut = [_cut(chapter, blocks_by_id[chapter.id]) if chapter.id in blocks_by_id else chapter for chapter in chapters]
-    left_out = [before.title for before, after in zip(chapters, cut, strict=True) if not after.entries]
-    return [chapter for chapter in cut if chapter.entries], left_out
+    shown, left_out = [], []
+    for chapter in chapters:
+        positions, entries = blocks_by_id.get(chapter.id), []
+        for k, entry in enumerate(chapter.entries):
+            blocks = [block for j, block in enumerate(entry.blocks) if positions is None or (k, j) in positions]
+            if blocks:
+                entries.append(replace(entry, blocks=tuple(blocks)))
+        if entries:
+            shown.append(replace(chapter, entries=tuple(entries)))
+        else:
+            left_out.append(chapter.title)
+    return shown, left_out
 
 
 def _with_few_cards(entry: Entry) -> Entry:
@@ -174,18 +184,6 @@ def _with_few_cards(entry: Entry) -> Entry:
     return replace(entry, blocks=tuple(blocks))
 
 
-def _cut(chapter: Chapter, granted_blocks: set[tuple[int, int]]) -> Chapter:
-    """The chapter with only those of its blocks, given by entry and index, that are shown."""
-    entries = (
-        replace(
-            entry,
-            blocks=tuple(block for index, block in enumerate(entry.blocks) if (entry_index, index) in granted_blocks),
-        )
-        for entry_index, entry in enumerate(chapter.entries)
-    )
-    return replace(chapter, entries=tuple(entry for entry in entries if entry.blocks))
-
-
 def _chapter(sections: list[Section], report: Report, reading: _Reading) -> Chapter:
     first, opened = sections[0], reading.opens_tables(sections)
     is_single_subject = len(report.subject.members) == 1 and first.scope == "variant"  # then its subject is obvious
@@ -193,7 +191,13 @@ def _chapter(sections: list[Section], report: Report, reading: _Reading) -> Chap
         Entry(
             "" if is_single_subject else section.subject,
             section,
-            _blocks(section, opened or reading.fold, reading.full or reading.fold),
+            # With or without its tables; details only where everything is requested.
+            tuple(
+                _readable(block)
+                for block in section.blocks
+                if (opened or reading.fold or not isinstance(block, Table))
+                and (reading.full or reading.fold or not is_detail(block))
+            ),
             reading.rows_of(section, opened, report),
         )
         for section in sections
@@ -202,25 +206,25 @@ def _chapter(sections: list[Section], report: Report, reading: _Reading) -> Chap
     return Chapter(first.id, first.title, tuple(_merged([entry for entry in entries if entry.blocks], report)))
 
 
-def _is_of_cells(section: Section) -> bool:
-    """Whether its tables have rows for the cells or settings of a study."""
-    return section.stage == "body" or any(is_detail(block) for block in section.blocks)
-
-
-def _blocks(section: Section, tables: bool, full: bool) -> tuple[Block, ...]:
-    """The blocks of a section, with or without its tables; details only where everything is requested."""
-    return tuple(
-        _readable(block)
-        for block in section.blocks
-        if (tables or not isinstance(block, Table)) and (full or not is_detail(block))
-    )
-
-
 def _readable(block: Block) -> Block:
     """The block, with sentences cut in the middle where they are too long to be read."""
     if isinstance(block, Sentences) and any(len(line) > _LONGEST for line in block.lines):
         block = replace(block, lines=tuple(map(_cut_short, block.lines)))
-        return replace(block, cards=tuple(map(_card_cut_short, block.cards))) if isinstance(block, Cards) else block
+        if not isinstance(block, Cards):
+            return block
+        cards_cut_short = (
+            replace(
+                card,
+                headline=_cut_short(card.headline),
+                place=_cut_short(card.place),
+                why=_cut_short(card.why),
+                do=_cut_short(card.do),
+                costs=tuple((_cut_short(name), cost) for name, cost in card.costs),
+                also=tuple(map(_cut_short, card.also)),
+            )
+            for card in block.cards
+        )
+        return replace(block, cards=tuple(cards_cut_short))
     if isinstance(block, Notes) and any(len(note.text) > _LONGEST for note in block.notes):
         return replace(block, notes=tuple(replace(note, text=_cut_short(note.text)) for note in block.notes))
     return block
@@ -232,9 +236,21 @@ def _cut_short(text: str) -> str:
 
 
 def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
-    """Variants whose sections are equal, and have only sentences, share an entry."""
+    """The findings of several variants are one list, at the beginning; and variants whose sections are equal, and have
+    only sentences, share an entry."""
+    with_cards: list[Entry] = []
+    other_entries: list[Entry] = []
+    for entry in entries:
+        (with_cards if isinstance(entry.blocks[0], Cards) else other_entries).append(entry)
+    if with_cards and with_cards[0].subject:  # not of a single trace
+        names = [entry.section.variant or "" for entry in with_cards]
+        listed = replace(cards({name: report.diagnoses[name] for name in names}), several=True)
+        with_cards = [
+            replace(with_cards[0], subject="", blocks=(_readable(listed),)),
+            *(replace(entry, blocks=entry.blocks[1:]) for entry in with_cards if len(entry.blocks) > 1),
+        ]
     merged: list[Entry] = []
-    for entry in _one_list(entries, report):
+    for entry in (*with_cards, *other_entries):
         of_sentences = entry.section.scope == "variant" and all(isinstance(block, Sentences) for block in entry.blocks)
         equal = next((k for k, listed in enumerate(merged) if of_sentences and listed.blocks == entry.blocks), None)
         if equal is None:
@@ -244,30 +260,6 @@ def _merged(entries: Iterable[Entry], report: Report) -> list[Entry]:
     names = [profile.name for profile in report.profiles]
     everyone = ", ".join(names)
     return [replace(entry, subject="") if entry.subject == everyone and len(names) > 1 else entry for entry in merged]
-
-
-def _card_cut_short(card: Card) -> Card:
-    headline, place, why, do = map(_cut_short, (card.headline, card.place, card.why, card.do))
-    costs = tuple((_cut_short(name), cost) for name, cost in card.costs)
-    return replace(
-        card, headline=headline, place=place, why=why, do=do, costs=costs, also=tuple(map(_cut_short, card.also))
-    )
-
-
-def _one_list(entries: Iterable[Entry], report: Report) -> Iterator[Entry]:
-    """The entries, with the findings of several variants in one list at their beginning."""
-    with_cards: list[Entry] = []
-    other_entries: list[Entry] = []
-    for entry in entries:
-        (with_cards if isinstance(entry.blocks[0], Cards) else other_entries).append(entry)
-    if not with_cards or not with_cards[0].subject:  # of several traces only
-        yield from (*with_cards, *other_entries)
-        return
-    names = [entry.section.variant or "" for entry in with_cards]
-    listed = replace(cards({name: report.diagnoses[name] for name in names}), several=True)
-    yield replace(with_cards[0], subject="", blocks=(_readable(listed),))
-    yield from (replace(entry, blocks=entry.blocks[1:]) for entry in with_cards if len(entry.blocks) > 1)
-    yield from other_entries
 
 
 def _listed(titles: Iterable[str]) -> str:

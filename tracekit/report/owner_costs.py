@@ -184,32 +184,22 @@ class SourceCosts(Struct, frozen=True):
 
 def source_costs(variants: Sequence[VariantOwners], file: str, text: str | None = None) -> SourceCosts:
     """The costs of one of `sources(variants)`, or of a file whose text is given. Raises KeyError for another file."""
-    costs = [(variant.name, variant.by(lambda owner: owner.lines)) for variant in variants]
-    fused = [
-        Fused(name, lines, ns)
-        for name, group_ns in costs
-        for lines, ns in group_ns.items()
-        if len(lines) > 1 and any(line.file == file for line in lines)
-    ]
-    return SourceCosts(
-        file,
-        sources(variants)[file] if text is None else text,
-        {name: _single_line_costs(group_ns, file) for name, group_ns in costs},
-        tuple(sorted(fused, key=lambda fused_group: -fused_group.step_ns)),
-    )
+    alone: dict[str, dict[int, float]] = {variant.name: {} for variant in variants}
+    fused = []
+    for variant in variants:
+        of_lines = alone[variant.name]
+        for lines, ns in variant.by(lambda owner: owner.lines).items():
+            if len(lines) > 1 and any(line.file == file for line in lines):
+                fused.append(Fused(variant.name, lines, ns))
+            elif len(lines) == 1 and lines[0].file == file and ns >= 1:
+                of_lines[lines[0].line] = of_lines.get(lines[0].line, 0.0) + ns
+    source = sources(variants)[file] if text is None else text
+    return SourceCosts(file, source, alone, tuple(sorted(fused, key=lambda fused_group: -fused_group.step_ns)))
 
 
 def sources(variants: Iterable[VariantOwners]) -> dict[str, str]:
     """The user's files by their full paths, as they were when they were captured."""
     return {file: text for variant in variants for file, text in variant.means.sources.items()}
-
-
-def _single_line_costs(costs: Mapping[Group, float], file: str) -> dict[int, float]:
-    of_lines: dict[int, float] = {}
-    for lines, ns in costs.items():
-        if len(lines) == 1 and lines[0].file == file and ns >= 1:
-            of_lines[lines[0].line] = of_lines.get(lines[0].line, 0.0) + ns
-    return of_lines
 
 
 def owners_by_variant(report: Report) -> list[VariantOwners]:
@@ -238,15 +228,12 @@ def rows(costs: Iterable[Mapping[Group, float]]) -> dict[Group, Row]:
     together: dict[SourceLine, list[SourceLine]] = {}
     for line in dict.fromkeys(line for group in groups for line in group):
         together.setdefault(joined.root(line), []).append(line)
-    return {group: _row(group, joined, together) for group in groups}
-
-
-def _row(group: Group, joined: "_Joined", together: dict[SourceLine, list[SourceLine]]) -> Row:
-    roots = {joined.root(line) for line in group}
-    if len(roots) != 1:  # no line, or lines of different rows
-        return group
-    lines = together[roots.pop()]
-    return tuple(sorted(lines)) if len(lines) > 1 else group
+    found_rows = {}
+    for group in groups:
+        roots = {joined.root(line) for line in group}
+        lines = together[roots.pop()] if len(roots) == 1 else []  # none for no line, or for lines of different rows
+        found_rows[group] = tuple(sorted(lines)) if len(lines) > 1 else group
+    return found_rows
 
 
 class _Joined:

@@ -13,7 +13,6 @@ from tracekit.engine.attribution import SEGMENTS
 from tracekit.profile import Profile
 from tracekit.report.blocks import Table
 from tracekit.report.model import Report
-from tracekit.report.section import Section
 from tracekit.trace.schema import EVENTS, LABEL, TRACKS, column, joined
 
 _ROWS = 1 << 17  # events in one piece
@@ -127,16 +126,10 @@ def every_table(report: Report) -> dict[str, Stream]:
     by_name = streams(report.profiles)
     of_variants = set(by_name)
     for section in report.sections:
-        for name, rows in _tables_of(section):
+        tables = {name: make() for name, make in section.contents.tables.items()}
+        tables |= {block.name: block.rows for block in section.blocks if isinstance(block, Table) and block.exported}
+        for name, rows in tables.items():
             if name not in of_variants:
                 schema = rows.schema if section.variant is None else rows.schema.insert(0, VARIANT)
                 by_name.setdefault(name, Stream(schema, [])).sources.append((section.variant, whole(rows)))
     return by_name
-
-
-def _tables_of(section: Section) -> Iterator[tuple[str, pa.Table]]:
-    for name, rows in section.contents.tables.items():
-        yield name, rows()
-    for block in section.blocks:
-        if isinstance(block, Table) and block.exported:
-            yield block.name, block.rows

@@ -1,5 +1,5 @@
-"""The report's sections, one question per file. A new file here is found without being registered elsewhere; one whose
-name begins with `study` only where a study is reported."""
+"""The report's sections, those of related questions in one file. A new file here is found without being registered
+elsewhere; one whose name begins with `study` only where a study is reported."""
 
 import pkgutil
 from importlib import import_module

@@ -1,9 +1,9 @@
 """Does each variant train as well as its baseline? The recipe's metric after a number of epochs, over several seeds."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from tracekit.profile import Member
 from tracekit.report.blocks import Sentences, Table
@@ -66,7 +66,18 @@ def accuracy(report: Report) -> Contents | None:
             sentences.append(f"{member.name}: {in_words(contrast, member.name, base.name)}.")
         baseline = base.name if contrast is not None else None
         rows.append({"variant": member.name, "baseline": baseline, **accuracy_row(trainings, base_trainings)})
-    training_rows = (row for member in trained for row in _training_rows(member))
+    training_rows = [
+        {
+            "variant": member.name,
+            **asdict(training),
+            "metric": next(iter(training.metrics), None),
+            "value": next(iter(training.metrics.values()), None),
+            "first_epoch_ns": float(times[0]) if (times := training.epoch_all_ns) else None,
+            "epoch_ns": sum(times) / len(times) if times else None,
+        }
+        for member in trained
+        for training in trainings_of(member)
+    ]
     tables = (Table.of("accuracy", rows, ACCURACY), Table.of("trainings", training_rows, TRAININGS, detail=True))
     return Contents((Sentences(tuple(sentences)), *tables) if sentences else tables)
 
@@ -93,21 +104,3 @@ def accuracy_row(trainings: list[Training], base_trainings: list[Training]) -> d
         "verdict": contrast.verdict if contrast is not None else None,
         "epoch_ns": sum(epochs) / len(epochs) if epochs else None,
     }
-
-
-def _training_rows(member: Member) -> Iterator[dict[str, Any]]:
-    for training in trainings_of(member):
-        times = training.epoch_all_ns
-        yield {
-            "variant": member.name,
-            "seed": training.seed,
-            "outcome": training.outcome,
-            "error": training.error,
-            "epochs": training.epochs,
-            "steps": training.steps,
-            "metric": next(iter(training.metrics), None),
-            "value": next(iter(training.metrics.values()), None),
-            "loss": training.loss,
-            "first_epoch_ns": float(times[0]) if times else None,
-            "epoch_ns": sum(times) / len(times) if times else None,
-        }

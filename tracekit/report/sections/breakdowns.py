@@ -13,7 +13,6 @@ from tracekit.base.units import duration, percent, ratio
 from tracekit.engine.buckets import BUCKETS, HOST, WALL
 from tracekit.engine.replay import EventKind
 from tracekit.profile import Profile
-from tracekit.profile.calibration import Calibration
 from tracekit.profile.run_facts import contrast_of
 from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.breakdown import Breakdown, Part, breakdown
@@ -86,60 +85,56 @@ def wall(report: Report) -> Contents | None:
     if numbers is None:
         return None
     blocks: list[Block] = [numbers]
-    if rows := [*filter(None, map(_pace, report.profiles))]:
+    rows: list[dict[str, Any]] = []
+    quiet = []
+    for profile in report.profiles:
+        walls = profile.views["wall"].step_ns[profile.answered["wall"]]  # of the steps that the means cover
+        if len(walls) > 1 and walls.all():
+            times = {"mean_ns": float(walls.mean()), "median_ns": float(np.median(walls))}
+            times |= {"least_ns": walls.min(), "most_ns": walls.max()}
+            rows.append({"variant": profile.name, "steps": len(walls), **times})
+        # Communication on a CPU, for which there is no bucket.
+        waited = profile.parts.get("gpu_comm", 0.0) - (profile.mean.parts.get("gpu_comm", 0.0) if profile.mean else 0.0)
+        if waited:
+            text = f"{duration(waited)} a step, mostly of Python, is the host's waiting in collectives (inferred)."
+            quiet.append(_of_several(report, profile) + text)
+    if rows:
         alike = all(abs(row["mean_ns"] / row["median_ns"] - 1) <= APART for row in rows)
         blocks.append(Table.of("pace", rows, PACE, detail=alike, exported=False))
-    if quiet := (*_waits(report), *((_HOST_IS_WALL,) if _views_agree(report) else ())):
-        blocks.append(Sentences(quiet, "quiet"))
+    if _views_agree(report):
+        quiet.append(_HOST_IS_WALL)
+    if quiet:
+        blocks.append(Sentences(tuple(quiet), "quiet"))
     return Contents(tuple(blocks))
 
 
-def _pace(profile: Profile) -> dict[str, Any] | None:
-    """The steps that the means cover; None for fewer than two."""
-    walls = profile.views["wall"].step_ns[profile.answered["wall"]]
-    if len(walls) < 2 or not walls.all():
-        return None
-    times = {"mean_ns": float(walls.mean()), "median_ns": float(np.median(walls))}
-    return {"variant": profile.name, "steps": len(walls), **times, "least_ns": walls.min(), "most_ns": walls.max()}
-
-
-def _waits(report: Report) -> Iterator[str]:
-    """Communication on a CPU, for which there is no bucket."""
-    several = len(report.profiles) > 1
-    for profile in report.profiles:
-        waited = profile.parts.get("gpu_comm", 0.0) - (profile.mean.parts.get("gpu_comm", 0.0) if profile.mean else 0.0)
-        if waited:
-            name = f"{sanitize(profile.name)}: " if several else ""
-            yield f"{name}{duration(waited)} a step, mostly of Python, is the host's waiting in collectives (inferred)."
+def _of_several(report: Report, profile: Profile) -> str:
+    return f"{sanitize(profile.name)}: " if len(report.profiles) > 1 else ""
 
 
 @of_run("host", TITLES["host"], rank=25, stage="lead")
 def host(report: Report) -> Contents | None:
-    """Host time; where it equals the wall time, the section of the wall time says so."""
+    """Host time; where it equals the wall time, the section of the wall time says so. Where the host waits in syncs for
+    long and the step loses little, why the two tables differ so much."""
     numbers = of_view(report, "host")
     if numbers is None or _views_agree(report):
         return None
-    syncs = (*_syncs(report),)
-    return Contents((numbers, Sentences(syncs, "quiet")) if syncs else (numbers,))
-
-
-def _syncs(report: Report) -> Iterator[str]:
-    """Where the host waits in syncs for long and the step loses little, why the two tables differ so much."""
+    syncs = []
     for profile in report.profiles:
         wall, host = profile.means["wall"], profile.means["host"]
         if wall is None or host is None:
             continue
         lost_ns, waited_ns = wall.parts["sync_stall"], host.parts["sync"]
         if waited_ns >= _MIN_SYNC_SHARE * host.step_ns and lost_ns <= _MAX_LOST_SHARE * waited_ns:
-            name = f"{sanitize(profile.name)}: " if len(report.profiles) > 1 else ""
-            loss = f"a step loses only {duration(lost_ns)}" if lost_ns else "a step loses nothing"
+            loss = f"A step loses only {duration(lost_ns)}" if lost_ns else "A step loses nothing"
             # While the host waits, the GPU works, lags behind its queue, or idles because of the wait.
             working_ns = waited_ns - lost_ns - wall.parts["gpu_gap"]
             meanwhile = ", mostly while the GPU works" if working_ns >= _MAIN_SHARE * waited_ns else ""
-            yield (
-                f"{name}{loss[:1].upper()}{loss[1:]} ({BUCKETS['sync_stall'].label}), although the host waits in "
+            syncs.append(
+                f"{_of_several(report, profile)}{loss} ({BUCKETS['sync_stall'].label}), although the host waits in "
                 f"syncs for {duration(waited_ns)} a step{meanwhile}."
             )
+    return Contents((numbers, Sentences(tuple(syncs), "quiet")) if syncs else (numbers,))
 
 
 def _views_agree(report: Report) -> bool:
@@ -171,19 +166,17 @@ def calibrated(report: Report) -> Contents | None:
         differences={entry.variant: report.calibrated_difference(entry) for entry in report.comparisons},
         unanswered={name: estimate.why_not for name, estimate in report.calibrations.items() if estimate.why_not},
     )
-    sentences = Sentences(tuple(_sentences(report, stretched)), "quiet")
-    return Contents((sentences, numbers) if numbers is not None else (sentences,))
-
-
-def _sentences(report: Report, stretched: dict[str, Calibration]) -> Iterator[str]:
+    lines = []
     for name, calibration in stretched.items():
         costs = ", ".join(f"{duration(ns)} for {_EVENTS[kind]}" for kind, ns in calibration.overhead.items() if ns >= 1)
         mean = report.member(name).means["wall"]
         assert mean is not None
         recording = duration(mean.step_ns - sum(calibration.wall[key] for key in WALL))
-        yield (
+        lines.append(
             f"{sanitize(name)}: traced steps take {ratio(1 + calibration.stretch)} as long as unprofiled ones. Of "
             f"them, {recording} a step is recording ({costs}). The costs of findings leave this out. "
             f"From the other variants alone, the step would come out {percent(abs(calibration.error))} "
             f"{'too long' if calibration.error > 0 else 'too short'}."
         )
+    sentences = Sentences(tuple(lines), "quiet")
+    return Contents((sentences, numbers) if numbers is not None else (sentences,))

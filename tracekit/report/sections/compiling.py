@@ -28,13 +28,11 @@ from tracekit.run.contrast import Contrast, compiling_cost
 from tracekit.run.settings import BACKENDS, DEFAULT, Backend
 
 _PRODUCTS = ("matmul", "convolution", "attention")
-_ROWS = ("scatter/gather", "embedding", "sparse")  # work that moves rows: message passing, above all
-# The kinds of work that fusing merges: in eager code, each operator of these reads and writes memory once.
-_FUSED = ("elementwise", "reduction", "normalisation", "random", "copy")
 _WORK = {
     "matrix products and convolutions": _PRODUCTS,  # which compiling leaves to the libraries' kernels
-    "gathering and scattering": _ROWS,
-    "what can be fused": _FUSED,
+    "gathering and scattering": ("scatter/gather", "embedding", "sparse"),  # message passing, above all
+    # In eager code, each operator of these reads and writes memory once.
+    "what can be fused": ("elementwise", "reduction", "normalisation", "random", "copy"),
 }
 # What Inductor generates from several operators: kernels, or loops on the CPU.
 _GENERATED = re.compile(r"triton_[a-z]+_fused_|(?:graph_\d+_)?cpp_fused_")
@@ -222,7 +220,17 @@ def _reason(effects: Effects) -> str:
         change = effects.compiled.step_ns / effects.eager.step_ns - 1
         change_text = f"{percent(abs(change))} {'longer' if change > 0 else 'shorter'}"
         return f"but its traced steps, which became {change_text}, do not show why"
-    return _saved(effects) if effects.gained else _bound(effects)
+    if not effects.gained:
+        return _bound(effects)
+    # The buckets that became smaller, the largest first.
+    compiled_parts, eager_parts = effects.compiled.parts, effects.eager.parts
+    saved = {key: eager_parts.get(key, 0.0) - compiled_parts.get(key, 0.0) for key in eager_parts}
+    total = sum(ns for ns in saved.values() if ns > 0)
+    largest = sorted((key for key, ns in saved.items() if ns > 0.1 * total), key=lambda key: -saved[key])
+    if not largest:
+        return "and its traced steps do not show where"
+    savings = [f"{BUCKETS[key].noun} ({duration(-saved[key], signed=True)})" for key in largest[:3]]
+    return f"because it spends less on {_and(savings)}"
 
 
 def _guard(effects: Effects) -> str:
@@ -323,41 +331,46 @@ def _made_up(effects: Effects, change: float) -> str:
     return f", while {BUCKETS[key].noun} {verb} {duration(abs(opposite[key]))}" if opposite[key] * change < 0 else ""
 
 
-def _saved(effects: Effects) -> str:
-    """The buckets that became smaller, the largest first."""
-    compiled_parts, eager_parts = effects.compiled.parts, effects.eager.parts
-    saved = {key: eager_parts.get(key, 0.0) - compiled_parts.get(key, 0.0) for key in eager_parts}
-    total = sum(ns for ns in saved.values() if ns > 0)
-    largest = sorted((key for key, ns in saved.items() if ns > 0.1 * total), key=lambda key: -saved[key])
-    if not largest:
-        return "and its traced steps do not show where"
-    savings = [f"{BUCKETS[key].noun} ({duration(-saved[key], signed=True)})" for key in largest[:3]]
-    return f"because it spends less on {_and(savings)}"
-
-
 def _facts(effects: Effects) -> Iterator[str]:
-    yield _compiled(effects)
-    yield from _most_to_gain(effects)
-    yield from _launches(effects)
-    yield from _work(effects)
-    host = effects.compiled.profile.means["host"]
-    if guards_ns := host.parts.get("guards", 0.0) if host is not None else 0.0:
-        share = guards_ns / effects.compiled.step_ns if effects.compiled.step_ns else None
-        yield f"Checking guards takes {duration(guards_ns)} a step{f' ({percent(share)})' if share else ''}."
-    yield from _cost(effects)
-
-
-def _compiled(effects: Effects) -> str:
+    """What the reason rests on."""
+    ledger, eager, compiled = effects.ledger, effects.eager, effects.compiled
     clauses = [
-        many(effects.ledger.graphs, "graph"),
-        many(effects.ledger.recompiles, "recompilation"),
-        many(effects.ledger.break_places, "graph break"),
+        many(ledger.graphs, "graph"),
+        many(ledger.recompiles, "recompilation"),
+        many(ledger.break_places, "graph break"),
     ]
-    if effects.ledger.limits:
-        clauses.append(f"{many(len(effects.ledger.limits), 'function')} given up at the recompile limit")
-    if effects.ledger.skips:
-        clauses.append(f"{many(len(effects.ledger.skips), 'CUDA graph')} not recorded")
-    return f"Compiling resulted in {_and(clauses)}."
+    if ledger.limits:
+        clauses.append(f"{many(len(ledger.limits), 'function')} given up at the recompile limit")
+    if ledger.skips:
+        clauses.append(f"{many(len(ledger.skips), 'CUDA graph')} not recorded")
+    yield f"Compiling resulted in {_and(clauses)}."
+
+    yield from _most_to_gain(effects)
+
+    before, after, waits = eager.launches, compiled.launches, compiled.bounds.get("host", 0.0)
+    if before is not None and after is not None:
+        idle = f"; the GPU still spends {percent(waits)} of a step waiting for the host"
+        still = idle if waits >= LEAST_SHARE else ""
+        yield f"Launch calls a step: {count(before)} eager, {count(after)} compiled{still}."
+
+    # How the time of each kind of work changed; on a CPU, compiled code counts as one kind, whatever it contains.
+    if eager.has_gpu and eager.work_ns:
+        changes = ((name, eager.kinds_ns(kinds), compiled.kinds_ns(kinds)) for name, kinds in _WORK.items())
+        texts = [f"{name} {duration(before)} → {duration(after)}" for name, before, after in changes if before or after]
+        if texts:
+            yield f"GPU time a step: {', '.join(texts)}."
+
+    host = compiled.profile.means["host"]
+    if guards_ns := host.parts.get("guards", 0.0) if host is not None else 0.0:
+        share = guards_ns / compiled.step_ns if compiled.step_ns else None
+        yield f"Checking guards takes {duration(guards_ns)} a step{f' ({percent(share)})' if share else ''}."
+
+    cost, steps = compiling_cost(effects.variant), break_even_steps(compiled.profile, eager.profile)
+    if cost and steps is not None:
+        yield pays_off(cost, steps)
+    elif cost:
+        doubt = break_even_doubt(compiled.profile, eager.profile)
+        yield f"Compiling cost {cost}; whether it pays off is unknown: {doubt}."
 
 
 def _most_to_gain(effects: Effects) -> Iterator[str]:
@@ -382,39 +395,6 @@ def _most_to_gain(effects: Effects) -> Iterator[str]:
         f"{subject} can do nothing about {percent(untouched_share)} of the eager "
         f"step{untouched}, so it could make the step at most {ratio(1 / untouched_share)} faster."
     )
-
-
-def _launches(effects: Effects) -> Iterator[str]:
-    before, after = effects.eager.launches, effects.compiled.launches
-    if before is not None and after is not None:
-        waits = effects.compiled.bounds.get("host", 0.0)
-        still = (
-            f"; the GPU still spends {percent(waits)} of a step waiting for the host" if waits >= LEAST_SHARE else ""
-        )
-        yield f"Launch calls a step: {count(before)} eager, {count(after)} compiled{still}."
-
-
-def _work(effects: Effects) -> Iterator[str]:
-    """How the time of each kind of work changed; on a CPU, compiled code counts as one kind, whatever it contains."""
-    if not effects.eager.has_gpu or not effects.eager.work_ns:
-        return
-    clauses = []
-    for name, kinds in _WORK.items():
-        before, after = (side.kinds_ns(kinds) for side in (effects.eager, effects.compiled))
-        if before or after:
-            clauses.append(f"{name} {duration(before)} → {duration(after)}")
-    if clauses:
-        yield f"GPU time a step: {', '.join(clauses)}."
-
-
-def _cost(effects: Effects) -> Iterator[str]:
-    cost = compiling_cost(effects.variant)
-    steps = break_even_steps(effects.compiled.profile, effects.eager.profile)
-    if cost and steps is not None:
-        yield pays_off(cost, steps)
-    elif cost:
-        doubt = break_even_doubt(effects.compiled.profile, effects.eager.profile)
-        yield f"Compiling cost {cost}; whether it pays off is unknown: {doubt}."
 
 
 def _and(items: list[str]) -> str:

@@ -1,18 +1,26 @@
-"""What bounds the step, why is it slow, and what should be changed? Findings as people read them, one card each: what
-is slow, what it costs, at which line, why, and what to do.
+"""What did rules and analyses find? Findings as people read them, one card each: what is slow, what it costs, at which
+line, why, and what to do. The answers of analyses, and their kernels side by side: which do variants share, and what
+does each take in each of them?
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
+import pyarrow as pa
+
+from tracekit.base.names import HEAD, short
 from tracekit.base.units import duration, percent
 from tracekit.findings import Diagnosis, Finding, Verdict, alike, as_clause, table
+from tracekit.findings.tried import with_results
 from tracekit.profile import Profile
-from tracekit.report.blocks import Block, Card, Cards, Excerpt, Table
+from tracekit.report.blocks import Block, Card, Cards, Excerpt, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.owner_costs import owners_by_variant, source_costs
-from tracekit.report.section import Contents, of_variant
+from tracekit.report.section import Contents, Section, made_by, of_run, of_variant
+from tracekit.trace.schema import column
 
 _OF_CHEAP_ONES = ["title", "cost_ns", "share"]
+_ANALYSIS = "kernels"  # that is shown side by side
 _CONTEXT_LINES = 2  # lines above and below the one that a finding names
 
 
@@ -42,24 +50,19 @@ def _card(findings: dict[str, Finding]) -> Card:
         for part in ("why", "do")
     }
     then_clause = f" {finding.then[:1].upper()}{finding.then[1:]}." if finding.then else ""
+    # The user's line and function, except where the headline names the line.
+    location = finding.where
+    place = location.at.removeprefix(" at ").removeprefix(" in ")
+    is_named = location.file is None or location.at in finding.headline
     return Card(
         finding.headline,
         tuple((name, cost(finding)) for name, finding in findings.items()),
-        _place(finding),
+        "" if is_named else " ".join(filter(None, (place, location.function))),
         f"{of_variant['why']}{finding.why}{then_clause}".strip(),
         f"{of_variant['do']}{finding.do}",
         finding.also,
-        None if finding.where.file is None or finding.where.line is None else (finding.where.file, finding.where.line),
+        None if location.file is None or location.line is None else (location.file, location.line),
     )
-
-
-def _place(finding: Finding) -> str:
-    """The user's line and function; empty where the headline names the line."""
-    location = finding.where
-    if location.file is None or location.at in finding.headline:
-        return ""
-    place = location.at.removeprefix(" at ").removeprefix(" in ")
-    return f"{place} {location.function}" if location.function is not None else place
 
 
 def cost(finding: Finding) -> str:
@@ -114,12 +117,69 @@ def _excerpts(report: Report, profile: Profile, findings: list[Finding]) -> Iter
     for file, line in places:
         if variant is not None and line is not None and file in variant.means.sources:
             costs = source_costs([variant], file)
-            first, lines = _surrounding_lines(costs.text.splitlines(), line)
-            yield Excerpt(file, first, lines, costs.alone, costs.fused_by_line(), detail=True)
+            lines = costs.text.splitlines()
+            numbers = range(max(line - _CONTEXT_LINES, 1), min(line + _CONTEXT_LINES, len(lines)) + 1)
+            written = [number for number in numbers if lines[number - 1].strip()] or [line]  # no empty ones at the ends
+            shown_lines = tuple(lines[written[0] - 1 : written[-1]])
+            yield Excerpt(file, written[0], shown_lines, costs.alone, costs.fused_by_line(), detail=True)
 
 
-def _surrounding_lines(lines: list[str], line: int) -> tuple[int, tuple[str, ...]]:
-    """The number of the first line to show, and the lines from there, without empty ones at either end."""
-    numbers = [k for k in range(max(line - _CONTEXT_LINES, 1), line + _CONTEXT_LINES + 1) if k <= len(lines)]
-    written = [k for k in numbers if lines[k - 1].strip()] or [line]
-    return written[0], tuple(lines[written[0] - 1 : written[-1]])
+@made_by("analyses")
+def answers(report: Report) -> Iterator[Section]:
+    """A section for each analysis and variant."""
+    for profile, answer in report.answers:
+        blocks: list[Block] = [Sentences((with_results(answer.sentence, report.attempts[profile.name]),))]
+        if answer.table.num_rows:
+            blocks.append(Table(answer.analysis, answer.table))
+        yield Section(
+            id=answer.analysis,
+            title=answer.title,
+            scope="variant",
+            stage="body",
+            rank=answer.rank,
+            contents=Contents(tuple(blocks), worth=answer.worth, status=answer.status),
+            variant=profile.name,
+        )
+
+
+@of_run("joined_kernels", "Kernels side by side", rank=21)
+def joined_kernels(report: Report) -> Contents | None:
+    """A row for each name of a kernel or copy, most time first; a column for each variant, and its difference."""
+    times = {
+        profile.name: dict(zip(answer.table["name"].to_pylist(), answer.table["step_ns"].to_pylist(), strict=True))
+        for profile, answer in report.answers
+        if answer.analysis == _ANALYSIS and len(answer.table)
+    }
+    if len(times) < 2:
+        return None
+    baselines = {name: base for name, base in report.baselines.items() if base in times}
+    variants_of = Counter(name for kernel_ns in times.values() for name in kernel_ns)
+    names = sorted(variants_of, key=lambda name: -max(kernel_ns.get(name) or 0.0 for kernel_ns in times.values()))
+    shared = [*variants_of.values()].count(len(times))
+    everywhere = f"{shared} of {len(names)} kernels and copies are in all variants"
+    exclusive_texts = []
+    for name, kernel_ns in times.items():
+        alone_ns = [ns or 0.0 for kernel, ns in kernel_ns.items() if variants_of[kernel] == 1]
+        if alone_ns:
+            exclusive_texts.append(f"{len(alone_ns)} in {name} alone ({duration(sum(alone_ns))} a step)")
+    sentence = f"{everywhere}; {', '.join(exclusive_texts)}." if exclusive_texts else f"{everywhere}."
+    rows = _table(names, times, baselines)
+    worth = max((answer.worth or 0.0 for _, answer in report.answers if answer.analysis == _ANALYSIS), default=0.0) / 2
+    return Contents((Sentences((sentence,)), Table("joined_kernels", rows)), worth=worth)
+
+
+def _table(names: list[str], times: Mapping[str, Mapping[str, float | None]], baselines: Mapping[str, str]) -> pa.Table:
+    fields = [column("name", pa.string(), "name as written", role="kernel")]
+    columns: list[Sequence[object]] = [names]
+    titles = dict(zip(times, short([*times], HEAD), strict=True))
+    for variant, kernel_ns in times.items():
+        meaning = "time per counted step; null where it does not run"
+        fields.append(column(f"{variant}_ns", pa.float64(), meaning, "ns", title=titles[variant]))
+        columns.append([kernel_ns.get(name) for name in names])
+    for variant in (variant for variant in times if baselines.get(variant) in times):
+        base = times[baselines[variant]]
+        meaning = f"difference from {baselines[variant]}"
+        fields.append(column(f"Δ {variant}_ns", pa.float64(), meaning, "ns", title=f"Δ {titles[variant]}"))
+        columns.append([(times[variant].get(name) or 0.0) - (base.get(name) or 0.0) for name in names])
+    schema = pa.schema(fields)
+    return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, fields, strict=True)], schema=schema)

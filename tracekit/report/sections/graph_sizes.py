@@ -8,8 +8,7 @@ import pyarrow as pa
 from tracekit.base.names import sanitize
 from tracekit.base.units import count, duration, percent
 from tracekit.findings.tried import with_results
-from tracekit.profile import Member
-from tracekit.profile.graph_cost import GraphCost, Padding, changed_sizes, graph_cost, padding
+from tracekit.profile.graph_cost import GraphCost, changed_sizes, graph_cost, padding
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
@@ -67,19 +66,35 @@ def graph_sizes(report: Report) -> Contents | None:
         size = " and ".join([*([f"{count(nodes)} nodes"] if nodes >= 0 else []), f"{count(int(steps.edges[0]))} edges"])
         sentence = f"Every step trains on {size}: what one of them costs cannot be known."
         return Contents((Sentences((sentence,)),), worth=0.0, status="absent")
-    sentences = [_sentence(name, cost) for name, cost in costs.items()]
-    sentences += _paddings(costs)
-    sentences += [
-        with_results(text, report.attempts.get(member.name, ()))
-        for member in report.members
-        for text in _recompilations(member)
-    ]
+    sentences = [*(_sentence(name, cost) for name, cost in costs.items()), *_of_padding(costs)]
+    for member in report.members:
+        changes = changed_sizes(member.variant) if member.variant is not None else []
+        clauses = []
+        for change in changes[:3]:
+            size_text = f"a different number of {sanitize(change.size)}" if change.size else "a different size"
+            place = f"({sanitize(change.tensor, 60)}, dimension {change.dimension})"
+            clauses.append(f"{count(change.times)} {'is' if change.times == 1 else 'are'} due to {size_text} {place}")
+        if clauses:
+            is_repeated = sum(change.times for change in changes) > 1
+            cure = " With dynamic=True, or graphs padded to one size, there would be none." if is_repeated else ""
+            text = f"{sanitize(member.name)}: of its recompilations, {', '.join(clauses)}.{cure}"
+            sentences.append(with_results(text, report.attempts.get(member.name, ())))
     growing = [cost.growing_share for cost in costs.values() if cost.line is not None and cost.growth == "grows"]
     return Contents(
         (Sentences(tuple(sentences)), Table.of("graph_sizes", _rows(costs), _ROWS)),
         worth=max(growing, default=None),
         tables={"graph_steps": lambda: _steps(costs)},
     )
+
+
+def _steps(costs: dict[str, GraphCost]) -> pa.Table:
+    tables = []
+    for name, cost in costs.items():
+        steps = cost.steps
+        nodes = pa.array(steps.nodes, mask=steps.nodes < 0)
+        names = pa.array([name] * len(steps.edges))
+        tables.append(pa.table([names, steps.passes, nodes, steps.edges, steps.step_ns], schema=_STEPS))
+    return pa.concat_tables(tables)
 
 
 def _sentence(name: str, cost: GraphCost) -> str:
@@ -126,39 +141,24 @@ def _ends(interval: Interval) -> str:
     return " … ".join(duration(end_ns, signed=end_ns < 0, like=like) for end_ns in interval)
 
 
-def _paddings(costs: dict[str, GraphCost]) -> Iterator[str]:
+def _of_padding(costs: dict[str, GraphCost]) -> Iterator[str]:
+    """How much of each variant's graphs is padding, and what that costs."""
     for name, cost in costs.items():
-        padded = padding(
-            cost, [(other_name, other_cost) for other_name, other_cost in costs.items() if other_name != name]
-        )
+        padded = padding(cost, [(sibling, sibling_cost) for sibling, sibling_cost in costs.items() if sibling != name])
         if padded is None:
             continue
         nodes = f" and {percent(padded.nodes)} of its nodes" if padded.nodes is not None else ""
         room = "" if padded.sizes == 1 else f" to {count(padded.sizes)} sizes"
-        yield (
+        text = (
             f"{sanitize(name)} pads{room}: {percent(padded.edges)} of its edges{nodes} are not in the graphs of "
             f"{sanitize(padded.sibling)} (inferred: both draw the same batches). "
-        ) + _padding_cost(padded)
-
-
-def _padding_cost(padded: Padding) -> str:
-    if padded.cost_ns is None or padded.cost_interval is None:
-        return "What this padding costs cannot be known, because it is unknown what an edge costs."
-    basis = f", by what an edge costs in {sanitize(padded.sibling)}" if padded.by_sibling else ""
-    return f"This padding costs {duration(padded.cost_ns)} ({_ends(padded.cost_interval)}) a step{basis}."
-
-
-def _recompilations(member: Member) -> Iterator[str]:
-    changes = changed_sizes(member.variant) if member.variant is not None else []
-    if changes:
-        times = sum(change.times for change in changes)
-        clauses = []
-        for change in changes[:3]:
-            size = f"a different number of {sanitize(change.size)}" if change.size else "a different size"
-            place = f"({sanitize(change.tensor, 60)}, dimension {change.dimension})"
-            clauses.append(f"{count(change.times)} {'is' if change.times == 1 else 'are'} due to {size} {place}")
-        cure = " With dynamic=True, or graphs padded to one size, there would be none." if times > 1 else ""
-        yield f"{sanitize(member.name)}: of its recompilations, {', '.join(clauses)}.{cure}"
+        )
+        if padded.cost_ns is None or padded.cost_interval is None:
+            yield f"{text}What this padding costs cannot be known, because it is unknown what an edge costs."
+        else:
+            basis = f", by what an edge costs in {sanitize(padded.sibling)}" if padded.by_sibling else ""
+            interval = _ends(padded.cost_interval)
+            yield f"{text}This padding costs {duration(padded.cost_ns)} ({interval}) a step{basis}."
 
 
 def _rows(costs: dict[str, GraphCost]) -> Iterator[dict[str, Any]]:
@@ -183,20 +183,3 @@ def _rows(costs: dict[str, GraphCost]) -> Iterator[dict[str, Any]]:
             "per_thousand_high_ns": slope and slope.slope_interval[1] * _THOUSAND,
             "explained": slope and slope.explained,
         }
-
-
-def _steps(costs: dict[str, GraphCost]) -> pa.Table:
-    tables = [
-        pa.table(
-            [
-                pa.array([name] * len(cost.steps.edges)),
-                cost.steps.passes,
-                pa.array(cost.steps.nodes, mask=cost.steps.nodes < 0),
-                cost.steps.edges,
-                cost.steps.step_ns,
-            ],
-            schema=_STEPS,
-        )
-        for name, cost in costs.items()
-    ]
-    return pa.concat_tables(tables)

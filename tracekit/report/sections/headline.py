@@ -2,7 +2,7 @@
 figures are based on. And step by step: do all take the same time, or do some stand out?
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tracekit.base.names import HEAD, sanitize, short
 from tracekit.base.units import count, duration, percent, ratio
@@ -49,21 +49,19 @@ def at_a_glance(report: Report, lines: tuple[str, ...]) -> Headline:
     if not timed or len(report.members) > _MAX_VARIANTS:
         return Headline(lines, "lead")
     names = dict(zip((member.name for member in timed), short([member.name for member in timed], HEAD), strict=True))
-    paces = tuple(
-        Pace(
-            names[member.name],
-            step_ns_of(member) or 0.0,
-            _pace_against(report, member, step_ns_of) if len(timed) > 1 else "",
-        )
-        for member in timed
-    )
-    return Headline(
-        lines,
-        "lead",
-        paces,
-        _change(report, names, timed, step_ns_of),
-        *_next_action(report, names, timed, step_ns_of),
-    )
+    paces = []
+    for member in timed:
+        base, against = report.base_of(member), ""
+        step_ns, base_step_ns = step_ns_of(member) or 0.0, step_ns_of(base)
+        if member is base and len(timed) > 1:
+            against = "baseline"
+        elif member is not base and base_step_ns:
+            contrast = contrast_of(member, base) if step_ns_of is unprofiled_ns else None
+            in_traces = f"{faster(step_ns, base_step_ns)}, {_doubt(report, member, step_ns_of)}"
+            against = compared(contrast) if contrast is not None else in_traces
+        paces.append(Pace(names[member.name], step_ns, against))
+    change = _change(report, names, timed, step_ns_of)
+    return Headline(lines, "lead", tuple(paces), change, *_next_action(report, names, timed, step_ns_of))
 
 
 def unprofiled_ns(member: Member) -> float | None:
@@ -94,16 +92,6 @@ def _timed(report: Report) -> tuple[Time, list[Member]]:
 
 def _fastest(members: list[Member], step_ns_of: Time) -> Member:
     return min(members, key=lambda member: step_ns_of(member) or 0.0)
-
-
-def _pace_against(report: Report, member: Member, step_ns_of: Time) -> str:
-    base = report.base_of(member)
-    step_ns, base_step_ns = step_ns_of(member), step_ns_of(base)
-    if member is base or not step_ns or not base_step_ns:
-        return "baseline" if member is base else ""
-    if step_ns_of is unprofiled_ns and (contrast := contrast_of(member, base)) is not None:
-        return compared(contrast)
-    return f"{faster(step_ns, base_step_ns)}, {_doubt(report, member, step_ns_of)}"
 
 
 def _doubt(report: Report, member: Member, step_ns_of: Time) -> str:
@@ -158,40 +146,25 @@ def _next_action(report: Report, names: dict[str, str], timed: list[Member], ste
 def headline(report: Report) -> list[str]:
     """Which rank delays a job; one sentence about each variant and its baseline, or about a baseline that nothing is
     compared with; and what rare steps of the fastest of several do."""
-    sentences = [
-        *_late_ranks(report),
-        *(sentence for base, group in report.groups for sentence in _of_group(report, base, group)),
-        *_rare_work(report),
-    ]
-    stepless = report.profiles == report.members and not any(map(has_steps, report.profiles))
-    return [*map(of_the_recording, sentences)] if stepless else sentences
-
-
-def _late_ranks(report: Report) -> Iterator[str]:
+    sentences = []
     for name, diagnosis in report.diagnoses.items():
         late = next((finding for finding in diagnosis.findings if finding.id == "late_rank"), None)
         if late is not None and (late.id == diagnosis.verdict.id or (late.share or 0.0) >= _LATE):
-            yield (
-                f"{sanitize(name)}: {sanitize(late.title)}." if len(report.members) > 1 else f"{sanitize(late.title)}."
-            )
-
-
-def _rare_work(report: Report) -> Iterator[str]:
-    """What the longer steps of the fastest variant do, if it is one of several: the others mostly do the same."""
+            job = f"{sanitize(name)}: " if len(report.members) > 1 else ""
+            sentences.append(f"{job}{sanitize(late.title)}.")
+    for base, group in report.groups:
+        entries = [(member, entry) for member in group if (entry := report.comparison(member.name)) is not None]
+        sentences += [
+            _never_compiled(member) or _against(report, member, base, entry) + _cold(member, base) + _gave_up(member)
+            for member, entry in entries
+        ] or [_single_variant(report, base)]
+    # What the longer steps of the fastest of several variants do: those of the others mostly do the same.
     step_ns_of, timed = _timed(report)
     best = _fastest(timed, step_ns_of) if len(timed) > 1 else None
     if isinstance(best, Profile) and (rare := rare_work(best)) is not None:
-        yield f"In {sanitize(best.name)}, {rare.in_words}."
-
-
-def _of_group(report: Report, base: Member, group: list[Member]) -> list[str]:
-    entries = [(member, entry) for member in group if (entry := report.comparison(member.name)) is not None]
-    if not entries:
-        return [_single_variant(report, base)]
-    return [
-        _never_compiled(member) or _against(report, member, base, entry) + _cold(member, base) + _gave_up(member)
-        for member, entry in entries
-    ]
+        sentences.append(f"In {sanitize(best.name)}, {rare.in_words}.")
+    stepless = report.profiles == report.members and not any(map(has_steps, report.profiles))
+    return [*map(of_the_recording, sentences)] if stepless else sentences
 
 
 def _single_variant(report: Report, member: Member) -> str:
@@ -199,16 +172,30 @@ def _single_variant(report: Report, member: Member) -> str:
     if isinstance(member, Untraced):
         pace, why = duration(unprofiled_ns(member)), sanitize(f"{member.outcome}: {member.reason}")
         return f"{name} takes {pace} a step unprofiled. Without a trace, it is unknown where its time goes ({why})."
-    if wall is not None:
-        measured = unprofiled_ns(member)
-        unprofiled = f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
-        pace = f"{duration(wall.step_ns)} a step{_median(member)}{unprofiled}"
-        text = f"{name} takes {pace}: {_largest(_with_waits(report, member), member)}."
-        rare = rare_work(member) if isinstance(member, Profile) else None
-        return text + (f" {rare.in_words}." if rare is not None else "") + _left_out(member)
-    if host is not None:
+    if wall is None:
+        if host is None:
+            return f"{name}: neither wall nor host time is known."
         return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts, member)} a step."
-    return f"{name}: neither wall nor host time is known."
+    # Where the median of the steps that the mean covers is another, no step may be like the mean.
+    walls = member.views["wall"].step_ns[member.counted]
+    typical = typical_step(walls.tolist(), member.pattern)
+    apart = abs(float(walls.mean()) / typical.step_ns - 1) > APART
+    median = f" on average (median {duration(typical.step_ns)})" if typical.alike and apart else ""
+    measured = unprofiled_ns(member)
+    unprofiled = f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
+    parts, unknown_ns = member.parts, member.unknown_ns
+    if unknown_ns > _MIN_UNKNOWN_SHARE * sum(parts.values()):
+        parts = {**member.known_parts, "unknown": unknown_ns}
+    # Where a rank is late, what is lost to it is told apart from communication.
+    rank, matched = member.captures[0].rank, report.collectives.get(member.name)
+    if matched is not None and not matched.unmatched.get(rank, 1) and report.straggler(member.name) is not None:
+        communication_ns = parts.get("gpu_comm", 0.0)
+        waits_ns = min(matched.lost_by_ns(rank) / max(len(matched.steps), 1), communication_ns)
+        parts = {**parts, "gpu_comm": communication_ns - waits_ns, "waiting for late ranks": waits_ns}
+    rare = rare_work(member)
+    rarely = f" {rare.in_words}." if rare is not None else ""
+    pace = f"{duration(wall.step_ns)} a step{median}{unprofiled}"
+    return f"{name} takes {pace}: {_largest(parts, member)}.{rarely}{_left_out(member)}"
 
 
 def _against(report: Report, member: Member, base: Member, entry: Comparison) -> str:
@@ -236,16 +223,6 @@ def _against(report: Report, member: Member, base: Member, entry: Comparison) ->
     pace = f"{_faster_than(mean.step_ns, base_mean.step_ns)} {base_name}{noise or ', from one trace each'}"
     text = f"{name} takes {takes} a step, {pace}: {_changes(wall, wall)}.{unlike(member, base)}"
     return text + _left_out(member)
-
-
-def _median(member: Member) -> str:
-    """The median of the steps that the mean covers, where it is another: then no step may be like the mean."""
-    if isinstance(member, Untraced):
-        return ""
-    walls = member.views["wall"].step_ns[member.counted]
-    typical = typical_step(walls.tolist(), member.pattern)
-    apart = abs(float(walls.mean()) / typical.step_ns - 1) > APART
-    return f" on average (median {duration(typical.step_ns)})" if typical.alike and apart else ""
 
 
 def _left_out(member: Member) -> str:
@@ -345,19 +322,6 @@ def _largest(parts: dict[str, float], member: Profile) -> str:
     return ", ".join(contributions) or "nothing"
 
 
-def _with_waits(report: Report, member: Profile) -> dict[str, float]:
-    """The parts of a step, and how much of it is unknown, if that matters; where a rank is late, what is lost to it
-    apart from communication."""
-    unknown, matched = member.unknown_ns, report.collectives.get(member.name)
-    matters = unknown > _MIN_UNKNOWN_SHARE * sum(member.parts.values())
-    parts = {**member.known_parts, "unknown": unknown} if matters else member.parts
-    rank = member.captures[0].rank
-    if matched is None or matched.unmatched.get(rank, 1) or report.straggler(member.name) is None:
-        return parts
-    waits = min(matched.lost_by_ns(rank) / max(len(matched.steps), 1), parts.get("gpu_comm", 0.0))
-    return {**parts, "gpu_comm": parts.get("gpu_comm", 0.0) - waits, "waiting for late ranks": waits}
-
-
 def _traced(wall: Difference) -> str:
     """`29.4 ms shorter (one trace each; −31.9 ms … −26.9 ms over 5 pairs of traces)`; where the one trace is unlike
     the pairs, the pairs come first."""
@@ -389,26 +353,18 @@ def basis(report: Report) -> str:
     recipes = dict.fromkeys(
         f"{run.recipe}, {run.data}" if run.data else run.recipe for run in report.subject.runs.values()
     )
-    clauses = ["; ".join(recipes), ", ".join(devices), _steps(report)]
+    means: dict[str, list[str]] = {}  # `mean of 14 steps`, and the variants for which it holds
+    for profile in report.profiles:
+        recorded_ranks = {capture.rank for capture in profile.captures}
+        ranks = max(len(report.subject.ranks.get(profile.name, ())), len(recorded_ranks))
+        means.setdefault(_mean_of(profile, ranks), []).append(profile.name)
+    steps = [text if len(means) == 1 else f"{', '.join(names)}: {text}" for text, names in means.items()]
+    clauses = ["; ".join(recipes), ", ".join(devices), "; ".join(steps) or "no trace"]
     return " · ".join(filter(None, clauses))
 
 
-def _steps(report: Report) -> str:
-    """`mean of 14 steps`, once where it holds for every variant; a variant whose trace cannot answer has no mean."""
-    if not report.profiles:
-        return "no trace"
-    means: dict[str, list[str]] = {}
-    for profile in report.profiles:
-        ranks = max(
-            len(report.subject.ranks.get(profile.name, ())), len({capture.rank for capture in profile.captures})
-        )
-        means.setdefault(_mean_of(profile, ranks), []).append(profile.name)
-    if len(means) == 1:
-        return next(iter(means))
-    return "; ".join(f"{', '.join(names)}: {text}" for text, names in means.items())
-
-
 def _mean_of(profile: Profile, ranks: int) -> str:
+    """What the mean is over; a variant whose trace cannot answer has none."""
     total = len(profile.trace.steps)
     if not total:
         return "no steps"

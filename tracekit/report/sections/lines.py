@@ -69,28 +69,6 @@ _MAIN_SHARE = 0.5  # of a step
 _UNPROVEN = 5  # packages that a sentence can name
 
 
-def _rows(variant: VariantOwners, row_of: Mapping[Group, Row]) -> Iterator[dict[str, object]]:
-    costliest_first = sorted(variant.means.means, key=lambda mean: (mean.view != "wall", -mean.step_ns, mean.owner))
-    for mean in costliest_first:
-        lines, library, module, phase = variant.means.owners[mean.owner]
-        single = lines[0] if len(lines) == 1 else None
-        yield {
-            "variant": variant.name,
-            "file": single.file if single else None,
-            "line": single.line if single and not single.whole else None,
-            "lines": [line.text for line in lines],
-            "function": functions_of(lines),
-            "library": library or None,
-            "module": " · ".join(module) or None,
-            "phase": phase,
-            "view": mean.view,
-            "bucket": mean.bucket,
-            "row": ", ".join(line.text for line in row_of[lines]) or None,
-            "step_ns": mean.step_ns,
-            "divided_ns": mean.divided_ns,
-        }
-
-
 def _lines(owner: Owner) -> Group:
     return owner.lines
 
@@ -136,7 +114,27 @@ class SideBySide(Struct, frozen=True, dict=True):
     def every_row(self) -> pa.Table:
         """The same for programs: a row for each variant, view, owner and bucket; within each variant the most expensive
         first."""
-        rows = [row for variant in self.variants for row in _rows(variant, self.row_of)]
+        rows: list[dict[str, object]] = []
+        for variant in self.variants:
+            for mean in sorted(variant.means.means, key=lambda mean: (mean.view != "wall", -mean.step_ns, mean.owner)):
+                lines, library, module, phase = variant.means.owners[mean.owner]
+                single = lines[0] if len(lines) == 1 else None
+                row: dict[str, object] = {
+                    "variant": variant.name,
+                    "file": single.file if single else None,
+                    "line": single.line if single and not single.whole else None,
+                    "lines": [line.text for line in lines],
+                    "function": functions_of(lines),
+                    "library": library or None,
+                    "module": " · ".join(module) or None,
+                    "phase": phase,
+                    "view": mean.view,
+                    "bucket": mean.bucket,
+                    "row": ", ".join(line.text for line in self.row_of[lines]) or None,
+                    "step_ns": mean.step_ns,
+                    "divided_ns": mean.divided_ns,
+                }
+                rows.append(row)
         arrays = []
         for kind in LINES:
             values = [row[kind.name] for row in rows]
@@ -149,8 +147,13 @@ class SideBySide(Struct, frozen=True, dict=True):
         """The report's blocks: how much is known, the rows, and the source of the most expensive function."""
         yield Sentences(tuple(_coverage_sentences(self.variants)))
         yield Table("lines", self.table(), exported=False)
-        if (function := self._most_expensive()) is not None:
-            yield from self.excerpts(*function)
+        function_ns: dict[tuple[str, str], float] = {}
+        for variant in self.variants:
+            for group, ns in variant.by(_lines).items():
+                for key in {(line.file, line.function) for line in group if line.file in self.sources}:
+                    function_ns[key] = function_ns.get(key, 0.0) + ns
+        if function_ns:
+            yield from self.excerpts(*max(function_ns, key=lambda key: function_ns[key]))
 
     def files(self) -> Iterator[Block]:
         """The whole files that cost at least the least share worth showing."""
@@ -159,14 +162,6 @@ class SideBySide(Struct, frozen=True, dict=True):
             if any(costs.total_ns(variant.name) >= _WORTH * variant.total_ns > 0 for variant in self.variants):
                 lines = tuple(costs.text.splitlines())
                 yield Excerpt(file, 1, lines, costs.alone, costs.fused_by_line(), detail=True, is_whole_file=True)
-
-    def _most_expensive(self) -> tuple[str, str] | None:
-        total: dict[tuple[str, str], float] = {}
-        for variant in self.variants:
-            for group, ns in variant.by(_lines).items():
-                for key in {(line.file, line.function) for line in group if line.file in self.sources}:
-                    total[key] = total.get(key, 0.0) + ns
-        return max(total, key=lambda key: total[key], default=None)
 
     @cached_property
     def sources(self) -> dict[str, str]:
@@ -177,7 +172,13 @@ class SideBySide(Struct, frozen=True, dict=True):
         """A file, or a function of it, with what each line costs; lines that were fused follow as a table."""
         costs = source_costs(self.variants, file)
         lines = costs.text.splitlines()
-        for first, last in [(1, len(lines))] if function is None else self._extents(file, function):
+        extents = {
+            (definition.first, definition.last)
+            for variant in self.variants
+            for definition in variant.means.functions
+            if (definition.file, definition.name) == (file, function)
+        }
+        for first, last in [(1, len(lines))] if function is None else sorted(extents):
             yield Excerpt(file, first, tuple(lines[first - 1 : last]), costs.alone, costs.fused_by_line())
         if costs.fused:
             yield Sentences((_FUSED,))
@@ -195,16 +196,6 @@ class SideBySide(Struct, frozen=True, dict=True):
                 for variant in self.variants
                 for definition in variant.means.functions
                 if definition.file == file
-            }
-        )
-
-    def _extents(self, file: str, function: str) -> list[tuple[int, int]]:
-        definitions = (definition for variant in self.variants for definition in variant.means.functions)
-        return sorted(
-            {
-                (definition.first, definition.last)
-                for definition in definitions
-                if (definition.file, definition.name) == (file, function)
             }
         )
 

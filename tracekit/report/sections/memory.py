@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from tracekit.base.units import count, percent, ratio, size
 from tracekit.profile import Profile
@@ -136,15 +137,9 @@ def device_facts(use: MemoryUse, device: DeviceUse) -> dict[str, Any]:
     """A row of `DEVICE`."""
     idle, reserved = device.idle_bytes, device.reserved_bytes
     return {
-        "device": device.device,
-        "peak_bytes": device.peak_bytes,
+        **asdict(device),
         "peak_phase": peak_phase(use, device),
-        "before_bytes": device.before_bytes,
-        "allocated_bytes": device.allocated_bytes,
-        "allocations": device.allocations,
         "churn": churn(device),
-        "reserved_bytes": reserved,
-        "idle_bytes": idle,
         "fragmentation": idle / reserved if reserved and idle is not None else None,
     }
 
@@ -152,21 +147,10 @@ def device_facts(use: MemoryUse, device: DeviceUse) -> dict[str, Any]:
 def holder_facts(use: MemoryUse, device: DeviceUse) -> Iterator[dict[str, Any]]:
     """Rows of `HOLDER`, what holds the most at the peak first."""
     held_bytes = _held_bytes(device)
+    unknown = {} if device.addressed else {"peak_bytes": None, "share": None, "tensors": None}
     for holder in device.holders:
-        yield {
-            "device": device.device,
-            "where": holder.where,
-            "operator": holder.operator,
-            "phase": holder.phase if use.owned else None,
-            "peak_bytes": holder.peak_bytes if device.addressed else None,
-            "share": holder.peak_bytes / held_bytes if device.addressed else None,
-            "tensors": holder.tensors if device.addressed else None,
-            "allocated_bytes": holder.allocated_bytes,
-            "allocations": holder.allocations,
-            "file": holder.file,
-            "line": holder.line,
-            "function": holder.function,
-        }
+        row = {"device": device.device, **asdict(holder), "share": holder.peak_bytes / held_bytes, **unknown}
+        yield row if use.owned else {**row, "phase": None}
 
 
 def _held_bytes(device: DeviceUse) -> int:
@@ -184,13 +168,18 @@ def memory_use(report: Report) -> Contents | None:
     main = [(profile, use, main_device(use)) for profile, use in uses]
     sentences = Sentences(tuple(_sentence(*main_use) for main_use in main))
     curves = Series("memory", tuple(_line(profile.name, device) for profile, _, device in main))
+    phases = (
+        {"variant": name, "device": device.device, **asdict(phase)}
+        for name, use, device in variant_uses
+        for phase in (device.phases if use.owned else ())
+    )
     devices = ({"variant": name, **device_facts(use, device)} for name, use, device in variant_uses)
     holders = ({"variant": name, **row} for name, use, device in variant_uses for row in holder_facts(use, device))
     blocks: tuple[Block, ...] = (
         sentences,
         curves,
         Table.of("memory_holders", holders, HOLDERS),
-        Table.of("memory_phases", _phase_rows(variant_uses), PHASES, detail=True),
+        Table.of("memory_phases", phases, PHASES, detail=True),
         Table.of("memory_devices", devices, DEVICES, layout="records", detail=True),
     )
     return Contents(blocks, tables={"memory_curve": lambda: pa.Table.from_pylist([*_curve_rows(variant_uses)], CURVE)})
@@ -210,16 +199,13 @@ def _sentence(profile: Profile, use: MemoryUse, device: DeviceUse) -> str:
     allocated = f" A step allocates {size(device.allocated_bytes)} in {count(round(device.allocations))} allocations"
     factor = churn(device)
     times = f", {ratio(factor)} what it holds at the peak" if factor is not None else ""
-    return f"{peak}{phase}{holder_clause}{missing}.{allocated}{times}.{_reserved(profile, device)}"
-
-
-def _reserved(profile: Profile, device: DeviceUse) -> str:
+    text = f"{peak}{phase}{holder_clause}{missing}.{allocated}{times}."
     if not device.reserved_bytes or device.idle_bytes is None:
-        return ""
+        return text
+    text += f" The allocator reserves {size(device.reserved_bytes)},"
     if records_graphs(profile.variant) or profile.trace.census.any(lambda roles: roles.graph_launch):
-        return f" The allocator reserves {size(device.reserved_bytes)}, including the memory of CUDA graphs."
-    idle = percent(device.idle_bytes / device.reserved_bytes)
-    return f" The allocator reserves {size(device.reserved_bytes)}, of which {idle} is unused."
+        return f"{text} including the memory of CUDA graphs."
+    return f"{text} of which {percent(device.idle_bytes / device.reserved_bytes)} is unused."
 
 
 def _line(name: str, device: DeviceUse) -> Line:
@@ -237,19 +223,6 @@ def _line(name: str, device: DeviceUse) -> Line:
     span = f"step {device.step} on {device.device}"
     marks: list[Mark] = ["" for _ in cells]
     return Line(name, tuple(range(_CELLS)), tuple(cells), tuple(marks), "B", span)
-
-
-def _phase_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:
-    for name, use, device in variant_uses:
-        for phase in device.phases if use.owned else ():
-            yield {
-                "variant": name,
-                "device": device.device,
-                "phase": phase.phase,
-                "peak_bytes": phase.peak_bytes,
-                "allocated_bytes": phase.allocated_bytes,
-                "allocations": phase.allocations,
-            }
 
 
 def _curve_rows(variant_uses: list[_VariantUse]) -> Iterator[dict[str, Any]]:

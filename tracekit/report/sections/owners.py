@@ -3,7 +3,8 @@ gives each edge type a module of its own, whose path contains the type.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -139,9 +140,12 @@ def phases(report: Report) -> Contents | None:
 def edge_types(report: Report) -> Contents | None:
     """A row per type, and one for the time outside of them; they add up to the step."""
     profiles = {profile.name: profile for profile in report.profiles}
+    edges = {name: p.variant.graphs.edge_types for name, p in profiles.items() if p.variant and p.variant.graphs}
     by_type = [_by_type(variant, profiles[variant.name]) for variant in _answered(report)]
     typed = [variant for variant in by_type if variant.share(_has_type)]
-    unanswerable = [variant.name for variant in by_type if variant not in typed and _has_types(profiles[variant.name])]
+    unanswerable = [
+        variant.name for variant in by_type if variant not in typed and len(edges.get(variant.name, ())) > 1
+    ]
     if not typed:
         return Contents((Sentences((_of_one_module(unanswerable),)),), status="unanswered") if unanswerable else None
     costs = OwnerCosts(typed, lambda owner: owner.module[0] if owner.module else "", report.baselines)
@@ -155,7 +159,11 @@ def edge_types(report: Report) -> Contents | None:
     if unanswerable:
         sentences.append(_of_one_module(unanswerable))
     columns: list[tuple[pa.Field, Sequence[object]]] = [(_TYPE, [edge_type or _OUTSIDE for edge_type in order])]
-    columns += _edges(order, [profiles[variant.name] for variant in typed])
+    for name in [variant.name for variant in typed if edges.get(variant.name)]:
+        known_counts = {kind: [n for n in counts if n is not None] for kind, counts in edges[name].items()}
+        means = {kind: fmean(counts) for kind, counts in known_counts.items() if counts}
+        title, meaning = f"edges, {name}", "edges of that type in a step, on average"
+        columns.append((column(title, pa.float64(), meaning, title=title), [means.get(kind) for kind in order]))
     return Contents((Sentences(tuple(sentences)), Table("edge_types", costs.table(columns, order))), worth=worth)
 
 
@@ -174,28 +182,9 @@ def _has_type(owner: Owner) -> bool:
     return bool(owner.module)
 
 
-def _has_types(profile: Profile) -> bool:
-    graphs = profile.variant.graphs if profile.variant is not None else None
-    return graphs is not None and len(graphs.edge_types) > 1
-
-
 def _of_one_module(unanswerable: list[str]) -> str:
     names = ", ".join(map(sanitize, unanswerable))
     return f"{names}: what each type costs cannot be known: one module, or one compiled graph, computes them all."
-
-
-def _edges(order: list[str], profiles: list[Profile]) -> Iterator[tuple[pa.Field, list[float | None]]]:
-    """How many edges of each type a step has, on average."""
-    for profile in profiles:
-        graphs = profile.variant.graphs if profile.variant is not None else None
-        if graphs is not None and graphs.edge_types:
-            known_counts = {
-                kind: [edge_count for edge_count in counts if edge_count is not None]
-                for kind, counts in graphs.edge_types.items()
-            }
-            means = {kind: sum(counts) / len(counts) for kind, counts in known_counts.items() if counts}
-            name, meaning = f"edges, {profile.name}", "edges of that type in a step, on average"
-            yield column(name, pa.float64(), meaning, title=name), [means.get(kind) for kind in order]
 
 
 def edge_type_of(chain: Sequence[str], paths: Mapping[str, str]) -> str | None:

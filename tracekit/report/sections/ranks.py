@@ -100,12 +100,22 @@ def ranks(report: Report, profile: Profile) -> Contents | None:
     matched = report.collectives[profile.name]
     rows = [*_rows(columns, matched)]
     summary = _summary(profile.captures[0].rank, rows, matched)
-    sentences = Sentences((summary, *_late_before(matched), *_incomplete(report, columns, matched)))
-    step = max(row["step_ns"] or 0.0 for row in rows)
-    worth = max(row["late_ns"] for row in rows) / step if step else None
+    late_before = [
+        f"Rank {rank} came {duration(late_ns)} later than the first to a collective because it came late to its "
+        "first recorded step: why is not recorded, and its lateness leaves that out."
+        for rank, late_ns in matched.late_before.items()
+    ]
+    sentences = Sentences((summary, *late_before, *_incomplete(report, columns, matched)))
+    stragglers = []  # for each step, the rank that others wait for most; none where no rank is late
+    for step, rank in matched.late_rank_of.items():
+        caused = matched.caused_ns(rank, step)
+        cause = BUCKETS[max(caused, key=lambda bucket: caused[bucket])].label if caused else None
+        stragglers.append({"step": step, "rank": rank, "late_ns": matched.delay_ns(rank, step), "because": cause})
+    step_ns = max(row["step_ns"] or 0.0 for row in rows)
+    worth = max(row["late_ns"] for row in rows) / step_ns if step_ns else None
     tables = (
         Table.of("ranks", rows, RANKS),
-        Table.of("stragglers", _stragglers(matched), STRAGGLERS, detail=True),
+        Table.of("stragglers", stragglers, STRAGGLERS, detail=True),
         Table("collectives", matched.table, detail=True),
     )
     return Contents((sentences, *tables), worth=worth)
@@ -142,19 +152,6 @@ def _rows(columns: list[RankColumns], matched: Collectives) -> Iterator[dict[str
         }
 
 
-def _stragglers(matched: Collectives) -> Iterator[dict[str, Any]]:
-    """For each step, the rank that others wait for most; no row for a step in which no rank is late."""
-    for step, rank in matched.late_rank_of.items():
-        caused = matched.caused_ns(rank, step)
-        cause = max(caused, key=lambda bucket: caused[bucket], default="")
-        yield {
-            "step": step,
-            "rank": rank,
-            "late_ns": matched.delay_ns(rank, step),
-            "because": BUCKETS[cause].label if cause else None,
-        }
-
-
 def _summary(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str:
     of_which = f"{len(rows)} ranks; all other figures are of rank {main}."
     if not len(matched):
@@ -169,33 +166,21 @@ def _summary(main: int, rows: list[dict[str, Any]], matched: Collectives) -> str
     late = next(row for row in rows if row["rank"] == straggling.rank)
     worst = [*matched.late_rank_of.values()].count(straggling.rank)
     of_steps = f"{worst} of {len(matched.steps)} steps" if len(matched.steps) > 1 else "the only step"
-    return (
+    text = (
         f"{of_which} {straggling.sentence()}; it is last at {late['late']} of {count(len(matched))} collectives, and "
-        f"causes the longest waits in {of_steps}. {_passed_on(straggling.rank, matched)}{aligned}"
+        f"causes the longest waits in {of_steps}."
     )
-
-
-def _late_before(matched: Collectives) -> Iterator[str]:
-    """Which ranks were late before the recording shows anything of them."""
-    for rank, late_ns in matched.late_before.items():
-        yield (
-            f"Rank {rank} came {duration(late_ns)} later than the first to a collective because it came late to its "
-            "first recorded step: why is not recorded, and its lateness leaves that out."
+    # Other ranks that are late because they had waited for this one.
+    passed_on = matched.passed_on(straggling.rank)
+    if passed_on.ranks:
+        waiting = listed(passed_on.ranks)
+        per_step = duration(passed_on.late_ns / max(len(matched.steps), 1))
+        inferred = " (inferred: Python in a collective is taken for waiting)" if passed_on.inferred else ""
+        text += (
+            f" {waiting[0].upper()}{waiting[1:]} had waited for it, and therefore came late to other collectives, "
+            f"by {per_step} a step{inferred}."
         )
-
-
-def _passed_on(rank: int, matched: Collectives) -> str:
-    """A sentence about other ranks that are late because they had waited for this one."""
-    passed_on = matched.passed_on(rank)
-    if not passed_on.ranks:
-        return ""
-    late_ranks = listed(passed_on.ranks)
-    per_step = duration(passed_on.late_ns / max(len(matched.steps), 1))
-    return (
-        f"{late_ranks[0].upper()}{late_ranks[1:]} had waited for it, and therefore came late to other collectives, by "
-        f"{per_step} a step"
-        f"{' (inferred: Python in a collective is taken for waiting)' if passed_on.inferred else ''}. "
-    )
+    return f"{text} {aligned}"
 
 
 def _incomplete(report: Report, columns: list[RankColumns], matched: Collectives) -> Iterator[str]:
@@ -216,8 +201,10 @@ def _incomplete(report: Report, columns: list[RankColumns], matched: Collectives
 @of_variant("communication", "Communication", rank=6)
 def communication(report: Report, profile: Profile) -> Contents | None:
     """A row for each kind, group and size of collective."""
-    columns = report.ranks.get(profile.name) or _single_rank(profile)
-    if not any(len(rank_columns.calls) for rank_columns in columns):
+    columns = report.ranks.get(profile.name, [])
+    if not columns and len(profile.trace.communications):  # a trace of a single rank
+        columns = with_sizes([rank_columns(profile, rank_of(profile)[0] or 0)], profile)
+    if not any(len(rank.calls) for rank in columns):
         return None
     table = table_of(columns, report.collectives.get(profile.name))
     rows = table.to_pylist()
@@ -225,18 +212,11 @@ def communication(report: Report, profile: Profile) -> Contents | None:
         return None
     exposed, overlapped = (sum(row[name] for row in rows) for name in ("exposed_ns", "overlapped_ns"))
     if on_a_cpu(columns[0]):  # collectives run at the same time there, so that rows do not add up
-        exposed, overlapped = fmean(communication_ns(rank_columns) or 0.0 for rank_columns in columns), 0.0
+        exposed, overlapped = fmean(communication_ns(rank) or 0.0 for rank in columns), 0.0
     mean = profile.means["wall"]
     worth = exposed / mean.step_ns if mean is not None and mean.step_ns else None
     lines = (_communication_sentence(rows, exposed, overlapped, alone=len(columns) == 1),)
     return Contents((Sentences(lines), Table("communication", table)), worth=worth)
-
-
-def _single_rank(profile: Profile) -> list[RankColumns]:
-    """The columns of a trace of a single rank; most traces show at once that nothing is communicated in them."""
-    if not len(profile.trace.communications):
-        return []
-    return with_sizes([rank_columns(profile, rank_of(profile)[0] or 0)], profile)
 
 
 def _communication_sentence(rows: list[dict[str, Any]], exposed: float, overlapped: float, *, alone: bool) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import count, duration, many, percent
@@ -17,7 +18,7 @@ from tracekit.report.blocks import Block, Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_study, rows_of_study
 from tracekit.study import CellResult, Study
-from tracekit.study.failures import ENDINGS, Reason, reasons
+from tracekit.study.failures import ENDINGS, reasons
 from tracekit.study.pairs import Pair, axis_effects, cures, frameworks, pairs, variants_of
 from tracekit.study.settings import groups_of, interval_text, names_of, settings
 from tracekit.study.store import values_of
@@ -157,23 +158,17 @@ def _sweep_facts(study: Study) -> Iterator[tuple[str, str]]:
     yield "time of all cells", duration(seconds * 1e9)
 
 
-def _environment_facts(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name and value; packages and environment variables one by one, as `package numpy`."""
-    for name, value in environment.items():
-        if not isinstance(value, Mapping):
-            yield name, str(value)
-            continue
-        for inner, of_inner in value.items():
-            yield f"{name.removesuffix('s')} {inner}", str(of_inner)
-
-
 @of_study("environment", "Environment", rank=90, stage="end")
 def environment(_: Report, study: Study) -> Contents | None:
     """A row for each value of each fact; a warning where versions or devices differ within one interpreter."""
     counts: dict[str, Counter[str]] = {}
     for result in study.finished:
-        for name, value in _environment_facts(result.run.environment if result.run is not None else {}):
-            counts.setdefault(name, Counter())[value] += 1
+        for name, fact in (result.run.environment if result.run is not None else {}).items():
+            # Packages and environment variables one by one, as `package numpy`.
+            kind, is_mapping = name.removesuffix("s"), isinstance(fact, Mapping)
+            facts = {f"{kind} {key}": part for key, part in fact.items()} if is_mapping else {name: fact}
+            for fact_name, value in facts.items():
+                counts.setdefault(fact_name, Counter())[str(value)] += 1
     if not counts:
         return None
     rows = [
@@ -190,35 +185,36 @@ def environment(_: Report, study: Study) -> Contents | None:
     ]
     if not differ:
         return Contents((table,))
-    names_text = (
-        f"{', '.join(differ[:_MAX_FACTS])}{f' and {len(differ) - _MAX_FACTS} more' if len(differ) > _MAX_FACTS else ''}"
-    )
+    more = f" and {len(differ) - _MAX_FACTS} more" if len(differ) > _MAX_FACTS else ""
+    names_text = f"{', '.join(differ[:_MAX_FACTS])}{more}"
     sentence = f"Not all cells were measured in the same environment: {names_text} differ."
     return Contents((Sentences((sentence,), "quiet"), table))
 
 
 @of_study("outcomes", "How the cells ended", rank=4)
 def outcomes(_: Report, study: Study) -> Contents:
-    """Counts over all, then by axis, then every failure."""
-    counts = Counter(result.outcome for result in study.results)
-    sentence = (
-        f"{len(study.results)} cells: {', '.join(f'{count} {outcome}' for outcome, count in counts.most_common())}."
-    )
-    blocks: list[Block] = [
-        Sentences((sentence,)),
-        Table.of("outcomes", _by_axis(study), OUTCOMES, detail=True),
-        Table.of("outcome_kinds", _by_kind(study), KINDS, detail=True),
-    ]
-    if failures := _failures(study):
-        blocks.append(Table.of("failures", failures, FAILURES))
-    return Contents(tuple(blocks))
-
-
-def _by_kind(study: Study) -> list[dict[str, object]]:
-    kinds: dict[str, list[CellResult]] = {}
+    """Counts over all, then by axis and by outcome, then every failure."""
+    by_outcome: dict[str, list[CellResult]] = {}
+    by_value: dict[tuple[str, str], Counter[str]] = {}
     for result in study.results:
-        kinds.setdefault(result.outcome, []).append(result)
-    return [
+        by_outcome.setdefault(result.outcome, []).append(result)
+        for axis_value in result.cell.axes.items():
+            by_value.setdefault(axis_value, Counter())[result.outcome] += 1
+    commonest = sorted(by_outcome.items(), key=lambda item: -len(item[1]))
+    numbers = ", ".join(f"{len(results)} {outcome}" for outcome, results in commonest)
+    values = Counter(axis for axis, _ in by_value)
+    axes = [
+        {
+            "axis": axis,
+            "value": value,
+            "cells": count.total(),
+            "ok": count["ok"],
+            "failures": ", ".join(f"{n} {outcome}" for outcome, n in count.most_common() if outcome != "ok") or None,
+        }
+        for (axis, value), count in by_value.items()
+        if values[axis] > 1
+    ]
+    kinds = [
         {
             "outcome": outcome,
             "cells": len(results),
@@ -227,31 +223,9 @@ def _by_kind(study: Study) -> list[dict[str, object]]:
             "variants": ", ".join(dict.fromkeys(result.cell.variant for result in results)),
             "example": next((result.record.error for result in results if result.record is not None), None),
         }
-        for outcome, results in sorted(kinds.items(), key=lambda item: -len(item[1]))
+        for outcome, results in commonest
     ]
-
-
-def _by_axis(study: Study) -> list[dict[str, object]]:
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for result in study.results:
-        for axis, value in result.cell.axes.items():
-            counts.setdefault((axis, value), Counter())[result.outcome] += 1
-    varying = Counter(axis for axis, _ in counts)
-    return [
-        {
-            "axis": axis,
-            "value": value,
-            "cells": count.total(),
-            "ok": count["ok"],
-            "failures": ", ".join(f"{n} {outcome}" for outcome, n in count.most_common() if outcome != "ok") or None,
-        }
-        for (axis, value), count in counts.items()
-        if varying[axis] > 1
-    ]
-
-
-def _failures(study: Study) -> list[dict[str, object]]:
-    return [
+    failures = [
         {
             "cell": result.cell.folder,
             "recipe": result.cell.recipe,
@@ -265,6 +239,14 @@ def _failures(study: Study) -> list[dict[str, object]]:
         for result in study.finished
         if result.record is not None and result.outcome != "ok"
     ]
+    blocks: list[Block] = [
+        Sentences((f"{len(study.results)} cells: {numbers}.",)),
+        Table.of("outcomes", axes, OUTCOMES, detail=True),
+        Table.of("outcome_kinds", kinds, KINDS, detail=True),
+    ]
+    if failures:
+        blocks.append(Table.of("failures", failures, FAILURES))
+    return Contents(tuple(blocks))
 
 
 @of_study("failure_reasons", "Why cells failed", rank=6, stage="lead")
@@ -283,41 +265,31 @@ def failure_reasons(_: Report, study: Study) -> Contents | None:
         }
         for reason in all_reasons
     ]
-    table = Table.of("failure_reasons", rows, REASONS, detail=True)
-    return Contents((Sentences(tuple(map(sanitize, _sentences(study, all_reasons)))), table))
-
-
-def _sentences(study: Study, all_reasons: list[Reason]) -> Iterator[str]:
     failed, cells = sum(len(reason.results) for reason in all_reasons), many(len(study.results), "cell")
     failed_cells = f"All {cells}" if failed == len(study.results) else f"{failed} of {cells}"
-    yield f"{failed_cells} failed, for {many(len(all_reasons), 'reason')}."
+    sentences = [f"{failed_cells} failed, for {many(len(all_reasons), 'reason')}."]
     for reason in all_reasons[:_MAX_REASONS]:
         place = f" ({reason.where})" if reason.where else ""
         error = reason.error if len(reason.error) <= _WIDTH else f"{reason.error[:_WIDTH]}…"
         end = "" if error.endswith((".", "?", "!")) else "."
-        yield f"{many(len(reason.results), 'cell')}{place} {ENDINGS[reason.outcome]}: {error}{end} {reason.change}."
+        ended = f"{many(len(reason.results), 'cell')}{place} {ENDINGS[reason.outcome]}"
+        sentences.append(f"{ended}: {error}{end} {reason.change}.")
     if len(all_reasons) > _MAX_REASONS:
-        yield f"The table failure_reasons has the other {len(all_reasons) - _MAX_REASONS}."
+        sentences.append(f"The table failure_reasons has the other {len(all_reasons) - _MAX_REASONS}.")
     again = shlex.join(["tracekit", "sweep", study.manifest.sweep, "-o", str(study.folder), "--retry", "failed"])
-    yield f"Then run them again: {again}"
+    sentences.append(f"Then run them again: {again}")
+    table = Table.of("failure_reasons", rows, REASONS, detail=True)
+    return Contents((Sentences(tuple(map(sanitize, sentences))), table))
 
 
 @of_study("axes", "One axis at a time", rank=15)
 def axes(_: Report, study: Study) -> Contents | None:
     """A row per value of each axis that more than one cell differs in."""
-    rows = [
-        {
-            "axis": effect.axis,
-            "value": effect.value,
-            "against": effect.reference,
-            "ratio": effect.ratio,
-            "interval": interval_text(effect.interval),
-            "low": effect.interval[0] if effect.interval is not None else None,
-            "high": effect.interval[1] if effect.interval is not None else None,
-            "pairs": effect.pairs,
-        }
-        for effect in axis_effects(study)
-    ]
+    rows = []
+    for effect in axis_effects(study):
+        low, high = effect.interval or (None, None)
+        row = {"against": effect.reference, "interval": interval_text(effect.interval), "low": low, "high": high}
+        rows.append({**asdict(effect), **row})
     if not rows:
         return None
     sentence = (

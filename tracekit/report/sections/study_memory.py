@@ -134,11 +134,22 @@ def memory_use(_: Report, study: Study) -> Contents | None:
     ]
     if not known_uses:
         return None
+    peaks, holders = [], []
+    for known_use in known_uses:
+        cell, use, device = known_use.cell, known_use.use, known_use.device
+        phases = {f"{phase.phase}_bytes": phase.peak_bytes for phase in device.phases} if use.owned else {}
+        row = {**cell, **device_facts(use, device), **phases}
+        if (main := main_holder(device)) is not None:
+            row |= {"held_by": main.operator, "where": main.where, "held_bytes": main.peak_bytes}
+        peaks.append(row)
+        held_rows = [row for row in holder_facts(use, device) if row["peak_bytes"]]
+        holders += [{**cell, **row} for row in held_rows[:_LISTED]]
+    tables = (
+        Table.of("step_peaks", peaks, STEP_PEAKS, detail=True),
+        Table.of("peak_holders", holders, PEAK_HOLDERS, detail=True),
+    )
     unread = sum(use is None for *_, use in read)
-    peaks = Table.of("step_peaks", map(_peak, known_uses), STEP_PEAKS, detail=True)
-    holders = [row for known_use in known_uses for row in _holders(known_use)]
-    sentences = Sentences(tuple(_sentences(known_uses, unread)))
-    return Contents((sentences, peaks, Table.of("peak_holders", holders, PEAK_HOLDERS, detail=True)))
+    return Contents((Sentences(tuple(_sentences(known_uses, unread))), *tables))
 
 
 def _sentences(known_uses: list[_KnownUse], unread: int) -> Iterator[str]:
@@ -164,20 +175,3 @@ def _sentences(known_uses: list[_KnownUse], unread: int) -> Iterator[str]:
         yield f"Most of it is then held by {', '.join(holder_counts[:_MAX_HOLDERS])}{remainder}."
     if unread:
         yield f"For {many(unread, 'cell')} this is not known yet: running the same sweep again reads their recordings."
-
-
-def _peak(known_use: _KnownUse) -> dict[str, Any]:
-    holder = main_holder(known_use.device)
-    holder_values = (
-        {"held_by": holder.operator, "where": holder.where, "held_bytes": holder.peak_bytes} if holder else {}
-    )
-    phases = (
-        {f"{phase.phase}_bytes": phase.peak_bytes for phase in known_use.device.phases} if known_use.use.owned else {}
-    )
-    return {**known_use.cell, **device_facts(known_use.use, known_use.device), **phases, **holder_values}
-
-
-def _holders(known_use: _KnownUse) -> Iterator[dict[str, Any]]:
-    """Rows of the operators that hold most memory at the peak, up to a few."""
-    rows = [row for row in holder_facts(known_use.use, known_use.device) if row["peak_bytes"]]
-    return ({**known_use.cell, **row} for row in rows[:_LISTED])

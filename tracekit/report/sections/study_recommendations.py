@@ -94,7 +94,12 @@ def best(study: Study) -> Iterator[dict[str, Any]]:
             by_model.setdefault((row.model, row.setting.axes["workload"]), []).append(row)
     for (model, workload), of_model in by_model.items():
         recommended = [recommend(row.setting).variant for row in of_model]
-        gains = {variant: _gains(of_model, variant) for variant in recommended if variant is not None}
+        # The speed-ups of each at the settings where it was compared; none of the baseline itself.
+        gains = {
+            variant: [gain.speed_up for row in of_model if (gain := row.setting.speed_up_of(variant)) is not None]
+            for variant in recommended
+            if variant is not None
+        }
         if not gains:
             continue
         use = max(gains, key=lambda variant: (recommended.count(variant), _mean(gains[variant]) or 1.0))
@@ -108,12 +113,6 @@ def best(study: Study) -> Iterator[dict[str, Any]]:
             "least": min(gains[use], default=None),
             "most": max(gains[use], default=None),
         }
-
-
-def _gains(of_model: list[Row], variant: str) -> list[float]:
-    """The speed-ups of a variant at the settings where it was compared; none of the baseline itself."""
-    compared = (row.setting.speed_up_of(variant) for row in of_model)
-    return [speed_up.speed_up for speed_up in compared if speed_up is not None]
 
 
 def _mean(gains: list[float]) -> float | None:

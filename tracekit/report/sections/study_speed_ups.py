@@ -1,5 +1,5 @@
-"""How much faster is each variant, at each setting, by model, data and mode, in training and in inference; what does
-compiling cost it, and when does that pay off?
+"""What does each variant gain at each setting – by model, data and mode, in training and in inference –, what does
+compiling it take and do, when does that pay off, and does it train as well, over the seeds?
 """
 
 from collections.abc import Iterator
@@ -7,14 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from tracekit.profile.run_facts import SPREAD_EPOCHS, epoch_ns, epoch_with_compiling_ns
 from tracekit.report.blocks import Sentences, Table
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_study, rows_of_study
+from tracekit.report.sections.accuracy import ACCURACY_COLUMNS, accuracy_row
 from tracekit.report.sections.study_cells import DATA, MODEL, SETTING, VARIANT
-from tracekit.report.sections.study_compiling import graph_breaks, recompiles
+from tracekit.run.accuracy import accuracy_contrast, in_words
+from tracekit.run.contrast import cold_cost_ns
 from tracekit.study import Study
 from tracekit.study.pairs import Row, rows, variants_of
-from tracekit.study.settings import Group, Setting, SpeedUp, groups_of, interval_text, settings
+from tracekit.study.settings import Group, SpeedUp, groups_of, interval_text, settings
 from tracekit.trace.schema import column
 
 _REAL, _INTEGER = pa.float64(), pa.int64()
@@ -66,61 +69,89 @@ WORKLOADS = pa.schema(
         column("inference_noise", pa.bool_(), "whether that is within noise"),
     ]
 )
+COMPILING = pa.schema(
+    [
+        SETTING,
+        VARIANT,
+        column("compile_ns", _REAL, "time inside compilations; mean over the seeds", "ns"),
+        column("compiles", _REAL, "compilations"),
+        column("first_step_ns", _REAL, "the first step, compilation included", "ns"),
+        column(
+            "cold_cost_ns",
+            _REAL,
+            "what the slower start cost: compiling before the first step, and longer first steps",
+            "ns",
+        ),
+        column("break_even_steps", _REAL, "steps until the time saved makes up for the slower start"),
+        column("epoch_steps", _INTEGER, "steps per epoch; null where they cannot be counted"),
+        column("break_even_epochs", _REAL, "the same in epochs"),
+        column("epoch_ns", _REAL, "an epoch at the unprofiled step time", "ns"),
+        column("epoch_with_compiling_ns", _REAL, "the same, with the slower start spread over `epochs`", "ns"),
+        column("epochs", _INTEGER, "epochs trained; 100 where none were"),
+    ]
+)
+GRAPHS = pa.schema(
+    [
+        SETTING,
+        VARIANT,
+        column("graphs", _INTEGER, "graphs compiled in the profiled pass, first ones and recompilations"),
+        column("recompiles", _INTEGER, "recompilations in the profiled pass, including those that failed"),
+        column("graph_breaks", _INTEGER, "places where a graph breaks", title="graph break places"),
+        column("reason", pa.string(), "why the first of them breaks, in the compiler's own words", role="reason"),
+        column("gave_up", _INTEGER, "functions that reached the recompile limit and have run eagerly since"),
+        column("mode", pa.string(), "the mode that was in effect"),
+        column("ran_eagerly", pa.string(), "why nothing was compiled although that was requested"),
+    ]
+)
+_MAX_SENTENCES = 6  # about accuracy, that are said one by one
+ACCURACY = pa.schema([SETTING, VARIANT, *ACCURACY_COLUMNS])
 
 
 @of_study("speed_ups", "Speed-ups", rank=5, stage="lead")
 def speed_ups(_: Report, study: Study) -> Contents:
-    """A row per setting and variant."""
-    table_rows = [_speed_up_row(setting, group) for setting, group in groups_of(study)]
-    is_long = len(table_rows) > _MAX_ROWS_SHOWN
-    is_detail = is_long or not any(row["step_ns"] for row in table_rows)
+    """A row per setting and variant; and which seeds are compared where variants have different ones."""
+    table_rows = []
+    for setting, group in groups_of(study):
+        compared = setting.speed_up_of(group.variant)
+        low, high = compared.interval if compared is not None and compared.interval is not None else (None, None)
+        alike = compared.group if compared is not None else group
+        ends = alike.step_interval or (None, None)
+        memories = [variant.memory for variant in group.variants]
+        peaks = [memory.peak_allocated_bytes or memory.host_peak_rss_bytes for memory in memories]
+        row = {
+            "setting": setting.name,
+            "variant": group.variant,
+            "step_ns": alike.step_ns,
+            "step_low_ns": ends[0],
+            "step_high_ns": ends[1],
+            "baseline_step_ns": compared.baseline.step_ns if compared is not None else None,
+            "speed_up": compared.speed_up if compared is not None else None,
+            "interval": interval_text((1 / high, 1 / low) if low and high else None),
+            "low": 1 / high if high else None,
+            "high": 1 / low if low else None,
+            "noise": compared.noise if compared is not None else None,
+            "compile_ns": group.compile_ns,
+            "break_even_steps": compared.break_even_steps if compared is not None else None,
+            "graph_breaks": graph_breaks(group),
+            "recompiles": recompiles(group),
+            "peak_bytes": max((peak for peak in peaks if peak is not None), default=None),
+            "seeds": len(group.measured),
+            "between_seeds": group.spread,
+            "failed": len(group.failures),
+        }
+        table_rows.append(row)
+    is_detail = len(table_rows) > _MAX_ROWS_SHOWN or not any(row["step_ns"] for row in table_rows)
     table = Table.of("speed_ups", table_rows, SPEED_UPS, detail=is_detail)
     if is_detail:
         return Contents((table,))
-    return Contents((Sentences((_COVERS, *_other_seeds(settings(study))), "quiet"), table))
-
-
-def _other_seeds(all_settings: list[Setting]) -> Iterator[str]:
-    """Which seeds are compared where variants have different ones."""
-    for setting in all_settings:
-        baseline = setting.groups[0]
-        for speed_up in setting.speed_ups:
-            variant = speed_up.group.variant
-            measured = next(group.measured for group in setting.groups if group.variant == variant)
-            if measured.keys() != baseline.measured.keys():
-                seeds = ", ".join(map(str, sorted(speed_up.group.measured)))
-                variant_names = f"{variant} and {baseline.variant}"
-                yield f"{setting.name}: {variant_names} are compared by the seeds that both have: {seeds}."
-
-
-def _speed_up_row(setting: Setting, group: Group) -> dict[str, Any]:
-    compared = setting.speed_up_of(group.variant)
-    low, high = compared.interval if compared is not None and compared.interval is not None else (None, None)
-    alike = compared.group if compared is not None else group
-    ends = alike.step_interval or (None, None)
-    memories = [variant.memory for variant in group.variants]
-    peaks = [memory.peak_allocated_bytes or memory.host_peak_rss_bytes for memory in memories]
-    return {
-        "setting": setting.name,
-        "variant": group.variant,
-        "step_ns": alike.step_ns,
-        "step_low_ns": ends[0],
-        "step_high_ns": ends[1],
-        "baseline_step_ns": compared.baseline.step_ns if compared is not None else None,
-        "speed_up": compared.speed_up if compared is not None else None,
-        "interval": interval_text((1 / high, 1 / low) if low and high else None),
-        "low": 1 / high if high else None,
-        "high": 1 / low if low else None,
-        "noise": compared.noise if compared is not None else None,
-        "compile_ns": group.compile_ns,
-        "break_even_steps": compared.break_even_steps if compared is not None else None,
-        "graph_breaks": graph_breaks(group),
-        "recompiles": recompiles(group),
-        "peak_bytes": max((peak for peak in peaks if peak is not None), default=None),
-        "seeds": len(group.measured),
-        "between_seeds": group.spread,
-        "failed": len(group.failures),
-    }
+    sentences = [_COVERS]
+    for setting, group in groups_of(study):
+        baseline, speed_up = setting.groups[0], setting.speed_up_of(group.variant)
+        if speed_up is not None and group.measured.keys() != baseline.measured.keys():
+            seeds = ", ".join(map(str, sorted(speed_up.group.measured)))
+            names = f"{group.variant} and {baseline.variant}"
+            sentences.append(f"{setting.name}: {names} are compared by the seeds that both have: {seeds}.")
+    return Contents((Sentences(tuple(sentences), "quiet"), table))
 
 
 @of_study("by_mode", "Speed-up in training, by model, data and mode", rank=2, stage="lead")
@@ -176,25 +207,21 @@ def workloads(study: Study) -> Iterator[dict[str, Any]]:
     for row in rows(settings(study)):
         by_setting.setdefault((row.model, row.data, row.rest), {})[row.setting.axes["workload"]] = row
     for by_workload in by_setting.values():
-        if len(by_workload) > 1:
-            yield from _workload_rows(by_workload["training"], by_workload["inference"])
-
-
-def _workload_rows(training: Row, inference: Row) -> Iterator[dict[str, Any]]:
-    for group in training.setting.groups:
-        inference_group = next(
-            (candidate for candidate in inference.setting.groups if candidate.variant == group.variant), None
-        )
-        if inference_group is None or (group.step_ns is None and inference_group.step_ns is None):
+        if len(by_workload) < 2:
             continue
-        yield {
-            **setting_of(training),
-            "variant": group.variant,
-            "training_step_ns": group.step_ns,
-            **_gain("training", training.setting.speed_up_of(group.variant)),
-            "inference_step_ns": inference_group.step_ns,
-            **_gain("inference", inference.setting.speed_up_of(group.variant)),
-        }
+        training, inference = by_workload["training"], by_workload["inference"].setting
+        by_variant = {group.variant: group for group in inference.groups}
+        for group in training.setting.groups:
+            inference_group = by_variant.get(group.variant)
+            if inference_group is not None and (group.step_ns is not None or inference_group.step_ns is not None):
+                yield {
+                    **setting_of(training),
+                    "variant": group.variant,
+                    "training_step_ns": group.step_ns,
+                    **_gain("training", training.setting.speed_up_of(group.variant)),
+                    "inference_step_ns": inference_group.step_ns,
+                    **_gain("inference", inference.speed_up_of(group.variant)),
+                }
 
 
 def _gain(workload: str, compared: SpeedUp | None) -> dict[str, Any]:
@@ -202,3 +229,88 @@ def _gain(workload: str, compared: SpeedUp | None) -> dict[str, Any]:
         f"{workload}_faster": 1 - compared.time_ratio if compared is not None else None,
         f"{workload}_noise": compared.noise if compared is not None else None,
     }
+
+
+@rows_of_study("compile_cost", "Cost of compiling", COMPILING, rank=7)
+def compiling(study: Study) -> Iterator[dict[str, Any]]:
+    """A row for each setting and variant that was measured."""
+    epochs = study.manifest.options.epochs or SPREAD_EPOCHS
+    for setting, group in groups_of(study):
+        if not group.measured:
+            continue
+        compared = setting.speed_up_of(group.variant)
+        steps = compared.break_even_steps if compared is not None else None
+        of_epoch = next((measured.epoch_steps for measured in group.measured.values()), None)
+        yield {
+            "setting": setting.name,
+            "variant": group.variant,
+            "compile_ns": group.compile_ns,
+            "compiles": group.mean(lambda variant: variant.measured.compiles if variant.measured is not None else None),
+            "first_step_ns": group.mean(
+                lambda variant: (
+                    next(iter(variant.measured.first_steps_ns), None) if variant.measured is not None else None
+                )
+            ),
+            "cold_cost_ns": group.mean(cold_cost_ns),
+            "break_even_steps": steps,
+            "epoch_steps": of_epoch,
+            "break_even_epochs": steps / of_epoch if steps is not None and of_epoch else None,
+            "epoch_ns": group.mean(epoch_ns),
+            "epoch_with_compiling_ns": group.mean(lambda variant: epoch_with_compiling_ns(variant, epochs)),
+            "epochs": epochs if of_epoch else None,
+        }
+
+
+@rows_of_study("graphs", "Graphs, recompilations and breaks", GRAPHS, rank=10)
+def graphs(study: Study) -> Iterator[dict[str, Any]]:
+    """A row for each setting and variant that was compiled; the most of all seeds."""
+    for setting, group in groups_of(study):
+        compiled = [variant for variant in group.variants if variant.requested.compile]
+        if not compiled:
+            continue
+        yield {
+            "setting": setting.name,
+            "variant": group.variant,
+            "graphs": max(variant.ledger.graphs for variant in compiled),
+            "recompiles": recompiles(group),
+            "graph_breaks": graph_breaks(group),
+            "reason": next((variant.ledger.breaks[0].reason for variant in compiled if variant.ledger.breaks), None),
+            "gave_up": max(len(variant.ledger.limits) for variant in compiled),
+            "mode": ", ".join(dict.fromkeys(variant.effective.mode or "" for variant in compiled)) or None,
+            "ran_eagerly": group.ran_eagerly,
+        }
+
+
+def graph_breaks(group: Group) -> int | None:
+    """Places where a graph breaks: the most of all seeds; None where nothing was captured."""
+    return max((variant.ledger.break_places for variant in group.variants), default=None)
+
+
+def recompiles(group: Group) -> int | None:
+    """Recompilations in the profiled pass: the most of all seeds; None where nothing was captured."""
+    return max((variant.ledger.recompiles for variant in group.variants), default=None)
+
+
+@of_study("study_accuracy", "Accuracy", rank=6, stage="lead")
+def accuracy(_: Report, study: Study) -> Contents | None:
+    """A row for each setting and variant that was trained to its end. If there are few, a sentence for each; if many,
+    how many lose nothing, and a sentence for each that may."""
+    table_rows, sentences, doubtful = [], [], []
+    for setting, group in groups_of(study):
+        first = setting.groups[0]
+        base_trainings = first.trainings if group is not first else []
+        if group.trainings:
+            row = accuracy_row(group.trainings, base_trainings)
+            table_rows.append({"setting": setting.name, "variant": group.variant, **row})
+        if (contrast := accuracy_contrast(group.trainings, base_trainings)) is not None:
+            sentence = f"{setting.name}: {in_words(contrast, group.variant, first.variant)}."
+            sentences.append(sentence)
+            if contrast.verdict not in ("better", "no loss"):
+                doubtful.append(sentence)
+    if not table_rows:
+        return None
+    if len(sentences) > _MAX_SENTENCES:
+        fine = len(sentences) - len(doubtful)
+        sentences = [f"No loss of accuracy at {fine} of {len(sentences)} settings and variants.", *doubtful]
+    table = Table.of("study_accuracy", table_rows, ACCURACY, detail=True)
+    return Contents((Sentences(tuple(sentences)), table) if sentences else (table,))

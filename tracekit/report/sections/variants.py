@@ -1,11 +1,13 @@
-"""What did a run measure about each variant? All that a notebook needs to rebuild the report's main table: its columns,
-and how each is filled by functions of the report and one of its members.
+"""All that was recorded about each variant, as tables for programs: what a run measured, which is all that a notebook
+needs to rebuild the report's main table, its columns filled by functions of the report and one of its members; and what
+the compiler did, entry by entry.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from tracekit.profile import Member, Profile, Untraced, has_figures
@@ -22,7 +24,7 @@ from tracekit.report.blocks import Table
 from tracekit.report.model import Report
 from tracekit.report.notes import remarks
 from tracekit.report.section import Contents, of_run
-from tracekit.run import Run, Variant
+from tracekit.run import Ledger, Run, Variant
 from tracekit.run.contrast import cold_cost_ns, processor_ns, step_interval
 from tracekit.study import Cell
 from tracekit.trace.schema import Role, column
@@ -48,6 +50,29 @@ _MEMORY: tuple[tuple[str, str, str, Role], ...] = (  # name, meaning, unit and r
     ("alloc_retries", "how often the allocator had to empty its cache", "", "detail"),
     ("start_rss_bytes", "host memory resident before the first step", "B", "detail"),
     ("step_peak_rss_bytes", "host memory resident at the peak of the timed steps", "B", "detail"),
+)
+LEDGER = pa.schema(
+    [
+        column("variant", pa.string(), "name of the variant", role="name"),
+        column(
+            "entry", pa.string(), "compile, break (of a graph), limit (of recompilations) or skip (of a CUDA graph)"
+        ),
+        column("id", pa.string(), "frame/attempt of the compilation, or of the one that a break or a skip belongs to"),
+        column("kind", pa.string(), "first, recompile, backward, cudagraph or autotune"),
+        column("span", pa.string(), "the compiler's name for it"),
+        column("name", pa.string(), "the function that a limit is about"),
+        column("code", pa.string(), "the user's function that is compiled: file:line name", role="place"),
+        column("file", pa.string(), "file of a break, a limit or a skip", role="source"),
+        column("line", pa.int64(), "line number in the file", role="identity"),
+        column("reason", pa.string(), "reason, in the compiler's own words", role="reason"),
+        column("guard", pa.string(), "the guard that failed", role="reason"),
+        column("start_ns", pa.int64(), "start, unix time", "ns"),
+        column("dur_ns", pa.int64(), "duration", "ns"),
+        column("guard_ns", pa.int64(), "one evaluation of its guards, as Dynamo timed it", "ns"),
+        column("step", pa.int64(), "the N of ProfilerStep#N", role="identity"),
+        column("pass", pa.string(), "window of the capture, or warmup: cold, warmup, steady or detail"),
+        column("failed", pa.string(), "why it produced no code"),
+    ]
 )
 
 
@@ -309,3 +334,31 @@ def table(report: Report) -> pa.Table:
             values = [float(value) if value is not None else None for value in values]
         arrays.append(pa.array(values, field.type))
     return pa.Table.from_arrays(arrays, schema=VARIANTS)
+
+
+@of_run("ledger", "The compiler's ledger", rank=90, stage="end")
+def ledger(report: Report) -> Contents | None:
+    """A row for each entry of each variant's ledger; people read the compilations and the graph breaks."""
+    if not any(member.variant for member in report.members):
+        return None
+    return Contents((), tables={"ledger": lambda: _ledger_table(report)})
+
+
+def _ledger_table(report: Report) -> pa.Table:
+    rows = []
+    for member in report.members:
+        entries = member.variant.ledger if member.variant is not None else Ledger()
+        by_kind: dict[str, Sequence[msgspec.Struct]] = {
+            "compile": entries.compiles,
+            "break": entries.breaks,
+            "limit": entries.limits,
+            "skip": entries.skips,
+        }
+        for kind, entry in ((kind, entry) for kind, of_kind in by_kind.items() for entry in of_kind):
+            fields = msgspec.structs.asdict(entry)
+            row = fields | {"variant": member.name, "entry": kind, "id": fields.get("id") or fields.get("compile")}
+            row |= {"start_ns": fields.get("start_ns", fields.get("t_ns")), "pass": fields.get("during") or None}
+            if "end_ns" in fields:
+                row["dur_ns"] = fields["end_ns"] - fields["start_ns"]
+            rows.append(row)
+    return pa.Table.from_pylist(rows, schema=LEDGER)

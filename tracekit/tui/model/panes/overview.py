@@ -8,9 +8,9 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import duration, percent
 from tracekit.findings import Finding, Where, alike
 from tracekit.profile import Profile
-from tracekit.report.sections.doubts import doubt_lines
 from tracekit.report.sections.findings import cost
 from tracekit.report.sections.headline import at_a_glance, headline, step_lines
+from tracekit.report.sections.run_facts import doubt_lines
 from tracekit.trace.schema import LABEL, column
 from tracekit.tui.model.bucket_table import BucketTable, bucket_sheet, bucket_table, of_steps
 from tracekit.tui.model.content import Content, Pane, Piece, prose

@@ -18,7 +18,7 @@ import warm
 CAPTURE = """
 import os, sys, warm
 from tracekit.capture import process
-from tracekit.capture.folder_lock import folder_lock
+from tracekit.capture.guardian import folder_lock
 from tracekit.capture.job import Job
 with folder_lock(), warm.passes(), process.scratch() as scratch:
     job = Job(stage="measure", program=sys.argv[1], is_script=True)

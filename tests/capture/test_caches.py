@@ -10,9 +10,8 @@ from tracekit import run as runs
 from tracekit.capture import file_view, passes, process
 from tracekit.capture.course import Course
 from tracekit.capture.job import Job, PassResult
-from tracekit.capture.options import Options
+from tracekit.capture.options import Options, PlannedVariant
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Requested
 
 

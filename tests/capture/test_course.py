@@ -6,8 +6,7 @@ import pytest
 
 from tracekit.capture import course as courses
 from tracekit.capture.course import Course
-from tracekit.capture.options import Options
-from tracekit.capture.variants import PlannedVariant
+from tracekit.capture.options import Options, PlannedVariant
 from tracekit.run import Requested
 
 

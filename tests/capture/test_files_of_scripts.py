@@ -13,10 +13,9 @@ from tests.capture.capturing import perform
 from tests.capture.test_interruptions import start_capture
 from tracekit import run as runs
 from tracekit.capture import process
-from tracekit.capture.file_view import caches
+from tracekit.capture.file_view import caches, with_files
 from tracekit.capture.job import Job
 from tracekit.capture.process import FolderState
-from tracekit.capture.undo import with_files
 from tracekit.cli import main
 from tracekit.run import Effective
 

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tracekit.capture import first_passes, process
-from tracekit.capture.first_passes import FirstPasses
+from tracekit.capture import live, process
 from tracekit.capture.harness import capture
 from tracekit.capture.job import Job
-from tracekit.capture.live import NoTurnsError
+from tracekit.capture.live import FirstPasses, NoTurnsError
 from tracekit.capture.options import Options
 
 pytestmark = pytest.mark.skipif(
@@ -62,7 +61,7 @@ def captured(tmp_path, write_recipe, monkeypatch):
             said.extend(map(json.loads, result.notes))
             return result, ended
 
-        monkeypatch.setattr(first_passes, "can_fork", lambda _: True)
+        monkeypatch.setattr(live, "can_fork", lambda _: True)
         monkeypatch.setattr(process, "start", noting)
         monkeypatch.setattr(process, "read_result", reading)
         settings = {"device": "cpu", "passes": 1, "steps": 3, "warmup": 2, "out": tmp_path / "run.json"}
@@ -101,7 +100,7 @@ def test_one_that_crashes_is_tried_once_more_as_a_separate_process(captured):
     ],
 )
 def test_what_would_begin_with_another_environment_is_started(tmp_path, monkeypatch, job, is_forked):
-    monkeypatch.setattr(first_passes, "Separate", lambda *_: "started")
+    monkeypatch.setattr(live, "Separate", lambda *_: "started")
     monkeypatch.delenv("OMP_NUM_THREADS")
     importing = process.environment(Job(stage="import", program="r.py"), tmp_path)
     first = FirstPasses(SimpleNamespace(wait=lambda: True, forks=lambda *_: "forked"), importing, None)
@@ -113,7 +112,7 @@ def test_without_a_process_to_fork_each_is_started(tmp_path, monkeypatch):
     def dead(*_):
         raise NoTurnsError("it has ended")
 
-    monkeypatch.setattr(first_passes, "Separate", lambda *_: "started")
+    monkeypatch.setattr(live, "Separate", lambda *_: "started")
     job = Job(stage="measure", program="r.py")
     ended = []
     dying = FirstPasses(

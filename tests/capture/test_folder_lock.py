@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tracekit.capture.folder_lock import folder_lock
+from tracekit.capture.guardian import folder_lock
 from tracekit.cli import main
 
-HOLDS = "from tracekit.capture.folder_lock import folder_lock\nwith folder_lock(): print(flush=True); input()"
+HOLDS = "from tracekit.capture.guardian import folder_lock\nwith folder_lock(): print(flush=True); input()"
 
 
 def held(folder):

@@ -23,6 +23,7 @@ VALUES = {
     "clocks_event_reasons.active": "0x0000000000000024",
     "clocks_throttle_reasons.active": "0x0000000000000024",
 }
+H200 = SimpleNamespace(name="H200", uuid="0000", total_memory=1, major=9, minor=0, multi_processor_count=132)
 SMI = """#!{python}
 import sys, time
 known = {known!r}
@@ -96,9 +97,8 @@ def test_a_cpu_is_not_asked(driver):
 
 def test_a_run_says_which_gpu_and_driver_it_was(driver):
     driver()
-    each = SimpleNamespace(name="H200", uuid="0000", total_memory=1, major=9, minor=0, multi_processor_count=132)
-    with gpu(get_device_properties=each):
-        (state,) = environment._gpus()
+    with gpu(get_device_properties=H200):
+        (state,) = environment.gather()["gpus"]
     assert (state["uuid"], state["driver_version"], state["power.limit"]) == ("GPU-0000", "570.86", "700.00 W")
     assert state["capability"] == "9.0"
 
@@ -118,5 +118,5 @@ def test_a_cudnn_that_does_not_fit_ends_nothing(monkeypatch):
         raise RuntimeError("cuDNN version incompatibility")
 
     monkeypatch.setattr("torch.backends.cudnn.version", refuse)
-    with gpu():
-        assert environment._cudnn() is None
+    with gpu(get_device_properties=H200):
+        assert environment.gather()["cudnn"] is None

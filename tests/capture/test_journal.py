@@ -13,7 +13,7 @@ import pytest
 from tests.capture.capturing import perform
 from tracekit.capture import journal
 from tracekit.capture.guardian import abandoned
-from tracekit.capture.undo import back_up, undo
+from tracekit.capture.journal import back_up, undo
 from tracekit.cli import main
 
 ODD = os.fsdecode(b"/data/\xff.pt")  # a name that is not UTF-8

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +10,8 @@ from tracekit.capture import passes
 from tracekit.capture.course import Course
 from tracekit.capture.job import PassResult
 from tracekit.capture.lost_kernels import completed, gpu_side
-from tracekit.capture.options import Options
+from tracekit.capture.options import Options, PlannedVariant
 from tracekit.capture.preparation import Prepared
-from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Profiled, Requested, Run, Traces
 
 TRACES = Traces(cold="cold.json.gz", steady="steady.json.gz", detail="detail.json.gz")
@@ -82,12 +82,12 @@ def test_a_whole_trace_is_left_alone(tmp_path):
 def test_a_capture_takes_such_windows_again_each_in_a_process_of_its_own_and_says_so(tmp_path, monkeypatch):
     jobs, lines = [], []
 
-    def perform(job, scratch, traces_folder, options, begin):
+    def perform(job, scratch, options, begin):
         jobs.append((job.stage, job.windows))
         if job.stage != "profile":
             return PassResult()
         for window in job.windows:  # only the first session of the process is complete
-            write(traces_folder, window, 50, 50 if window == job.windows[0] else 0)
+            write(Path(job.folder), window, 50, 50 if window == job.windows[0] else 0)
         return PassResult(traces=Traces(**{window: f"{window}.json.gz" for window in job.windows}))
 
     monkeypatch.setattr(passes, "_perform", perform)

@@ -32,7 +32,16 @@ def test_names_are_harmless_to_the_terminal_and_one_line_each(tmp_path):
 
 def test_the_commonest_break_is_named():
     breaks = [runs.Break(compile="0/0", reason=reason, file="/a/net.py", line=7, t_ns=0) for reason in "abb"]
-    assert messages._commonest(breaks) == "b, net.py:7"
+    compiles = [runs.Compile(id="0/0", kind="first", start_ns=0, end_ns=1, thread=1)]
+    variant = runs.Variant(
+        name="compiled",
+        outcome="ok",
+        requested=runs.Requested(compile=True),
+        measured=runs.Measured(step_ns=1_000_000, step_all_ns=[1_000_000], spread_ns=0, clock="perf_counter"),
+        ledger=runs.Ledger(compiles=compiles, breaks=breaks),
+    )
+    run = runs.Run(created="", tracekit="", recipe="", script="", variants=[variant])
+    assert "2 graph breaks (b, net.py:7)" in messages.ending(variant, run)
 
 
 def test_a_slow_pass_says_how_far_it_is(tmp_path, monkeypatch):

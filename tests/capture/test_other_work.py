@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.verify.programs import beside
-from tracekit.capture import other_work
+from tracekit.capture import environment
 from tracekit.capture.child.clocks import RunQueue
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how many processes run")
@@ -26,22 +26,22 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says
     ],
 )
 def test_a_core_is_left_to_other_work(monkeypatch, running, shared, cores, why):
-    monkeypatch.setattr(other_work, "running_beside", lambda: running)
-    monkeypatch.setattr(other_work, "tries_shared", lambda threads: shared)
-    assert other_work.why_one_fewer(cores) == why
+    monkeypatch.setattr(environment, "running_beside", lambda: running)
+    monkeypatch.setattr(environment, "tries_shared", lambda threads: shared)
+    assert environment.why_one_fewer(cores) == why
 
 
 def test_processes_that_run_are_counted():
     with beside(2):
-        assert max(other_work.running_beside() for _ in range(5)) >= 1
+        assert max(environment.running_beside() for _ in range(5)) >= 1
 
 
 def test_threads_that_share_a_core_are_seen(monkeypatch):
-    monkeypatch.setattr(other_work, "_DATA", bytes(20_000_000))  # so long that they cannot run one after the other
+    monkeypatch.setattr(environment, "_HASHED", bytes(20_000_000))  # so long that they cannot run one after the other
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
-        assert other_work.tries_shared(2) > 50
+        assert environment.tries_shared(2) > 50
     finally:
         os.sched_setaffinity(0, allowed)
 
@@ -51,11 +51,11 @@ def test_processors_that_share_a_core_are_one(tmp_path, monkeypatch):
     for cpu in range(4):
         (tmp_path / f"cpu{cpu}/topology").mkdir(parents=True)
         (tmp_path / f"cpu{cpu}/topology/thread_siblings_list").write_text(f"{cpu % 2},{cpu % 2 + 2}\n")
-    monkeypatch.setattr(other_work, "_PROCESSORS", tmp_path)
-    assert other_work.cores_of(4) == 2
-    monkeypatch.setattr(other_work, "_PROCESSORS", tmp_path / "missing")
-    assert other_work.cores_of(4) == 4
-    assert other_work.cores_of(None) is None
+    monkeypatch.setattr(environment, "_PROCESSORS", tmp_path)
+    assert environment.cores_of(4) == 2
+    monkeypatch.setattr(environment, "_PROCESSORS", tmp_path / "missing")
+    assert environment.cores_of(4) == 4
+    assert environment.cores_of(None) is None
 
 
 def test_waits_for_a_core_are_no_part_of_what_a_thread_takes():

@@ -10,6 +10,7 @@ from tracekit.capture.child.measure import _steps_in_turn
 from tracekit.capture.child.timing import ALONE, ONE_OF_SEVERAL
 from tracekit.capture.child.traces import DETAIL, planned_windows
 from tracekit.capture.job import Job
+from tracekit.capture.options import Options
 
 MS = 1_000_000
 RARELY = (
@@ -96,6 +97,6 @@ def test_a_script_with_rare_work(tmp_path):
     job = Job(stage="measure", program=str(path), is_script=True, folder=str(tmp_path), warmup=4, arguments=["400"])
     with process.scratch() as scratch:
         result = process.perform(job, scratch, tmp_path / "measure.log", 120)
-    (measured,) = passes._as_pass(job, result, result.measured, began=0, load=None).passes
+    (measured,) = passes.finished(job, result, began=0, load=None, options=Options("")).measured.passes
     assert (measured.alike, measured.period) == (False, 10)
     assert 4 * MS < measured.step_ns < 6 * MS + 2 * sorted(measured.step_all_ns)[len(measured.step_all_ns) // 2]

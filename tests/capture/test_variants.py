@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from tracekit.capture.options import parse_all, plan_variants, split_names
 from tracekit.capture.passes import slug
-from tracekit.capture.variants import parse_all, plan_variants, split_names
 from tracekit.errors.asking import UnknownVariantError
 from tracekit.errors.capturing import BadParameterError, UnknownParameterError
 from tracekit.run import Requested

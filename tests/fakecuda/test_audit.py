@@ -22,7 +22,7 @@ from tests.capture.test_audit_notices import COPIES, NO_WAITS, WAITS
 from tracekit.capture.audit.child import audit
 from tracekit.capture.child import recipe
 from tracekit.capture.job import Job
-from tracekit.capture.variants import plan_variants
+from tracekit.capture.options import plan_variants
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 STEPS = 3

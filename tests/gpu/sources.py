@@ -19,7 +19,7 @@ from statistics import fmean, median, stdev
 
 from tests.gpu.claims import Claims
 from tests.gpu.running import ROOT
-from tracekit.capture.variants import split_names
+from tracekit.capture.options import split_names
 from tracekit.statistics.uncertainty import student_t
 
 # Recipe, its variants, the first of which is compared with; parameters; then what was promised of it.

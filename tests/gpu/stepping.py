@@ -17,7 +17,7 @@ from tracekit.capture.child.recipe import RecipeStep, load, make_context, seed_a
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.device import synchronize
 from tracekit.capture.job import Job
-from tracekit.capture.variants import parse_all, plan_variants
+from tracekit.capture.options import parse_all, plan_variants
 
 _WARMUP, _AFTER_A_PAUSE = 12, 3  # steps
 _RECORDED = 8

@@ -15,7 +15,7 @@ from tracekit.capture.child import recipe, worker
 from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Job
-from tracekit.capture.variants import PlannedVariant, plan_variants
+from tracekit.capture.options import PlannedVariant, plan_variants
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 NOWHERE = "/nonexistent"  # so that no recipe finds real data, and each generates its own

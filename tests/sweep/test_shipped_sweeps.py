@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tracekit.capture.variants import plan_variants
+from tracekit.capture.options import plan_variants
 from tracekit.study.store import text_of
 from tracekit.sweep import cells, read_sweep
 

@@ -7,19 +7,20 @@ thing in a process of its own.
 
 In the parent, in this order:
 
-    options                      what to capture, and how thoroughly
-    preparation                  refuses what cannot work; `variants` says what to run
+    options                      what to capture, and how thoroughly; which variants to run
+    preparation                  refuses what cannot work
     harness                      the whole capture, variant by variant; writes the run file after each
       passes                     one variant: measure, profile, check, each from `process`
-        first_passes             forks them from a process that has imported torch, where that is possible
+        live                     forks them from a process that has imported torch, where that is possible
         lost_kernels             traces that lost kernels are taken again
-      rounds                     more unprofiled passes, variants taking turns (`turns`, `parents`, `live`)
+      rounds                     more unprofiled passes, variants taking turns (`turns`, `live`)
     process                      one pass: starts the child with a `job`, waits for its result
       rank_jobs                  the same for several ranks
-      file_view                  the copy-on-write view in which a pass runs, so that it changes no file of the user's
-      guardian, undo             where there is none: restore the files, by the `journal` that the child writes, even
-                                 if the capture is killed, and say what became of the files that a pass wrote
-    folder_lock                  one capture a folder at a time; `tracekit.base.workspace` says where locks are
+      file_view                  the copy-on-write view in which a pass runs, so that it changes no file of the user's;
+                                 says what became of the files that a pass wrote
+      journal                    where there is none: restores the files, by what the child notes in it
+    guardian                     the same if the capture is killed; one capture a folder at a time, by locks;
+                                 `tracekit.base.workspace` says where these are
     messages                     what the person at the terminal reads during a capture
 
 In the child, one pass (`child`):
@@ -33,5 +34,5 @@ In the child, one pass (`child`):
 
 `compiler` records what the compiler does during a pass; `tracekit.compile_log` makes the ledger from its records.
 `audit` has both sides of `tracekit audit`: `auditing` is the parent, and `child` is the child with its emulated GPU.
-`environment` describes the machine, and runs in a process with torch.
+`environment` describes the machine, mostly in a process with torch, and says how much of it is left for steps.
 """

@@ -19,6 +19,7 @@ from tracekit.vocabulary.event_names import PREPARATION, RECORDINGS
 # off.
 _SKIP_LOGS = ("torch._inductor.cudagraph_utils.__cudagraphs", "torch._inductor.cudagraph_utils.__perf_hints")
 _WITHOUT_GRAPHS = {"reduce-overhead": "default", "max-autotune": "max-autotune-no-cudagraphs"}
+_RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_(\d+)$")
 
 
 class CompileRecorder(CompileLog, logging.Handler):
@@ -66,7 +67,15 @@ def effective(job: Job, happened: Ledger) -> Effective:
     if not requested.compile:
         return Effective(mode="eager")
     if not any(entry.failed is None for entry in happened.compiles):
-        why = _nothing_compiled(job, happened)
+        if happened.compiles:
+            why = f"every compilation failed, so everything ran eagerly ({happened.compiles[0].failed})"
+        elif job.is_script:
+            why = (
+                "nothing was compiled: the script never calls a whole model, only individual layers or functions; "
+                "apply torch.compile to those in the script"
+            )
+        else:
+            why = "nothing was compiled: does the recipe pass its model through ctx.compile?"
         return Effective(mode="eager", notes=[why, *_limit_notes(happened)], ran_eagerly=why)
     mode, notes = requested.mode or "default", _limit_notes(happened)
     if requested.backend != "inductor":
@@ -83,28 +92,13 @@ def effective(job: Job, happened: Ledger) -> Effective:
     return Effective(mode=mode, notes=notes)
 
 
-def _nothing_compiled(job: Job, happened: Ledger) -> str:
-    if happened.compiles:
-        return f"every compilation failed, so everything ran eagerly ({happened.compiles[0].failed})"
-    if job.is_script:
-        return (
-            "nothing was compiled: the script never calls a whole model, only individual layers or functions; "
-            "apply torch.compile to those in the script"
-        )
-    return "nothing was compiled: does the recipe pass its model through ctx.compile?"
-
-
 def _limit_notes(happened: Ledger) -> list[str]:
+    # `torch_dynamo_resume_in_forward_at_16` is `forward from line 16 on`.
+    names = (_RESUMED.sub(r"\1 from line \2 on", limit.name or "") for limit in happened.limits)
     return [
-        f"{_readable(limit.name or '')} ({limit.file}:{limit.line}) reached the recompile limit and ran eagerly from "
-        "then on"
-        for limit in happened.limits
+        f"{name} ({limit.file}:{limit.line}) reached the recompile limit and ran eagerly from then on"
+        for name, limit in zip(names, happened.limits, strict=True)
     ]
-
-
-def _readable(name: str) -> str:
-    """`torch_dynamo_resume_in_forward_at_16` → `forward from line 16 on`."""
-    return re.sub(r"^torch_dynamo_resume_in_(.+)_at_(\d+)$", r"\1 from line \2 on", name)
 
 
 def _why(happened: Ledger) -> str:

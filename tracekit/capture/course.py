@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from tracekit.base.units import duration
 from tracekit.capture.job import Stage
-from tracekit.capture.options import Options
-from tracekit.capture.variants import PlannedVariant
+from tracekit.capture.options import Options, PlannedVariant
 from tracekit.run import Activity, Run, StageTime
 
 # As parts of how long the measured pass took: of what is no compiling, and of compiling, of which a part is in caches.
@@ -75,38 +74,33 @@ class Course:
 
 def explained_time(run: Run) -> Iterator[str]:
     """A line for each pass, and one for all rounds of turns, each with what its processes did."""
-    rows = [*_rows(run)]
-    yield f"Where the time of this capture went: {sum(seconds for _, seconds, _ in rows):.1f} s in passes"
-    width = max((len(label) for label, _, _ in rows), default=0)
-    for label, seconds, activities in rows:
-        parts = ", ".join(f"{activity} {took:.1f}" for activity, took in activities.items() if took >= _TOLD_S)
-        yield f"  {label.ljust(width)}  {seconds:6.1f} s{f'  {parts}' if parts else ''}"
-
-
-def _rows(run: Run) -> Iterator[tuple[str, float, dict[str, float]]]:
-    for spent in run.spent:
-        if spent.stage != "live":
-            yield _DOINGS.get(spent.stage, spent.stage), spent.seconds, _in_words(spent)
+    rows = [
+        (_DOINGS.get(spent.stage, spent.stage), spent.seconds, _in_words(spent))
+        for spent in run.spent
+        if spent.stage != "live"
+    ]
     in_rounds: Counter[Activity] = Counter()
     for variant in run.variants:
         for spent in variant.spent:
             if spent.round:
                 in_rounds.update(spent.activities)
             else:
-                stage = _DOINGS.get(spent.stage, spent.stage)
-                yield f"{variant.name}: {stage}", spent.seconds, _in_words(spent)
+                label = f"{variant.name}: {_DOINGS.get(spent.stage, spent.stage)}"
+                rows.append((label, spent.seconds, _in_words(spent)))
     rounds = next((spent for spent in run.spent if spent.stage == "live"), None)
     if rounds is not None:
         # Only one process at a time takes steps or a trace; the rest of the time, processes get ready.
-        yield (
-            f"{rounds.round} rounds of all variants",
-            rounds.seconds,
-            {
-                "making processes ready": max(rounds.seconds - (in_rounds["steps"] + in_rounds["trace"]), 0.0),
-                "timed steps": in_rounds["steps"],
-                "traces": in_rounds["trace"],
-            },
-        )
+        activities = {
+            "making processes ready": max(rounds.seconds - (in_rounds["steps"] + in_rounds["trace"]), 0.0),
+            "timed steps": in_rounds["steps"],
+            "traces": in_rounds["trace"],
+        }
+        rows.append((f"{rounds.round} rounds of all variants", rounds.seconds, activities))
+    yield f"Where the time of this capture went: {sum(seconds for _, seconds, _ in rows):.1f} s in passes"
+    width = max((len(label) for label, _, _ in rows), default=0)
+    for label, seconds, activities in rows:
+        parts = ", ".join(f"{activity} {took:.1f}" for activity, took in activities.items() if took >= _TOLD_S)
+        yield f"  {label.ljust(width)}  {seconds:6.1f} s{f'  {parts}' if parts else ''}"
 
 
 def _in_words(spent: StageTime) -> dict[str, float]:

@@ -112,8 +112,15 @@ def show_only(device: str) -> str:
     """Make this process see only that device, before torch looks for any. Returns the name that it then has."""
     if device == CPU:
         os.environ[_VISIBLE] = ""
+        # One that cannot be measured, such as Apple's or Intel's: torch reports that there is none.
         if accelerator := other_accelerator():
-            _hide(accelerator)
+            import torch
+
+            _hidden.append(accelerator)
+            for holder in (torch.accelerator, torch.backends.mps, torch.mps, torch.xpu):
+                for name, answer in (("is_available", False), ("device_count", 0), ("current_accelerator", None)):
+                    if hasattr(holder, name):
+                        setattr(holder, name, lambda *_, answer=answer, **__: answer)
     kind, _, number = device.partition(":")
     if kind != GPU or not number:
         return device
@@ -151,33 +158,15 @@ def holds_tensors(kind: str) -> bool:
     return allocated is None or allocated() > 0
 
 
-def _hide(kind: str) -> None:
-    """Hide an accelerator that cannot be measured, such as Apple's or Intel's: torch reports that there is none."""
-    import torch
-
-    _hidden.append(kind)
-    for holder in (torch.accelerator, torch.backends.mps, torch.mps, torch.xpu):
-        for name, answer in (("is_available", False), ("device_count", 0), ("current_accelerator", None)):
-            if hasattr(holder, name):
-                setattr(holder, name, lambda *_, answer=answer, **__: answer)
-
-
 def was_touched() -> bool:
     """Whether this process has looked for GPUs, if only to count them, so that its forks cannot use any."""
-    if gpu().is_initialized() or _has_opened_one():
+    opened = (os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").glob("*"))
+    if gpu().is_initialized() or any(path.startswith(_FILES) for path in opened):
         return True
     child = os.fork()
     if not child:
         os._exit(int(getattr(gpu(), "_is_in_bad_fork", bool)()))  # torch knows only in a fork
     return bool(os.waitpid(child, 0)[1])
-
-
-def _has_opened_one() -> bool:
-    for file in Path("/proc/self/fd").glob("*"):
-        with suppress(OSError):
-            if str(file.readlink()).startswith(_FILES):
-                return True
-    return False
 
 
 def free_bytes() -> int | None:

@@ -66,10 +66,6 @@ class Result(Struct, frozen=True):
     advice: str | None
 
 
-def _python() -> Found:
-    return Found(sys.version_info >= (3, 11), platform.python_version())
-
-
 def _torch() -> Found:
     version = _version("torch")
     if version is None:
@@ -105,13 +101,13 @@ def _triton() -> Found:
     return Found(version is not None, version or "not installed")
 
 
-def _disk() -> Found:
-    free = shutil.disk_usage(".").free
-    return Found(free >= _LEAST_FREE_BYTES, f"{size(free)} free here")
-
-
 CHECKS = (
-    Check("Python", _python, "Install Python 3.11 or later.", "needed"),
+    Check(
+        "Python",
+        lambda: Found(sys.version_info >= (3, 11), platform.python_version()),
+        "Install Python 3.11 or later.",
+        "needed",
+    ),
     Check("PyTorch", _torch, f"Install 2.6 or later: {install_command('capture')}", "needed"),
     Check(
         "CPU profiler",
@@ -120,7 +116,11 @@ CHECKS = (
         "needed",
         "PyTorch",
     ),
-    Check("disk space", _disk, "Capture elsewhere: -o /a/larger/disk/run.json"),
+    Check(
+        "disk space",
+        lambda: Found((free := shutil.disk_usage(".").free) >= _LEAST_FREE_BYTES, f"{size(free)} free here"),
+        "Capture elsewhere: -o /a/larger/disk/run.json",
+    ),
     Check(
         "fast reading of traces",
         lambda: _probed(import_scanner),

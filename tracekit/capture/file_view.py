@@ -1,4 +1,6 @@
-"""The copy-on-write view in which a pass runs, seen from outside: made before it, and read once it has ended."""
+"""The copy-on-write view in which a pass runs, seen from outside: made before it, and read once it has ended; and what
+became of the files that passes wrote, in one sentence of each kind.
+"""
 
 import atexit
 import errno
@@ -11,7 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
@@ -19,7 +21,9 @@ from pathlib import Path
 
 from tracekit.base.workspace import temporary_home, workspace
 from tracekit.capture.child import file_view as holder
-from tracekit.capture.job import Job, PassResult
+from tracekit.capture.job import Job, PassResult, Written
+from tracekit.capture.journal import JOURNAL, Undone, data, read
+from tracekit.run import Effective
 
 SWITCH = "TRACEKIT_VIEW"  # "off": passes write to the user's files, and a journal undoes it
 VIEW = "view"  # in the scratch folder of a pass: the process that holds its view
@@ -31,6 +35,7 @@ _CACHES = (
     BYTECODE,
 )
 _USUAL_CACHES = ("~/.cache", "~/.nv", "/tmp/nvidia-mps")
+_MAX_NAMED_FILES = 3  # in a sentence
 
 
 class FileOverlay:
@@ -72,10 +77,8 @@ class FileOverlay:
     def _files(self) -> Iterator[tuple[str, Path]]:
         for point, upper in self._overlays:
             for folder, folders, names in os.walk(upper):
-                for name in [
-                    *names,
-                    *(subfolder for subfolder in folders if os.path.islink(os.path.join(folder, subfolder))),
-                ]:
+                links = (name for name in folders if os.path.islink(os.path.join(folder, name)))
+                for name in [*names, *links]:
                     file = Path(folder, name)
                     path = os.path.join(point, file.relative_to(upper))
                     is_temporary = self.temporary and holder._is_below(path, self.temporary)
@@ -88,31 +91,16 @@ def view(job: Job, folder: Path, why_none: str = "", also_through: Sequence[str]
     """A view for the passes that `folder` is the scratch folder of; other folders may go through it, too. A job that
     writes in place needs none."""
     (folder / VIEW).unlink(missing_ok=True)
-    if job.in_place:
-        yield FileOverlay([])
-        return
     if sys.platform != "linux" or os.environ.get(SWITCH) == "off":
         why_none = f"{SWITCH}=off" if sys.platform == "linux" else "only Linux has them"
-    if why_none:
-        yield FileOverlay([], why_none)
+    if job.in_place or why_none:
+        yield FileOverlay([], "" if job.in_place else why_none)
         return
     home = Path(tempfile.mkdtemp(prefix="view-", dir=folder))
     vital = [os.getcwd(), *([] if job.module else [os.path.dirname(os.path.realpath(job.program))])]
-    wish = {
-        "home": str(home),
-        "through": sorted(
-            {
-                os.path.realpath(path)
-                for path in (
-                    str(folder),
-                    *filter(None, [job.folder, job.caches, job.headers, shared_bytecode()]),
-                    *also_through,
-                    *caches(vital),
-                )
-            }
-        ),
-        "vital": vital,
-    }
+    own_folders = filter(None, [job.folder, job.caches, job.headers, shared_bytecode()])
+    through = {os.path.realpath(path) for path in (str(folder), *own_folders, *also_through, *caches(vital))}
+    wish = {"home": str(home), "through": sorted(through), "vital": vital}
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", str(holder.__file__), json.dumps(wish)],
         stdin=subprocess.PIPE,
@@ -212,3 +200,61 @@ def _differs(path: str, upper: Path, after: os.stat_result) -> bool:
     if (before.st_mode, before.st_size) != (after.st_mode, after.st_size):
         return True
     return before.st_mtime_ns != after.st_mtime_ns and not filecmp.cmp(path, upper, shallow=False)
+
+
+def in_view(files: FileOverlay, job: Job) -> Written:
+    """Keep the data that the program prepared, and let the view take the rest with it.
+
+    A script's data is what it made before its first step and read back; a recipe's is every new file, because its
+    contract is to write nothing else.
+    """
+    is_data: Callable[[str], bool] = lambda _: True  # noqa: E731
+    if job.is_script:
+        journal = Path(job.journal, JOURNAL)
+        is_data = data([*read(journal)])
+        journal.unlink(missing_ok=True)
+    kept_paths = [path for path in files.new() if is_data(path) and files.keep(path)]
+    return Written(discarded=files.discarded(), kept=sorted(kept_paths) if job.is_script else [])
+
+
+def without_view(why: str, files: Undone, changed: list[str]) -> Written:
+    """What a journal undid. `changed` lists files whose content differs, whatever wrote them."""
+    other_paths = [path for path in changed if path not in files.prepared_data and path not in files.failed]
+    return Written(undone=files.undone, kept=files.prepared_data, failed=files.failed, changed=other_paths, no_view=why)
+
+
+def with_files(effective: Effective, results: Iterable[PassResult]) -> Effective:
+    """With a sentence for each kind of thing that happened to the files of these passes."""
+    written = [result.written for result in results]
+    discarded, undone, kept, changed = (
+        [*dict.fromkeys(path for pass_files in written for path in getattr(pass_files, kind))]
+        for kind in ("discarded", "undone", "kept", "changed")
+    )
+    failed = {path: why for pass_files in written for path, why in pass_files.failed.items()}
+    notes, remarks = [], []
+    if failed:
+        files = _listed([f"{path} ({why})" for path, why in failed.items()])
+        notes.append(f"what it wrote could not be undone: {files}")
+    if changed:
+        notes.append(
+            f"files changed and were not put back: {_listed(changed)}. A library in C or another program wrote them, "
+            "and later passes may find them changed"
+        )
+    if discarded:
+        remarks.append(f"what it wrote was discarded: {_listed(discarded)} (--in-place keeps it)")
+    if undone:
+        remarks.append(f"what it wrote was undone: {_listed(undone)} (--in-place keeps it)")
+    if undone or failed or changed:
+        why = next(filter(None, (pass_files.no_view for pass_files in written)), "")
+        remarks.append(f"it wrote to your own files, because there was no copy-on-write view of them ({why})")
+    if kept:
+        remarks.append(f"data that it prepared before its first step is left: {_listed(kept)}")
+    return effective.plus(notes, remarks)
+
+
+def _listed(paths: list[str]) -> str:
+    """A few of the files, as one would type them in the current folder."""
+    current_folder = f"{Path.cwd()}{os.sep}"
+    names = [path.removeprefix(current_folder) for path in paths]
+    rest = f" and {len(names) - _MAX_NAMED_FILES} more" if len(names) > _MAX_NAMED_FILES else ""
+    return f"{', '.join(names[:_MAX_NAMED_FILES])}{rest}"

@@ -1,30 +1,84 @@
-"""Undoes what passes without a view wrote, if their capture is killed: at once, not when somebody captures again.
+"""What protects the user's folder and files while a capture runs, and does so however it ends.
 
-A guardian is a small process in a session of its own. It notes how the files are that the passes change, and sees by
+There is one capture a folder at a time, by a lock that the operating system releases when its holder ends.
+
+What passes without a view wrote is undone if their capture is killed: at once, not when somebody captures again. A
+guardian is a small process in a session of its own. It notes how the files are that the passes change, and sees by
 the end of its standard input that the capture has ended. Where the capture was killed and the guardian with it, the
 journal remains: every verb says so, and `tracekit restore` deals with it.
 """
 
+import hashlib
 import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tracekit.base.workspace import state_folder
 from tracekit.capture import journal
-from tracekit.capture.undo import undo
 from tracekit.errors.asking import NoFolderError
-from tracekit.errors.capturing import NoLocksError
+from tracekit.errors.capturing import FolderInUseError, NoLocksError
 
 _NOTED_EVERY_S = 0.2
 _MOST_S = 30.0  # for the processes of the passes to be gone
 _DONE = b"."
+_locks: dict[str, tuple[int, int | None]] = {}  # how often by this process, as the cells of a sweep do, and the file
+_guard = threading.Lock()
+
+
+@contextmanager
+def folder_lock() -> Iterator[None]:
+    """A context that holds the lock of the current folder. Raises FolderInUseError if another process holds it."""
+    folder = os.path.realpath(Path.cwd())
+    with _guard:
+        count, handle = _locks.get(folder) or (0, _locked_folder(folder))
+        _locks[folder] = count + 1, handle
+    try:
+        yield
+    finally:
+        with _guard:
+            count, handle = _locks.pop(folder)
+            if count > 1:
+                _locks[folder] = count - 1, handle
+            elif handle is not None:
+                with suppress(OSError):
+                    _lock_file(folder).unlink()
+                os.close(handle)
+
+
+def _locked_folder(folder: str) -> int | None:
+    """The file that is its lock; None where there are no locks, or no place for them: nobody knows of others."""
+    while True:
+        try:
+            handle = _locked(_lock_file(folder))
+        except BlockingIOError:
+            try:
+                owner = _lock_file(folder).read_text(errors="replace").split() or ["unknown"]
+            except FileNotFoundError:
+                continue  # its holder has just removed it
+            elsewhere = f" on {owner[1]}" if len(owner) > 1 and owner[1] != socket.gethostname() else ""
+            raise FolderInUseError(folder, f"{owner[0]}{elsewhere}") from None
+        except (OSError, ImportError, NoFolderError):
+            return None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), os.stat(_lock_file(folder))):
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
+                return handle
+        os.close(handle)  # its holder has just removed it
+
+
+def _lock_file(folder: str) -> Path:
+    return state_folder("locks") / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]}.lock"
 
 
 @contextmanager
@@ -36,13 +90,11 @@ def guarded_folder(scratch: Path) -> Iterator[Path]:
     """
     folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=journal.home()))
     try:
-        lock = _locked(folder)
-    except OSError as error:
+        lock = _locked(folder / journal.LOCK)
+    except (OSError, ImportError) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise NoLocksError(folder.parent, error.strerror or str(error)) from None
-    except ImportError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise NoLocksError(folder.parent, "this system has none") from None
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else "this system has none"
+        raise NoLocksError(folder.parent, why) from None
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); import {__name__} as it; it.main()"
     guardian = subprocess.Popen(
         [sys.executable, "-I", "-c", code, str(folder), str(scratch)],
@@ -69,17 +121,20 @@ def guarded_folder(scratch: Path) -> Iterator[Path]:
 
 def abandoned() -> list[Path]:
     """The journals of captures that no longer run, nor their guardians: there is something to restore."""
+    dead_folders = []
     with suppress(OSError, NoFolderError):
-        journals = [folder for folder in sorted(journal.home().iterdir()) if (folder / journal.JOURNAL).exists()]
-        return [folder for folder in journals if _is_dead(folder)]
-    return []
+        for folder in sorted(journal.home().iterdir()):
+            if (folder / journal.JOURNAL).exists():
+                with exclusive_claim(folder) as alone:
+                    dead_folders += [folder] * alone
+    return dead_folders
 
 
 @contextmanager
 def exclusive_claim(folder: Path) -> Iterator[bool]:
     """A context in which no other process deals with that journal; False if one does already."""
     try:
-        lock = _locked(folder)
+        lock = _locked(folder / journal.LOCK)
     except (OSError, ImportError):  # it may be at work, or there is no way to know
         yield False
         return
@@ -111,7 +166,7 @@ def main() -> None:
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.02)
     journal.record_states(folder)
-    if undo(folder, journal.recorded_states(folder)).is_whole:
+    if journal.undo(folder, journal.recorded_states(folder)).is_whole:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -124,16 +179,12 @@ def processes_with(*settings: str) -> Iterator[int]:
                 yield int(environ.parent.name)
 
 
-def _is_dead(folder: Path) -> bool:
-    with exclusive_claim(folder) as alone:
-        return alone
-
-
-def _locked(folder: Path) -> int:
-    """A file that stays locked until all who have it open end. Raises OSError if it is locked, or cannot be."""
+def _locked(file: Path) -> int:
+    """The file, locked until all who have it open end. Raises BlockingIOError if it is locked, or OSError if it cannot
+    be, or ImportError where a system has no such locks."""
     import fcntl
 
-    lock = os.open(folder / journal.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -17,17 +17,17 @@ from tracekit import run as runs
 from tracekit.base import interruption
 from tracekit.capture import messages, process, turns
 from tracekit.capture.course import Course, explained_time
-from tracekit.capture.first_passes import first_passes
-from tracekit.capture.folder_lock import folder_lock
+from tracekit.capture.environment import cores_of, why_one_fewer
+from tracekit.capture.guardian import folder_lock
+from tracekit.capture.live import first_passes
 from tracekit.capture.options import Options
-from tracekit.capture.other_work import cores_of, why_one_fewer
 from tracekit.capture.passes import capture_variant, has_losses, load_average, train, usable_cores
 from tracekit.capture.preparation import Prepared, prepare
 from tracekit.capture.rounds import RESERVED_ROUNDS, Rounds, detectable, seconds_for_rounds, visible
 from tracekit.errors import TracekitError
 from tracekit.errors.asking import OutputError
 from tracekit.errors.capturing import NothingCapturedError
-from tracekit.run import Run, StageTime, Training, Variant, with_common_period
+from tracekit.run import Run, StageTime, Training, with_common_period
 from tracekit.run.accuracy import accuracy_contrast, in_words, reached
 from tracekit.run.model import TrainingOutcome
 
@@ -40,12 +40,12 @@ def capture(options: Options) -> Run:
     A variant that fails does not stop the others. After Ctrl-C, SIGTERM or SIGHUP, what was finished is stored, and a
     KeyboardInterrupt is raised.
     """
+    # What only the first passes need is closed after them.
     with interruption.by_any_signal(), folder_lock(), ExitStack() as until_captured:
         return _capture(options, until_captured)
 
 
 def _capture(options: Options, until_captured: ExitStack) -> Run:
-    """What only the first passes need is closed after them."""
     run_file = run_path(Path(options.out))
     load, cores = load_average(), cores_of(usable_cores())
     disturbed = "" if options.threads else why_one_fewer(cores)
@@ -69,7 +69,7 @@ def _capture(options: Options, until_captured: ExitStack) -> Run:
             _empty_caches(prepared) as caches,
             closing(turns.Turns(prepared, folder, caches, options)) as by_blocks,
         ):
-            run = _capture_all(prepared, folder, caches, run_file, by_blocks=by_blocks, options=options)
+            run = _capture_all(prepared, folder, caches, run_file, by_blocks)
             until_captured.close()
             # Passes and traces that hold the longest period of any variant whole hold the others, too, or nearly.
             period = max((variant.measured.period for variant in run.variants if variant.measured), default=1)
@@ -80,11 +80,18 @@ def _capture(options: Options, until_captured: ExitStack) -> Run:
             rounds = Rounds(prepared, folder, caches, options, None if run.why_no_turns else by_blocks)
             run = _repeat(run, rounds, run_file, options)
         if options.epochs:
-            run = _train(run, prepared, folder, run_file, options)
+            # The compiler's caches are empty for the first seed.
+            with _empty_caches(prepared) as caches:
+                run = _stored(trainings(run, prepared, folder, caches, options), run, run_file, options)
+            for line in results(run):
+                options.tell(line)
     except OSError as error:  # the disk is full, or somebody removed the folder
         raise OutputError(folder, error.strerror or str(error)) from None
     finally:
-        if not _was_written(prepared.run, run_file):
+        written = None
+        with suppress(TracekitError):
+            written = runs.read(run_file).created
+        if written != prepared.run.created:
             shutil.rmtree(folder, ignore_errors=True)
     if options.explain_time:
         for line in explained_time(run):
@@ -107,15 +114,9 @@ def exit_code(run: Run) -> int:
 
 
 def _capture_all(
-    prepared: Prepared,
-    folder: Path,
-    caches: dict[str, Path],
-    run_file: Path,
-    *,
-    by_blocks: turns.Turns,
-    options: Options,
+    prepared: Prepared, folder: Path, caches: dict[str, Path], run_file: Path, by_blocks: turns.Turns
 ) -> Run:
-    run = prepared.run
+    run, options = prepared.run, by_blocks.options
     course = Course(prepared.variants, has_losses(prepared, options), options)
     for planned in prepared.variants:
         variant, data = capture_variant(
@@ -127,7 +128,10 @@ def _capture_all(
             course=course,
             untimed=by_blocks.getting_ready,
         )
-        run = _with_variant(run, variant, data)
+        if data and run.data and data != run.data:
+            note = f"it trained on other data: {data}"
+            variant = replace(variant, effective=variant.effective.plus([note]))
+        run = with_common_period(replace(run, variants=[*run.variants, variant], data=run.data or data))
         options.tell(messages.ending(variant, run))
         # An earlier run is replaced only by a result: a recipe with a typing error must not replace it.
         if any(captured.measured for captured in run.variants) and (aside := runs.write(run, run_file)):
@@ -144,15 +148,10 @@ def _capture_all(
 def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
     """Measure again; the run file is updated after each round."""
     if options.passes > 1:
-        try:
-            seconds = seconds_for_rounds(run, options)
-            visible_share = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
-            options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, visible_share))
-            for run in rounds.runs(run):  # noqa: B020, PLR1704
-                runs.write(run, run_file)
-        except KeyboardInterrupt:
-            options.tell(messages.interrupted(run, run_file))
-            raise
+        seconds = seconds_for_rounds(run, options)
+        visible_share = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
+        options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, visible_share))
+        run = _stored(rounds.runs(run), run, run_file, options)
         for line in messages.step_times(run):
             options.tell(line)
     if options.min_detectable is not None:
@@ -160,32 +159,15 @@ def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
     return run
 
 
-def _train(run: Run, prepared: Prepared, folder: Path, run_file: Path, options: Options) -> Run:
-    """Train to the end, with compiler caches that are empty for the first seed; the run file is updated each time."""
-    with _empty_caches(prepared) as caches:
-        try:
-            for run in trainings(run, prepared, folder, caches, options):  # noqa: B020, PLR1704
-                runs.write(run, run_file)
-        except KeyboardInterrupt:
-            options.tell(messages.interrupted(run, run_file))
-            raise
-    for line in results(run):
-        options.tell(line)
-    return run
-
-
-def _with_variant(run: Run, variant: Variant, data: str | None) -> Run:
-    if data and run.data and data != run.data:
-        note = f"it trained on other data: {data}"
-        variant = replace(variant, effective=variant.effective.plus([note]))
-    return with_common_period(replace(run, variants=[*run.variants, variant], data=run.data or data))
-
-
-def _was_written(run: Run, run_file: Path) -> bool:
+def _stored(coming: Iterator[Run], run: Run, run_file: Path, options: Options) -> Run:
+    """The last of the coming runs, each of which is written; the one before them if none comes."""
     try:
-        return runs.read(run_file).created == run.created
-    except TracekitError:
-        return False
+        for run in coming:  # noqa: PLR1704
+            runs.write(run, run_file)
+    except KeyboardInterrupt:
+        options.tell(messages.interrupted(run, run_file))
+        raise
+    return run
 
 
 def run_path(run_file: Path) -> Path:
@@ -225,24 +207,16 @@ def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path
         for variant in able:
             options.tell(messages.training(variant.name, options.epochs, seed))
             result = train(seed, variant, prepared, folder, caches=caches[variant.name], options=options)
-            failed = Training(
-                seed=seed,
-                epochs=options.epochs,
-                outcome=cast("TrainingOutcome", result.outcome),
-                error=result.error,
-            )
+            outcome = cast("TrainingOutcome", result.outcome)
+            failed = Training(seed=seed, epochs=options.epochs, outcome=outcome, error=result.error)
             training = result.training or failed
             if training.outcome != "ok":
                 options.tell(messages.lost_training(variant.name, seed, training.error or training.outcome))
-            run = replace(
-                run,
-                variants=[
-                    replace(captured, trainings=[*captured.trainings, training])
-                    if captured.name == variant.name
-                    else captured
-                    for captured in run.variants
-                ],
-            )
+            variants = [
+                replace(each, trainings=[*each.trainings, training]) if each.name == variant.name else each
+                for each in run.variants
+            ]
+            run = replace(run, variants=variants)
             yield run
 
 

@@ -197,8 +197,11 @@ def has_something(result: PassResult) -> bool:
 
 def rank_jobs(job: Job, folder: Path) -> list[tuple[Job, Path]]:
     """The job of each rank, and its scratch folder; the first rank uses that of the pass."""
-    jobs = []
-    port = _free_port() if job.ranks > 1 else 0
+    jobs, port = [], 0
+    if job.ranks > 1:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
     for rank in range(job.ranks):
         scratch = folder if rank == 0 else folder / f"rank{rank}"
         traces = job.folder if rank == 0 else str(Path(job.folder) / f"rank{rank}")
@@ -236,13 +239,6 @@ def torchrun_environment(job: Job) -> dict[str, str]:
         "MASTER_PORT": str(job.port),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 def combined(results: Sequence[tuple[PassResult, float]]) -> PassResult:

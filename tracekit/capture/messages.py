@@ -19,7 +19,6 @@ from tracekit.base.names import sanitize
 from tracekit.base.units import duration, many, percent, ratio
 from tracekit.capture.job import Stage
 from tracekit.run import (
-    Break,
     Outcome,
     Run,
     Variant,
@@ -30,7 +29,6 @@ from tracekit.run import (
     was_busy,
 )
 from tracekit.run.contrast import (
-    Contrast,
     compared,
     compiling_cost,
     contrast,
@@ -93,15 +91,16 @@ def ending(variant: Variant, run: Run) -> str:
     """`compiled: 0.80 ms a step (± 0.05 ms), 2 compilations of 21.8 s; same losses and gradients as eager`."""
     if variant.outcome != "ok":
         return f"{variant.name}: {_OUTCOMES.get(variant.outcome, variant.outcome)} ({variant.error})"
-    effective = variant.effective
-    clauses = [
-        _step_time(variant),
-        _compilations(variant),
-        *_sameness(variant, run),
-        *effective.notes,
-        *effective.remarks,
-    ]
-    return f"{variant.name}: {'; '.join(part for part in clauses if part)}"
+    clauses = []
+    if (measured := variant.measured) is not None:
+        spread = f" (± {duration(measured.spread_ns / 2)})" if measured.steps > 1 else ""
+        clauses.append(
+            f"{duration(measured.step_ns)} a step{spread}{f', which is {variant.step}' if variant.step else ''}"
+        )
+        if variant.ledger.compiles:
+            clauses.append(_compilations(variant))
+    clauses += [*_sameness(variant, run), *variant.effective.notes, *variant.effective.remarks]
+    return f"{variant.name}: {'; '.join(filter(None, clauses))}"
 
 
 def busy(load: float | None, environment: Mapping[str, Any]) -> str | None:
@@ -150,18 +149,14 @@ def progress_line(rounds: int, run: Run, seconds_left: float) -> str:
         sentence += f" ({' … '.join(duration(end, like=base.step_ns) for end in interval)})"
     contrasts = [(contrast(result, base), name) for name, result in rest]
     if contrasts:
-        widest, name = max(contrasts, key=lambda pair: _width(pair[0]))
+        intervals = [comparison.interval for comparison, _ in contrasts]
+        widths = [
+            interval[1] / interval[0] if interval is not None and interval[0] else math.inf for interval in intervals
+        ]
+        widest, name = contrasts[widths.index(max(widths))]
         verdict = "too uncertain to tell yet" if widest.says_nothing else compared(widest, first)
         sentence = f"{'least certain: ' if len(contrasts) > 1 else ''}{name} {verdict}"
     return f"  {rounds} rounds: {sentence}; about {seconds_left:.0f} s left"
-
-
-def _width(comparison: Contrast) -> float:
-    return (
-        comparison.interval[1] / comparison.interval[0]
-        if comparison.interval is not None and comparison.interval[0]
-        else math.inf
-    )
 
 
 def reached(smallest: float, requested: float) -> str:
@@ -248,57 +243,33 @@ def short(path: Path) -> Path:
         return path
 
 
-def _step_time(variant: Variant) -> str:
-    measured = variant.measured
-    if measured is None:
-        return ""
-    spread = f" (± {duration(measured.spread_ns / 2)})" if measured.steps > 1 else ""
-    step = f", which is {variant.step}" if variant.step else ""
-    return f"{duration(measured.step_ns)} a step{spread}{step}"
-
-
 def _compilations(variant: Variant) -> str:
+    """`1 graph, 0 recompilations, 2 graph breaks (print, train.py:12), compiling cost 21.8 s`."""
     ledger = variant.ledger
-    if not variant.measured or not ledger.compiles:
-        return ""
     counts = [
         many(ledger.graphs, "graph"),
         many(ledger.recompiles, "recompilation"),
         many(ledger.break_places, "graph break"),
     ]
     if ledger.breaks:  # the reason names an operator that Dynamo cannot trace
-        counts[-1] += f" ({_commonest(ledger.breaks)})"
-    cost = compiling_cost(variant)
-    return ", ".join([*counts, *([f"compiling cost {cost}"] if cost else [])])
-
-
-def _commonest(breaks: list[Break]) -> str:
-    """`print, train.py:12`."""
-    (reason, file, line), _ = Counter(
-        (graph_break.reason, graph_break.file, graph_break.line) for graph_break in breaks
-    ).most_common(1)[0]
-    return f"{sanitize(reason, _REASON_WIDTH)}{f', {Path(file).name}:{line}' if file else ''}"
+        places = Counter((graph_break.reason, graph_break.file, graph_break.line) for graph_break in ledger.breaks)
+        reason, file, line = max(places, key=places.__getitem__)
+        counts[-1] += f" ({sanitize(reason, _REASON_WIDTH)}{f', {Path(file).name}:{line}' if file else ''})"
+    if cost := compiling_cost(variant):
+        counts.append(f"compiling cost {cost}")
+    return ", ".join(counts)
 
 
 def _sameness(variant: Variant, run: Run) -> list[str]:
-    eager = next(
-        (
-            candidate
-            for candidate in run.variants
-            if not candidate.requested.compile and candidate.params == variant.params
-        ),
-        None,
-    )
+    alike = (other for other in run.variants if not other.requested.compile and other.params == variant.params)
+    eager = next(alike, None)
     if eager is None or eager.name == variant.name or not variant.losses:
         return []
     apart = divergence(eager.losses, variant.losses)
     of_gradients = divergence(eager.gradients, variant.gradients)
     if of_gradients is not None and of_gradients > gradient_tolerance(eager.gradient_drift):
-        times = times_apart(eager.gradients, variant.gradients)
-        return [
-            *_of_losses(variant, eager, apart),
-            f"norms of its gradients differ from {eager.name}'s by {ratio(times)}",
-        ]
+        times = ratio(times_apart(eager.gradients, variant.gradients))
+        return [*_of_losses(variant, eager, apart), f"norms of its gradients differ from {eager.name}'s by {times}"]
     return _of_losses(variant, eager, apart, " and gradients" if of_gradients is not None else "")
 
 
@@ -309,10 +280,8 @@ def _of_losses(variant: Variant, eager: Variant, apart: float | None, and_gradie
         number = many(min(len(eager.losses), len(variant.losses)), "loss", "losses")
         return [f"losses differ from {eager.name}'s by up to {apart:.1e} ({number} compared)"]
     if apart > loss_tolerance():
-        drift = f"{eager.loss_drift:.1e}"
-        return [
-            f"same losses{and_gradients} as {eager.name} except for rounding, which by itself changes those by {drift}"
-        ]
+        why = f"except for rounding, which by itself changes those by {eager.loss_drift:.1e}"
+        return [f"same losses{and_gradients} as {eager.name} {why}"]
     return [f"same losses{and_gradients} as {eager.name}"]
 
 

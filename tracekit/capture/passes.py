@@ -16,15 +16,14 @@ from msgspec.structs import replace
 
 from tracekit.capture import lost_kernels, messages, process
 from tracekit.capture.course import Course
+from tracekit.capture.file_view import with_files
 from tracekit.capture.job import Job, PassResult, Stage, has_something
 from tracekit.capture.lost_kernels import completed
-from tracekit.capture.options import Options
+from tracekit.capture.options import Options, PlannedVariant
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.process import Start
-from tracekit.capture.undo import with_files
-from tracekit.capture.variants import PlannedVariant
 from tracekit.errors.capturing import ArgumentsRefusedError, NoStepsError
-from tracekit.run import Effective, Measured, Outcome, Pass, StageTime, Traces, Variant, Window, divergence
+from tracekit.run import Outcome, Pass, StageTime, Traces, Variant, Window, divergence
 from tracekit.run.settings import Settings, values_of
 from tracekit.statistics.typical_step import typical_step
 
@@ -54,6 +53,8 @@ def capture_variant(
     """
     traces_folder = folder / slug(planned.name, prepared.run.planned)
     results: PassResults = {}
+    outcome: Outcome
+    error: str | None
     try:
         traces_folder.mkdir()
         for stage in _STAGES if has_losses(prepared, options) else _STAGES[:-1]:
@@ -64,9 +65,7 @@ def capture_variant(
                 options.tell(f"{messages.doing(planned.name, stage)}{course.begins(planned.name, stage)}")
                 job = _job(stage, planned, prepared, folder, options, before=results.get("measure"))
                 job = with_headers(job, caches)
-                perform = partial(
-                    _perform, scratch=scratch, traces_folder=traces_folder, options=options, begin=prepared.begin
-                )
+                perform = partial(_perform, scratch=scratch, options=options, begin=prepared.begin)
                 results[stage] = result = perform(job)
                 if stage == "measure" and result.spent is not None:
                     course.measured(planned.name, result.spent.seconds, result.spent.activities.get("compile", 0.0))
@@ -76,7 +75,11 @@ def capture_variant(
                     results[stage] = with_drift(result, partial(perform, replace(job, rounded=True)))
                 if results[stage].outcome != "ok" and not has_something(results[stage]):
                     break
-        outcome, error = _outcome(results)
+        outcome, error = "ok", None
+        for stage, result in results.items():
+            if result.outcome != "ok":
+                outcome, error = result.outcome, f"{stage}: {result.error}"
+                break
     except KeyboardInterrupt as interrupt:
         outcome, error = "interrupted", str(interrupt) or "Ctrl-C"
     variant = _variant(planned, results, traces_folder, outcome, error)
@@ -89,8 +92,7 @@ def measure_again(
     number: int, planned: PlannedVariant, prepared: Prepared, folder: Path, *, caches: Path, options: Options
 ) -> PassResult:
     """Another, shorter unprofiled pass, which uses what the first one compiled."""
-    job = replace(_job("measure", planned, prepared, folder, options), round=number)
-    return _perform(job, caches, Path(job.folder), options)
+    return _perform(replace(_job("measure", planned, prepared, folder, options), round=number), caches, options)
 
 
 def live_job(
@@ -106,7 +108,7 @@ def train(
 ) -> PassResult:
     """A training to its end with that seed."""
     job = replace(_job("train", planned, prepared, folder, options), seed=seed, epochs=options.epochs)
-    return _perform(job, caches, Path(job.folder), options)
+    return _perform(job, caches, options)
 
 
 def slug(name: str, among: Sequence[str]) -> str:
@@ -126,11 +128,6 @@ def _again(job: Job, perform: Callable[[Job], PassResult], options: Options, win
     """That window by itself, in a separate process."""
     options.tell(messages.taking_again(window))
     return perform(replace(job, windows=(window,)))
-
-
-def _outcome(results: PassResults) -> tuple[Outcome, str | None]:
-    failed = [(stage, result) for stage, result in results.items() if result.outcome != "ok"]
-    return (failed[0][1].outcome, f"{failed[0][0]}: {failed[0][1].error}") if failed else ("ok", None)
 
 
 def _job(
@@ -164,14 +161,21 @@ def _job(
     )
 
 
-def _perform(
-    job: Job, scratch: Path, traces_folder: Path, options: Options, begin: Start = process.Separate
-) -> PassResult:
-    log = traces_folder / f"{job.stage}{_log_suffix(job)}.log"
+def _perform(job: Job, scratch: Path, options: Options, begin: Start = process.Separate) -> PassResult:
+    log = Path(job.folder, f"{job.stage}{_log_suffix(job)}.log")
     job = with_headers(job, scratch)
     load, began = load_average(), time.time_ns()
     result = process.perform(job, scratch, log, options.timeout, options.tell, begin=begin)
-    return finished(job, _with_warnings(result, log), began=began, load=load, options=options)
+    # The log remains if it says more than the profiler's library, whose warnings are notes.
+    text = log.read_text(errors="replace")
+    if rest := lost_kernels.without_chatter(text):
+        log.write_text(rest)
+    else:
+        log.unlink()
+    if warnings := lost_kernels.warnings(text):
+        notes = [*result.effective.notes, *(f"the profiler warned: {warning}" for warning in warnings)]
+        result = replace(result, effective=replace(result.effective, notes=[*dict.fromkeys(notes)]))
+    return finished(job, result, began=began, load=load, options=options)
 
 
 def with_headers(job: Job, caches: Path) -> Job:
@@ -190,8 +194,25 @@ def finished(
     seconds = round((time.time_ns() - began) / 1e9, 3)
     spent = StageTime(stage=job.stage, round=job.round, seconds=seconds, activities=result.activities)
     result = replace(result, spent=spent)
-    if result.measured is not None:
-        result = replace(result, measured=_as_pass(job, result, result.measured, began=began, load=load, parent=parent))
+    if (measured := result.measured) is not None:
+        typical = typical_step(measured.step_all_ns)
+        this_pass = Pass(
+            round=job.round,
+            started_ns=began,
+            seconds=seconds,
+            step_ns=measured.step_ns,
+            step_all_ns=measured.step_all_ns,
+            alike=typical.alike,
+            period=typical.period,
+            compiles_timed=measured.compiles_timed,
+            load=load,
+            cores=usable_cores(),
+            graphs=result.graphs,
+            turns=result.turns,
+            parent=parent,
+            trace=relative(result.traces, Path(job.folder)).steady,
+        )
+        result = replace(result, measured=replace(measured, passes=[this_pass]))
     if result.no_steps:
         raise NoStepsError(job.program, result.error or "")
     if result.refused and (usage := messages.usage(result.traceback)):
@@ -207,18 +228,6 @@ def _log_suffix(job: Job) -> str:
     return f"{number}{'-rounded' if job.rounded else ''}"
 
 
-def _with_warnings(result: PassResult, log: Path) -> PassResult:
-    """The result, with the warnings of the profiler's library. Its log remains if it says anything else."""
-    text = log.read_text(errors="replace")
-    if rest := lost_kernels.without_chatter(text):
-        log.write_text(rest)
-    else:
-        log.unlink()
-    notes = [f"the profiler warned: {warning}" for warning in lost_kernels.warnings(text)]
-    effective = replace(result.effective, notes=[*dict.fromkeys([*result.effective.notes, *notes])])
-    return replace(result, effective=effective) if notes else result
-
-
 def load_average() -> float | None:
     """How many processes ran or waited for a processor in the last minute; None where the system does not say."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
@@ -229,29 +238,6 @@ def usable_cores() -> int | None:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def _as_pass(
-    job: Job, result: PassResult, measured: Measured, *, began: int, load: float | None, parent: int | None = None
-) -> Measured:
-    typical = typical_step(measured.step_all_ns)
-    this_pass = Pass(
-        round=job.round,
-        started_ns=began,
-        seconds=round((time.time_ns() - began) / 1e9, 3),
-        step_ns=measured.step_ns,
-        step_all_ns=measured.step_all_ns,
-        alike=typical.alike,
-        period=typical.period,
-        compiles_timed=measured.compiles_timed,
-        load=load,
-        cores=usable_cores(),
-        graphs=result.graphs,
-        turns=result.turns,
-        parent=parent,
-        trace=relative(result.traces, Path(job.folder)).steady,
-    )
-    return replace(measured, passes=[this_pass])
-
-
 def _variant(
     planned: PlannedVariant, results: PassResults, traces_folder: Path, outcome: Outcome, error: str | None
 ) -> Variant:
@@ -259,13 +245,16 @@ def _variant(
     nothing = PassResult()
     measured, profiled = results.get("measure", nothing), results.get("profile", nothing)
     checked = results.get("check", nothing)
+    effectives = [result.effective for result in (profiled, measured, checked)]
+    notes = dict.fromkeys(note for effective in effectives for note in effective.notes)
+    remarks = dict.fromkeys(remark for effective in effectives for remark in effective.remarks)
     return Variant(
         name=planned.name,
         outcome=outcome,
         error=error,
         params=planned.params,
         requested=planned.requested,
-        effective=with_files(_joined(profiled.effective, measured.effective, checked.effective), results.values()),
+        effective=with_files(replace(profiled.effective, notes=[*notes], remarks=[*remarks]), results.values()),
         traces=relative(profiled.traces, traces_folder),
         ranks=[replace(rank, traces=relative(rank.traces, traces_folder)) for rank in profiled.ranks],
         measured=measured.measured,
@@ -283,14 +272,6 @@ def _variant(
         ended=measured.ended,
         step=measured.step or profiled.step,
     )
-
-
-def _joined(effective: Effective, *other_passes: Effective) -> Effective:
-    """The notes, with those of the other passes, each once."""
-    effectives = (effective, *other_passes)
-    notes = dict.fromkeys(note for pass_effective in effectives for note in pass_effective.notes)
-    remarks = dict.fromkeys(remark for pass_effective in effectives for remark in pass_effective.remarks)
-    return replace(effective, notes=[*notes], remarks=[*remarks])
 
 
 def relative(traces: Traces, traces_folder: Path) -> Traces:

@@ -20,9 +20,8 @@ from tracekit.capture import environment, messages, process
 from tracekit.capture.child.program import marked
 from tracekit.capture.device import GPU
 from tracekit.capture.job import Job, PassResult
-from tracekit.capture.options import Options
+from tracekit.capture.options import Options, PlannedVariant, parse_all, plan_variants
 from tracekit.capture.process import Start
-from tracekit.capture.variants import PlannedVariant, parse_all, plan_variants
 from tracekit.errors.capturing import (
     BadParameterError,
     BrokenSyntaxError,
@@ -75,17 +74,28 @@ def prepare(options: Options) -> Prepared:
     overrides = parse_all(options.params, result.params)
     params = {**result.params, **overrides}
     variants = plan_variants(options.variants, params, result.variants, options.backend)
-    _check_backends(options.backend, variants, result.backends)
+    backends = [("--backend", options.backend), *(("backend", variant.requested.backend) for variant in variants)]
+    for name, backend in backends:
+        if backend is not None and backend not in result.backends:
+            raise BadParameterError(name, backend, f"one of {', '.join(result.backends)}")
     device = _choose_device(options, result)
     uses_inductor = any(variant.requested.backend == "inductor" for variant in variants)
     if uses_inductor and (missing := environment.missing_compiler(device)):
         raise NoCompilerError(missing)
+    if is_script:  # its arguments and how its steps are counted, as parameters
+        own_params = {
+            "arguments": shlex.join(options.arguments),
+            "step_every": options.step_every if options.step_every > 1 else None,
+            "nproc": options.ranks if options.ranks > 1 else None,
+            "step_at": options.step_at,
+        }
+        params = {name: value for name, value in own_params.items() if value}
     run = Run(
         created=runs.now(),
         tracekit=installed.version() or "0",
         recipe=str(options.program).rpartition(".")[2] if options.module else Path(options.program).stem,
         script=str(options.program),
-        params=_script_params(options) if is_script else params,
+        params=params,
         device=device,
         steps=options.steps,
         warmup=options.warmup,
@@ -106,7 +116,14 @@ def check_options(options: Options, verb: str = "capture") -> None:
         if Path(options.program).suffix != ".py":
             raise NotPythonError(options.program)
         statements(options.program)
-    _check_boundary(options.step_at)
+    file, _, line = options.step_at.rpartition(":")
+    if not file and options.step_at not in ("", "optimizer", "call"):
+        raise BadParameterError("--step-at", options.step_at, "optimizer, call, or FILE:LINE")
+    if file:
+        if not line.isdecimal() or not Path(file).is_file():
+            raise NoSuchLineError(file, line)
+        statements(file)
+        marked(Path(file).read_bytes(), file, int(line))
     if not options.python and not environment.has_torch():
         raise NoTorchError
     for name, value, minimum in (
@@ -128,17 +145,6 @@ def check_options(options: Options, verb: str = "capture") -> None:
         raise BadParameterError("--budget", options.budget, "a number of seconds, 0 or more")
 
 
-def _check_boundary(step_at: str) -> None:
-    file, _, line = step_at.rpartition(":")
-    if not file and step_at not in ("", "optimizer", "call"):
-        raise BadParameterError("--step-at", step_at, "optimizer, call, or FILE:LINE")
-    if file:
-        if not line.isdecimal() or not Path(file).is_file():
-            raise NoSuchLineError(file, line)
-        statements(file)
-        marked(Path(file).read_bytes(), file, int(line))
-
-
 def trains_by_itself(options: Options) -> bool:
     """Whether the program is a script, by the options or by its content."""
     return options.is_script or options.module or is_script(options.program)
@@ -155,14 +161,6 @@ def check_kind(options: Options, is_script: bool, verb: str = "capture") -> None
     if is_script:
         for name, value in options.params.items():
             raise OnlyRecipesTakeThisError(options.program, name, value, verb)
-
-
-def _script_params(options: Options) -> dict[str, Any]:
-    """The arguments of the script, as parameters; empty if it has none."""
-    arguments = {"arguments": shlex.join(options.arguments)} if options.arguments else {}
-    steps = {"step_every": options.step_every} if options.step_every > 1 else {}
-    ranks = {"nproc": options.ranks} if options.ranks > 1 else {}
-    return {**arguments, **steps, **ranks, **({"step_at": options.step_at} if options.step_at else {})}
 
 
 def _inspect(options: Options, is_script: bool) -> PassResult:
@@ -199,12 +197,6 @@ def _choose_device(options: Options, result: PassResult) -> str:
         is_unsupported = result.accelerator not in (None, GPU) and requested.partition(":")[0] == result.accelerator
         raise UnsupportedDeviceError(requested) if is_unsupported else NoSuchDeviceError(requested, available)
     return requested
-
-
-def _check_backends(requested: str, variants: list[PlannedVariant], available: list[str]) -> None:
-    for name, backend in [("--backend", requested), *(("backend", variant.requested.backend) for variant in variants)]:
-        if backend is not None and backend not in available:
-            raise BadParameterError(name, backend, f"one of {', '.join(available)}")
 
 
 def check(python: str) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from tracekit.base import interruption
 from tracekit.base.workspace import temporary_home, workspace
 from tracekit.capture import lost_kernels, messages
-from tracekit.capture.file_view import BYTECODE, refusal, shared_bytecode, view
+from tracekit.capture.file_view import BYTECODE, in_view, refusal, shared_bytecode, view, without_view
 from tracekit.capture.guardian import guarded_folder, processes_with
 from tracekit.capture.job import (
     RESULT,
@@ -34,7 +34,7 @@ from tracekit.capture.job import (
     rank_log,
     torchrun_environment,
 )
-from tracekit.capture.undo import Undone, in_view, undo, without_view
+from tracekit.capture.journal import Undone, undo
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOG_TAIL = 30  # lines
@@ -180,7 +180,13 @@ def read_result(folder: Path, log: Path, exit_code: int, last_seen: float) -> tu
     """The result, and when it was written or, without one, when the process was last seen running, unix time."""
     file = folder / RESULT
     if not file.exists():
-        return PassResult(outcome="crash", error=_death(exit_code), traceback=_tail(log)), last_seen
+        if hasattr(signal, "SIGKILL") and exit_code == -signal.SIGKILL:
+            error = "killed, perhaps because memory ran out"
+        elif exit_code < 0:
+            error = f"died of {signal.Signals(-exit_code).name}"
+        else:
+            error = f"ended with exit code {exit_code} and no answer"
+        return PassResult(outcome="crash", error=error, traceback=_tail(log)), last_seen
     result = msgspec.json.decode(file.read_bytes(), type=PassResult)
     if result.outcome != "ok" and not result.traceback:  # no exception was raised: its output says why
         result = msgspec.structs.replace(result, traceback=_tail(log))
@@ -278,13 +284,6 @@ def environment(job: Job, folder: Path) -> dict[str, str]:
     }
 
 
-def _death(code: int) -> str:
-    outcomes = {-signal.SIGKILL: "killed, perhaps because memory ran out"} if hasattr(signal, "SIGKILL") else {}
-    if code in outcomes:
-        return outcomes[code]
-    return f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code} and no answer"
-
-
 def _tail(log: Path) -> str:
     text = lost_kernels.without_chatter(log.read_text(errors="replace"))
     return "\n".join(text.splitlines()[-_LOG_TAIL:])
@@ -306,13 +305,15 @@ class FolderState:
 
     def changed(self) -> list[str]:
         """The files that have changed or are gone, and new ones, if all files had been looked at."""
-        now = {path: _state(path) for path in self._files}
-        differing = [path for path, state in self._files.items() if now[path] != state]
+        differing = [path for path, state in self._files.items() if _state(path) != state]
         new = (path for path, _ in self._walk() if path not in self._files) if self._is_whole else iter(())
         return sorted([*differing, *new])
 
     def _walk(self) -> Iterator[tuple[str, _State]]:
-        output_inodes = _outputs()
+        output_inodes = set()  # of the files to which the capture's own output goes
+        for descriptor in (1, 2):
+            with suppress(OSError):
+                output_inodes.add(os.fstat(descriptor).st_ino)
         waiting, visited = [os.path.realpath(root) for root in self._folders], set(self._spared)
         for folder in waiting:  # the list grows meanwhile: the nearest folders come first
             if folder in visited:
@@ -336,15 +337,6 @@ def folder_state(job: Job) -> FolderState:
         return FolderState([], [])
     beside_it = [] if job.module else [os.path.dirname(os.path.realpath(job.program))]
     return FolderState([str(Path.cwd()), *beside_it], [*filter(None, [job.folder])])
-
-
-def _outputs() -> set[int]:
-    """The files, by inode, to which the capture's own output goes."""
-    numbers = set()
-    for descriptor in (1, 2):
-        with suppress(OSError):
-            numbers.add(os.fstat(descriptor).st_ino)
-    return numbers
 
 
 def _state(path: str) -> _State | None:

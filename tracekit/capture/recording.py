@@ -95,7 +95,7 @@ class _Recording:
         self._pass = record_first(job, self._compiler, most_steps, stacks=stacks)
         self._until = time.monotonic() + _MOST_SECONDS
         self._steps = self._recorded = 0
-        self._ends = StepEnds(self._optimizer_stepped)
+        self._ends = StepEnds(lambda _: None if self._calls_of_step else self._stepped())
         self._calls_of_step = 0  # of tracekit.step(); after the first, optimizers end no step
 
     def __enter__(self) -> "_Recording":
@@ -131,10 +131,6 @@ class _Recording:
                 self._pass.throw(timing.EndedError)
             except StopIteration as end:
                 self.result = end.value
-
-    def _optimizer_stepped(self, _: object) -> None:
-        if not self._calls_of_step:
-            self._stepped()
 
     def _marked(self) -> None:
         self._calls_of_step += 1

@@ -19,7 +19,6 @@ from tracekit.capture.options import Options
 from tracekit.capture.passes import measure_again
 from tracekit.capture.preparation import Prepared
 from tracekit.capture.turns import LEAST_TURNS, LONG_S, MOST_TURNS, TURN_NS, InterruptedTurnsError, Turns
-from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Measured, Pass, Run, StageTime, Variant, with_common_period
 from tracekit.run.contrast import (
     NO_DIFFERENCE,
@@ -58,7 +57,7 @@ _READY_S, _IN_CACHES = 1.0, 0.1  # that a process takes to be ready, besides tha
 
 def seconds_for_rounds(run: Run, options: Options) -> float:
     """Seconds for later rounds, of which the reserved ones take place whatever they take."""
-    first_s = sum(measured_pass.seconds for variant in run.variants for measured_pass in _passes(variant))
+    first_s = sum(measured_pass.seconds for measured in _all_measured(run) for measured_pass in measured.passes)
     return options.seconds_for_rounds(len(run.variants), first_s)
 
 
@@ -77,18 +76,27 @@ class Rounds(Struct):
     def runs(self, run: Run) -> Iterator[Run]:
         """Yield the run after each round, or each group of rounds that take turns together; after a group that is
         interrupted, too, if every variant was measured in one of its rounds."""
-        first_began = time.monotonic()
+        first_began, measured = time.monotonic(), _all_measured(run)
         ends = first_began + seconds_for_rounds(run, self.options)
-        self._turns_s = _expected_seconds(run)
         if self.turns is not None:
-            self._turns_s = _seconds_of_turns(_all_measured(run))
+            self._turns_s = _seconds_of_turns(measured)
             self._ready_s = _READY_S * len(run.variants)
+        else:  # as long as the first passes took, without compiling
+            self._turns_s = sum(each.passes[0].seconds - each.compile_ns / 1e9 for each in measured if each.passes)
         number = 1
         while number < self.options.passes:
             began = time.monotonic()
-            variants = self._turns(number, run)
-            parents_s = self._parents_s(ends - began)
-            is_over = began + parents_s + self._seconds_of(1) > ends or (number > ENOUGH_ROUNDS and self._suffices(run))
+            able = {variant.name for variant in run.variants if variant.outcome == "ok"} - self.lost
+            variants = [variant for variant in self.prepared.variants if variant.name in able]
+            if number % 2:
+                variants.reverse()
+            # The next rounds wait for new processes to fork from, unless the time left is too short to be worth it.
+            parents_s = self.turns.parents_s if self.turns is not None else 0.0
+            if ends - began < parents_s + self._seconds_of(_WORTH_PARENTS):
+                parents_s = 0.0
+            is_over = began + parents_s + self._seconds_of(1) > ends or (
+                number > ENOUGH_ROUNDS and suffices(run, self.options)
+            )
             if not variants or (number >= RESERVED_ROUNDS and is_over):
                 return
             rounds = self._coming_rounds(number, run, ends - began - parents_s)
@@ -110,45 +118,42 @@ class Rounds(Struct):
                     run, taken = self._with_rounds(results, run), len(results)
             if self.turns is None:
                 for variant in variants:
-                    run = self._with_rounds({number: {variant.name: self._measured_again(number, variant)}}, run)
+                    caches, options = self.caches[variant.name], self.options
+                    result = measure_again(number, variant, self.prepared, self.folder, caches=caches, options=options)
+                    run = self._with_rounds({number: {variant.name: result}}, run)
                 self._turns_s = time.monotonic() - began
             else:
                 self._turns_s, self._ready_s = self.turns.turns_s, self.turns.ready_s
             number += taken
-            run = _with_time(run, number - 1, time.monotonic() - first_began)
+            seconds = round(time.monotonic() - first_began, 3)
+            spent = [earlier for earlier in run.spent if earlier.stage != "live"]
+            run = replace(run, spent=[*spent, StageTime(stage="live", round=number - 1, seconds=seconds)])
             yield run
 
     def _seconds_of(self, rounds: int) -> float:
         """How long the next rounds will take, once there are processes to fork from."""
         return rounds * (self._turns_s + self._ready_s)
 
-    def _parents_s(self, seconds_left: float) -> float:
-        """How long the next rounds wait until there are new processes to fork from; 0 where the time left is too short
-        to be worth it."""
-        parents_s = self.turns.parents_s if self.turns is not None else 0.0
-        return parents_s if seconds_left >= parents_s + self._seconds_of(_WORTH_PARENTS) else 0.0
-
     def _coming_rounds(self, number: int, run: Run, seconds_left: float) -> int:
         """How many more rounds to expect, this one included: as many as suffice if the passes go on to scatter as they
         do, but no more than are allowed, or than the budget has time for."""
-        enough = _passes_that_suffice(run, self.options)
-        wanted = min(self.options.passes, max(enough, ENOUGH_ROUNDS) + 1) - number  # the first round is not counted
+        first, *rest = _all_measured(run)
+        precision, most = self.options.precision, self.options.passes
+        if self.options.min_detectable is not None:
+            enough = _passes_until_seen(run, self.options.min_detectable, most)
+        elif rest:
+            half_widths = (_wanted(math.log(contrast(measured, first).ratio), precision) for measured in rest)
+            enough = max(
+                passes_needed(measured, first, half_width, most)
+                for measured, half_width in zip(rest, half_widths, strict=True)
+            )
+        else:
+            enough = passes_needed(first, None, precision or NARROW, most)
+            if precision is None:
+                enough = max(enough, _passes_until_seen(run, SEEN, most))
+        wanted = min(most, max(enough, ENOUGH_ROUNDS) + 1) - number  # the first round is not counted
         affordable = int(seconds_left / max(self._seconds_of(1), 0.1))
         return max(1, min(wanted, max(affordable, RESERVED_ROUNDS - number)))
-
-    def _suffices(self, run: Run) -> bool:
-        if self.options.min_detectable is not None:
-            return detectable(run) <= self.options.min_detectable
-        return is_settled(run, self.options.precision)
-
-    def _turns(self, number: int, run: Run) -> list[PlannedVariant]:
-        able = {variant.name for variant in run.variants if variant.outcome == "ok"} - self.lost
-        variants = [variant for variant in self.prepared.variants if variant.name in able]
-        return variants[::-1] if number % 2 else variants
-
-    def _measured_again(self, number: int, planned: PlannedVariant) -> PassResult:
-        caches = self.caches[planned.name]
-        return measure_again(number, planned, self.prepared, self.folder, caches=caches, options=self.options)
 
     def _with_rounds(self, results: Mapping[int, Mapping[str, PassResult]], run: Run) -> Run:
         """The run with the results of these rounds, by variant; a variant of which a pass has failed gets no more."""
@@ -183,12 +188,6 @@ def in_proportion(run: Run) -> Run:
     return replace(run, variants=[proportional(variant) for variant in run.variants])
 
 
-def _with_time(run: Run, rounds: int, seconds: float) -> Run:
-    """The run with how long all rounds took."""
-    spent = [earlier for earlier in run.spent if earlier.stage != "live"]
-    return replace(run, spent=[*spent, StageTime(stage="live", round=rounds, seconds=round(seconds, 3))])
-
-
 def visible(run: Run, seconds: float, most_passes: int, compiles: bool = True) -> float | None:
     """About how large a difference between two variants must be to be seen in 19 of 20 captures of so many seconds, as
     a share, if pairs differ as expected: nothing is known yet of this machine. Each round `compiles` from caches,
@@ -213,21 +212,6 @@ def _seconds_of_turns(sides: Sequence[Measured]) -> float:
     return sum(min(MOST_TURNS, max(LEAST_TURNS, math.ceil(LONG_S / turn_s))) * turn_s for turn_s in turns_s)
 
 
-def _passes_that_suffice(run: Run, options: Options) -> int:
-    """How many passes of each variant it takes until the capture may end, if they go on to scatter as they do."""
-    first, *rest = _all_measured(run)
-    if options.min_detectable is not None:
-        return _passes_until_seen(run, options.min_detectable, options.passes)
-    if rest:
-        half_widths = [_wanted(math.log(contrast(measured, first).ratio), options.precision) for measured in rest]
-        return max(
-            passes_needed(measured, first, half_width, options.passes)
-            for measured, half_width in zip(rest, half_widths, strict=True)
-        )
-    enough = passes_needed(first, None, options.precision or NARROW, options.passes)
-    return enough if options.precision is not None else max(enough, _passes_until_seen(run, SEEN, options.passes))
-
-
 def _passes_until_seen(run: Run, share: float, most: int) -> int:
     """After how many passes a check would see a regression of that share: its margin shrinks with their root."""
     margin, wanted_margin = (math.log1p(regression) - math.log1p(TOLERANCE) for regression in (detectable(run), share))
@@ -237,9 +221,12 @@ def _passes_until_seen(run: Run, share: float, most: int) -> int:
     return min(most, math.ceil(passes * (margin / wanted_margin) ** 2))
 
 
-def is_settled(run: Run, precision: float | None = None) -> bool:
+def suffices(run: Run, options: Options) -> bool:
     """Whether every ratio to the first variant's step time is known well enough; for a single variant, whether its step
     time is, and a check of it against another capture would show what it is to show."""
+    precision = options.precision
+    if options.min_detectable is not None:
+        return detectable(run) <= options.min_detectable
     first, *rest = _all_measured(run)
     if rest:
         contrasts = [contrast(measured, first) for measured in rest]
@@ -309,13 +296,3 @@ def _with_pass(variant: Variant, result: PassResult) -> Variant:
     passes = [*variant.measured.passes, *result.measured.passes]
     spent = [*variant.spent, *([result.spent] if result.spent is not None else [])]
     return replace(variant, measured=merged(variant.measured, passes), spent=spent)
-
-
-def _expected_seconds(run: Run) -> float:
-    """The expected duration of a round: as long as the first passes took, without compiling."""
-    measured = [variant.measured for variant in run.variants if variant.measured]
-    return sum(result.passes[0].seconds - result.compile_ns / 1e9 for result in measured if result.passes)
-
-
-def _passes(variant: Variant) -> list[Pass]:
-    return variant.measured.passes if variant.measured else []

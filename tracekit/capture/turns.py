@@ -46,12 +46,10 @@ from tracekit.base.units import size
 from tracekit.capture import messages
 from tracekit.capture.child.memory import free_on_host
 from tracekit.capture.job import PassResult
-from tracekit.capture.live import LivePass, NoTurnsError, live_pass
-from tracekit.capture.options import Options
-from tracekit.capture.parents import Parent, parent_of
+from tracekit.capture.live import LivePass, NoTurnsError, Parent, live_pass, parent_of
+from tracekit.capture.options import Options, PlannedVariant
 from tracekit.capture.passes import finished, live_job, load_average, usable_cores, with_headers
 from tracekit.capture.preparation import Prepared, statements
-from tracekit.capture.variants import PlannedVariant
 from tracekit.run import Run
 
 TURN_NS = 250_000_000
@@ -81,7 +79,7 @@ class Turns:
 
     def __init__(self, prepared: Prepared, folder: Path, caches: dict[str, Path], options: Options) -> None:
         self.prepared = prepared  # its period is only known once the first passes have ended
-        self._folder, self._caches, self._options = folder, caches, options
+        self._folder, self._caches, self.options = folder, caches, options
         self._parents: dict[str, _Forked] = {}
         # A recipe takes its first steps before it is forked, unless that starts threads: they do not survive a fork.
         self._warms = not prepared.is_script and prepared.run.environment.get("threads") == 1
@@ -92,8 +90,8 @@ class Turns:
 
     def close(self) -> None:
         """End all processes."""
-        for parent in self._parents.values():
-            parent.stack.close()
+        for forked in self._parents.values():
+            forked.stack.close()
         self._parents.clear()
 
     @contextmanager
@@ -121,11 +119,6 @@ class Turns:
         """How long the next processes to be made ready wait for one to be forked from, if that is a new one."""
         return self._parents_s if any(forked.left < 1 for forked in self._parents.values()) else 0.0
 
-    def _end_parents(self) -> None:
-        """End those that were forked often enough."""
-        for name in [name for name, forked in self._parents.items() if forked.left < 1]:
-            self._parents.pop(name).stack.close()
-
     def take(
         self,
         number: int,
@@ -146,7 +139,8 @@ class Turns:
         """
         load = load_average()
         if renews:
-            self._end_parents()
+            for name in [name for name, forked in self._parents.items() if forked.left < 1]:
+                self._parents.pop(name).stack.close()
         with ExitStack() as stack:
             started = self._made_ready(number, variants, rounds, known, stack)
             began, began_ns = time.monotonic(), time.time_ns()
@@ -159,13 +153,9 @@ class Turns:
                 self._take_turns(live, ends)
             except KeyboardInterrupt as interrupt:
                 results = self._results(started, began_ns, load)
-                so_far = {
-                    each: of_round
-                    for each, of_round in results.items()
-                    if all(result.turns for result in of_round.values())
-                }
-                if so_far:
-                    raise InterruptedTurnsError(so_far, str(interrupt)) from None
+                whole = {each: taken for each, taken in results.items() if all(pair.turns for pair in taken.values())}
+                if whole:
+                    raise InterruptedTurnsError(whole, str(interrupt)) from None
                 raise
             results = self._results(started, began_ns, load)
             self.turns_s = (time.monotonic() - began) / len(started)
@@ -191,7 +181,12 @@ class Turns:
             self._parents_s = time.monotonic() - began
         if forked:
             left = min(parent.left for parent in forked.values())
-            rounds = max(1, min(AHEAD, left if left > 0 else AHEAD, rounds, _rounds_in_memory(known)))
+            peaks = (
+                sum(variant.memory.host_peak_rss_bytes or 0 for variant in known.variants) if known is not None else 0
+            )
+            if peaks and (free := free_on_host()) is not None:  # as many as fit into it
+                rounds = min(rounds, int(_MOST_OF_MEMORY * free / peaks))
+            rounds = max(1, min(AHEAD, left if left > 0 else AHEAD, rounds))
             for parent in forked.values():
                 parent.left -= rounds
         else:
@@ -232,44 +227,39 @@ class Turns:
         if unable is None:
             return {planned.name: self._parents[planned.name] for planned in variants}
         why = self._parents[unable].parent.why_not()
-        for forked in self._parents.values():
-            forked.stack.close()
-        self._parents.clear()
+        self.close()
         if self._warms:
             self._warms = False
             return self._forked(number, variants)
         self._may_fork = False
-        self._options.tell(messages.no_forks(unable, why))
+        self.options.tell(messages.no_forks(unable, why))
         return None
 
     def _start_parent(self, number: int, planned: PlannedVariant) -> None:
-        job, log = live_job(number, planned, self.prepared, self._folder, self._options)
+        job, log = live_job(number, planned, self.prepared, self._folder, self.options)
         caches = self._caches[planned.name]
         folder = caches / "parent"
         folder.mkdir(exist_ok=True)
         with ExitStack() as stack:
             job = replace(with_headers(job, caches), caches=str(caches), forks=True, warms=self._warms)
-            parent = stack.enter_context(parent_of(job, folder, log, self._options.timeout))
+            parent = stack.enter_context(parent_of(job, folder, log, self.options.timeout))
             self._parents[planned.name] = _Forked(parent, number, FORKS, stack.pop_all())
 
     def _started(self, number: int, planned: PlannedVariant, known: Run | None, forked: "_Forked | None") -> "_Started":
-        job, log = live_job(number, planned, self.prepared, self._folder, self._options)
+        job, log = live_job(number, planned, self.prepared, self._folder, self.options)
         caches = self._caches[planned.name]
+        # How many steps the first pass has shown there to be; None if it was stopped before the last.
+        first = known.variant(planned.name) if known is not None else None
+        available = first.ended if first is not None else None
         warms = self._warms and forked is not None
-        job = with_headers(job, caches)
-        job = replace(job, caches=str(caches), available=_available(planned.name, known), warms=warms)
-        folder = forked.parent.folder_of(number) if forked else caches
+        job = replace(with_headers(job, caches), caches=str(caches), available=available, warms=warms)
+        parent, since, folder = None, None, caches
+        if forked:
+            parent, since, folder = forked.parent, forked.since, forked.parent.folder_of(number)
+            log = folder / _LOG
         with ExitStack() as stack:
-            live = stack.enter_context(
-                live_pass(
-                    job,
-                    folder,
-                    folder / _LOG if forked else log,
-                    self._options.timeout,
-                    forked.parent if forked else None,
-                )
-            )
-            return _Started(planned.name, live, forked.since if forked else None, stack.pop_all())
+            live = stack.enter_context(live_pass(job, folder, log, self.options.timeout, parent))
+            return _Started(planned.name, live, since, stack.pop_all())
 
     def _results(
         self, started: "dict[int, list[_Started]]", began_ns: int, load: float | None
@@ -285,7 +275,7 @@ class Turns:
                     results[process.name],
                     began=min(turns_ns, default=began_ns),
                     load=load,
-                    options=self._options,
+                    options=self.options,
                     parent=process.parent,
                 )
                 for process in of_round
@@ -330,19 +320,6 @@ class _Forked(Struct):
     since: int
     left: int
     stack: ExitStack
-
-
-def _available(name: str, run: Run | None) -> int | None:
-    """How many steps the first pass of a variant has shown there to be; None if it was stopped before the last."""
-    variant = run.variant(name) if run is not None else None
-    return variant.ended if variant is not None else None
-
-
-def _rounds_in_memory(run: Run | None) -> int:
-    """The processes of how many rounds fit into what is free on the host."""
-    peaks = [variant.memory.host_peak_rss_bytes or 0 for variant in run.variants] if run is not None else []
-    free = free_on_host()
-    return AHEAD if free is None or not sum(peaks) else int(_MOST_OF_MEMORY * free / sum(peaks))
 
 
 def why_not(run: Run, prepared: Prepared, options: Options) -> str:

@@ -24,7 +24,6 @@ class RestoreVerb(Verb):
         """Restore; 1 if files are left that may not be restored."""
         from tracekit.capture import journal
         from tracekit.capture.guardian import abandoned, exclusive_claim
-        from tracekit.capture.undo import discard, undo
 
         kept_files = 0
         folders = abandoned()
@@ -37,10 +36,10 @@ class RestoreVerb(Verb):
                     for path in journal.paths(entry for entry in entries if not isinstance(entry, journal.Read)):
                         write_out(f"{'left as it is' if options.discard else 'to restore'}: {sanitize(path)}\n")
                     if options.discard:
-                        discard(folder)
+                        journal.discard(folder)
                         shutil.rmtree(folder, ignore_errors=True)
                     continue
-                undone = undo(folder, journal.recorded_states(folder))
+                undone = journal.undo(folder, journal.recorded_states(folder))
                 for path in undone.undone:
                     write_out(f"restored: {sanitize(path)}\n")
                 for path, why in undone.failed.items():

@@ -23,7 +23,7 @@ from tracekit import run as runs
 from tracekit.base import interruption
 from tracekit.base.units import duration, many
 from tracekit.capture import messages as capture_messages
-from tracekit.capture.folder_lock import folder_lock
+from tracekit.capture.guardian import folder_lock
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import check_options
 from tracekit.errors import TracekitError

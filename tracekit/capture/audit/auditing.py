@@ -13,11 +13,11 @@ from tracekit.base import interruption
 from tracekit.base.names import sanitize
 from tracekit.base.units import many
 from tracekit.capture import messages, process
-from tracekit.capture.folder_lock import folder_lock
+from tracekit.capture.file_view import with_files
+from tracekit.capture.guardian import folder_lock
 from tracekit.capture.job import Audit, Job, Kind, Row
 from tracekit.capture.options import Options
 from tracekit.capture.preparation import check_kind, check_options, trains_by_itself
-from tracekit.capture.undo import with_files
 from tracekit.errors.capturing import AuditFailedError, NoStepsError
 from tracekit.run import Effective
 from tracekit.run.settings import Settings, values_of

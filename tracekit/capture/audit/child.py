@@ -24,7 +24,7 @@ from tracekit.capture.child.recipe import RecipeStep
 from tracekit.capture.child.replaced import Replacements
 from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.job import Audit, Job, PassResult
-from tracekit.capture.variants import parse_all, plan_variants
+from tracekit.capture.options import parse_all, plan_variants
 from tracekit.errors.capturing import NotARecipeError
 from tracekit.run import Requested
 

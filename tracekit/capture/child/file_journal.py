@@ -20,7 +20,6 @@ from tracekit.capture import journal
 from tracekit.capture.child.replaced import leave_alone, out_of_dynamos_sight
 from tracekit.capture.file_view import caches
 from tracekit.capture.job import Job
-from tracekit.capture.undo import back_up
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _LARGEST_DATABASE_BYTES = 1 << 28  # small enough to be copied in every pass, even if it is only read
@@ -153,7 +152,7 @@ class FileJournal:
         elif stat.S_ISREG((status := os.stat(path)).st_mode):
             self._backups += 1
             try:
-                backup = back_up(path, self._folder, f"{os.getpid()}-{self._backups}")
+                backup = journal.back_up(path, self._folder, f"{os.getpid()}-{self._backups}")
             except OSError as error:
                 raise NoBackupError(error.errno, f"tracekit cannot back it up ({error.strerror})", path) from None
             # Copying changes when it was last read.

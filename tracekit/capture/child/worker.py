@@ -40,7 +40,7 @@ from tracekit.capture.compiler import CompileRecorder
 from tracekit.capture.device import GPU, accelerator, devices, synchronize, why_no_gpu
 from tracekit.capture.environment import backends, gather, gather_bytes_per_s
 from tracekit.capture.job import RESULT, Job, PassResult
-from tracekit.capture.variants import parse_all
+from tracekit.capture.options import parse_all
 from tracekit.compile_log.ledger import total_ns
 from tracekit.errors import TracekitError
 from tracekit.run import Effective, Training, divergence

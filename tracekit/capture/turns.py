@@ -153,9 +153,11 @@ class Turns:
                 self._take_turns(live, ends)
             except KeyboardInterrupt as interrupt:
                 results = self._results(started, began_ns, load)
-                whole = {each: taken for each, taken in results.items() if all(pair.turns for pair in taken.values())}
-                if whole:
-                    raise InterruptedTurnsError(whole, str(interrupt)) from None
+                so_far = {
+                    each: of_round for each, of_round in results.items() if all(one.turns for one in of_round.values())
+                }
+                if so_far:
+                    raise InterruptedTurnsError(so_far, str(interrupt)) from None
                 raise
             results = self._results(started, began_ns, load)
             self.turns_s = (time.monotonic() - began) / len(started)
@@ -181,11 +183,10 @@ class Turns:
             self._parents_s = time.monotonic() - began
         if forked:
             left = min(parent.left for parent in forked.values())
-            peaks = (
-                sum(variant.memory.host_peak_rss_bytes or 0 for variant in known.variants) if known is not None else 0
-            )
-            if peaks and (free := free_on_host()) is not None:  # as many as fit into it
-                rounds = min(rounds, int(_MOST_OF_MEMORY * free / peaks))
+            memories = [variant.memory for variant in known.variants] if known is not None else []
+            needed = sum(memory.host_peak_rss_bytes or 0 for memory in memories)
+            if needed and (free := free_on_host()) is not None:  # as many as fit into it
+                rounds = min(rounds, int(_MOST_OF_MEMORY * free / needed))
             rounds = max(1, min(AHEAD, left if left > 0 else AHEAD, rounds))
             for parent in forked.values():
                 parent.left -= rounds

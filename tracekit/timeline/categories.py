@@ -45,31 +45,25 @@ class Kinds(Struct, frozen=True, eq=False):  # compared by identity
 
     @staticmethod
     def of(trace: Trace) -> "Kinds":
-        """Computed once for each `cat` and name of the trace, then assigned to all its events."""
+        """Computed once for each pair of a `cat` and a name of the trace, then assigned to all its events."""
         rules = host.HostRules.of(trace, blame=False)
-        category_of, lane_of = _of_pairs(trace, rules)
+        pair = np.arange(len(rules.state))
+        roles = trace.labels.roles(pair // rules.names, pair % rules.names)
+        category_of = np.where(rules.state < len(CODES), rules.state, CATEGORY["python"]).astype(np.int8)
+        for bit, key in ((host.ANNOTATION, "region"), (host.DATALOAD, "dataload"), (host.COMPILE, "compile")):
+            category_of[(rules.bits & bit) != 0] = CATEGORY[key]
+        category_of[roles.kind == OVERHEAD] = CATEGORY["profiler"]
+        category_of[roles.gpu] = of_activities(roles)[roles.gpu]
+        lane_of = np.full(len(pair), NONE, np.int8)
+        lane_of[(roles.host | (roles.kind == OVERHEAD)) & ~roles.step] = HOST
+        lane_of[roles.kind == PYTHON] = FRAMES
+        lane_of[roles.gpu] = GPU
         kinds = Kinds(np.empty(len(trace.ts_ns), np.int8), np.empty(len(trace.ts_ns), np.int8))
         for part in trace.parts():
             pair = trace.cat_codes[part.selection] * np.int64(rules.names) + part.name_codes
             kinds.category[part.selection], kinds.lanes[part.selection] = category_of[pair], lane_of[pair]
         kinds.category[trace.links.blocking] = CATEGORY["sync"]
         return kinds
-
-
-def _of_pairs(trace: Trace, rules: host.HostRules) -> tuple[Codes, Codes]:
-    """The category and the lane of each pair of a `cat` and a name."""
-    pair = np.arange(len(rules.state))
-    roles = trace.labels.roles(pair // rules.names, pair % rules.names)
-    category = np.where(rules.state < len(CODES), rules.state, CATEGORY["python"]).astype(np.int8)
-    for bit, key in ((host.ANNOTATION, "region"), (host.DATALOAD, "dataload"), (host.COMPILE, "compile")):
-        category[(rules.bits & bit) != 0] = CATEGORY[key]
-    category[roles.kind == OVERHEAD] = CATEGORY["profiler"]
-    category[roles.gpu] = of_activities(roles)[roles.gpu]
-    lanes = np.full(len(pair), NONE, np.int8)
-    lanes[(roles.host | (roles.kind == OVERHEAD)) & ~roles.step] = HOST
-    lanes[roles.kind == PYTHON] = FRAMES
-    lanes[roles.gpu] = GPU
-    return category, lanes
 
 
 @lru_cache(1 << 12)

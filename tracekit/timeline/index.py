@@ -1,21 +1,27 @@
-"""Which lanes does a variant have? Wall time, GPU streams, host threads, compilations and idle time."""
+"""Which lanes does a variant have, and what are the events on them called? Wall time, GPU streams, host threads,
+compilations and idle time; a label is the part of a name that people look for.
+"""
 
 import re
-from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import Bools, Ints, Rows, Union
+from tracekit.base.units import duration
 from tracekit.profile import Profile
-from tracekit.timeline.categories import CATEGORY, FRAMES, GPU, HOST, Kinds
-from tracekit.timeline.lane import Codes, Lane, sublanes
+from tracekit.timeline.categories import CATEGORIES, CATEGORY, FRAMES, GPU, HOST, Kinds
+from tracekit.timeline.lane import NONE, Codes, Lane, sublanes
 from tracekit.trace import Trace
+from tracekit.vocabulary.kernel_names import short_kernel
 
 Family = Literal["wall", "gpu", "idle", "compile", "host", "frames"]
 MOST = 64  # rows of one thread: events that nest deeper share the last row
+_NAMESPACES = re.compile(r"(?:autograd::engine::evaluate_function: |aten::|c10d?::|nn\.Module: |torch::autograd::)")
+_FRAME = re.compile(r".*\.py\(\d+\): (.*)", re.DOTALL)
+_BUILT_IN = re.compile(r"<built-in (?:method|function) (\S+).*>", re.DOTALL)
 
 
 class Group(Struct, frozen=True):
@@ -40,11 +46,34 @@ class Index(Struct, frozen=True, eq=False, dict=True):  # compared by identity
     def of(profile: Profile) -> "Index":
         """Index a variant; slow if there are many events, so it is done in the background."""
         trace, kinds = profile.trace, Kinds.of(profile.trace)
-        groups = tuple(group for group in _groups(profile, kinds) if group.lanes)
+        pieces, threads = profile.attribution.pieces, _by_track(trace, kinds.lanes == HOST)
+        streams, frames = _by_track(trace, kinds.lanes == GPU), _by_track(trace, kinds.lanes == FRAMES)
+        wall = _single_lane(pieces.start, pieces.end, pieces.event, pieces.bucket)
+        groups = [Group("wall", pieces.view, wall)]
+        pids, tids = (trace.tracks[column].to_pylist() for column in ("pid", "tid"))
+        several_devices = len({pids[track] for track in streams}) > 1
+        for track, rows in streams.items():
+            device = f"GPU {pids[track]} " if several_devices else ""
+            groups.append(Group("gpu", f"{device}stream {tids[track]}", _lanes(trace, kinds, rows), track))
+        if streams:  # when none of them has work, from the first step's issue to the end of the last one's work
+            work = trace.events_at(np.sort(np.concatenate([*streams.values()])))
+            gaps = Union.of(work.ts_ns, work.end_ns).gaps(*trace.steps.window)
+            no_event = np.full(len(gaps.starts), NONE, np.int32)
+            idle = np.full(len(gaps.starts), CATEGORY["idle"], np.int8)
+            groups.append(Group("idle", "GPU idle", _single_lane(gaps.starts, gaps.ends, no_event, idle)))
+        compiling = np.flatnonzero((kinds.category == CATEGORY["compile"]) & (kinds.lanes == HOST))
+        groups.append(Group("compile", "compile", _lanes(trace, kinds, compiling)))
+        for track in _in_order(trace, {**threads, **frames}):
+            if track in threads:
+                groups.append(Group("host", _thread(trace, track), _lanes(trace, kinds, threads[track]), track))
+        for track in _in_order(trace, frames):
+            title = f"{_thread(trace, track)} Python"
+            groups.append(Group("frames", title, _lanes(trace, kinds, frames[track]), track))
+        groups = [group for group in groups if group.lanes]
         lows = [int(lane.start[0]) for group in groups for lane in group.lanes]
         highs = [int(lane.end.max()) for group in groups for lane in group.lanes]
         low, high = trace.steps.window
-        return Index(profile, groups, kinds, min([low, *lows]), max([high, *highs]))
+        return Index(profile, tuple(groups), kinds, min([low, *lows]), max([high, *highs]))
 
     @cached_property
     def step_bounds(self) -> tuple[Ints, Ints]:
@@ -75,29 +104,6 @@ class Index(Struct, frozen=True, eq=False, dict=True):  # compared by identity
         return int(order[len(order) // 2])
 
 
-def _groups(profile: Profile, kinds: Kinds) -> Iterator[Group]:
-    trace = profile.trace
-    pieces = profile.attribution.pieces
-    yield Group("wall", pieces.view, _single_lane(pieces.start, pieces.end, pieces.event, pieces.bucket))
-    tracks = trace.tracks
-    streams = _by_track(trace, kinds.lanes == GPU)
-    devices = {tracks["pid"][track].as_py() for track in streams}
-    for track, rows in streams.items():
-        device = f"GPU {tracks['pid'][track].as_py()} " if len(devices) > 1 else ""
-        yield Group("gpu", f"{device}stream {tracks['tid'][track].as_py()}", _lanes(trace, kinds, rows), track)
-    if streams:
-        yield Group("idle", "GPU idle", _idle(trace, [*streams.values()]))
-    compiling = np.flatnonzero((kinds.category == CATEGORY["compile"]) & (kinds.lanes == HOST))
-    yield Group("compile", "compile", _lanes(trace, kinds, compiling) if len(compiling) else ())
-    threads = _by_track(trace, kinds.lanes == HOST)
-    frames = _by_track(trace, kinds.lanes == FRAMES)
-    for track in _in_order(trace, {**threads, **frames}):
-        if track in threads:
-            yield Group("host", _thread(trace, track), _lanes(trace, kinds, threads[track]), track)
-    for track in _in_order(trace, frames):
-        yield Group("frames", f"{_thread(trace, track)} Python", _lanes(trace, kinds, frames[track]), track)
-
-
 def _single_lane(start: Ints, end: Ints, row: Rows, category: Codes) -> tuple[Lane, ...]:
     return (Lane.of(start, end, row, category).index(),) if len(start) else ()
 
@@ -124,14 +130,6 @@ def _lanes(trace: Trace, kinds: Kinds, rows: Ints) -> tuple[Lane, ...]:
     return tuple(Lane.of(start[level], np.array(end[level]), small[level], category[level]).index() for level in levels)
 
 
-def _idle(trace: Trace, streams: list[Ints]) -> tuple[Lane, ...]:
-    """The times when no stream has work, from the first step's issue to the end of the last one's work."""
-    rows = trace.events_at(np.sort(np.concatenate(streams)))
-    gaps = Union.of(rows.ts_ns, rows.end_ns).gaps(*trace.steps.window)
-    nothing = np.full(len(gaps.starts), -1, np.int32)
-    return _single_lane(gaps.starts, gaps.ends, nothing, np.full(len(nothing), CATEGORY["idle"], np.int8))
-
-
 def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
     """The main thread and its helpers, then the others of their process, then the rest; those with most events
     first."""
@@ -156,3 +154,30 @@ def _thread(trace: Trace, track: int) -> str:
     ):
         return f"autograd {trace.tracks['tid'][track].as_py()}"
     return f"thread {trace.tracks['tid'][track].as_py()}"
+
+
+def labels(index: Index, group: Group, depth: int, position: int) -> tuple[str, ...]:
+    """The short name of an event, the bucket and culprit of a stretch of wall time, the length of a gap.
+
+    Returns the possible labels, the longest first. They are text of the trace, which a face has to sanitize.
+    """
+    lane = group.lanes[depth]
+    if group.family == "idle":
+        return (duration(int(lane.end[position] - lane.start[position])),)
+    if group.family == "wall":
+        bucket = CATEGORIES[int(lane.category[position])].label
+        if lane.row[position] < 0:
+            return (bucket,)
+        return f"{bucket}: {short_name(index.name(int(lane.row[position])), on_gpu=False)}", bucket
+    return (short_name(index.name(int(lane.row[position])), group.family == "gpu"),)
+
+
+def short_name(name: str, on_gpu: bool) -> str:
+    """`addmm` for `aten::addmm`, `forward` for `model.py(12): forward`, and for a kernel, what it computes."""
+    return short_kernel(name) if on_gpu else _short_on_host(name)
+
+
+@lru_cache(1 << 14)
+def _short_on_host(name: str) -> str:
+    frame = _FRAME.fullmatch(name) or _BUILT_IN.fullmatch(name)
+    return frame[1] if frame else _NAMESPACES.sub("", name)

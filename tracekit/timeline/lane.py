@@ -5,14 +5,13 @@ event after `t`. The exact coverage of each column of a picture is therefore one
 A pyramid over the durations finds the longest event of any range, so that no event gets lost among many.
 """
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, Rows
+from tracekit.base.intervals import Ints, Rows
 
 Codes = NDArray[np.int8]  # of categories
 NONE = -1
@@ -117,31 +116,23 @@ class Lane(Struct, frozen=True, eq=False, dict=True):  # compared by identity
         low, high = first.astype(np.int64), stop.astype(np.int64)
         for level in (None, *self._pyramid):
             inner_low, inner_high = -(-low // _BASE), high // _BASE
-            for begins, ends in (
-                (low, np.minimum(inner_low * _BASE, high)),
-                (np.maximum(inner_high * _BASE, low), high),
-            ):
-                self._compare(level, begins, ends, best, longest_ns)
+            below, above = np.minimum(inner_low * _BASE, high), np.maximum(inner_high * _BASE, low)
+            for begins, ends in ((low, below), (above, high)):  # at each end of a range, fewer than _BASE entries
+                ranges = np.flatnonzero(ends > begins)
+                if not len(ranges):
+                    continue
+                entries = begins[ranges, None] + np.arange(_BASE)
+                entries = np.where(entries < ends[ranges, None], entries, begins[ranges, None])
+                positions = entries if level is None else level[entries]
+                dur = self.end[positions] - self.start[positions]
+                choice = (np.arange(len(ranges)), dur.argmax(axis=1))
+                longer = dur[choice] > longest_ns[ranges]
+                best[ranges[longer]] = positions[choice][longer]
+                longest_ns[ranges[longer]] = dur[choice][longer]
             low, high = inner_low, np.maximum(inner_high, inner_low)
             if not (low < high).any():
                 break
         return best
-
-    def _compare(self, level: Rows | None, begins: Ints, ends: Ints, best: Ints, longest_ns: Ints) -> None:
-        """Replace the best event of each range by a longer one among fewer than `_BASE` entries of a level."""
-        ranges = np.flatnonzero(ends > begins)
-        if not len(ranges):
-            return
-        entries = begins[ranges, None] + np.arange(_BASE)
-        in_range = entries < ends[ranges, None]
-        entries = np.where(in_range, entries, begins[ranges, None])
-        positions = entries if level is None else level[entries]
-        dur = self.end[positions] - self.start[positions]
-        choice = dur.argmax(axis=1)
-        line = np.arange(len(ranges))
-        longer = dur[line, choice] > longest_ns[ranges]
-        best[ranges[longer]] = positions[line, choice][longer]
-        longest_ns[ranges[longer]] = dur[line, choice][longer]
 
     def at(self, moment: int) -> int:
         """The position of the event that covers a moment; NONE if none does."""
@@ -201,33 +192,21 @@ def sublanes(start: Ints, end: Ints, max_rows: int) -> list[Ints]:
     while len(unplaced):
         if len(rows) == max_rows - 1:
             return [*rows, unplaced]
-        fits = _free(start[unplaced], end[unplaced])
+        # A row takes each event that starts after the previous one there has ended. Only events that overlap the next
+        # one are looked at one by one, by jumping from each to where it ends; the rest follows from them.
+        begins = start[unplaced]
+        following = np.arange(1, len(begins) + 1)
+        reach = np.maximum(np.searchsorted(begins, end[unplaced], side="left"), following)
+        overlapping = np.flatnonzero(reach > following)
+        free, on_row = 0, []
+        for position, stop in zip(overlapping.tolist(), reach[overlapping].tolist(), strict=True):
+            if position >= free:
+                on_row.append(position)
+                free = stop
+        jumps, changes = np.array(on_row, np.int64), np.zeros(len(begins) + 1, np.int64)
+        np.add.at(changes, jumps + 1, 1)
+        np.add.at(changes, reach[jumps], -1)
+        fits = np.cumsum(changes[:-1]) == 0
         rows.append(unplaced[fits])
         unplaced = unplaced[~fits]
     return rows
-
-
-def _free(start: Ints, end: Ints) -> Bools:
-    """Which events go to the first row: each one that starts after the previous one there has ended.
-
-    Only events that overlap the next one are looked at one by one; the rest follows from them.
-    """
-    following = np.arange(1, len(start) + 1)
-    reach = np.maximum(np.searchsorted(start, end, side="left"), following)
-    long = np.flatnonzero(reach > following)
-    on_row = _chain(long.tolist(), reach[long].tolist())
-    changes = np.zeros(len(start) + 1, np.int64)
-    np.add.at(changes, long[on_row] + 1, 1)
-    np.add.at(changes, reach[long[on_row]], -1)
-    free: Bools = np.cumsum(changes[:-1]) == 0
-    return free
-
-
-def _chain(positions: Sequence[int], reach: Sequence[int]) -> list[int]:
-    """Which events are reached by starting at the first and jumping, from each one, to where it ends."""
-    met, free = [], 0
-    for number, position in enumerate(positions):
-        if position >= free:
-            met.append(number)
-            free = reach[number]
-    return met

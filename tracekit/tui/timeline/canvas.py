@@ -19,7 +19,7 @@ from tracekit.base.intervals import Bools, Ints, runs
 from tracekit.base.names import sanitize
 from tracekit.timeline import CATEGORIES, NONE, Columns, Index
 from tracekit.timeline.categories import blend, readable_on
-from tracekit.timeline.labels import labels
+from tracekit.timeline.index import labels
 
 Inks = NDArray[np.int32]
 SHADES = 4  # shades of a colour, which say how much is covered

@@ -15,7 +15,7 @@ from tracekit.base.intervals import Ints
 from tracekit.base.names import short
 from tracekit.base.units import count, duration, tick
 from tracekit.timeline import CATEGORIES, NONE, Family, Index
-from tracekit.timeline.labels import short_name
+from tracekit.timeline.index import short_name
 from tracekit.tui.timeline.canvas import Ink, Inkwell, LanePainter, Run, fitted
 from tracekit.tui.timeline.slices import Slice, alike, bounds, event, find, lane_of
 from tracekit.tui.timeline.state import State

@@ -10,9 +10,9 @@ import pytest
 import small
 
 from tracekit.faces.shared import timeline_svg
+from tracekit.faces.shared.timeline_svg import EventKind, step_events
 from tracekit.profile import Profile, open_subject
 from tracekit.timeline import CATEGORY, Index
-from tracekit.timeline.typical import EventKind, step_events
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

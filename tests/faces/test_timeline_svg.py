@@ -6,10 +6,9 @@ from xml.etree import ElementTree
 import pytest
 import small
 
-from tracekit.faces.shared.timeline_svg import svg, typical_step_svg
+from tracekit.faces.shared.timeline_svg import LaneDrawing, svg, typical_step_svg, typical_steps
 from tracekit.profile import Profile, open_subject
 from tracekit.timeline import CATEGORIES, CATEGORY, Index
-from tracekit.timeline.typical import LaneDrawing, typical_steps
 
 HOSTILE = '</svg><script>alert("x")</script>\x1b[31m'
 

@@ -8,8 +8,7 @@ of a reading lies beyond it. Every check says which regression it could have see
 outcome of its own, and fails unless it is allowed.
 """
 
-from tracekit.gate.against import against, differences
-from tracekit.gate.budget import Budget, read_budget, within
+from tracekit.gate.limits import Budget, against, differences, read_budget, within
 from tracekit.gate.rows import Check, Demand, Row, failed
 
 __all__ = ["Budget", "Check", "Demand", "Row", "against", "differences", "failed", "read_budget", "within"]

@@ -66,7 +66,13 @@ def as_junit(check: Check, options: Options) -> str:
         case = ElementTree.SubElement(suite, "testcase", classname=sanitize(row.variant), name=sanitize(row.metric))
         if row.fails:
             kind = "error" if row.outcome == "unanswered" else "failure"
-            ElementTree.SubElement(case, kind, type=row.outcome, message=sanitize(_sentence(row)))
+            sentence = f"{_name_of(row)}: {row.why}"
+            if row.value is not None:
+                interval = "" if row.interval is None else f" ({_ends(row.interval)})"
+                why = f"; {row.why}" if row.why else ""
+                limit = _number(row.limit)
+                sentence = f"{_name_of(row)} is {_number(row.value)}{interval}; the limit is {limit}{why}"
+            ElementTree.SubElement(case, kind, type=row.outcome, message=sanitize(sentence))
         elif row.outcome == "allowed":
             ElementTree.SubElement(case, "skipped", message=sanitize(row.why))
     ElementTree.SubElement(suite, "system-out").text = sanitize("\n".join([sensitivity(check), *check.warnings]))
@@ -97,16 +103,12 @@ FORMATS = {"text": as_text, "markdown": as_markdown, "json": as_json, "junit": a
 
 def _blocks(check: Check) -> list[Block]:
     rows = check.rows
-    columns = [
-        [row.variant for row in rows],
-        [row.metric for row in rows],
-        [_number(row.limit) for row in rows],
-        [_number(row.value) for row in rows],
-        [None if row.interval is None else _ends(row.interval) for row in rows],
-        [row.outcome for row in rows],
+    texts = [
+        {"limit": _number(row.limit), "value": _number(row.value), "interval": row.interval and _ends(row.interval)}
+        for row in rows
     ]
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, _COLUMNS, strict=True)]
-    table = Table("check", pa.Table.from_arrays(arrays, schema=_COLUMNS))
+    cells = [asdict(row) | row_texts for row, row_texts in zip(rows, texts, strict=True)]
+    table = Table("check", pa.Table.from_pylist(cells, schema=_COLUMNS))
     could_see, names_by_reason = sensitivity(check), dict[str, list[str]]()
     for row in rows:
         if row.why and f": {row.why}." not in could_see:
@@ -170,14 +172,6 @@ def _summary(rows: Sequence[Row]) -> str:
         cures = dict.fromkeys(_CLOSER if row.far_apart else _MORE_PASSES for row in unseen)
         sentences.append(f"{are} too uncertain to be called a pass: {', and '.join(cures)}.")
     return " ".join(sentences)
-
-
-def _sentence(row: Row) -> str:
-    if row.value is None:
-        return f"{_name_of(row)}: {row.why}"
-    interval = "" if row.interval is None else f" ({_ends(row.interval)})"
-    why = f"; {row.why}" if row.why else ""
-    return f"{_name_of(row)} is {_figure(row.value)}{interval}; the limit is {_number(row.limit)}{why}"
 
 
 def _ends(interval: Interval) -> str:

@@ -8,10 +8,9 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.analyses import summary
-from tracekit.base.intervals import Ints
 from tracekit.engine.buckets import HOST, WALL
-from tracekit.profile import Member, Profile, Untraced
-from tracekit.run import Ledger, Measured
+from tracekit.profile import Member, Untraced
+from tracekit.run import Ledger
 from tracekit.run.contrast import cold_cost_ns, prior_of_passes, step_interval
 from tracekit.statistics.uncertainty import (
     LARGEST_LOG,
@@ -79,39 +78,31 @@ def _of_view(name: str, key: str | None) -> Read:
         view, answered = member.views[name], member.answered[name]
         if not answered.any():
             return Reading(None, why=member.why_unanswered(name))
-        steps = view.totals[answered]
-        return _mean(steps.sum(axis=1) if key is None else steps[:, view.keys.index(key)], member)
+        steps_ns = view.totals[answered]
+        steps_ns = steps_ns.sum(axis=1) if key is None else steps_ns[:, view.keys.index(key)]
+        steps_ms = (steps_ns / NS_PER_MS).tolist()
+        mean = statistics.fmean(steps_ms)
+        measured = member.variant.measured if member.variant is not None else None
+        logs = []  # of the times of a step in each pass
+        if measured is not None:
+            times = [measured_pass.step_ns for measured_pass in measured.counted_passes] or [measured.step_ns]
+            logs = [math.log(step_ns) for step_ns in times]
+
+        def half_width(confidence: float) -> float:
+            """How much steps vary, and how far another pass may be from the mean of those measured."""
+            of_steps = half_width_of_mean(steps_ms, confidence) if len(steps_ms) > 1 else 0.0
+            if measured is None:
+                return of_steps
+            of_pass = half_width_of_mean(logs, confidence, prior_of_passes(measured)) * math.sqrt(len(logs) + 1)
+            return math.hypot(of_steps, mean * of_pass)
+
+        interval = (max(mean - half_width(SURE), 0.0), mean + half_width(SURE))
+        if len(logs) < 2:
+            why = ONE_PASS if logs else "one trace does not show how much runs differ"
+            return Reading(mean, interval, why, margin=None)
+        return Reading(mean, interval, margin=margin(half_width))
 
     return read
-
-
-def _mean(steps: Ints, profile: Profile) -> Reading:
-    """The mean over steps; its interval covers how much steps vary and how much repeated passes differ."""
-    values = (steps / NS_PER_MS).tolist()
-    mean = statistics.fmean(values)
-    measured = profile.variant.measured if profile.variant is not None else None
-    passes = len(measured.counted_passes) or 1 if measured is not None else 0
-
-    def half_width(confidence: float) -> float:
-        steps_half_width = half_width_of_mean(values, confidence) if len(values) > 1 else 0.0
-        return math.hypot(
-            steps_half_width, mean * _between_passes(measured, confidence) if measured is not None else 0.0
-        )
-
-    interval = (max(mean - half_width(SURE), 0.0), mean + half_width(SURE))
-    if passes < 2:
-        return Reading(
-            mean, interval, ONE_PASS if passes else "one trace does not show how much runs differ", margin=None
-        )
-    return Reading(mean, interval, margin=margin(half_width))
-
-
-def _between_passes(measured: Measured, confidence: float) -> float:
-    """How far another pass may be from the mean of those measured, as a share of the step."""
-    logs = [math.log(measured_pass.step_ns) for measured_pass in measured.counted_passes] or [
-        math.log(measured.step_ns)
-    ]
-    return half_width_of_mean(logs, confidence, prior_of_passes(measured)) * math.sqrt(len(logs) + 1)
 
 
 def _of_ledger(count: Callable[[Ledger], float]) -> Read:

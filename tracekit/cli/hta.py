@@ -79,8 +79,7 @@ class HtaVerb(Verb):
 
 
 def _answers(options: argparse.Namespace, profiles: "list[Profile]", folder: Path | None) -> "dict[str, pa.Table]":
-    from tracekit.hta import trace_analysis
-    from tracekit.hta.quiet import quietly
+    from tracekit.hta import quietly, trace_analysis
 
     exact = not options.as_it_comes
     with quietly():

@@ -6,6 +6,10 @@ HTA is Holistic Trace Analysis, by Meta: `traceinsight` today, `HolisticTraceAna
 `hta`. Its faults are left as they are; docs/hta.md says where its numbers differ from ours, and why.
 """
 
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -40,3 +44,18 @@ def needed() -> None:
         specification = None
     if specification is None:
         raise NeedsPackageError("HTA", "traceinsight", "hta")
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """A context in which HTA logs nothing, and pandas warns of nothing in HTA's code, neither of which concerns the
+    user; its failures are exceptions or missing results."""
+    logger = logging.getLogger("hta")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tracekit.base.registry import Registry
 from tracekit.errors.asking import HtaError
-from tracekit.hta.quiet import quietly
+from tracekit.hta import quietly
 from tracekit.hta.tables import with_names
 from tracekit.hta.traces import ColumnAnalysis
 
@@ -125,25 +125,19 @@ def critical_path(question: Question) -> Frames:
     """The longest chain of dependent work, in the second step, or in the only one."""
     summaries, edges = {}, {}
     for rank in question.hta.ranks:
-        path = _critical_path(question, rank)
-        edges[rank] = path
+        instance = second_on_host(question.hta.t, rank, question.annotation)
+        made = question.hta.critical_path_analysis(rank, question.annotation, instance)
+        if made is None:
+            raise HtaError("critical-path", f"the trace holds no {question.annotation}")
+        graph, complete = made
+        if not complete:
+            raise HtaError("critical-path", "the graph that it makes of the trace has cycles")
+        if question.folder is not None:
+            question.hta.overlay_critical_path_analysis(rank, graph, str(question.folder))
+        path = edges[rank] = graph.get_critical_path_breakdown()
         shares = path.groupby("bound_by")["duration"].sum()
         summaries[rank] = pd.DataFrame({"duration": shares, "share": shares / max(shares.sum(), 1e-9)}).reset_index()
     return {"critical_path_summary": _by_rank(summaries), "critical_path": _by_rank(edges)}
-
-
-def _critical_path(question: Question, rank: int) -> pd.DataFrame:
-    instance = second_on_host(question.hta.t, rank, question.annotation)
-    made = question.hta.critical_path_analysis(rank, question.annotation, instance)
-    if made is None:
-        raise HtaError("critical-path", f"the trace holds no {question.annotation}")
-    graph, complete = made
-    if not complete:
-        raise HtaError("critical-path", "the graph that it makes of the trace has cycles")
-    if question.folder is not None:
-        question.hta.overlay_critical_path_analysis(rank, graph, str(question.folder))
-    edges: pd.DataFrame = graph.get_critical_path_breakdown()
-    return edges
 
 
 def second_on_host(trace: ParsedTrace, rank: int, annotation: str) -> int:

@@ -13,8 +13,7 @@ from msgspec import Struct
 from tracekit.base.intervals import Bools, Union
 from tracekit.base.units import duration, many
 from tracekit.errors.asking import HtaError
-from tracekit.hta import trace_analysis
-from tracekit.hta.quiet import quietly
+from tracekit.hta import quietly, trace_analysis
 from tracekit.hta.results import Question, frames_of
 from tracekit.hta.tables import as_table
 from tracekit.hta.traces import ColumnAnalysis, is_event_of_hta
@@ -134,7 +133,12 @@ def _gpu_time(answers: _Answers, profile: Profile) -> Contents | None:
     if isinstance(frames, Contents):
         return frames
     exact = _of_ranks(frames["temporal_breakdown"])
-    default = _by_default(profile)
+    with quietly():
+        alone = trace_analysis(profile, rounded=True, include_last_profiler_step=False)
+    try:
+        default = _of_ranks(frames_of("temporal-breakdown", Question(alone))["temporal_breakdown"])
+    except HtaError:  # HTA may fail because of rounding
+        default = {}
     rows: list[dict[str, Any]] = []
     for rank, rank_profile in answers.ranks(profile).items():
         ours = gpu_time(rank_profile.trace)
@@ -157,16 +161,6 @@ def _gpu_time(answers: _Answers, profile: Profile) -> Contents | None:
         default_ns = round(first["hta_alone_ns"])
         sentence += f"; HTA by default gives {duration(default_ns)}: it rounds to µs and leaves out the last step"
     return Contents((Sentences((f"{sentence}.",)), Table("hta_gpu_time", pa.Table.from_pylist(rows, GPU_TIME))))
-
-
-def _by_default(profile: Profile) -> dict[int, dict[Any, Any]]:
-    """The temporal breakdown with HTA's defaults; empty if HTA fails, as it may because of rounding."""
-    with quietly():
-        alone = trace_analysis(profile, rounded=True, include_last_profiler_step=False)
-    try:
-        return _of_ranks(frames_of("temporal-breakdown", Question(alone))["temporal_breakdown"])
-    except HtaError:
-        return {}
 
 
 def _overlap(answers: _Answers, profile: Profile) -> Contents | None:
@@ -195,15 +189,11 @@ def _queue_length(answers: _Answers, profile: Profile) -> Contents | None:
         return frames
     if "queue_length_summary" not in frames:
         return None
-    blocks: list[Block] = [Table("hta_queue_length", as_table(frames["queue_length_summary"]))]
     longest: dict[Any, Any] = frames["queue_length_summary"]["queue_length"]["max"].to_dict()
     rank, stream = max(longest, key=lambda key: float(longest[key]))
-    blocks.insert(
-        0,
-        Sentences(
-            (f"At most {longest[rank, stream]:,.0f} pieces of work are queued, on stream {stream} of rank {rank}.",)
-        ),
-    )
+    most = f"{longest[rank, stream]:,.0f} pieces of work are queued, on stream {stream} of rank {rank}."
+    summary = Table("hta_queue_length", as_table(frames["queue_length_summary"]))
+    blocks: list[Block] = [Sentences((f"At most {most}",)), summary]
     if "queue_length_full" in frames:
         blocks.append(Table("hta_queue_full", as_table(frames["queue_length_full"])))
     return Contents(tuple(blocks))

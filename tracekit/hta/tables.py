@@ -27,17 +27,13 @@ def as_table(frame: pd.DataFrame) -> pa.Table:
     """A table with the frame's index as columns, unless that only counts, and multi-level column names joined."""
     counts = frame.index.nlevels == 1 and frame.index.name is None and frame.index.dtype.kind == "i"
     plain = frame.reset_index(drop=counts)
-    plain = plain.set_axis([_flat(name) for name in plain.columns], axis=1)
-    columns = {name: _column(plain.iloc[:, index]) for index, name in enumerate(plain.columns)}
+    columns = {}
+    names: list[object] = [*plain.columns]
+    for index, name in enumerate(names):
+        flat_name = "_".join(str(part) for part in name if part != "") if isinstance(name, tuple) else str(name)
+        cells = plain.iloc[:, index]
+        try:
+            columns[flat_name] = pa.Array.from_pandas(cells)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # a mixture of numbers and text: processes, threads
+            columns[flat_name] = pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
     return pa.table(columns)
-
-
-def _flat(name: object) -> str:
-    return "_".join(str(part) for part in name if part != "") if isinstance(name, tuple) else str(name)
-
-
-def _column(values: pd.Series) -> pa.Array:
-    try:
-        return pa.Array.from_pandas(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a mixture of numbers and text: processes, threads
-        return pa.array([None if value is None else str(value) for value in values], pa.string())

@@ -108,9 +108,19 @@ def frame(trace: Trace, origin_ns: int, table: TraceSymbolTable, *, rounded: boo
     names = _numbers(table, trace.names)[trace.name_codes]
     categories = labels(events["cat"])
     ts, dur = (_rounded if rounded else _exact)(trace.ts_ns, trace.dur_ns, origin_ns)
+    noted_rows = rows_of(trace, trace.notes).tolist()
+    counters: dict[str, NDArray[np.float64]] = {}  # a column for each performance counter, -1 where it was not read
+    for row, pairs in zip(noted_rows, trace.notes["counters"].to_pylist(), strict=True):
+        for name, value in pairs or () if row >= 0 else ():
+            counters.setdefault(name, np.full(len(trace.ts_ns), -1.0))[row] = value
+    sizes, dur_ns = values(events["bytes"]), trace.dur_ns
+    speed = np.divide(sizes, dur_ns, out=np.zeros(len(sizes)), where=(sizes > 0) & (dur_ns > 0))
+    for row, noted in zip(noted_rows, trace.notes["bandwidth"].to_pylist(), strict=True):
+        if row >= 0 and noted is not None:  # computed from finer times than a trace of whole µs holds
+            speed[row] = noted
     made_frame = pd.DataFrame(
         {
-            **_counters(trace),
+            **counters,
             "cat": _numbers(table, categories)[codes(events["cat"])],
             "name": names,
             "pid": _ids(trace.tracks["pid"].to_pylist())[trace.track],
@@ -120,7 +130,7 @@ def frame(trace: Trace, origin_ns: int, table: TraceSymbolTable, *, rounded: boo
             "stream": values(events["stream"], null=-1),
             "correlation": np.where(trace.correlation == 0, -1, trace.correlation),
             "bytes": values(events["bytes"], null=-1),
-            "memory_bw_gbps": _bandwidth(trace),
+            "memory_bw_gbps": speed,
             "wait_on_stream": _noted(trace, "wait_stream"),
             "wait_on_cuda_event_record_corr_id": _noted(trace, "wait_correlation"),
             "external_id": values(events["external_id"], null=-1),
@@ -171,25 +181,6 @@ def _noted(trace: Trace, name: str) -> Ints:
     rows, noted = rows_of(trace, trace.notes), values(trace.notes[name], null=-1)
     column[rows[rows >= 0]] = noted[rows >= 0]
     return column
-
-
-def _counters(trace: Trace) -> dict[str, NDArray[np.float64]]:
-    """A column for each performance counter, -1 where it was not read."""
-    columns: dict[str, NDArray[np.float64]] = {}
-    for row, counters in zip(rows_of(trace, trace.notes).tolist(), trace.notes["counters"].to_pylist(), strict=True):
-        for name, value in counters or () if row >= 0 else ():
-            columns.setdefault(name, np.full(len(trace.ts_ns), -1.0))[row] = value
-    return columns
-
-
-def _bandwidth(trace: Trace) -> NDArray[np.float64]:
-    """The profiler's bandwidth in GB/s, computed from finer times than a trace of whole µs holds."""
-    sizes, dur_ns = values(trace.events["bytes"]), trace.dur_ns
-    speed = np.divide(sizes, dur_ns, out=np.zeros(len(sizes)), where=(sizes > 0) & (dur_ns > 0))
-    for row, noted in zip(rows_of(trace, trace.notes).tolist(), trace.notes["bandwidth"].to_pylist(), strict=True):
-        if row >= 0 and noted is not None:
-            speed[row] = noted
-    return speed
 
 
 def _iterations(made: pd.DataFrame, table: TraceSymbolTable) -> Ints:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 from matplotlib.axes import Axes
 from msgspec import Struct
 
@@ -68,14 +67,34 @@ class _Panel(Struct, frozen=True):
 def draw(report: Report, chart: Chart) -> None:
     """Draw a panel for time, and one for memory if that was measured; in a study, a group of bars for each setting."""
     tables = {block.name: block.rows for block in blocks(report) if isinstance(block, Table)}
-    rows = _of_study(tables) if report.subject.study is not None else tables.get("variants")
+    is_study = report.subject.study is not None
+    rows = tables.get("speed_ups" if is_study else "variants")
     if rows is None or not len(rows):
         return
-    settings = list(dict.fromkeys(rows["setting"].to_pylist())) if report.subject.study is not None else []
+    cells = rows.to_pylist()
+    if is_study:  # a row for each setting and variant has its step time; the memory is in another table
+        peaks = tables["peaks"].to_pylist() if "peaks" in tables else []
+        above = {(row["setting"], row["variant"]): row["above_start_bytes"] for row in peaks}
+        cells = [row | {"above_start_bytes": above.get((row["setting"], row["variant"]))} for row in cells]
+    settings = [*dict.fromkeys(row["setting"] for row in cells)] if is_study else []
     shown = settings[:_MAX_SETTINGS]
     grouped = len(shown) > 1
-    groups = shown if grouped else rows["variant"].to_pylist()
-    panels = [panel for measure in (_TIME, _MEMORY) if (panel := _panel(rows, measure, groups, grouped)) is not None]
+    groups = shown if grouped else [row["variant"] for row in cells]
+    panels = []
+    for measure in (_TIME, _MEMORY):
+        known = ((column, title) for column, title in measure.columns if any(row.get(column) for row in cells))
+        column, title = next(known, ("", ""))
+        if column and not grouped:
+            panels.append(_Panel(measure, title, [_bars("", cells, column)]))
+        elif column:
+            by_variant: dict[str, dict[str, dict[str, Any]]] = {}
+            for row in cells:
+                by_variant.setdefault(row["variant"], {})[row["setting"]] = row
+            bars = [
+                _bars(name, [by_setting.get(group) for group in groups], column)
+                for name, by_setting in by_variant.items()
+            ]
+            panels.append(_Panel(measure, title, bars))
     if not panels:
         return
     side_by_side = len(groups) * len(panels[0].bars) <= _SIDE_BY_SIDE
@@ -85,34 +104,6 @@ def draw(report: Report, chart: Chart) -> None:
             axes.set_title(f"{panel.title}: the first {_MAX_SETTINGS} of {len(settings)} settings")
     if grouped:
         chart.legend(*chart.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-
-
-def _of_study(tables: dict[str, pa.Table]) -> pa.Table | None:
-    """A row for each setting and variant, with step time and memory."""
-    rows = tables.get("speed_ups")
-    if rows is None:
-        return None
-    peaks = tables["peaks"].to_pylist() if "peaks" in tables else []
-    above = {(row["setting"], row["variant"]): row["above_start_bytes"] for row in peaks}
-    names = zip(rows["setting"].to_pylist(), rows["variant"].to_pylist(), strict=True)
-    return rows.append_column("above_start_bytes", pa.array([above.get(pair) for pair in names], pa.float64()))
-
-
-def _panel(rows: pa.Table, measure: _Measure, groups: list[str], grouped: bool) -> _Panel | None:
-    column, title = next(
-        ((name, title) for name, title in measure.columns if name in rows.schema.names and any(rows[name].to_pylist())),
-        ("", ""),
-    )
-    if not column:
-        return None
-    cells = rows.to_pylist()
-    if not grouped:
-        return _Panel(measure, title, [_bars("", cells, column)])
-    bars = []
-    for variant in dict.fromkeys(row["variant"] for row in cells):
-        by_setting = {row["setting"]: row for row in cells if row["variant"] == variant}
-        bars.append(_bars(variant, [by_setting.get(group) for group in groups], column))
-    return _Panel(measure, title, bars)
 
 
 def _bars(name: str, cells: list[dict[str, Any] | None], column: str) -> _Bars:

@@ -13,11 +13,10 @@ from small import event, kernel, launch, op, step, training, write
 from tracekit.analyses import Answer, analysis, answers, unregister
 from tracekit.analyses.compiled_code import fallbacks
 from tracekit.analyses.compiles import kind_of
-from tracekit.faces import parquet, text
+from tracekit.faces import Options, parquet, text
 from tracekit.faces.json import render
 from tracekit.profile import open_subject
 from tracekit.report import report
-from tracekit.report.tables import streams
 from tracekit.run import Ledger, Limit, Requested, Skip, Variant
 from tracekit.trace.schema import column
 from tracekit.vocabulary.kernel_class import kernel_class
@@ -284,7 +283,7 @@ def test_another_analysis_reaches_every_face(tmp_path):
         assert "20 ns" in terminal
         entry = json.loads(render(made))["answers"][-1]
         assert (entry["analysis"], entry["rows"]) == ("rainbow", [["violet", 20]])
-        parquet.write(streams(subject.profiles), tmp_path)
+        parquet.export(made, tmp_path, Options())
         assert (tmp_path / "rainbow.parquet").is_file()
         assert "what it looks like" in (tmp_path / "SCHEMA.md").read_text()
     finally:

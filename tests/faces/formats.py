@@ -6,8 +6,7 @@ from pathlib import Path
 
 from tracekit import faces
 from tracekit.faces import Options
-from tracekit.faces.shared.files import write
-from tracekit.faces.shared.output_files import Overwriting
+from tracekit.faces.shared.output_files import Overwriting, write
 from tracekit.report import Report
 
 FOLDERS = ("csv", "parquet")

@@ -8,7 +8,7 @@ from small import kernel, launch, op, step, write
 
 from tests.faces.typesetting import faults, typeset, with_pdflatex
 from tracekit.cli import main
-from tracekit.faces.shared.latex_tables import escape, lines_of, points, prose
+from tracekit.faces.latex import escape, lines_of, points, prose
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "run.json"
 LETTERS = "".join(map(chr, [*range(0x20, 0x7F), *range(0xA0, 0x180)])) + "Δ×µ…–−±·→≥≤∼’日本🙂"

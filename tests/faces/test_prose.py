@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from tracekit.faces.shared.text_layout import PROSE, Prose
+from tracekit.faces.text import PROSE, Prose
 
 SAID = "It takes 1.50 ms of 2.58 ms a step (58.3 %), 2.7 × faster than eager; 12 GiB and 3 steps in 9 s, 292 µs each."
 

@@ -101,7 +101,7 @@ def overwriting(options: argparse.Namespace, inputs: list[Path]) -> "Overwriting
 def find_face(options: argparse.Namespace, formats: Sequence[str]) -> "Face":
     """The face of the format of the output. Raises TracekitError, before anything is read, if it cannot be written."""
     from tracekit import faces
-    from tracekit.faces.shared.files import refuse_early
+    from tracekit.faces.shared.output_files import refuse_early
 
     face = faces.find(format_of(options, formats))
     if options.output in (None, STDOUT):
@@ -119,7 +119,7 @@ def find_face(options: argparse.Namespace, formats: Sequence[str]) -> "Face":
 
 def write_report(face: "Face", report: "Report", how: "Options", options: argparse.Namespace) -> None:
     """Draw a report, and write it where the command line says. Raises TracekitError."""
-    from tracekit.faces.shared.files import write
+    from tracekit.faces.shared.output_files import write
 
     if face.draw is not None and options.output in (None, STDOUT):
         # Draw everything before anything is written, so that a failure does not leave half a report.

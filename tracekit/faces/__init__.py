@@ -3,7 +3,7 @@
 A face is a module here, named after its format, with a function under `@face(...)`; `@folder_face(...)` where it writes
 several files, `@variant_face(...)` where it writes one for each variant. `--format` offers it. A face
 that lives elsewhere registers itself in the same way when it is imported. `shared` has what faces have in common;
-`shared.files` writes what they make to its destination.
+`shared.output_files` writes what they make to its destination.
 """
 
 import pkgutil

@@ -45,7 +45,12 @@ def contents(chapters: Iterable[Chapter]) -> Iterator[str]:
         if not chapter.leads:
             blocks = [block for entry in chapter.entries for block in entry.blocks]
             cards = [block for block in blocks if isinstance(block, Cards)]  # smaller findings are a table below them
-            size = sum(map(_size, cards or blocks))
+            size = 0
+            for block in cards or blocks:
+                if isinstance(block, Table) and block.layout != "records":
+                    size += int(block.rows.num_rows)
+                elif isinstance(block, Cards | Notes):
+                    size += len(block.cards if isinstance(block, Cards) else block.notes)
             rows = f" <small>{size:,}</small>" if size else ""
             yield f'<a href="#{escape(chapter.id)}">{escape(chapter.title)}{rows}</a>'
     yield "</nav>"
@@ -105,44 +110,38 @@ class Page(Struct, frozen=True):
 @face("html", on_terminal=False)
 def render(report: Report, options: Options = DEFAULTS) -> str:
     """The report as a page."""
-    return "".join(f"{line}\n" for line in _document(report, options))
+    (style, style_digest), (script, script_digest) = _part("page.css"), _part("tables.js", "timeline.js")
+    outlined = outline(report, options.rows, options.full, fold=True)
+    title = escape(report.title)
+    lines = [
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        f"style-src {style_digest}; script-src {script_digest}; base-uri 'none'; form-action 'none'\">",
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="referrer" content="no-referrer">',
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>",
+        *contents(outlined.chapters),
+        f"<main>\n<h1>{title}</h1>",
+    ]
+    has_timeline = False
+    for chapter in outlined.chapters:
+        lines += _chapter(chapter, options.full)
+        if not has_timeline and isinstance(chapter.entries[0].blocks[0], Breakdown):
+            has_timeline = True
+            lines += _timeline(report)
+    lines.append('<footer>\n<details class="reading"><summary>How to read this page</summary><dl>')
+    lines += (f"<dt>{escape(term)}</dt><dd>{prose(meaning)}</dd>" for term, meaning in _READING)
+    lines.append("</dl></details>")
+    lines += (f"<p>{prose(sentence)}</p>" for sentence in outlined.closing)
+    lines.append("<p>Made by tracekit. Nothing on this page is loaded from elsewhere.</p></footer></main>")
+    lines.append(f"<script>{script}</script>\n</body>\n</html>")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _part(*names: str) -> tuple[str, str]:
     """Some of the page's own files as one text, and the digest by which the page allows it."""
     text = "".join(files("tracekit.faces.shared").joinpath(name).read_text(encoding="utf-8") for name in names)
     return text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _document(report: Report, options: Options) -> Iterator[str]:
-    (style, style_digest), (script, script_digest) = _part("page.css"), _part("tables.js", "timeline.js")
-    outlined = outline(report, options.rows, options.full, fold=True)
-    title = escape(report.title)
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield (
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        f"style-src {style_digest}; script-src {script_digest}; base-uri 'none'; form-action 'none'\">"
-    )
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield '<meta name="referrer" content="no-referrer">'
-    yield f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>"
-    yield from contents(outlined.chapters)
-    yield f"<main>\n<h1>{title}</h1>"
-    timeline = False
-    for chapter in outlined.chapters:
-        yield from _chapter(chapter, options.full)
-        if isinstance(chapter.entries[0].blocks[0], Breakdown) and not timeline:
-            timeline = True
-            yield from _timeline(report)
-    yield "<footer>"
-    yield '<details class="reading"><summary>How to read this page</summary><dl>'
-    for term, meaning in _READING:
-        yield f"<dt>{escape(term)}</dt><dd>{prose(meaning)}</dd>"
-    yield "</dl></details>"
-    for sentence in outlined.closing:
-        yield f"<p>{prose(sentence)}</p>"
-    yield "<p>Made by tracekit. Nothing on this page is loaded from elsewhere.</p></footer></main>"
-    yield f"<script>{script}</script>\n</body>\n</html>"
 
 
 def _timeline(report: Report) -> Iterator[str]:
@@ -162,34 +161,23 @@ def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
     yield f'<section id="{escape(chapter.id)}">'
     if not chapter.leads:
         yield f"<h2>{escape(chapter.title)}</h2>"
-    beside = _beside(chapter)
+    blocks = [(entry.section.variant, block) for entry in chapter.entries for block in entry.blocks]
+    cards = [card for _, block in blocks if isinstance(block, Cards) for card in block.cards]
+    # The excerpts with a line that a finding names stand beside its card, and are not drawn by themselves.
+    beside = tuple(
+        (variant, block)
+        for variant, block in blocks
+        if isinstance(block, Excerpt) and variant is not None
+        if any(variant in dict(card.costs) and block.distance(card.line) < inf for card in cards)
+    )
     for entry in chapter.entries:
         with_words = isinstance(entry.blocks[0], Sentences)
-        blocks = [block for block in entry.blocks if not any(block is excerpt for _, excerpt in beside)]
-        if entry.subject and blocks and not with_words:
+        drawn_blocks = [block for block in entry.blocks if not any(block is excerpt for _, excerpt in beside)]
+        if entry.subject and drawn_blocks and not with_words:
             yield f"<h3>{escape(entry.subject)}</h3>"
-        for index, block in enumerate(blocks):
+        for index, block in enumerate(drawn_blocks):
             yield from drawn(block, Page(full, entry.rows, entry.subject if with_words and not index else "", beside))
     yield "</section>"
-
-
-def _beside(chapter: Chapter) -> tuple[tuple[str, Excerpt], ...]:
-    """The excerpts that cards show, each with its variant: those with the line that a finding of it names."""
-    card_lines = [
-        (name, card.line)
-        for entry in chapter.entries
-        for block in entry.blocks
-        if isinstance(block, Cards)
-        for card in block.cards
-        for name, _ in card.costs
-    ]
-    return tuple(
-        (variant, block)
-        for entry in chapter.entries
-        for block in entry.blocks
-        if isinstance(block, Excerpt) and (variant := entry.section.variant) is not None
-        if any(name == variant and block.distance(line) < inf for name, line in card_lines)
-    )
 
 
 @singledispatch

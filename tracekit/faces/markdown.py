@@ -25,7 +25,7 @@ from tracekit.faces.shared.wording import (
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Cards, Excerpt, Headline, Notes, Sentences, Series, Table, is_detail
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.report.outline import Chapter, outline
+from tracekit.report.outline import outline
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 # GitHub turns addresses into links, @name into notifications and #12 into references, even if they are escaped: only an
@@ -69,37 +69,29 @@ def _written(report: Report, options: Options, fold: bool) -> Iterator[str]:
     yield f"# {escape(report.title)}"
     outlined = outline(report, options.rows, options.full, fold)
     for chapter in outlined.chapters:
-        yield from _chapter(chapter, options.full)
+        # Sentences and the parts of a step stay open where they come first; all else is folded.
+        blocks = [block for entry in chapter.entries for block in entry.blocks]
+        short = all(isinstance(block, Sentences | Breakdown) or is_detail(block) for block in blocks)
+        is_open = chapter.leads or (chapter.entries[0].section.stage == "lead" and short)
+        if not is_open:
+            yield from ("", *_folded(chapter.title))
+        elif not chapter.leads:
+            yield from ("", f"## {escape(chapter.title)}")
+        for entry in chapter.entries:
+            if entry.subject and not isinstance(entry.blocks[0], Sentences):
+                yield from ("", f"**{escape(entry.subject)}**")
+            for index, block in enumerate(entry.blocks):
+                yield ""
+                yield from written(block, Page(options.full, entry.rows, entry.subject if index == 0 else ""))
+        if not is_open:
+            yield from ("", "</details>")
     for sentence in outlined.closing:
         yield from ("", f"*{escape(sentence)}*")
-
-
-def _chapter(chapter: Chapter, full: bool) -> Iterator[str]:
-    is_open = chapter.leads or _is_short(chapter)
-    if not is_open:
-        yield from ("", *_folded(chapter.title))
-    elif not chapter.leads:
-        yield from ("", f"## {escape(chapter.title)}")
-    for entry in chapter.entries:
-        if entry.subject and not isinstance(entry.blocks[0], Sentences):
-            yield from ("", f"**{escape(entry.subject)}**")
-        for index, block in enumerate(entry.blocks):
-            yield ""
-            yield from written(block, Page(full, entry.rows, entry.subject if index == 0 else ""))
-    if not is_open:
-        yield from ("", "</details>")
 
 
 def _folded(title: str) -> Iterator[str]:
     yield "<details>"
     yield f"<summary>{_LIVE.sub('<span></span>', html.escape(sanitize(title)))}</summary>"
-
-
-def _is_short(chapter: Chapter) -> bool:
-    """Whether the chapter is among the first, and consists of sentences or the parts of a step."""
-    blocks = [block for entry in chapter.entries for block in entry.blocks]
-    first = chapter.entries[0].section.stage == "lead"
-    return first and all(isinstance(block, Sentences | Breakdown) or is_detail(block) for block in blocks)
 
 
 @singledispatch
@@ -181,16 +173,13 @@ def _(block: Breakdown, page: Page) -> Iterator[str]:
     head += [f"{rests_on(block, name)}: {name}" for name in compared]
     lines = []
     for key in block.keys:
-        line = [label(block, key), *(_with_share(block, key, name) for name in names)]
+        line = [label(block, key)]
+        for name in names:
+            part = share(block, key, name) if block.cells[key][name] != block.cells[TOTAL][name] else ""
+            line.append(taken(block, key, name) + (f" ({part})" if part else ""))
         line += [change(block, key, name) for name in compared]
         lines.append(line + [certainty(block, key, name) for name in compared])
     yield from _table(head, [False, *([True] * (len(head) - 1))], lines)
-
-
-def _with_share(block: Breakdown, key: str, name: str) -> str:
-    part = share(block, key, name)
-    value = taken(block, key, name)
-    return f"{value} ({part})" if part and block.cells[key][name] != block.cells[TOTAL][name] else value
 
 
 def _table(head: list[str], numeric: list[bool], lines: Iterable[list[str]]) -> Iterator[str]:

@@ -24,36 +24,22 @@ def export(report: Report, folder: Path, options: Options) -> None:
     rows."""
     tables = every_table(report)
     runs = {member.name: member.run_name for member in report.subject.members}
-    if len(report.subject.runs) > 1 and report.subject.study is None:
-        for name, table in tables.items():
-            _write_by_run(name, table, folder, runs)
-        (folder / SCHEMA_PAGE).write_text(describe(tables), encoding="utf-8")
-    else:
-        write(tables, folder)
-
-
-def write(tables: Mapping[str, pa.Table | Stream], folder: Path) -> None:
-    """Write `NAME.parquet` for each table, and `SCHEMA.md`."""
+    by_run = len(report.subject.runs) > 1 and report.subject.study is None
     for name, table in tables.items():
-        write_table(name, table, folder / f"{name}.parquet")
+        if not by_run or not {"variant", "run"} & {*table.schema.names}:
+            write_table(name, table, folder / f"{name}.parquet")
+            continue
+        schema = _schema(name, _without_run(table.schema.empty_table()).schema)
+        for run in dict.fromkeys(runs.values()):  # NAME/run=RUN/part.parquet, as in Hive
+            path = folder / name / f"run={quote(run, safe=' ') if run else _NO_RUN}" / "part.parquet"
+            path.parent.mkdir(parents=True)
+            _write(schema, (_of_run(piece, run, runs) for piece in table.pieces()), path)
     (folder / SCHEMA_PAGE).write_text(describe(tables), encoding="utf-8")
 
 
 def write_table(name: str, table: pa.Table | Stream, path: Path) -> None:
     """Write row group by row group, so that only one is in memory at a time."""
     _write(_schema(name, table.schema), table.pieces() if isinstance(table, Stream) else [table], path)
-
-
-def _write_by_run(name: str, table: Stream, folder: Path, runs: Mapping[str, str]) -> None:
-    """`NAME/run=RUN/part.parquet`, as in Hive. A table without variants or runs is a single file."""
-    if "variant" not in table.schema.names and "run" not in table.schema.names:
-        write_table(name, table, folder / f"{name}.parquet")
-        return
-    schema = _schema(name, _without_run(table.schema.empty_table()).schema)
-    for run in dict.fromkeys(runs.values()):
-        path = folder / name / f"run={quote(run, safe=' ') if run else _NO_RUN}" / "part.parquet"
-        path.parent.mkdir(parents=True)
-        _write(schema, (_of_run(piece, run, runs) for piece in table.pieces()), path)
 
 
 def _of_run(piece: pa.Table, run: str, runs: Mapping[str, str]) -> pa.Table:

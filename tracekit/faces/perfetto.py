@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -54,23 +54,36 @@ def tracks(report: Report, profile: Profile) -> Iterator[bytes]:
 
 
 def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Iterable[Slices]]]:
-    yield "steps", [_steps(profile)]
+    view, compiles = profile.attribution.answered_view, profile.attribution.compiles
+    known_steps = np.flatnonzero(view.known & (view.step_ns > 0))
+    starts, lengths = view.starts_ns[known_steps], view.step_ns[known_steps]
+    names = [f"step {profile.trace.steps.number[k]}" for k in known_steps]
+    details: list[dict[str, object]] = [{"steady": not compiles[k], "ns": int(view.step_ns[k])} for k in known_steps]
+    yield "steps", [(starts, starts + lengths, _texts(names), _texts(details))]
     yield f"where the {profile.attribution.pieces.view} time goes", _buckets(profile)
     by_thread: dict[str, list[Mapping[str, Any]]] = {}
     for span in spans_of(profile):
         by_thread.setdefault(str(span["thread"]), []).append(span)
     for thread, spans in by_thread.items():
-        yield f"compilations of thread {sanitize(thread, _NAME)}", [_compilations(spans)]
+        spans.sort(key=lambda span: int(span["start_ns"]))
+        starts, lengths = (np.array([span[key] for span in spans], np.int64) for key in ("start_ns", "dur_ns"))
+        names = [sanitize(str(span.get("kind")), _NAME) for span in spans]
+        fields = ("id", "reason", "guard", "code", "span", "failed")
+        details = [
+            {key: sanitize(str(span[key]), 4 * _NAME) for key in fields if span.get(key) is not None} for span in spans
+        ]
+        title = f"compilations of thread {sanitize(thread, _NAME)}"
+        yield title, [(starts, starts + lengths, _texts(names), _texts(details))]
     for finding in report.diagnoses[profile.name].findings:
         evidence = finding.evidence
-        start = np.array([event.start_ns for event in evidence], np.int64)
-        length = np.array([event.dur_ns for event in evidence], np.int64)
-        finding_spans = Union.of(start, start + length)
+        starts = np.array([event.start_ns for event in evidence], np.int64)
+        lengths = np.array([event.dur_ns for event in evidence], np.int64)
+        finding_spans = Union.of(starts, starts + lengths)
         if not len(finding_spans.starts):  # the finding is about no particular event, so about all steps
             low, high = profile.trace.steps.window
             finding_spans = Union(np.array([low]), np.array([high]))
         cost = f"up to {duration(finding.cost_ns)} a step" if finding.cost_ns is not None else ""
-        details = {
+        texts = {
             "cost": cost,
             "why": sanitize(finding.why, 4 * _NAME),
             "what to change": sanitize(finding.advice, 4 * _NAME),
@@ -78,22 +91,12 @@ def _named_tracks(report: Report, profile: Profile) -> Iterator[tuple[str, Itera
             "confidence": finding.confidence,
         }
         headline = sanitize(finding.headline, _NAME)
-        args = {key: text for key, text in details.items() if text}
+        args = {key: text for key, text in texts.items() if text}
         starts, ends = finding_spans.starts, finding_spans.ends
         yield (
             f"{cost}: {headline}" if cost else headline,
             [(starts, ends, _texts([headline] * len(starts)), _texts([args] * len(starts)))],
         )
-
-
-def _steps(profile: Profile) -> Slices:
-    view, numbers = profile.attribution.answered_view, profile.trace.steps.number
-    known_steps = np.flatnonzero(view.known & (view.step_ns > 0))
-    compiles = profile.attribution.compiles
-    names = [f"step {numbers[k]}" for k in known_steps]
-    args = [{"steady": not compiles[k], "ns": int(view.step_ns[k])} for k in known_steps]
-    starts = view.starts_ns[known_steps]
-    return starts, starts + view.step_ns[known_steps], _texts(names), _texts(args)
 
 
 def _buckets(profile: Profile) -> Iterator[Slices]:
@@ -112,18 +115,6 @@ def _buckets(profile: Profile) -> Iterator[Slices]:
             blame = {"blame": sanitize(because, _NAME)} if because is not None else {}
             args.append({**blame, "meaning": meanings[code >> 32]})
         yield pieces.start[rows], pieces.end[rows], labels.take(pa.array(bucket)), _texts(args).take(pa.array(index))
-
-
-def _compilations(spans: list[Mapping[str, Any]]) -> Slices:
-    ordered = sorted(spans, key=lambda span: int(span["start_ns"]))
-    starts = np.array([span["start_ns"] for span in ordered], np.int64)
-    ends = starts + np.array([span["dur_ns"] for span in ordered], np.int64)
-    names = [sanitize(str(span.get("kind")), _NAME) for span in ordered]
-    fields = ("id", "reason", "guard", "code", "span", "failed")
-    args = [
-        {key: sanitize(str(span[key]), 4 * _NAME) for key in fields if span.get(key) is not None} for span in ordered
-    ]
-    return starts, ends, _texts(names), _texts(args)
 
 
 def slices(pid: int, tid: int, piece: Slices) -> bytes:
@@ -191,16 +182,10 @@ def _memory(profile: Profile, pid: int) -> Iterator[bytes]:
                 if _MEMORY in bytes(chunk):
                     yield from _counters(chunk, pid)
             if _MEMORY in chunks.tail:
-                yield from _counters(_closed(chunks.tail), pid)
-
-
-def _closed(tail: bytes) -> bytes:
-    """The list at the end of a file, without what follows it."""
-    text = tail.decode("utf-8", "replace")
-    try:
-        return text[: json.JSONDecoder(strict=False).raw_decode(text)[1]].encode()
-    except ValueError:
-        return b"[]"
+                text = chunks.tail.decode("utf-8", "replace")
+                with suppress(ValueError):
+                    _, end = json.JSONDecoder(strict=False).raw_decode(text)  # the list, without what follows it
+                    yield from _counters(text[:end].encode(), pid)
 
 
 def _counters(events: bytes | memoryview, pid: int) -> Iterator[bytes]:
@@ -226,19 +211,15 @@ def export(report: Report, profile: Profile, path: Path) -> None:
             raise OutputError(path, f"{original} begins its list of events too late")
         opened, rest = head
         output.write(opened)
-        _write_tracks(output, tracks(report, profile), rest.lstrip()[:1] == b"]")
+        waiting = b""
+        for piece in tracks(report, profile):
+            output.write(waiting)
+            waiting = piece
+        no_event_follows = rest.lstrip()[:1] == b"]"
+        output.write(waiting.rstrip(b",\n") + b"\n" if no_event_follows else waiting)
         output.write(rest)
         for piece in _pieces(source):
             output.write(piece)
-
-
-def _write_tracks(output: IO[bytes], events: Iterator[bytes], alone: bool) -> None:
-    """Write our events, each piece ending with a comma; the last comma is left out if no other event follows."""
-    waiting = b""
-    for piece in events:
-        output.write(waiting)
-        waiting = piece
-    output.write(waiting.rstrip(b",\n") + b"\n" if alone else waiting)
 
 
 def _head(source: Source) -> tuple[bytes, bytes] | None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterable
 from io import BytesIO
 from typing import Any
 
@@ -12,8 +11,8 @@ from tracekit.base.names import sanitize
 from tracekit.errors.asking import NeedsPackageError
 from tracekit.faces import Options, face
 from tracekit.faces.shared.cells import heading, is_number, meaning, role, unit
-from tracekit.faces.shared.files import unused_name
 from tracekit.faces.shared.flat_tables import FlatTable, bucket_row, flat_tables
+from tracekit.faces.shared.output_files import unused_name
 from tracekit.faces.shared.wording import label
 from tracekit.report import Report
 from tracekit.report.breakdown import TOTAL, Breakdown
@@ -125,7 +124,11 @@ def _write_breakdown(book: Any, sheet: Any, block: Breakdown, formats: _Formats)
         total = {"bold": True, "top": 1} if key == TOTAL else {}
         sheet.write_string(row, 0, label(block, key), formats.with_properties(**total))
         shape = formats.with_properties(num_format=_FORMATS["ns"], **total)
-        for column, value in enumerate(_values(block, key), 1):
+        values = [bucket_row(block, name, key)["mean_ns"] for name in block.variants]
+        for name in block.compared:
+            bucket = bucket_row(block, name, key)
+            values += (bucket.get(column) for column in ("delta_ns", "delta_low_ns", "delta_high_ns"))
+        for column, value in enumerate(values, 1):
             _write(sheet, row, column, value, shape)
     sheet.set_column(0, 0, 18)
     sheet.set_column(1, len(heads) - 1, 16)
@@ -147,11 +150,3 @@ def _write_breakdown(book: Any, sheet: Any, block: Breakdown, formats: _Formats)
     chart.set_y_axis({"reverse": True})
     chart.set_size({"width": 900, "height": 120 + 40 * last})
     sheet.insert_chart(len(block.keys) + 3, 0, chart)
-
-
-def _values(block: Breakdown, key: str) -> Iterable[float | None]:
-    for name in block.variants:
-        yield bucket_row(block, name, key)["mean_ns"]
-    for name in block.compared:
-        row = bucket_row(block, name, key)
-        yield from (row.get(column) for column in ("delta_ns", "delta_low_ns", "delta_high_ns"))

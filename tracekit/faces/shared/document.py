@@ -3,7 +3,7 @@ added, and are never renamed.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
@@ -11,13 +11,12 @@ import msgspec
 import pyarrow as pa
 from msgspec.structs import asdict
 
-from tracekit.analyses import Answer
 from tracekit.base.intervals import Bools
 from tracekit.engine import Attribution
 from tracekit.engine.attribution import StepView
 from tracekit.engine.buckets import WALL
 from tracekit.profile import Mean, Member, Profile, Untraced
-from tracekit.profile.compare import Comparison, Difference
+from tracekit.profile.compare import Comparison
 from tracekit.profile.profile import as_contracted
 from tracekit.profile.run_facts import (
     break_even_doubt,
@@ -51,6 +50,18 @@ def as_json(document: dict[str, Any], default: Callable[[Any], Any] | None = Non
 
 def as_document(report: Report) -> dict[str, Any]:
     """Everything in the report, as plain data."""
+    answers = [
+        {"analysis": answer.analysis, "variant": profile.name, "title": answer.title, "sentence": answer.sentence}
+        | table_as_data(answer.table)
+        for profile, answer in report.answers
+    ]
+    for section in report.sections:
+        if section.scope == "run":  # its tables are about all variants, and name the variant in each row
+            text = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
+            answers += (
+                {"analysis": name, "variant": None, "title": section.title, "sentence": text} | table_as_data(rows())
+                for name, rows in section.contents.tables.items()
+            )
     return {
         "schema": SCHEMA,
         "baseline": report.baseline.name,
@@ -64,10 +75,7 @@ def as_document(report: Report) -> dict[str, Any]:
             _comparison(report, entry, contrast_of(report.member(entry.variant), report.member(entry.baseline)))
             for entry in report.comparisons
         ],
-        "answers": [
-            *(_answer(profile, answer) for profile, answer in report.answers),
-            *(answer for section in report.sections if section.scope == "run" for answer in _of_every_variant(section)),
-        ],
+        "answers": answers,
         "findings": [
             {"variant": name, **finding.document()}
             for name, diagnosis in report.diagnoses.items()
@@ -85,7 +93,28 @@ def _run(run: Run | None) -> dict[str, Any] | None:
 
 
 def _variant(report: Report, profile: Profile) -> dict[str, Any]:
-    variant = profile.variant
+    variant, diagnosis = profile.variant, report.diagnoses[profile.name]
+    inferred_from = profile.attribution.trace.steps.inferred
+    iterations = cold = None
+    if inferred_from is not None:  # what means, findings and sentences rest on
+        iterations = {"inferred_from": inferred_from, "steps": _steps(profile.attribution)}
+    if profile.cold is not None:  # none is called steady, even if it compiles nothing: they are the declared warm-up
+        steps = [{**step, "steady": False} for step in attribution(as_contracted(profile.cold))["steps"]]
+        cold = {"trace": str(profile.cold.trace.path), "steps": steps}
+    columns = report.ranks.get(profile.name, [])
+    notes = shortcomings(columns)
+    ranks = [
+        {
+            "rank": rank_columns.rank,
+            "trace": rank_columns.trace,
+            "mean": _means(rank_columns.means),
+            "clock_error_ns": report.collectives[profile.name].clocks[rank_columns.rank].error_ns,
+            "note": notes.get(rank_columns.rank),
+        }
+        for rank_columns in columns
+    ]
+    absent: dict[str, Any] = {"trace": None, "mean": None, "clock_error_ns": None, "note": "there is no trace of it"}
+    ranks += ({"rank": rank} | absent for rank in missing(columns))
     return {
         "name": profile.name,
         "run": profile.run_name or None,
@@ -94,35 +123,19 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "trace": str(profile.trace.path),
         **attribution(profile.contract),
         "health": [breach.document() for breach in profile.health],
-        "iterations": _iterations(profile.attribution),
+        "iterations": iterations,
         "device_name": device_name(profile),
         "mean": _means(profile.contract_means),
         "mean_over": _numbers(profile, profile.counted),
         "host_mean_over": _numbers(profile, profile.answered["host"]),
         "notes": _notes(report, profile),
-        "verdict": report.diagnoses[profile.name].verdict.document(),
-        "withheld": [asdict(withheld) for withheld in report.diagnoses[profile.name].withheld],
+        "verdict": diagnosis.verdict.document(),
+        "withheld": [asdict(withheld) for withheld in diagnosis.withheld],
         "measured": _measured(profile, report.base_of(profile)),
         "calibrated": _calibrated(report, profile),
-        "cold": _cold(profile),
-        "ranks": [*_ranks(report, profile)],
+        "cold": cold,
+        "ranks": ranks,
     }
-
-
-def _ranks(report: Report, profile: Profile) -> Iterator[dict[str, Any]]:
-    columns = report.ranks.get(profile.name, [])
-    notes = shortcomings(columns)
-    for rank_columns in columns:
-        yield {
-            "rank": rank_columns.rank,
-            "trace": rank_columns.trace,
-            "mean": _means(rank_columns.means),
-            "clock_error_ns": report.collectives[profile.name].clocks[rank_columns.rank].error_ns,
-            "note": notes.get(rank_columns.rank),
-        }
-    for rank in missing(columns):
-        note = "there is no trace of it"
-        yield {"rank": rank, "trace": None, "mean": None, "clock_error_ns": None, "note": note}
 
 
 def _untraced(report: Report, member: Untraced) -> dict[str, Any]:
@@ -167,12 +180,6 @@ def attribution(attributed: Attribution) -> dict[str, Any]:
     }
 
 
-def _iterations(attributed: Attribution) -> dict[str, Any] | None:
-    """What means, findings and sentences rest on where steps are inferred."""
-    inferred_from = attributed.trace.steps.inferred
-    return {"inferred_from": inferred_from, "steps": _steps(attributed)} if inferred_from is not None else None
-
-
 def _steps(attributed: Attribution) -> list[dict[str, Any]]:
     steps, wall, host = attributed.trace.steps, attributed.views["wall"], attributed.views["host"]
     return [
@@ -203,14 +210,6 @@ def _numbers(profile: Profile, selected: Bools) -> list[int]:
     return [
         number for number, is_selected in zip(profile.trace.steps.number, selected.tolist(), strict=True) if is_selected
     ]
-
-
-def _cold(profile: Profile) -> dict[str, Any] | None:
-    """The first steps of a run. None is called steady, even if it compiles nothing: they are the declared warm-up."""
-    if profile.cold is None:
-        return None
-    steps = [{**step, "steady": False} for step in attribution(as_contracted(profile.cold))["steps"]]
-    return {"trace": str(profile.cold.trace.path), "steps": steps}
 
 
 def _measured(member: Member, baseline: Member) -> dict[str, Any] | None:
@@ -288,23 +287,6 @@ def _comparison(report: Report, entry: Comparison, contrast: Contrast | None) ->
     }
 
 
-def _answer(profile: Profile, answer: Answer) -> dict[str, Any]:
-    return {
-        "analysis": answer.analysis,
-        "variant": profile.name,
-        "title": answer.title,
-        "sentence": answer.sentence,
-        **table_as_data(answer.table),
-    }
-
-
-def _of_every_variant(section: Section) -> Iterator[dict[str, Any]]:
-    """The tables for programs of a section about all variants, which name the variant in each row."""
-    for name, rows in section.contents.tables.items():
-        text = " ".join(line for block in section.blocks if isinstance(block, Sentences) for line in block.lines)
-        yield {"analysis": name, "variant": None, "title": section.title, "sentence": text} | table_as_data(rows())
-
-
 def table_as_data(rows: pa.Table) -> dict[str, Any]:
     """A table as plain data: what each column means, and the rows."""
     return {
@@ -378,21 +360,11 @@ def _(block: Breakdown) -> dict[str, Any]:
             {"name": name, "total_ns": sum(row.values()), "parts": dict(row)} for name, row in block.means.items()
         ],
         "differences": [
-            {"variant": name, "baseline": block.baselines.get(name), **_difference(difference)}
+            {"variant": name, "baseline": block.baselines.get(name)}
+            | {key: getattr(difference, key, None) for key in ("delta_ns", "delta_interval", "parts", "intervals")}
             for name, difference in block.differences.items()
         ],
         "unanswered": dict(block.unanswered),
-    }
-
-
-def _difference(difference: Difference | None) -> dict[str, Any]:
-    if difference is None:
-        return {"delta_ns": None, "delta_interval": None, "parts": None, "intervals": None}
-    return {
-        "delta_ns": difference.delta_ns,
-        "delta_interval": difference.delta_interval,
-        "parts": difference.parts,
-        "intervals": difference.intervals,
     }
 
 

@@ -1,6 +1,5 @@
 """A report as tables only: every block with figures or text; blocks of the same name share a table."""
 
-from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any
 
@@ -10,7 +9,6 @@ from msgspec import Struct
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Excerpt, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.report.section import Section
 from tracekit.report.tables import VARIANT, with_variant
 from tracekit.trace.schema import column
 
@@ -89,7 +87,12 @@ def flat_tables(report: Report) -> dict[str, FlatTable]:
     ]
     tables = {"report": FlatTable("Report", pa.Table.from_pylist(sentences, SENTENCES), Sentences(()))}
     for section in report.sections:
-        for name, rows, block in _tables_of(section):
+        tables_of_section: list[tuple[str, pa.Table, Block]]
+        tables_of_section = [(name, rows(), Sentences(())) for name, rows in section.contents.tables.items()]
+        for block in section.blocks:
+            if (flat_table := flat(block, section.id)) is not None:
+                tables_of_section.append((*flat_table, block))
+        for name, rows, block in tables_of_section:
             pieces = [tables[name].rows] if name in tables else []
             pieces.append(rows if VARIANT.name in rows.column_names else with_variant(rows, section.variant))
             together = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries()
@@ -97,14 +100,6 @@ def flat_tables(report: Report) -> dict[str, FlatTable]:
                 together = together.group_by(together.column_names, use_threads=False).aggregate([])
             tables[name] = FlatTable(section.title, together, block)
     return tables
-
-
-def _tables_of(section: Section) -> Iterator[tuple[str, pa.Table, Block]]:
-    for name, rows in section.contents.tables.items():
-        yield name, rows(), Sentences(())
-    for block in section.blocks:
-        if (flat_table := flat(block, section.id)) is not None:
-            yield *flat_table, block
 
 
 @singledispatch

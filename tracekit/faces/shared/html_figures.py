@@ -11,8 +11,7 @@ from tracekit.base.names import HEAD, sanitize, short
 from tracekit.base.units import many, thousandths
 from tracekit.faces.shared.cells import cell, heading, is_number, meaning, readable, role, texts
 from tracekit.faces.shared.flat_tables import bucket_row
-from tracekit.faces.shared.text_layout import UNIT
-from tracekit.faces.shared.wording import certainty, change, doubt, label, rests_on, share, taken, value_text
+from tracekit.faces.shared.wording import UNIT, certainty, change, doubt, label, rests_on, share, taken, value_text
 from tracekit.report.blocks import Line, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
 
@@ -116,8 +115,15 @@ def _drawing(label: str, pieces: list[str]) -> str:
 def table(block: Table, opened: int | None, full: bool) -> Iterator[str]:
     """The table; rows after the first `opened` are shown after a click."""
     if block.layout == "records":
-        records = _records(block, full)
-        yield from folded(f"{len(block.rows.schema)} columns", records) if block.detail else records
+        first, *fields = readable(block.rows, full or block.detail)
+        names = texts(block.rows[first.name].to_pylist(), first)
+        lines = ['<div class="scroll"><table>', head([("", False, ""), *((name, True, "") for name in names)])]
+        for field in fields:
+            cells = "".join(_column(block.rows[field.name].to_pylist(), field))
+            cells = cells.replace('class="text"', 'class="number"')
+            lines.append(f'<tr><td title="{escape(meaning(field))}">{escape(heading(field))}</td>{cells}</tr>')
+        lines.append("</table></div>")
+        yield from folded(f"{len(block.rows.schema)} columns", lines) if block.detail else lines
         return
     visible_rows = block.rows.slice(0, None if full else max(_MAX_ROWS, opened or 0))
     if not len(visible_rows):
@@ -157,7 +163,10 @@ def number(text: str, value: float | None, marks: str = "") -> str:
 
 
 def _rows(rows: pa.Table, opened: int, full: bool) -> Iterator[str]:
-    fields = _places_first(readable(rows, full))
+    fields = readable(rows, full)
+    first = next((k for k, field in enumerate(fields) if is_number(field) and role(field) != "identity"), len(fields))
+    # Places in source come before the first figure: behind the last one, a window may hide them.
+    fields[first:] = sorted(fields[first:], key=lambda field: role(field) != "place")
     columns = [_column(rows[field.name].to_pylist(), field) for field in fields]
     yield '<div class="scroll"><table class="sortable">'
     yield head([(heading(field), is_number(field), meaning(field)) for field in fields])
@@ -165,13 +174,6 @@ def _rows(rows: pa.Table, opened: int, full: bool) -> Iterator[str]:
     for index, row in enumerate(zip(*columns, strict=True)):
         yield f"<tr{' class=rest' if index >= opened else ''}>{''.join(row)}</tr>"
     yield "</tbody></table></div>"
-
-
-def _places_first(fields: list[pa.Field]) -> list[pa.Field]:
-    """The columns, with places in source before the first figure: behind the last one, a window may hide them."""
-    first = next((k for k, field in enumerate(fields) if is_number(field) and role(field) != "identity"), len(fields))
-    late = [field for field in fields[first:] if role(field) == "place"]
-    return [*fields[:first], *late, *(field for field in fields[first:] if field not in late)]
 
 
 def _column(values: list[object], field: pa.Field) -> list[str]:
@@ -189,16 +191,6 @@ def _column(values: list[object], field: pa.Field) -> list[str]:
     return [f'<td class="text">{prose(text)}</td>' for text in cells]
 
 
-def _records(block: Table, full: bool) -> Iterator[str]:
-    first, *fields = readable(block.rows, full or block.detail)
-    yield '<div class="scroll"><table>'
-    yield head([("", False, ""), *((name, True, "") for name in texts(block.rows[first.name].to_pylist(), first))])
-    for field in fields:
-        cells = "".join(_column(block.rows[field.name].to_pylist(), field)).replace('class="text"', 'class="number"')
-        yield f'<tr><td title="{escape(meaning(field))}">{escape(heading(field))}</td>{cells}</tr>'
-    yield "</table></div>"
-
-
 def breakdown(block: Breakdown) -> Iterator[str]:
     """Bars on one scale, followed by figures."""
     yield "<figure>"
@@ -210,22 +202,6 @@ def breakdown(block: Breakdown) -> Iterator[str]:
     for name, reason in block.unanswered.items():
         yield f'<p class="quiet">{escape(name)}: cannot be answered: {prose(reason)}</p>'
     yield "</figure>"
-    yield from _table(block)
-    if block.compared:
-        steps = _waterfalls(block)
-        is_folded = len(block.compared) > _MAX_OPEN
-        yield from folded(f"From the baseline, {len(block.compared)} waterfalls", steps) if is_folded else steps
-
-
-def _waterfalls(block: Breakdown) -> Iterator[str]:
-    yield '<div class="waterfalls">'
-    for name in block.compared:
-        yield f"<figure>{waterfall(block, name)}"
-        yield f"<figcaption>{escape(block.baselines[name])} → {escape(name)}</figcaption></figure>"
-    yield "</div>"
-
-
-def _table(block: Breakdown) -> Iterator[str]:
     yield '<div class="scroll"><table class="parts">'
     called = dict(zip(block.variants, short(block.variants, HEAD), strict=True))
     heads = [(f"bucket ({block.unit})", False, "")]
@@ -239,21 +215,24 @@ def _table(block: Breakdown) -> Iterator[str]:
         ]
     yield head(heads)
     for key in block.keys:
-        yield f"<tr{' class=total' if key == TOTAL else ''}>{''.join(_cells(block, key))}</tr>"
+        cells = [f"<td>{escape(label(block, key))}</td>"]
+        if (part := block.part(key)) is not None:
+            chip = f'<svg width="10" height="10"><rect width="10" height="10" fill="{part.colour}"/></svg>'
+            cells = [f'<td title="{escape(part.meaning)}">{chip}{escape(part.label)}</td>']
+        for name in block.variants:
+            cells.append(number(taken(block, key, name), bucket_row(block, name, key)["mean_ns"]))
+            cells.append(f'<td class="number quiet">{prose(share(block, key, name))}</td>')
+        for name in block.compared:
+            marks = " noise" if doubt(block, key, name) else ""
+            cells.append(number(change(block, key, name), bucket_row(block, name, key).get("delta_ns"), marks))
+            cells.append(f'<td class="quiet">{escape(certainty(block, key, name))}</td>')
+        yield f"<tr{' class=total' if key == TOTAL else ''}>{''.join(cells)}</tr>"
     yield "</table></div>"
-
-
-def _cells(block: Breakdown, key: str) -> Iterator[str]:
-    part = block.part(key)
-    if part is None:
-        yield f"<td>{escape(label(block, key))}</td>"
-    else:
-        chip = f'<svg width="10" height="10"><rect width="10" height="10" fill="{part.colour}"/></svg>'
-        yield f'<td title="{escape(part.meaning)}">{chip}{escape(part.label)}</td>'
-    for name in block.variants:
-        yield number(taken(block, key, name), bucket_row(block, name, key)["mean_ns"])
-        yield f'<td class="number quiet">{prose(share(block, key, name))}</td>'
-    for name in block.compared:
-        marks = " noise" if doubt(block, key, name) else ""
-        yield number(change(block, key, name), bucket_row(block, name, key).get("delta_ns"), marks)
-        yield f'<td class="quiet">{escape(certainty(block, key, name))}</td>'
+    if block.compared:
+        steps = ['<div class="waterfalls">']
+        for name in block.compared:
+            caption = f"{escape(block.baselines[name])} → {escape(name)}"
+            steps += [f"<figure>{waterfall(block, name)}", f"<figcaption>{caption}</figcaption></figure>"]
+        steps.append("</div>")
+        is_folded = len(block.compared) > _MAX_OPEN
+        yield from folded(f"From the baseline, {len(block.compared)} waterfalls", steps) if is_folded else steps

@@ -27,13 +27,9 @@ def drawn(rows: pa.Table, form: str, stream: TextIO | None = None) -> str | byte
         content = BytesIO()
         pq.write_table(rows, content, compression="zstd")
         return content.getvalue()
-    return draw_blocks([Table("answer", _verbatim(rows))], Options(rows=sys.maxsize, full=True, stream=stream))
-
-
-def _verbatim(rows: pa.Table) -> pa.Table:
-    """With columns whose names and values are shown as the query made them: whole, and with every digit."""
-    fields = []
+    fields = []  # names and values are shown as the query made them: whole, and with every digit
     for field in rows.schema:
         is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         fields.append(column(field.name, field.type, "", role="identity" if is_number else "reason", title=field.name))
-    return rows.cast(pa.schema(fields))
+    block = Table("answer", rows.cast(pa.schema(fields)))
+    return draw_blocks([block], Options(rows=sys.maxsize, full=True, stream=stream))

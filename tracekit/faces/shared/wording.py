@@ -2,11 +2,15 @@
 line of small bars, in which steps that compile are marked, so that they do not dwarf the others.
 """
 
+import re
+
 from tracekit.base.units import count, duration, percent, size, thousandths
 from tracekit.faces.shared.cells import NOTHING
 from tracekit.report.blocks import Excerpt, Line, Note
 from tracekit.report.breakdown import TOTAL, Breakdown
 
+# The space between a number and its unit.
+UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|%|×|[KMGT]?i?B)(?!\w))")
 NOISE = "~ noise"
 OUTSIDE = "≠"
 _ONE_TRACE = "one trace"
@@ -97,7 +101,17 @@ def note_text(note: Note) -> str:
 def glyphs(line: Line, width: int) -> str:
     """One cell for each step or group of steps: the longest step in it, `C` if any compiles, `?` if unknown."""
     top = max(line.usual, default=0)
-    return "".join(_glyph(line, group, top) for group in line.groups(width))
+    cells = []
+    for group in line.groups(width):
+        values = [value for value in line.values[group] if value is not None]
+        if "compiles" in line.marks[group]:
+            cells.append(COMPILES)
+        elif not values:
+            cells.append(UNKNOWN)
+        else:
+            height = int(max(values) / max(top, 1) * len(_HEIGHTS))
+            cells.append(_HEIGHTS[min(max(height, 0), len(_HEIGHTS) - 1)])
+    return "".join(cells)
 
 
 def legend(line: Line, marked: bool = True) -> str:
@@ -130,15 +144,6 @@ def legend(line: Line, marked: bool = True) -> str:
 def value_text(line: Line, value: int) -> str:
     """A value of the line as people read it."""
     return size(value) if line.unit == "B" else duration(value)
-
-
-def _glyph(line: Line, group: slice, top: int) -> str:
-    if "compiles" in line.marks[group]:
-        return COMPILES
-    values = [value for value in line.values[group] if value is not None]
-    if not values:
-        return UNKNOWN
-    return _HEIGHTS[min(max(int(max(values) / max(top, 1) * len(_HEIGHTS)), 0), len(_HEIGHTS) - 1)]
 
 
 def margins(block: Excerpt, number: int) -> list[str]:

@@ -180,7 +180,7 @@ def test_a_failure_while_drawing_leaves_no_half_report(tmp_path, capsys, monkeyp
     def broken(*_, **__):
         raise ValueError
 
-    monkeypatch.setattr(text, "_entry", broken)
+    monkeypatch.setattr(text, "drawn", broken)
     with pytest.raises(ValueError):  # noqa: PT011 - raised above
         main(["report", str(training(tmp_path / "eager.json"))])
     assert capsys.readouterr().out == ""

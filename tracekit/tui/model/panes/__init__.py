@@ -10,16 +10,16 @@ from msgspec.structs import replace
 from tracekit.base.names import sanitize
 from tracekit.tui.model.content import Content, Pane, Piece, of_all_steps, pieces_of, prose
 from tracekit.tui.model.opened import OpenReport
+from tracekit.tui.model.panes import owners
 from tracekit.tui.model.panes.compiles import COMPILES
 from tracekit.tui.model.panes.instances import EVENT, INSTANCES
 from tracekit.tui.model.panes.names import KERNELS, OPERATORS
 from tracekit.tui.model.panes.overview import FINDING, OVERVIEW
-from tracekit.tui.model.panes.owners import LINES, MODULES, SOURCE
 from tracekit.tui.model.panes.timeline import TIMELINE, leading_on
 from tracekit.tui.model.selection import Selection
 from tracekit.tui.model.sheet import Sheet
 
-FIXED = (OVERVIEW, KERNELS, OPERATORS, MODULES, LINES, SOURCE, TIMELINE, COMPILES)
+FIXED = (OVERVIEW, KERNELS, OPERATORS, *owners.PANES, TIMELINE, COMPILES)
 PASSED_THROUGH = (FINDING, INSTANCES, EVENT)  # only Enter leads to these
 _OF_A_CHAPTER = "The answer to one question of the report, for each variant; – marks what the trace does not show."
 

@@ -220,32 +220,34 @@ def heat(part: float) -> str:
     return f"{'█' * (eighths // 8)}{_EIGHTHS[eighths % 8]}"
 
 
-MODULES = Pane(
-    "modules",
-    "Modules",
-    "How much of a step each module takes, including the modules that it calls. Enter shows its lines.",
-    modules,
-    lambda opened: any(variant.share(lambda owner: bool(owner.module)) for variant in opened.owners),
-    chapters=frozenset({"modules"}),
-    key="M",
-)
-LINES = Pane(
-    "lines",
-    "Lines",
-    "How much of a step each line of yours takes; lines that the compiler fused share a row. Enter shows it in "
-    "its file.",
-    lines,
-    lambda opened: any(variant.total_ns for variant in opened.owners),
-    chapters=frozenset({"lines"}),
-    key="L",
-)
-SOURCE = Pane(
-    "source",
-    "Source",
-    "Your file, with what each line costs by itself in every variant, and its share of a step; + marks lines that "
-    "were fused with others: their common cost is shown below the table and never split. Enter shows the kernels or "
-    "operators of a line, e opens it in $EDITOR.",
-    source,
-    lambda opened: bool(sources(opened.owners)),
-    key="S",
+PANES = (
+    Pane(
+        "modules",
+        "Modules",
+        "How much of a step each module takes, including the modules that it calls. Enter shows its lines.",
+        modules,
+        lambda opened: any(variant.share(lambda owner: bool(owner.module)) for variant in opened.owners),
+        chapters=frozenset({"modules"}),
+        key="M",
+    ),
+    Pane(
+        "lines",
+        "Lines",
+        "How much of a step each line of yours takes; lines that the compiler fused share a row. Enter shows it in "
+        "its file.",
+        lines,
+        lambda opened: any(variant.total_ns for variant in opened.owners),
+        chapters=frozenset({"lines"}),
+        key="L",
+    ),
+    Pane(
+        "source",
+        "Source",
+        "Your file, with what each line costs by itself in every variant, and its share of a step; + marks lines that "
+        "were fused with others: their common cost is shown below the table and never split. Enter shows the kernels or "
+        "operators of a line, e opens it in $EDITOR.",
+        source,
+        lambda opened: bool(sources(opened.owners)),
+        key="S",
+    ),
 )

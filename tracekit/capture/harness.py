@@ -148,10 +148,14 @@ def _capture_all(
 def _repeat(run: Run, rounds: Rounds, run_file: Path, options: Options) -> Run:
     """Measure again; the run file is updated after each round."""
     if options.passes > 1:
-        seconds = seconds_for_rounds(run, options)
-        visible_share = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
-        options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, visible_share))
-        run = _stored(rounds.runs(run), run, run_file, options)
+
+        def announced() -> Iterator[Run]:
+            seconds = seconds_for_rounds(run, options)
+            visible_share = visible(run, seconds, options.passes, rounds.turns is None or rounds.turns.compiles)
+            options.tell(messages.repeating(seconds, options.passes, RESERVED_ROUNDS, visible_share))
+            yield from rounds.runs(run)
+
+        run = _stored(announced(), run, run_file, options)
         for line in messages.step_times(run):
             options.tell(line)
     if options.min_detectable is not None:

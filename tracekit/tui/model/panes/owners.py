@@ -244,8 +244,8 @@ PANES = (
         "source",
         "Source",
         "Your file, with what each line costs by itself in every variant, and its share of a step; + marks lines that "
-        "were fused with others: their common cost is shown below the table and never split. Enter shows the kernels or "
-        "operators of a line, e opens it in $EDITOR.",
+        "were fused with others: their common cost is shown below the table and never split. Enter shows the kernels "
+        "or operators of a line, e opens it in $EDITOR.",
         source,
         lambda opened: bool(sources(opened.owners)),
         key="S",

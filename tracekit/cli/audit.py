@@ -24,7 +24,7 @@ class AuditVerb(Verb):
             help="a training script, unchanged: train.py -- ITS ARGUMENTS, or a recipe",
         )
         parser.add_argument(
-            "--steps", type=positive, default=3, metavar="N", help="steps to run after the first (default: 3)"
+            "--steps", type=positive, default=3, metavar="N", help="steps to run after the first (default: %(default)s)"
         )
         parser.add_argument(
             "--fail-on",
@@ -33,18 +33,24 @@ class AuditVerb(Verb):
             metavar="A,B,…",
             help="exit with 1 if any of these is reported: sync, copy, mixed, break",
         )
-        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
         parser.add_argument(
             "--variant",
             default="eager",
             metavar="NAME",
-            help="variant of a recipe: eager, or one of its own (default: eager)",
+            help="variant of a recipe: eager, or one of its own (default: %(default)s)",
         )
         add_parameters(parser)
         add_script_arguments(parser)
-        parser.add_argument("--seed", type=int, default=0, help="seed of every random number generator (default: 0)")
         parser.add_argument(
-            "--timeout", type=float, default=600, metavar="S", help="seconds that the audit may take (default: 600)"
+            "--seed", type=int, default=0, help="seed of every random number generator (default: %(default)s)"
+        )
+        parser.add_argument(
+            "--timeout",
+            type=float,
+            default=600,
+            metavar="S",
+            help="seconds that the audit may take (default: %(default)s)",
         )
         parser.set_defaults(unknown="A script's own arguments go after --: tracekit audit train.py -- --epochs 3")
 

@@ -15,7 +15,9 @@ class CaptureVerb(Verb):
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.argument_default = argparse.SUPPRESS  # a default is declared with the setting, in Options
+        # A default is declared with the setting, in Options. The help repeats it, which a test holds: importing the
+        # settings here would slow down every verb, because all of them declare their options.
+        parser.argument_default = argparse.SUPPRESS
         parser.add_argument(
             "program",
             type=Path,

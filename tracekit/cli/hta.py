@@ -47,7 +47,7 @@ class HtaVerb(Verb):
             "--as-it-comes", action="store_true", help="use HTA's defaults: whole µs, and without the last step"
         )
         parser.add_argument(
-            "--rows", type=rows, default=_ROWS, metavar="N", help="rows to show, or 'all' (default: 20)"
+            "--rows", type=rows, default=_ROWS, metavar="N", help="rows to show, or 'all' (default: %(default)s)"
         )
         add_json(parser)
         add_output(parser, "folder to write Parquet files to", "DIR")

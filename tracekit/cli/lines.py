@@ -36,11 +36,14 @@ class LinesVerb(Verb):
             help="print this file of yours with its costs, or one function of it",
         )
         parser.add_argument(
-            "--view", choices=("wall", "host"), default="wall", help="wall time, or the host's time (default: wall)"
+            "--view",
+            choices=("wall", "host"),
+            default="wall",
+            help="wall time, or the host's time (default: %(default)s)",
         )
         add_knowledge(parser)
         parser.add_argument(
-            "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: 20)"
+            "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: %(default)s)"
         )
         add_json(parser)
         parser.add_argument("--full", action="store_true", help="split costs by forward and backward, and by bucket")

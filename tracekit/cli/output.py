@@ -42,7 +42,9 @@ def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], remark: 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--format` of a verb that prints blocks."""
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="output format (default: %(default)s)"
+    )
 
 
 def printed(blocks: "list[Block]", how: "Options", options: argparse.Namespace) -> str:

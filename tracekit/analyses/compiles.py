@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis
-from tracekit.base.intervals import Ints
+from tracekit.base.intervals import NO_INTS, Ints
 from tracekit.base.units import count, duration, many
 from tracekit.profile import Profile
 from tracekit.run import Compile
@@ -152,7 +152,7 @@ def _ledger_columns(entry: Compile | None) -> dict[str, object]:
 def compile_spans(trace: Trace) -> Ints:
     """The compile spans of the main thread's process that no other span of their thread encloses, by start."""
     if not trace.census.any(lambda roles: roles.compile_span):
-        return np.zeros(0, np.int64)
+        return NO_INTS
     return outermost(trace, trace.where(lambda part: part.roles.compile_span & part.process))
 
 
@@ -162,7 +162,7 @@ def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:
         return []
     ids: dict[int, str] = {}
     for _, enclosing_span, (about, compile_id) in _matches(trace, _DATA, spans):
-        name = trace.names[trace.name_codes[enclosing_span]] if enclosing_span >= 0 else ""
+        name = trace.name(enclosing_span) if enclosing_span >= 0 else ""
         if about == name and compile_id != "None":
             ids.setdefault(enclosing_span, compile_id)
     regions = [
@@ -170,7 +170,7 @@ def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:
         for row, _, (compile_id,) in _matches(trace, _REGION, spans)
     ]
     for span in spans.tolist():
-        if span in ids or trace.names[trace.name_codes[span]] in _SPECIAL:
+        if span in ids or trace.name(span) in _SPECIAL:
             continue
         track, end = int(trace.track[span]), int(trace.ts_ns[span] + trace.dur_ns[span])
         following = next(

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import CallKeys, CostliestLines, EventRows, call_columns, call_schema, line_columns
-from tracekit.base.intervals import Ints
+from tracekit.base.intervals import NO_INTS, Ints
 from tracekit.base.units import count, duration, many
 from tracekit.profile import Profile
 from tracekit.profile.grouping import Grouping, Samples
@@ -107,7 +107,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     cost = float(summary["step_ns"].to_numpy().sum())
     calls, occupy = f"{many(per_step, 'launch call')} a step", "occupies" if per_step == 1 else "occupy"
     # From each call that submitted work to the start of that work, and how many of the calls replay a CUDA graph.
-    pieces, replayed = [np.zeros(0, np.int64)], 0
+    pieces, replayed = [NO_INTS], 0
     for part in trace.parts():
         rows = part.rows(part.roles.runtime & part.process)
         first = trace.links.submitted(rows)[0]

@@ -157,7 +157,7 @@ def _moved(recording: Profile) -> dict[tuple[str, str], list[tuple[int, int | No
     groups: dict[tuple[str, str], list[tuple[int, int | None]]] = {}
     for row, numbers, ns in zip(rows.tolist(), owner, durations_ns.tolist(), strict=True):
         if ns and PHASES[numbers.phase] != "data":
-            name = trace.names[trace.name_codes[row]]
+            name = trace.name(row)
             bytes_moved = least_bytes(name, call_arguments[row]) if row in call_arguments else None
             chain = owners.modules[numbers.module]
             layer = next((paths[module] for module in reversed(chain) if module in paths), " · ".join(chain))

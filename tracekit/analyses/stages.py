@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.message_passing import kind_of
-from tracekit.base.intervals import Ints, Union
+from tracekit.base.intervals import NO_INTS, Ints, Union
 from tracekit.base.units import percent
 from tracekit.profile import Profile
 from tracekit.trace.rereading import Arguments, arguments
@@ -58,7 +58,7 @@ def answer(profile: Profile) -> Answer:
         return Answer("stages", "From sampling to training", sentence, SUMMARY.empty_table(), worth=0.0, status=status)
     # The operators that run while the loop waits for its batch.
     trace, pieces = profile.trace, profile.attribution.pieces
-    waits, running = pieces.union(pieces.of("dataload")), [np.zeros(0, np.int64)]
+    waits, running = pieces.union(pieces.of("dataload")), [NO_INTS]
     for part in trace.parts():
         rows = part.rows(part.process & (part.roles.kind == OPERATOR) & ~part.roles.annotation)
         running.append(rows[waits.covers(trace.ts_ns[rows])])
@@ -99,7 +99,7 @@ def _fetches(profile: Profile, rows: Ints) -> Ints:
     gathers = np.array([kind_of(name) == "gather" for name in trace.names])
     gathering = np.flatnonzero(gathers[trace.name_codes[rows]])
     if recording is None or not len(gathering):
-        return np.zeros(0, np.int64)
+        return NO_INTS
     matched = profile.ownership.rows_in_recording(rows[gathering])
     call_arguments = arguments(recording.trace, matched[matched >= 0])
     tables = [_table(call_arguments.get(row)) for row in matched.tolist()]

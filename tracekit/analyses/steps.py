@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracekit.analyses import Answer, analysis, table
+from tracekit.base.intervals import NO_INTS
 from tracekit.base.units import count, duration, percent
 from tracekit.engine.buckets import BUCKETS, HOST, ON_THE_GPU, WALL, Bound, by_bound
 from tracekit.profile import Profile
@@ -52,7 +53,7 @@ def answer(profile: Profile) -> Answer:
     attribution, steps = profile.attribution, profile.trace.steps
     answered = "wall" not in attribution.cannot_answer
     keys, parts = (WALL, attribution.wall) if answered else (HOST, attribution.host)
-    largest = parts.argmax(axis=1) if len(steps) else np.zeros(0, np.int64)
+    largest = parts.argmax(axis=1) if len(steps) else NO_INTS
     busy = attribution.wall[:, _BUSY_BUCKETS].sum(axis=1) / np.maximum(attribution.wall_ns, 1)
     wall_known = attribution.wall_known & profile.trace.unknown.whole(len(steps))
     busy_known = wall_known if profile.trace.device == "gpu" else np.zeros(len(steps), bool)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import SOME, CallKeys, EventRows, call_columns, call_schema
-from tracekit.base.intervals import Ints
+from tracekit.base.intervals import NO_INTS, Ints
 from tracekit.base.units import count, duration, many
 from tracekit.engine.wall import is_sync
 from tracekit.profile import LEAST_SHARE, Profile
@@ -132,7 +132,7 @@ def _waiting(trace: Trace) -> Ints:
     back."""
     if not _no_gpu(trace):
         parts = [part.rows(part.roles.runtime & part.process) for part in trace.parts()]
-        calls = np.concatenate([rows[is_sync(trace, rows)] for rows in parts] or [np.zeros(0, np.int64)])
+        calls = np.concatenate([rows[is_sync(trace, rows)] for rows in parts] or [NO_INTS])
         return np.setdiff1d(calls, own_waits(trace, calls), assume_unique=True)
     # Those of the compiler are no syncs of the user's code, and what a loader makes is on the CPU wherever training
     # runs.

@@ -15,6 +15,8 @@ from tracekit import native
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]  # indices into a table; half the memory of the int64 that searchsorted returns
 Bools = NDArray[np.bool_]
+NO_INTS: Ints = np.zeros(0, np.int64)
+NO_INTS.flags.writeable = False  # it is shared
 _Number = TypeVar("_Number", bound=np.number)
 _AT_A_TIME = 1 << 18  # intervals
 _BLOCK_BITS = 10  # NumPy first works on blocks of 2 to this power, which keeps its cost linear
@@ -124,7 +126,7 @@ class Union(Struct, frozen=True):
         return covered_before(np.maximum(highs, lows)) - covered_before(lows)
 
 
-NO_TIME = Union(np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_TIME = Union(NO_INTS, NO_INTS)
 
 
 _EVER = Union(np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max]))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit.base.intervals import (
+    NO_INTS,
     Bools,
     Ints,
     Rows,
@@ -360,7 +361,7 @@ def _summed(keys: Ints, lengths: Ints) -> tuple[Ints, Ints]:
 
 def segments(view: str, blocks: Iterable[HostView | WallView]) -> Iterator[pa.Table]:
     """The segments of successive blocks; a segment that continues in the next block stays whole."""
-    starts, ends, buckets, events = (np.zeros(0, np.int64) for _ in range(4))
+    starts, ends, buckets, events = (NO_INTS for _ in range(4))
     for block in blocks:
         edges = block.states.edges
         buckets = np.concatenate((buckets, block.states.values))

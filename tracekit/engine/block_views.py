@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, Union
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Union
 from tracekit.engine.host import HostRules, HostView, driving_states, first_to_last, host_view, overhead
 from tracekit.engine.wall import Gaps, WallView, activity, find_gaps, wall_view, without_gpu
 from tracekit.trace.roles import OVERHEAD, PYTHON, RUNTIME, SET
@@ -148,4 +148,4 @@ class _Walk:
                 moment = int(trace.ts_ns[self._coming])
                 part = trace.events_at(slice(self._coming, int(np.searchsorted(trace.ts_ns, moment, side="right"))))
                 return moment, part.rows(part.roles.gpu & part.lasting)
-        return self._window[1] + 1, np.zeros(0, np.int64)
+        return self._window[1] + 1, NO_INTS

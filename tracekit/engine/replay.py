@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit import native
-from tracekit.base.intervals import NO_TIME, Bools, Ints, Union, distinct
+from tracekit.base.intervals import NO_INTS, NO_TIME, Bools, Ints, Union, distinct
 from tracekit.engine.buckets import BUCKETS, KEYS, Bound, of_activities
 from tracekit.engine.dependencies import (
     ACTIVITY,
@@ -41,8 +41,8 @@ class Edit(Struct, frozen=True):
     delays: Union = NO_TIME  # when an activity could run and does not
     latencies: Union = NO_TIME  # the same, because it was submitted only just before: the gap of its stream stays
     device: Ints | None = None  # by how much each activity gets shorter, ns
-    returns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of the calls that no longer block
-    undone: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of activities that are not there at all
+    returns: Ints = field(default_factory=lambda: NO_INTS)  # rows of the calls that no longer block
+    undone: Ints = field(default_factory=lambda: NO_INTS)  # rows of activities that are not there at all
     latency_ns: int = 0  # by how much sooner a launch call submits its work
     unexplained: bool = False  # whether delays for which the recording has no cause are gone, too
     host_factor: float = 1.0  # times as long as recorded takes what the host still does
@@ -283,7 +283,7 @@ class Retiming(Struct, frozen=True, dict=True):
 
     def recording(self, overhead: Overhead) -> Union:
         """When the driving threads record, if an event costs so much."""
-        starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        starts, ends = [NO_INTS], [NO_INTS]
         for kind, ns in overhead.items():
             half, (begun, ended) = round(ns / 2), self._events[kind]
             entered, exited = (begun, ended - half) if kind == "call" else (begun - half, ended)

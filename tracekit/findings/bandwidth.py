@@ -108,7 +108,7 @@ def moved(profile: Profile) -> Moved:
     alone[alone] = of_classes(profile, sample.kernels[alone], ELEMENTWISE)
     of_each: list[tuple[int, int, int]] = []
     for row, operator in zip(sample.kernels[alone].tolist(), sample.operators[alone].tolist(), strict=True):
-        name, arguments = trace.names[trace.name_codes[operator]], sample.arguments.get(operator)
+        name, arguments = trace.name(operator), sample.arguments.get(operator)
         if arguments is None or not name.startswith("aten::"):
             continue
         if (volume := traffic(name, arguments)) is not None:

@@ -8,7 +8,7 @@ import re
 import numpy as np
 
 from tracekit.analyses.compiled_code import is_on_purpose
-from tracekit.base.intervals import NO_TIME, Ints, Union, distinct
+from tracekit.base.intervals import NO_INTS, NO_TIME, Ints, Union, distinct
 from tracekit.base.names import sanitize
 from tracekit.base.units import count, many
 from tracekit.findings import one_by_one
@@ -129,7 +129,7 @@ def graphs_prepared(profile: Profile) -> tuple[Union, Ints]:
     step_of_each = trace.steps.of(trace.ts_ns[prepared])
     in_few_steps = not len(prepared) or len(distinct(step_of_each)) < OFTEN * profile.counted_steps
     if in_few_steps or graph_replays(profile) > len(prepared):
-        return NO_TIME, np.zeros(0, np.int64)
+        return NO_TIME, NO_INTS
     calls = enclosing(trace, prepared, lambda part: part.process & part.roles.host & part.roles.named(_COMPILED_CALL))
     launches = trace.where(lambda part: part.process & part.roles.launch)
     launches_ns = trace.ts_ns[launches]

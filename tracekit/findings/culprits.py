@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, Union, distinct
 from tracekit.findings.finding import Where
 from tracekit.lines.owners import Group
 from tracekit.profile import Profile
@@ -56,7 +56,7 @@ def grouped(profile: Profile, piece_mask: Bools, key: Callable[[Ints], Ints]) ->
         mask[piece_rows[of_group]] = True
         rows, row_of = np.unique(event[of_group], return_inverse=True)
         rows = rows[np.argsort(-np.bincount(row_of, dur[of_group]), kind="stable")]
-        name = trace.names[trace.name_codes[rows[0]]]
+        name = trace.name(rows[0])
         culprits.append(Culprit(value, name, float(dur[of_group].sum()) / profile.counted_steps, rows, mask))
     return sorted(culprits, key=lambda culprit: -culprit.step_ns)
 
@@ -126,7 +126,7 @@ def operators_around(profile: Profile, row: int) -> list[str]:
 def frames_around(profile: Profile, row: int) -> list[str]:
     """The Python frames around an event, the outermost first."""
     trace = profile.trace
-    rows = open_events(profile, row) if trace.has_stacks else np.zeros(0, np.int64)
+    rows = open_events(profile, row) if trace.has_stacks else NO_INTS
     kind = trace.kinds[rows]
     return [trace.names[code] for code in trace.name_codes[rows[kind == PYTHON]].tolist()]
 

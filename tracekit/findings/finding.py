@@ -213,7 +213,7 @@ def in_order(profile: Profile, rows: Ints, limit: int = MOST) -> tuple[Evidence,
         Evidence(
             event=row,
             step=trace.steps.number[step] if step >= 0 else None,
-            name=trace.names[trace.name_codes[row]],
+            name=trace.name(row),
             start_ns=int(trace.ts_ns[row]),
             dur_ns=int(trace.dur_ns[row]),
         )

@@ -178,7 +178,7 @@ class Holes:
         trace, names = self._profile.trace, []
         for row, piece in zip(self._rows.tolist(), self._indices.tolist(), strict=True):
             if row >= 0:
-                names.append(str(trace.names[trace.name_codes[row]]))
+                names.append(trace.name(row))
                 continue
             codes = divmod(self._pair(piece), len(trace.names) + 1)
             before, after = (

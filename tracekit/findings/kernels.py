@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Bools, Ints, Rows, Union, occurring
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, Union, occurring
 from tracekit.engine.wall import SUBMISSION_NS
 from tracekit.findings.finding import Finding, Where, evidence
 from tracekit.profile import Profile
@@ -27,7 +27,7 @@ def kernels(profile: Profile, ask: Ask) -> Ints:
     """
     rows = profile.counted_activities
     some = [rows[start : start + PART] for start in range(0, len(rows), PART)]
-    return np.concatenate([np.zeros(0, np.int64), *(part[ask(profile.trace.events_at(part))] for part in some)])
+    return np.concatenate([NO_INTS, *(part[ask(profile.trace.events_at(part))] for part in some)])
 
 
 def with_name(profile: Profile, fits: Callable[[str], object]) -> Ask:
@@ -73,7 +73,7 @@ def costliest(profile: Profile, rows: Ints) -> tuple[Where, Ints]:
     heaviest = rows[_of_heaviest_key(trace.name_codes[rows], trace.dur_ns[rows])]
     operators = operator_names(profile, heaviest)
     of_most = operators[_of_heaviest_key(operators, trace.dur_ns[heaviest])][0]
-    name = trace.names[trace.name_codes[heaviest[0]]]
+    name = trace.name(heaviest[0])
     return Where(kernel=name, operator=trace.names[of_most] if of_most >= 0 else None), heaviest
 
 
@@ -129,7 +129,7 @@ def queue_waits(profile: Profile) -> QueueWaits:
     is_wait = pieces.of("gpu_gap") & (pieces.dur >= SUBMISSION_NS) & profile.counted[pieces.step]
     is_wait &= ~profile.unseen.covers(pieces.start)
     start, end = pieces.start[is_wait], pieces.end[is_wait]
-    before = after = np.zeros(0, np.int64)
+    before = after = NO_INTS
     if len(start):
         trace = profile.trace
         rows = trace.where(lambda part: part.roles.gpu & part.lasting)

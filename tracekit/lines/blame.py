@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, Union, distinct, occurring, paint
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Union, distinct, occurring, paint
 from tracekit.engine import Attribution
 from tracekit.engine.buckets import CODES, KEYS, ON_THE_GPU, of_activities
 from tracekit.lines.threads import Thread, owners_at
@@ -90,7 +90,7 @@ def costs(attribution: Attribution, view: str, blamed: Blame | None) -> Costs:
     """What each owner costs in each step."""
     lows, highs = _windows(attribution, view)
     if blamed is None or not len(lows):
-        nothing = np.zeros(0, np.int64)
+        nothing = NO_INTS
         return Costs(nothing, nothing, nothing, nothing, nothing)
     length = np.where(blamed.known, np.diff(blamed.edges), 0)
     keys, inverse = occurring(blamed.owner * len(KEYS) + blamed.bucket)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, Rows, StepFunction, count_up_to, distinct, occurring
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, StepFunction, count_up_to, distinct, occurring
 from tracekit.lines.shortest_edit import matched
 from tracekit.lines.spans import Spans, on_thread
 from tracekit.trace import Trace
@@ -67,7 +67,7 @@ def carried(steady: Trace, detailed: Trace, owners: StepFunction, sampled: Ints)
     for pair in pairs:
         rows[pair.rows[0]] = pair.rows[1]
     # The stretches of all steps, one step after the other; of several at one moment, the last.
-    nothing = np.zeros(0, np.int64)
+    nothing = NO_INTS
     edges, values, shared = (np.concatenate(column) for column in zip(*pieces, (nothing,) * 3, strict=True))
     order = np.argsort(edges, kind="stable")
     order = order[np.append(np.diff(edges[order]) > 0, True)[: len(order)]]
@@ -101,7 +101,7 @@ def _steps(trace: Trace, names: dict[tuple[str, int], int], track: int | None) -
     distinct_tokens, index = occurring(trace.name_codes[spans.rows] * np.int64(deepest) + spans.depth)
     keys = ((trace.names[token // deepest], token % deepest) for token in distinct_tokens.tolist())
     numbers = np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
-    tokens = numbers[index] if len(numbers) else np.zeros(0, np.int64)
+    tokens = numbers[index] if len(numbers) else NO_INTS
     of_steps = []
     for start, end, done in zip(steps.issued.tolist(), steps.returned.tolist(), steps.until.tolist(), strict=True):
         part = slice(*np.searchsorted(spans.starts, (start, max(done, end))).tolist())

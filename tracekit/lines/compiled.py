@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, StepFunction
+from tracekit.base.intervals import NO_INTS, Bools, Ints, StepFunction
 from tracekit.lines.graph_calls import (
     GraphCalls,
     generates_any,
@@ -90,7 +90,7 @@ def regions(trace: Trace, graphs: Collection[str]) -> dict[int, Regions]:
 def nameless_regions(trace: Trace) -> Spans:
     """What torch.compile runs on the main thread if no compiled graph has a name: the backend is not Inductor."""
     if any(GRAPH_CALL.fullmatch(name) for name in trace.names):
-        return Spans.of(trace, np.zeros(0, np.int64))
+        return Spans.of(trace, NO_INTS)
     return _named(trace, trace.threads.main, _REGION).spans
 
 

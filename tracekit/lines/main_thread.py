@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, StepFunction, distinct, occurring, topmost
+from tracekit.base.intervals import NO_INTS, Bools, Ints, StepFunction, distinct, occurring, topmost
 from tracekit.lines.evaluations import SAVE, call_of, evaluations
 from tracekit.lines.frames import Frames, extended, module_of, stage_of
 from tracekit.lines.owners import BACKWARD, DATA, EVAL, FORWARD, OPTIMIZER, OTHER, SAVING, Owners, SourceLine
@@ -89,7 +89,7 @@ def main_thread_owners(recording: Recording, owners: Owners) -> StepFunction:
     ]
     edges, (group, library, module, phase) = merged(columns)
     if not len(edges):
-        return StepFunction(edges, np.zeros(0, np.int64), 0)
+        return StepFunction(edges, NO_INTS, 0)
     return compressed(edges, owners.of_columns(group, library, module, phase))
 
 
@@ -113,7 +113,7 @@ class _Kinds:
 
     def _spread(self, by_name: list[int] | list[bool]) -> Ints:
         table = np.array(by_name, np.int64)
-        spread: Ints = table[self.name] if len(table) else np.zeros(0, np.int64)
+        spread: Ints = table[self.name] if len(table) else NO_INTS
         return spread
 
 
@@ -212,7 +212,7 @@ def running_lines(
 ) -> tuple[Ints, Ints, Ints]:
     """Edges, and for each stretch the innermost frame of the user's (−1: none) and its line (0: not known yet)."""
     if not len(users):
-        nothing = np.zeros(0, np.int64)
+        nothing = NO_INTS
         return nothing, nothing, nothing
     computed = _computed(recording, spans, users, function_of, calls)
     looked_up = sampled_lines(recording, spans, users, function_of)
@@ -318,7 +318,7 @@ class Samples(Struct, frozen=True):
 def samples(trace: Trace, lines: LinesFile | None) -> Samples:
     """Those samples at which the main thread ran Python code: neither an operator nor a function in C."""
     if lines is None or not lines.sample_ns:
-        nothing = np.zeros(0, np.int64)
+        nothing = NO_INTS
         return Samples(nothing, nothing, nothing, nothing)
     roles, main = trace.roles, trace.threads.main
     spans = Spans.of(

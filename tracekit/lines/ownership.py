@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Ints, StepFunction
+from tracekit.base.intervals import NO_INTS, Ints, StepFunction
 from tracekit.engine import Attribution
 from tracekit.errors import TracekitError
 from tracekit.lines.owners import Owners
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tracekit.lines.threads import Thread
 
 MOST_EVENTS = 2_000_000  # of a bare trace in a report: owners need all of it in memory; `tracekit lines` has no limit
-_NEVER = StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
+_NEVER = StepFunction(NO_INTS, NO_INTS, 0)
 _NO_STACKS = "the trace holds no Python stacks, and there is no recording with stacks beside it"
 
 
@@ -107,7 +107,7 @@ class Ownership(Struct, frozen=True, dict=True):
         assert self.recording is not None
         trace, lines = self.recording.trace, self.recording.lines
         if lines is None or lines.graphs or self.graphs:
-            return Spans.of(trace, np.zeros(0, np.int64))
+            return Spans.of(trace, NO_INTS)
         return nameless_regions(trace)
 
     def rows_in_recording(self, rows: Ints) -> Ints:

@@ -5,7 +5,7 @@ All diagonals of one distance are advanced together: an N and a D of thousands t
 
 import numpy as np
 
-from tracekit.base.intervals import Ints
+from tracekit.base.intervals import NO_INTS, Ints
 
 _NEVER = -(1 << 40)
 _MOST_EDITS = 6000  # whose frontiers take 150 MB; sequences further apart than that do not show the same work
@@ -21,7 +21,7 @@ def matched(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     tail = int(differs[0]) if len(differs) else rest
     middle, other_middle = first[head : len(first) - tail], second[head : len(second) - tail]
     frontiers = _frontiers(middle, other_middle) if len(middle) and len(other_middle) else []
-    nothing = np.zeros(0, np.int64)
+    nothing = NO_INTS
     inner, inner_other = _walked_back(frontiers, len(middle), len(other_middle)) if frontiers else (nothing, nothing)
     start, end = np.arange(head), np.arange(tail)
     return (
@@ -66,7 +66,7 @@ def _walked_back(frontiers: list[Ints], n: int, m: int) -> tuple[Ints, Ints]:
         x, y = (start, start - k - 1) if inserted >= deleted else (start - 1, start - k)
     runs.append((0, 0, x))
     spans = [(a, b, length) for a, b, length in reversed(runs) if length > 0]
-    nothing = np.zeros(0, np.int64)
+    nothing = NO_INTS
     return (
         np.concatenate([nothing, *(np.arange(a, a + length) for a, _, length in spans)]),
         np.concatenate([nothing, *(np.arange(b, b + length) for _, b, length in spans)]),

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, StepFunction, distinct, topmost
+from tracekit.base.intervals import NO_INTS, Bools, Ints, StepFunction, distinct, topmost
 from tracekit.trace import Trace
 from tracekit.trace.rows import nested
 
@@ -54,7 +54,7 @@ class Spans(Struct, frozen=True, dict=True):
         """The span around each; −1 for none."""
         count = len(self.starts)
         if not count:
-            return np.zeros(0, np.int64)
+            return NO_INTS
         key = self.depth * count + np.arange(count)
         order = np.sort(key)
         position = np.searchsorted(order, (self.depth - 1) * count + np.arange(count)) - 1
@@ -77,6 +77,6 @@ def merged(functions: list[StepFunction]) -> tuple[Ints, list[Ints]]:
 def compressed(edges: Ints, values: Ints) -> StepFunction:
     """A step function without edges at which nothing changes."""
     if not len(values):
-        return StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
+        return StepFunction(NO_INTS, NO_INTS, 0)
     changes = np.concatenate(([True], values[1:] != values[:-1]))
     return StepFunction(np.concatenate((edges[:-1][changes], edges[-1:])), values[changes], 0)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, Rows, StepFunction
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, StepFunction
 from tracekit.lines.owners import BACKWARD, DOUBLE_BACKWARD, INNER_BACKWARD, Owners
 from tracekit.lines.spans import Spans, compressed, merged, on_thread
 from tracekit.trace import Trace
@@ -153,7 +153,7 @@ def double_passes(trace: Trace, called: StepFunction) -> tuple[Spans, Ints]:
     nodes = _sorted(trace, np.flatnonzero(trace.roles.backward_node & np.isin(trace.track, trace.threads.driving)))
     inside_nodes = dict(_inside_nodes(trace, nodes, is_forward))
     if not inside_nodes:
-        nothing = np.zeros(0, np.int64)
+        nothing = NO_INTS
         return Spans(nothing, nothing, nothing), nothing
     outside = np.setdiff1d(np.flatnonzero(is_forward & (trace.track == main)), [*inside_nodes])
     # The number of the pass of each node: one ends where another line calls, or forward operators run in between.

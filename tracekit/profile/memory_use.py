@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.atomic import replacing
-from tracekit.base.intervals import Bools, Ints, StepFunction, distinct
+from tracekit.base.intervals import NO_INTS, Bools, Ints, StepFunction, distinct
 from tracekit.errors import TracekitError
 from tracekit.lines.means import kept_with_recording
 from tracekit.lines.owners import OTHER, PHASES
@@ -99,7 +99,7 @@ class MemoryUse(msgspec.Struct, frozen=True):
 
 def memory_use(trace: Trace, ownership: Ownership) -> MemoryUse:
     """The memory use of each device; empty if the recording was made without `profile_memory`."""
-    owned, phase = ownership.recording is not None, StepFunction(np.zeros(0, np.int64), np.zeros(0, np.int64), OTHER)
+    owned, phase = ownership.recording is not None, StepFunction(NO_INTS, NO_INTS, OTHER)
     if owned:
         main, phases = ownership.main.owners, np.array([row.phase for row in ownership.owners.rows], np.int64)
         phase = StepFunction(main.edges, phases[main.values] if len(main.values) else main.values, OTHER)

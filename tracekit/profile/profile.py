@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracekit import run as runs
-from tracekit.base.intervals import Bools, Ints, Rows, Union, distinct
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, Union, distinct
 from tracekit.base.units import many
 from tracekit.engine import Attribution
 from tracekit.engine.attribution import StepView
@@ -100,7 +100,7 @@ def sample(attribution: Attribution, counted: Bools, ownership: Ownership) -> Sa
     step = trace.steps.of(trace.ts_ns[trace.links.launches])
     launching = distinct(step[in_steps(counted, step)])
     if not len(launching):
-        return Sample(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return Sample(NO_INTS, NO_INTS)
     in_step = step == launching[0]
     rows, launches = trace.links.activities[in_step], trace.links.launches[in_step]
     if len(rows) > _MAX_KERNELS:

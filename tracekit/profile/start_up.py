@@ -182,7 +182,7 @@ def _first_calls(uses: FirstUses, events: Ints, dur: Ints) -> tuple[dict[str, in
         other_ns = trace.dur_ns[alike[alike != row]]
         usual = float(np.median(other_ns)) if len(other_ns) else 0.0
         if spent_ns[k] >= _ODD * usual and (len(other_ns) or roles.runtime[k]):
-            cause = f"the first {trace.names[trace.name_codes[row]]}"
+            cause = f"the first {trace.name(row)}"
             excess_ns[cause] = excess_ns.get(cause, 0) + int(spent_ns[k] - usual)
             allocating += int(spent_ns[k] - usual) if roles.alloc[k] else 0
     return excess_ns, allocating

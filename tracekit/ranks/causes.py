@@ -15,7 +15,7 @@ a host that waits, so this is inferred.
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints
+from tracekit.base.intervals import NO_INTS, Bools, Ints
 from tracekit.engine.buckets import CODES, KEYS
 from tracekit.ranks.matching import Matched
 from tracekit.trace.rows import BEFORE
@@ -25,7 +25,7 @@ OWN, PASSED_ON, INFERRED, UNSEEN = "its own", "passed on", "passed on, inferred"
 _COMMUNICATION, _PYTHON = CODES["gpu_comm"], CODES["python"]
 _LOOK_BACK = 64  # collectives to look back for one that all ranks had left before they came to the next
 _WAITING_BUCKETS = [_COMMUNICATION, _PYTHON]
-_NONE = np.zeros(0, np.int64)
+_NONE = NO_INTS
 
 
 class Cause(Struct, frozen=True):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from tracekit.base.intervals import Ints, distinct
+from tracekit.base.intervals import NO_INTS, Ints, distinct
 from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import BUCKETS, CODES, KEYS
 from tracekit.engine.cached import known_attribution
@@ -154,7 +154,7 @@ def _rows(profile: Profile) -> Ints:
     low = view.starts_ns[view.known]
     high = low + view.step_ns[view.known]
     on_cpu = trace.labels.fits(BACKEND_SPAN)
-    parts = [np.zeros(0, np.int64)]
+    parts = [NO_INTS]
     for part in trace.parts() if len(low) else ():
         roles = part.roles
         is_wanted = roles.communication if trace.device == "gpu" else (roles.kind == USER) & on_cpu[part.name_codes]

@@ -86,7 +86,7 @@ class Index(Struct, frozen=True, eq=False, dict=True):  # compared by identity
     def name(self, row: int) -> str:
         """The name of an event in the trace, not sanitized."""
         trace = self.profile.trace
-        return str(trace.names[trace.name_codes[row]])
+        return trace.name(row)
 
     @cached_property
     def numbers(self) -> list[int]:

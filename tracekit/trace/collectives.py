@@ -102,7 +102,7 @@ def collective_arguments(trace: Trace, rows: Ints, rank: int, world_size: int | 
         telling = (line for line in recorded if (line["collective"], line["input_bytes"]) != (None, None))
         line: Mapping[str, Any] = next(telling, {})
         collective = line.get("collective")
-        kind = kind_of(collective or line.get("name") or trace.names[trace.name_codes[row]])
+        kind = kind_of(collective or line.get("name") or trace.name(row))
         group = _group(line, groups, kind, rank) if collective is not None else None
         ranks = group.count if group is not None and group.count else world_size
         entries.append(CollectiveArguments(kind, group, _size_bytes(line, kind, ranks), line.get("seq"), ranks))
@@ -182,8 +182,6 @@ def rows_of(trace: Trace, table: pa.Table) -> Ints:
     rows = []
     for first, end, (pid, tid, name) in zip(low.tolist(), high.tolist(), described, strict=True):
         track = trace.track_rows.get((pid, tid), -1)
-        matches = (
-            row for row in range(first, end) if trace.track[row] == track and trace.names[trace.name_codes[row]] == name
-        )
+        matches = (row for row in range(first, end) if trace.track[row] == track and trace.name(row) == name)
         rows.append(next(matches, -1))
     return np.array(rows, np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, Rows, place_among, runs
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, place_among, runs
 from tracekit.trace.roles import ASYNC_COPY, COPY, NEVER_BLOCKS, RUNTIME
 from tracekit.trace.storing.scratch import put_aside, scratch_array
 
@@ -66,12 +66,12 @@ class Links(Struct, frozen=True, dict=True):
 def link(trace: "Trace", impossible: "Impossible | None" = None) -> Links:
     """Link the runtime calls of the main thread's process with the GPU activities of the trace: with all of them, where
     it is not told what is impossible."""
-    unlinked = impossible.before_call if impossible is not None else np.zeros(0, np.int64)
+    unlinked = impossible.before_call if impossible is not None else NO_INTS
     matched = [_matched(trace, rows, ids) for rows, ids in _groups(trace, unlinked)]
     gpu = trace.census.count(lambda roles: roles.gpu)
     if not matched:
         nothing = np.zeros(0, np.int32)
-        return Links(nothing, nothing, np.zeros(0, np.int64), gpu)
+        return Links(nothing, nothing, NO_INTS, gpu)
     activities = np.concatenate([group[0] for group in matched])
     launches = np.concatenate([group[1] for group in matched])
     blocking = np.sort(np.concatenate([group[2] for group in matched]))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints, Rows, runs
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, runs
 from tracekit.trace.facts import Breach, breaches
 from tracekit.trace.facts.coverage import Coverage, find_coverage
 from tracekit.trace.facts.impossible import Impossible, find_impossible
@@ -209,6 +209,11 @@ class Trace(Struct, frozen=True, dict=True):
         """The distinct names."""
         return labels(self.recorded.events["name"]) if self.is_recorded else self.recorded.names
 
+    def name(self, row: SupportsIndex) -> str:
+        """What one event is called."""
+        name: str = self.names[self.name_codes[row]]
+        return name
+
     @cached_property
     def labels(self) -> Labels:
         """The roles that follow from categories and names."""
@@ -235,7 +240,7 @@ class Trace(Struct, frozen=True, dict=True):
 
     def where(self, predicate: RowFilter) -> Ints:
         """The rows of the wanted events, in order of their starts; `predicate` is asked about some events at a time."""
-        return np.concatenate([np.zeros(0, np.int64), *(part.rows(predicate(part)) for part in self.parts())])
+        return np.concatenate([NO_INTS, *(part.rows(predicate(part)) for part in self.parts())])
 
     def parts(self) -> Iterator[Events]:
         """All events, some at a time, in order of their starts."""

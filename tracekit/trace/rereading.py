@@ -144,7 +144,7 @@ def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
     """
     if not trace.source.is_json:
         return {}
-    row_of = {(int(trace.ts_ns[row]), trace.names[trace.name_codes[row]]): row for row in distinct(rows).tolist()}
+    row_of = {(int(trace.ts_ns[row]), trace.name(row)): row for row in distinct(rows).tolist()}
     times = distinct(trace.ts_ns[rows])
     arguments_of: dict[int, Arguments] = {}
     requested = len(row_of)

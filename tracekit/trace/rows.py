@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, Rows, distinct, topmost
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, distinct, topmost
 from tracekit.trace.links import looked_up
 from tracekit.trace.roles import OPERATOR, OTHER, PYTHON, RUNTIME, Roles
 from tracekit.trace.storing.scratch import scratch_array
@@ -190,7 +190,7 @@ def nested(trace: "Trace", rows: Ints) -> Ints:
 
 def outermost(trace: "Trace", rows: Ints) -> Ints:
     """Those of the rows that no other of them on their thread encloses, in ascending order."""
-    outer = [np.zeros(0, np.int64)]
+    outer = [NO_INTS]
     for track in distinct(trace.track[rows]):
         on_track = nested(trace, rows[trace.track[rows] == track])
         reach = np.maximum.accumulate(trace.events_at(on_track).end_ns)

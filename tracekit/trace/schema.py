@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tracekit.base.intervals import Bools, Ints, Rows
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows
 
 Role = Literal[
     "",
@@ -140,12 +140,12 @@ def _chunks(column: Column) -> list[pa.Array]:
 
 def _of_chunks(chunks: list[pa.Array], null: int) -> Ints:
     parts = [np.where(valid(chunk), _data(chunk), null) if chunk.null_count else _data(chunk) for chunk in chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else NO_INTS
 
 
 def _data(array: pa.Array) -> Ints:
     if not len(array):
-        return np.zeros(0, np.int64)
+        return NO_INTS
     kind = _KINDS.get(array.type, str(array.type))
     data: Ints = np.frombuffer(array.buffers()[1], kind, count=array.offset + len(array))[array.offset :]
     return data

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Bools, Ints, Rows, count_up_to, distinct, place_among, runs
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows, count_up_to, distinct, place_among, runs
 from tracekit.base.units import count
 from tracekit.trace.own_waits import own_end
 from tracekit.trace.roles import DATALOAD, OPERATOR, OPTIMIZER_STEP, PYTHON, STEP, USER, Ask
@@ -132,7 +132,7 @@ def _single_step(trace: "Trace", cut: int) -> StepTable:
                 events = trace.events_at(lasting)
                 start, end = min(start, int(events.ts_ns[0])), max(end, min(int(events.end_ns.max()), until))
     bounds = np.full(1, start, np.int64), np.full(1, end, np.int64)
-    low, high = bounds if start < end else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    low, high = bounds if start < end else (NO_INTS, NO_INTS)
     return StepTable([0] * len(low), low, high, high, low, high, False)
 
 

@@ -328,7 +328,7 @@ def late_collectives(profile: Profile) -> Iterator[Finding]:
         "before is done, but kernels of other streams keep the GPU busy.",
         do="Let collectives go first: TORCH_NCCL_HIGH_PRIORITY=1, or "
         "ProcessGroupNCCL.Options(is_high_priority_stream=True) for init_process_group.",
-        where=Where(kernel=trace.names[trace.name_codes[rows[late.argmax()]]]),
+        where=Where(kernel=trace.name(rows[late.argmax()])),
         evidence=evidence(profile, rows),
         link=_NCCL_PAGE,
         claim=claim,

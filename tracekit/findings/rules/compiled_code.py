@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracekit.base.intervals import NO_TIME, Bools, Ints, Union, distinct
+from tracekit.base.intervals import NO_INTS, NO_TIME, Bools, Ints, Union, distinct
 from tracekit.base.units import count, duration, many, times
 from tracekit.engine.buckets import SUBMITTING
 from tracekit.findings import Finding, Where, blamed_events, evidence, rule
@@ -97,7 +97,7 @@ def _regions(profile: Profile) -> Ints:
     """The compiled regions that the main thread enters."""
     trace, main = profile.trace, profile.trace.threads.main
     if not trace.census.any(lambda roles: roles.named(_REGION)):
-        return np.zeros(0, np.int64)
+        return NO_INTS
     return trace.where(lambda part: part.roles.named(_REGION) & part.lasting & (part.track == main))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.base.intervals import Ints, distinct, occurring
+from tracekit.base.intervals import NO_INTS, Ints, distinct, occurring
 from tracekit.base.units import count, duration, many, percent
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, evidence, rule, time_of_rules
@@ -233,7 +233,7 @@ def _preparing(profile: Profile) -> Ints:
     """The outermost calls of such functions by the main thread in counted steps."""
     trace = profile.trace
     if not trace.labels.fits(_PREPARES).any():
-        return np.zeros(0, np.int64)
+        return NO_INTS
     main = trace.threads.main
     rows = trace.where(
         lambda part: (part.roles.kind == PYTHON) & part.roles.named(_PREPARES) & part.lasting & (part.track == main)

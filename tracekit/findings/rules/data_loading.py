@@ -169,7 +169,7 @@ class _Waits(Struct, frozen=True, dict=True):
     def loader(self) -> str | None:
         """What the profiler calls the loader."""
         trace = self.profile.trace
-        return trace.names[trace.name_codes[self.spans[0]]] if len(self.spans) else None
+        return trace.name(self.spans[0]) if len(self.spans) else None
 
     @property
     def in_process(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, Union, distinct, runs
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Union, distinct, runs
 from tracekit.base.units import count, duration
 from tracekit.engine.buckets import SLOW_HOST
 from tracekit.findings import Finding, Where, evidence, rule
@@ -110,9 +110,9 @@ def _findings_of(profile: Profile, habit: _Cause) -> Iterator[Finding]:
     if habit.one_by_one:
         number, of_all = (count(round(part / profile.counted_steps)) for part in (single, launches))
         part = "all" if single == launches else f"{number} of them"
-        caller = trace.names[trace.name_codes[spans[0]]].partition("#")[0]
+        caller = trace.name(spans[0]).partition("#")[0]
         why = f"{caller} makes {of_all} launches a step, {part} for a single tensor each, and takes the host {took}."
-    location = Where(operator=trace.names[trace.name_codes[spans[0]]]) if habit.one_by_one else line
+    location = Where(operator=trace.name(spans[0])) if habit.one_by_one else line
     arguments = optimizer_setting(profile) if habit.id == "optimizer_loop" else ""
     by_arguments = f"Construct the optimizer with {arguments}: it then updates many parameters in each kernel."
     yield Finding(
@@ -170,7 +170,7 @@ def operator_loops(profile: Profile) -> Iterator[Finding]:
 
 def _loops(keys: Ints) -> tuple[Ints, Ints]:
     """The first and the last entry of each stretch in which a few keys repeat."""
-    firsts, lasts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    firsts, lasts = [NO_INTS], [NO_INTS]
     in_loop: Bools = np.zeros(len(keys), bool)
     for body in range(1, _MAX_OPERATORS_OF_A_LOOP + 1):
         again = (keys[body:] == keys[:-body]) & ~in_loop[body:] & ~in_loop[:-body]

@@ -67,7 +67,7 @@ def sizes_of(profile: Profile, rows: Ints) -> str:
     in_rows = np.isin(sample.kernels, rows)
     for row, operator in zip(sample.kernels[in_rows].tolist(), sample.operators[in_rows].tolist(), strict=True):
         arguments = sample.arguments.get(operator)
-        name = trace.names[trace.name_codes[operator]]
+        name = trace.name(operator)
         if arguments is None or kernel_class("", name) not in _PRODUCT_CLASSES:
             continue
         matrices = [dims for dims in (arguments.inputs or [])[:_INPUTS] if len(dims) > 1]

@@ -58,7 +58,7 @@ def _ended_by(profile: Profile, waits: QueueWaits) -> tuple[Where, str]:
     codes, inverse = np.unique(trace.name_codes[rows], return_inverse=True)
     row = rows[inverse == np.bincount(inverse, lasting).argmax()][0]
     maker = int(operator_names(profile, np.array([row]))[0])
-    name = trace.names[trace.name_codes[row]]
+    name = trace.name(row)
     location = Where(kernel=name, operator=trace.names[maker] if maker >= 0 else None)
     return location, f", {'before' if len(codes) == 1 else 'longest before'} {short_kernel(name)}"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.base.intervals import Bools, Ints, distinct
+from tracekit.base.intervals import NO_INTS, Bools, Ints, distinct
 from tracekit.base.units import count, duration, many, ratio
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
 from tracekit.findings import Finding, Where, blamed_events, evidence, one_by_one, rule, time_of_rules
@@ -276,7 +276,7 @@ def _launches(profile: Profile) -> str:
 def _of_counted_steps(profile: Profile) -> tuple[Ints, Ints]:
     """How long each GPU activity of the counted steps takes, and each call that submitted them."""
     trace = profile.trace
-    work, calls = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    work, calls = [NO_INTS], [NO_INTS]
     for activities, launches in trace.links.some():
         in_counted = profile.begins_in_counted(launches)
         work.append(trace.dur_ns[activities[in_counted]])

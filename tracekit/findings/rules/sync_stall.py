@@ -249,7 +249,7 @@ def _finding(profile: Profile, culprit: Culprit) -> tuple[Finding, _Cause]:
     reason = _of_copy(next(reasons, _ANY), trace, culprit.rows)
     if reason is _READING and operator_sized_by_readback(profile, row):
         reason = _SIZE
-    call = bare(trace.names[trace.name_codes[row]])
+    call = bare(trace.name(row))
     maker = next((name for name in operators if reason.known_by and re.fullmatch(reason.known_by, name)), None)
     maker = maker or (operators[-1] if operators else None)
     number = float(profile.begins_in_counted(culprit.rows).sum()) / profile.counted_steps

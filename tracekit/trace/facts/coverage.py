@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import NO_TIME, Bools, Ints, Rows, Union, distinct, runs
+from tracekit.base.intervals import NO_INTS, NO_TIME, Bools, Ints, Rows, Union, distinct, runs
 from tracekit.base.units import count, duration
 from tracekit.trace.roles import DEVICE_SYNC, OPERATOR, USER, Roles, bare
 from tracekit.trace.schema import labels
@@ -75,7 +75,7 @@ class Coverage(Struct, frozen=True):
 
 def find_coverage(trace: "Trace") -> Coverage:
     """Match the launches of a trace with GPU activity; a trace without any has no launches here."""
-    nothing = np.zeros(0, np.int64)
+    nothing = NO_INTS
     if trace.device != "gpu":
         return Coverage(nothing, nothing.astype(bool), none := nothing.astype(np.int32), none, none, nothing)
     calls = trace.where(
@@ -150,7 +150,7 @@ def _capture_marks(trace: "Trace") -> tuple[Ints, Bools]:
     def is_mark(roles: Roles) -> Bools:
         return roles.named(_BEGIN_CAPTURE, True) | roles.named(_END_CAPTURE, True)
 
-    marks = np.zeros(0, np.int64)
+    marks = NO_INTS
     if trace.census.any(is_mark):
         marks = trace.where(lambda part: part.process & is_mark(part.roles))
     begins = trace.events_at(marks).roles.named(_BEGIN_CAPTURE, runtime=True)
@@ -214,7 +214,7 @@ def device_side_missing(trace: "Trace") -> Submitted | None:
     reads = trace.where(lambda part: (part.roles.kind == OPERATOR) & part.roles.named(_READS))
     waited_ns, whole_ns = int(trace.dur_ns[reads].sum()), np.diff(trace.steps.window)[0]
     if len(reads) and waited_ns >= max(_MIN_READ_NS * len(reads), _MIN_SHARE_OF_READS * whole_ns):
-        name = trace.names[trace.name_codes[reads[0]]]
+        name = trace.name(reads[0])
         description = (
             f"Reading a value takes {duration(waited_ns / len(reads))} on average, as where it waits for a device"
         )
@@ -225,7 +225,7 @@ def device_side_missing(trace: "Trace") -> Submitted | None:
 def of_category(trace: "Trace", pattern: re.Pattern[str]) -> Ints:
     """The rows of the events whose category matches as a whole."""
     categories = [k for k, category in enumerate(labels(trace.events["cat"])) if pattern.fullmatch(category)]
-    return np.flatnonzero(np.isin(trace.cat_codes, categories)) if categories else np.zeros(0, np.int64)
+    return np.flatnonzero(np.isin(trace.cat_codes, categories)) if categories else NO_INTS
 
 
 def _is_accelerated(roles: Roles) -> Bools:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Bools, Ints, Rows
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows
 from tracekit.trace.rows import BEFORE
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Impossible(Struct, frozen=True):
 def find_impossible(recorded: "Trace") -> Impossible:
     """What cannot be in a trace, given as it was recorded."""
     # Activities that start before their calls, those that do by far, and how many are far from their calls.
-    before, untimely, astray = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    before, untimely, astray = [NO_INTS], [NO_INTS], 0
     for activities, launches in recorded.links.some():
         calls = recorded.events_at(launches)
         starts = recorded.ts_ns[activities]
@@ -59,7 +59,7 @@ def _outlasting(recorded: "Trace", before_call: Ints) -> tuple[Ints, Ints]:
     """The activities that outlast a whole later one of their stream, and where the first such one starts."""
     suspects = _suspects(recorded)
     if not suspects.any():
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return NO_INTS, NO_INTS
     activities = recorded.where(lambda part: part.roles.gpu)
     of_row = _row_of(recorded.file_row[activities])
     activities, of_row = activities[suspects[of_row]], of_row[suspects[of_row]]

@@ -141,7 +141,7 @@ class Law(Struct, frozen=True):
         for broken in self.look(trace):
             row, worst, severity = broken.worst, None, broken.severity or self.severity
             if row >= 0:
-                name, start_ns, dur_ns = trace.names[trace.name_codes[row]], trace.ts_ns[row], trace.dur_ns[row]
+                name, start_ns, dur_ns = trace.name(row), trace.ts_ns[row], trace.dur_ns[row]
                 worst = {"event": row, "name": name, "start_ns": int(start_ns), "dur_ns": int(dur_ns)}
             extent = broken.steps, broken.gpu, broken.host
             breaches.append(Breach(self.id, severity, broken.message, self.touches, broken.count, worst, *extent))

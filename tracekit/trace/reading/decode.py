@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 
-from tracekit.base.intervals import Bools, Ints, Rows
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows
 from tracekit.trace.reading import exact, native
 from tracekit.trace.reading.chunks import SEPARATOR
 from tracekit.trace.reading.event_details import (
@@ -113,8 +113,8 @@ class ReadRows(Struct):
     copies: list[Event | bytes] = field(default_factory=list)  # those that have a bandwidth, or their text
     # Once all are read: the times of those that are not plain, the order of all in time, where they are not in it, and
     # the new numbers of categories, names and tracks.
-    ts_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    dur_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    ts_ns: Ints = field(default_factory=lambda: NO_INTS)
+    dur_ns: Ints = field(default_factory=lambda: NO_INTS)
     order: Ints | None = None
     numbers: dict[int, Rows] = field(default_factory=dict)
     starts: list[msgspec.Raw] = field(default_factory=list)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tracekit.base.intervals import Bools, Ints
+from tracekit.base.intervals import NO_INTS, Bools, Ints
 
 _LIMIT_NS = 1 << 61  # sums of two still fit an int64
 _DIGITS = 19  # this many fit an int64, unless the first is a 9
@@ -108,7 +108,7 @@ def from_numbers(numbers: Sequence[int | float | str]) -> tuple[Ints, Bools]:
     A float64 lies within half a unit in the last place of its text; where that could move the result to the next
     nanosecond, the text itself has to be read.
     """
-    column = np.array(numbers) if len(numbers) else np.zeros(0, np.int64)
+    column = np.array(numbers) if len(numbers) else NO_INTS
     if column.dtype == np.int64:
         safe = np.abs(column) < _LIMIT_NS // 1000
         return np.where(safe, column, 0) * 1000, safe

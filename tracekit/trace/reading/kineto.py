@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracekit.base.intervals import Ints, distinct
+from tracekit.base.intervals import NO_INTS, Ints, distinct
 from tracekit.errors.reading import EmptyTraceError, NotATraceError
 from tracekit.trace.reading import ascend, foreign
 from tracekit.trace.reading.convert import Converted, ReadWatch, convert
@@ -161,7 +161,7 @@ def _meta(header: bytes, rest: bytes) -> dict[str, Any]:
 def in_order(batch: Batch, columns: Columns, count: int, rows: int = ROWS) -> Iterator[list[Piece]]:
     """The columns of all events, in order of their starts; of equal starts in order of the batches."""
     # The first start of every batch, and the moments at which to cut time.
-    lows, samples = np.zeros(count, np.int64), [np.zeros(0, np.int64)]
+    lows, samples = np.zeros(count, np.int64), [NO_INTS]
     stride = min(_EVERY, rows)
     for number in range(count):
         starts = _starts(batch(number))

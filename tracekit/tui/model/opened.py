@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Bools, Ints, Rows
+from tracekit.base.intervals import NO_INTS, Bools, Ints, Rows
 from tracekit.base.names import sanitize
 from tracekit.engine.attribution import Pieces, pieces
 from tracekit.engine.buckets import CODES, of_activities
@@ -87,7 +87,7 @@ def work_of(profile: Profile) -> Work:
     trace = profile.trace
     if trace.device != "gpu":
         return blamed(profile, profile.attribution.pieces, "cpu_compute")
-    event = np.concatenate([np.zeros(0, np.int64), *(part.rows(part.roles.gpu) for part in trace.parts())])
+    event = np.concatenate([NO_INTS, *(part.rows(part.roles.gpu) for part in trace.parts())])
     launch = trace.links.launch(event).astype(np.int64)
     step = np.where(launch >= 0, trace.steps.of(trace.ts_ns[np.maximum(launch, 0)]), -1)
     once = np.ones(len(event), bool)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracekit.base.intervals import Ints
+from tracekit.base.intervals import NO_INTS, Ints
 from tracekit.timeline import CATEGORY, NONE, Family, Index, Lane
 from tracekit.timeline.categories import HOST
 
@@ -53,7 +53,7 @@ def alike(index: Index, selection: Slice) -> Ints:
     """The rows of all events of the same name on lanes of the same kind; empty if the stretch is no event."""
     row = event(index, selection)
     if row < 0 or index.groups[selection.group].family == "wall":
-        return np.zeros(0, np.int64)
+        return NO_INTS
     names, lanes = index.profile.trace.name_codes, index.kinds.lanes
     return np.flatnonzero((names == names[row]) & (lanes == lanes[row]))
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracekit.base.intervals import Ints
+from tracekit.base.intervals import NO_INTS, Ints
 from tracekit.base.units import duration
 from tracekit.timeline import NONE, Index
 from tracekit.timeline.categories import FRAMES
@@ -219,7 +219,7 @@ class State(Struct, frozen=True, eq=False):
         """The first match from a moment on, or after an event of that moment; Python frames that span the screen are
         skipped, as they say nothing about what is on it.
         """
-        trace, rows = self.index.profile.trace, self.matches.get(self.variant, np.zeros(0, np.int64))
+        trace, rows = self.index.profile.trace, self.matches.get(self.variant, NO_INTS)
         low, high = self.view.window(self.variant)
         spanning = (self.index.kinds.lanes[rows] == FRAMES) & (trace.ts_ns[rows] <= low)
         rows = rows[~(spanning & (trace.ts_ns[rows] + trace.dur_ns[rows] >= high))]

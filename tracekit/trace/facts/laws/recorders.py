@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracekit.base.intervals import NO_TIME, Bools, Ints, Union, distinct, place_among
+from tracekit.base.intervals import NO_INTS, NO_TIME, Bools, Ints, Union, distinct, place_among
 from tracekit.base.units import count, duration, many, percent
 from tracekit.trace.facts.coverage import nodes_of_replays, of_category
 from tracekit.trace.facts.law import FIGURES, Broken, law
@@ -140,7 +140,7 @@ def lost_nodes(trace: Trace) -> Iterator[Broken]:
 def _holes(trace: Trace) -> tuple[Ints, Ints, Ints, Ints]:
     """The replays, from when to when the GPU does nothing before the first recorded node of each, ns, and how long
     after its call and all else of its stream that node begins."""
-    nothing = np.zeros(0, np.int64)
+    nothing = NO_INTS
     if not trace.census.any(lambda roles: roles.graph_launch):
         return nothing, nothing, nothing, nothing
     rows = trace.where(lambda part: part.roles.gpu & part.lasting)
@@ -205,7 +205,7 @@ def lost_operators(trace: Trace) -> Iterator[Broken]:
         return
     # What names operators that are not in the trace.
     ids_of_operators = (_external_ids(part, part.roles.kind == OPERATOR)[1] for part in trace.parts())
-    operators = np.concatenate([np.zeros(0, np.int64), *ids_of_operators])
+    operators = np.concatenate([NO_INTS, *ids_of_operators])
     operators.sort(kind="stable")  # in place: there are millions
     references = lost = 0
     first = -1

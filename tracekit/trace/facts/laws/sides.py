@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracekit.base.intervals import NO_INTS
 from tracekit.base.units import count, duration, many
 from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.facts.law import Broken, law
@@ -147,7 +148,7 @@ def has_operators(trace: Trace) -> bool:
 def _submitted(trace: Trace) -> str:
     """Where there is no call, and which activities were launched before or after the host was recorded, judged by the
     ascending ids of calls."""
-    first_id, last_id, ids = _NO_ID, -_NO_ID, [np.zeros(0, np.int64)]
+    first_id, last_id, ids = _NO_ID, -_NO_ID, [NO_INTS]
     for part in trace.parts():
         tied = part.correlation != 0
         if (part.roles.runtime & ~part.process).any():

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from tracekit.analyses.event_rows import numbered, text
-from tracekit.base.intervals import Ints
+from tracekit.base.intervals import NO_INTS, Ints
 from tracekit.base.names import sanitize
 from tracekit.base.units import duration, percent
 from tracekit.engine.buckets import BUCKETS, KEYS
@@ -80,7 +80,7 @@ def _events(opened: OpenReport, profile: Profile, selection: Selection, name: st
     rows = np.flatnonzero(work_chosen(profile, work, selection, steps) & (work.name == name_code(profile, name)))
     events, first = np.unique(work.event[rows], return_index=True)
     step, launch, trace = work.step[rows][first].astype(np.int64), work.launch[rows][first], profile.trace
-    begin = trace.steps.begin[step] if len(step) else np.zeros(0, np.int64)
+    begin = trace.steps.begin[step] if len(step) else NO_INTS
     columns = [
         pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([profile.name])),
         numbered(trace, step),
@@ -201,7 +201,7 @@ def to_event(selection: Selection, profile: Profile, row: int, pane: str | None 
 
 def name_of(trace: Trace, row: int) -> str:
     """The name of an event as written, not sanitized."""
-    return str(trace.names[trace.name_codes[row]])
+    return trace.name(row)
 
 
 def launch_of(profile: Profile, row: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracekit.analyses.stages import BUCKET_OF_STAGE
-from tracekit.base.intervals import Bools, Ints
+from tracekit.base.intervals import NO_INTS, Bools, Ints
 from tracekit.base.names import sanitize
 from tracekit.base.units import duration
 from tracekit.engine.buckets import BUCKETS, CODES
@@ -226,7 +226,7 @@ def _events_of(opened: OpenReport, profile: Profile, narrowed: Selection) -> Int
         is_selected = is_candidate & work_chosen(profile, work, narrowed, steps)
         if is_selected.any():
             return work.event[is_selected].astype(np.int64)
-    return np.zeros(0, np.int64)
+    return NO_INTS
 
 
 def _longest(now: Selection, events: Iterable[tuple[Profile, Ints]]) -> Selection | None:
@@ -268,7 +268,7 @@ def _stretches(opened: OpenReport, profile: Profile, narrowed: Selection) -> tup
         return pieces.start[in_bucket], pieces.end[in_bucket]
     blame = profile.ownership.blame.get(narrowed.view)
     if blame is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return NO_INTS, NO_INTS
     is_selected = blame.known & owned_by(profile.ownership.owners, narrowed)[blame.owner]
     if bucket is not None:
         is_selected &= blame.bucket == CODES[bucket]

@@ -217,8 +217,10 @@ def trainings(run: Run, prepared: Prepared, folder: Path, caches: dict[str, Path
             if training.outcome != "ok":
                 options.tell(messages.lost_training(variant.name, seed, training.error or training.outcome))
             variants = [
-                replace(each, trainings=[*each.trainings, training]) if each.name == variant.name else each
-                for each in run.variants
+                replace(captured, trainings=[*captured.trainings, training])
+                if captured.name == variant.name
+                else captured
+                for captured in run.variants
             ]
             run = replace(run, variants=variants)
             yield run

@@ -82,7 +82,9 @@ class Rounds(Struct):
             self._turns_s = _seconds_of_turns(measured)
             self._ready_s = _READY_S * len(run.variants)
         else:  # as long as the first passes took, without compiling
-            self._turns_s = sum(each.passes[0].seconds - each.compile_ns / 1e9 for each in measured if each.passes)
+            self._turns_s = sum(
+                variant.passes[0].seconds - variant.compile_ns / 1e9 for variant in measured if variant.passes
+            )
         number = 1
         while number < self.options.passes:
             began = time.monotonic()
@@ -164,7 +166,9 @@ class Rounds(Struct):
                 if result.measured is None:
                     self.lost.add(name)
                     self.options.tell(messages.lost_pass(name, number, result.error or result.outcome))
-                variants = [_with_pass(each, result) if each.name == name else each for each in run.variants]
+                variants = [
+                    _with_pass(variant, result) if variant.name == name else variant for variant in run.variants
+                ]
                 run = replace(run, variants=variants)
         return in_proportion(with_common_period(run))
 

@@ -144,17 +144,19 @@ class Turns:
         with ExitStack() as stack:
             started = self._made_ready(number, variants, rounds, known, stack)
             began, began_ns = time.monotonic(), time.time_ns()
-            in_order = {planned.name: at for at, planned in enumerate(self.prepared.variants)}
+            in_order = {planned.name: place for place, planned in enumerate(self.prepared.variants)}
             live = {
-                each: [process.live for process in sorted(of_round, key=lambda process: in_order[process.name])]
-                for each, of_round in started.items()
+                round_number: [process.live for process in sorted(of_round, key=lambda process: in_order[process.name])]
+                for round_number, of_round in started.items()
             }
             try:
                 self._take_turns(live, ends)
             except KeyboardInterrupt as interrupt:
                 results = self._results(started, began_ns, load)
                 so_far = {
-                    each: of_round for each, of_round in results.items() if all(one.turns for one in of_round.values())
+                    round_number: of_round
+                    for round_number, of_round in results.items()
+                    if all(result.turns for result in of_round.values())
                 }
                 if so_far:
                     raise InterruptedTurnsError(so_far, str(interrupt)) from None
@@ -165,9 +167,9 @@ class Turns:
             self._may_fork = False  # perhaps only forks fail
             self.close()
             return self.take(number, variants, ends, known=known)
-        for each, of_round in results.items():
+        for round_number, of_round in results.items():
             for name, result in of_round.items():
-                if result.no_turns or (not result.turns and (result.outcome == "ok" or each == 1)):
+                if result.no_turns or (not result.turns and (result.outcome == "ok" or round_number == 1)):
                     why = result.no_turns or result.error or "it ended before its first turn"
                     raise NoTurnsError(f"in {name}, {why}")
         return results
@@ -199,14 +201,14 @@ class Turns:
         ]  # whose process comes first changes, so that nothing that depends on the order favours a variant
         if self.compiles:
             coming.sort(key=lambda pair: not pair[1].requested.compile)
-        made: dict[int, list[_Started]] = {each: [] for each in range(number, number + rounds)}
+        made: dict[int, list[_Started]] = {round_number: [] for round_number in range(number, number + rounds)}
         in_flight: list[LivePass] = []
         while coming or in_flight:
             while coming and len(in_flight) < (self._at_once(coming[0][1]) if forked else len(variants)):
-                each, planned = coming.pop(0)
-                started = self._started(each, planned, known, forked[planned.name] if forked else None)
+                round_number, planned = coming.pop(0)
+                started = self._started(round_number, planned, known, forked[planned.name] if forked else None)
                 stack.push(started.stack)
-                made[each].append(started)
+                made[round_number].append(started)
                 in_flight.append(started.live)
             in_flight = [live for live in in_flight if not live.is_ready(_LOOKED_EVERY_S)]
         self.ready_s = (time.monotonic() - began - (0.0 if have_parents else self._parents_s)) / rounds

@@ -176,8 +176,8 @@ def _overlap(answers: _Answers, profile: Profile) -> Contents | None:
     rows = []
     for rank, rank_profile in ours.items():
         hta = float(theirs[rank]["comp_comm_overlap_pctg"]) / 100
-        same = rank_profile.overlap is not None and abs(rank_profile.overlap - hta) < 1e-4
-        because = None if same else _why(ranks[rank], rank_profile)
+        is_same = rank_profile.overlap is not None and abs(rank_profile.overlap - hta) < 1e-4
+        because = None if is_same else _why(ranks[rank], rank_profile)
         rows.append({"rank": rank, "here": rank_profile.overlap, "hta": hta, "because": because})
     return Contents((Table("hta_overlap", pa.Table.from_pylist(rows, OVERLAP)),))
 

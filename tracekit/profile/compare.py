@@ -154,8 +154,8 @@ def _resampled(rows: Ints, rng: Random) -> NDArray[np.float64]:
     size, rows = len(rows), np.column_stack((rows, rows.sum(axis=1)))
     batch = max(1, min(_RESAMPLES, _CELLS // size))
     means = []
-    for done in range(0, _RESAMPLES, batch):
-        count = min(batch, _RESAMPLES - done)
+    for first in range(0, _RESAMPLES, batch):
+        count = min(batch, _RESAMPLES - first)
         drawn = np.frombuffer(rng.randbytes(4 * count * size), "<u4").reshape(count, size) % size
         times_drawn = np.bincount((drawn + size * np.arange(count)[:, None]).reshape(-1), minlength=count * size)
         means.append(times_drawn.reshape(count, size) @ rows / size)

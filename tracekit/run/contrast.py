@@ -140,7 +140,7 @@ def pair_logs(our_pass: Pass, their_pass: Pass) -> tuple[float, float]:
         (_undisturbed(ours[: len(theirs)]), _undisturbed(theirs[: len(ours)]))
         for ours, theirs in zip(_turns(our_pass), _turns(their_pass), strict=False)  # a script may end in its turn
     ]
-    our_ns, their_ns = (min(each) for each in zip(*even, strict=True))
+    our_ns, their_ns = (min(times_ns) for times_ns in zip(*even, strict=True))
     return math.log(max(our_ns, 1)), math.log(max(their_ns, 1))
 
 

@@ -225,7 +225,9 @@ class Sheet(Struct, frozen=True, dict=True):
     def _fitting(self) -> Bools:
         matches = np.ones(self.table.num_rows, bool)
         columns = []
-        for text_field in (each for each in [*self.fields, *self.details] if is_text(each.type)):
+        for text_field in [*self.fields, *self.details]:
+            if not is_text(text_field.type):
+                continue
             column = in_one(self.table[text_field.name])
             if role(text_field) == "kernel":  # the form shown is searched beside the full one
                 labels = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -296,16 +296,16 @@ def duplicates(trace: Trace) -> Iterator[Broken]:
     rows = rows[np.append(at_once, False) | np.append(False, at_once)] if len(rows) else rows
     columns = (trace.correlation, trace.name_codes, trace.track, trace.dur_ns, trace.ts_ns)
     order = np.lexsort([column[rows] for column in columns])
-    same = np.ones(max(len(rows) - 1, 0), bool)
+    is_same = np.ones(max(len(rows) - 1, 0), bool)
     for column in columns:
         ordered = column[rows[order]]
-        same &= ordered[1:] == ordered[:-1]
-    if same.any():
+        is_same &= ordered[1:] == ordered[:-1]
+    if is_same.any():
         yield Broken(
-            f"{many(int(same.sum()), 'GPU activity is', 'GPU activities are')} in the trace twice: counts of "
+            f"{many(int(is_same.sum()), 'GPU activity is', 'GPU activities are')} in the trace twice: counts of "
             "kernels are too high.",
-            int(same.sum()),
-            int(rows[order[1:][same][0]]),
+            int(is_same.sum()),
+            int(rows[order[1:][is_same][0]]),
         )
 
 

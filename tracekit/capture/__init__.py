@@ -27,7 +27,7 @@ In the child, one pass (`child`):
 
     start, worker                reads the job, does its stage, writes the result, and meanwhile what it has so far
     recipe | script              what trains: `recipe` calls the steps; those of a script are detected from outside
-                                 (script_steps: step_ends, script_variant, file_journal)
+                                 (step_ends, script_variant, file_journal)
     measure                      stage "measure": timing, memory
     traces                       stage "profile": event_tree
     loss_check                   stage "check"

@@ -81,10 +81,8 @@ class Rounds(Struct):
         if self.turns is not None:
             self._turns_s = _seconds_of_turns(measured)
             self._ready_s = _READY_S * len(run.variants)
-        else:  # as long as the first passes took, without compiling
-            self._turns_s = sum(
-                variant.passes[0].seconds - variant.compile_ns / 1e9 for variant in measured if variant.passes
-            )
+        else:
+            self._turns_s = _expected_seconds(measured)
         number = 1
         while number < self.options.passes:
             began = time.monotonic()
@@ -208,6 +206,11 @@ def visible(run: Run, seconds: float, most_passes: int, compiles: bool = True) -
     square, freedom = expected_square_of_error(in_turns, rounds)
     t_values = student_t(freedom, CONFIDENCE_WHERE_STOPPED) + student_t(freedom, 2 * POWER - 1)
     return math.expm1(math.sqrt(square) * t_values)
+
+
+def _expected_seconds(sides: Sequence[Measured]) -> float:
+    """The expected duration of a round: as long as the first passes took, without compiling."""
+    return sum(measured.passes[0].seconds - measured.compile_ns / 1e9 for measured in sides if measured.passes)
 
 
 def _seconds_of_turns(sides: Sequence[Measured]) -> float:

@@ -66,6 +66,8 @@ class Savings:
         table = self._profile.trace.steps
         lead = int((table.begin - table.issued)[table.issued == low].max(initial=0))
         claim = claim.common(self._every).clip(low + lead, high)  # before that, the GPU works for earlier steps
+        if not claim.total():
+            return Saving(0.0)
         run, segments = self._replay(low, high)
         removal = _removal(self._profile, run, segments, claim, work)
         if host is not None:

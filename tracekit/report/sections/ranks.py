@@ -109,8 +109,9 @@ def ranks(report: Report, profile: Profile) -> Contents | None:
     stragglers = []  # for each step, the rank that others wait for most; none where no rank is late
     for step, rank in matched.late_rank_of.items():
         caused = matched.caused_ns(rank, step)
-        cause = BUCKETS[max(caused, key=lambda bucket: caused[bucket])].label if caused else None
-        stragglers.append({"step": step, "rank": rank, "late_ns": matched.delay_ns(rank, step), "because": cause})
+        bucket = max(caused, key=lambda key: caused[key], default="")  # empty where it is unknown, too
+        because = BUCKETS[bucket].label if bucket else None
+        stragglers.append({"step": step, "rank": rank, "late_ns": matched.delay_ns(rank, step), "because": because})
     step_ns = max(row["step_ns"] or 0.0 for row in rows)
     worth = max(row["late_ns"] for row in rows) / step_ns if step_ns else None
     tables = (

@@ -306,3 +306,22 @@ def test_what_is_replayed_begins_and_ends_with_a_step_to_the_nanosecond(tmp_path
     profile = running_ahead(tmp_path / "a.json", since=1_700_000_000_000_000.125)
     table = profile.trace.steps
     assert savings(profile)._stretches == [(int(table.issued[0]), int(table.done[-1]))]
+
+
+def test_a_claim_of_which_nothing_is_in_the_stretch_that_is_replayed_saves_nothing(tmp_path):
+    """Found by a random trace: the host is ahead of the GPU by more than the time that the finding claims."""
+    copies = [
+        part
+        for number, end, runs_from, runs_to in ((4, 0, 0, 10), (6, 0.001, 0.001, 10.001), (8, 0, 0, 10), (9, 0, 0, 0))
+        for part in (launch(0, end, number, "cudaMemcpyAsync"), kernel("gemm", runs_from, runs_to, number))
+    ]
+    events = [
+        *(step(number, *times) for number, times in enumerate(((0, 0), (0, 0.001), (0.001, 30.001), (30.001, 200)))),
+        *copies,
+        launch(0.001, 10, 5, "cudaMemcpyAsync"),
+        launch(30, 30, 7),
+        kernel("ncclDevKernel_AllReduce", 30, 40, 7),
+        launch(0, 0, 9, "cudaStreamIsCapturing"),
+    ]
+    (profile,) = open_subject([write(tmp_path / "trace.json", *events)]).profiles
+    assert all(finding.cost_ns is None or finding.cost_ns > 0 for finding in diagnose(profile).all_findings)

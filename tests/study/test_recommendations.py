@@ -12,7 +12,7 @@ from tracekit.profile import open_subject
 from tracekit.report import report as make_report
 from tracekit.report.sections.variants import table
 from tracekit.study import read_study
-from tracekit.study.pairs import axis_effects
+from tracekit.study.pairs import axis_effects, pairs
 from tracekit.study.recommendations import recommend
 from tracekit.study.settings import settings
 from tracekit.sweep import SweepOptions, runner, sweep
@@ -198,3 +198,13 @@ def test_a_study_opens_like_a_run(planted, tmp_path):
     assert all((study.folder / "cells" / row["cell"]).is_dir() for row in rows)
     with pytest.raises(StudyAmongOthersError):
         open_subject([study.folder, tmp_path / "trace.json"])
+
+
+def test_a_pair_names_what_it_has_in_common_in_the_order_of_the_study(planted):
+    text = GRID.replace('"max-autotune"]', '"max-autotune"]\nseeds = [0, 1]')
+    found = [*pairs(planted(lambda options: (1.0, {}), text), "seed", "1", "0")]
+    assert found
+    for pair in found:
+        axes = [*pair.result.cell.axes]
+        assert [*pair.common] == [name for name in axes if name in pair.common]
+        assert len(pair.common) > 2

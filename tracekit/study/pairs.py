@@ -39,7 +39,8 @@ class Pair(Struct, frozen=True):
 
 def pairs(study: Study, axis: str, value: str, reference: str) -> Iterator[Pair]:
     """Every pair of cells that have these two values of the axis and agree in all other axes."""
-    by_rest: dict[frozenset[tuple[str, str]], dict[str, CellResult]] = {}
+    # By what else they are, in any order; with that in the order of the study, in which faces name it.
+    by_rest: dict[frozenset[tuple[str, str]], tuple[dict[str, str], dict[str, CellResult]]] = {}
     for result in study.results:
         # The variant consists of its mode and settings, so it differs if any of them does.
         axes = {name: text for name, text in result.cell.axes.items() if name != "variant"}
@@ -47,10 +48,10 @@ def pairs(study: Study, axis: str, value: str, reference: str) -> Iterator[Pair]
         for implied in _IMPLIED.get(axis, ()):
             axes.pop(implied, None)
         if cell_value in (value, reference):
-            by_rest.setdefault(frozenset(axes.items()), {})[cell_value] = result
-    for common, by_value in by_rest.items():
+            by_rest.setdefault(frozenset(axes.items()), (axes, {}))[1][cell_value] = result
+    for common, by_value in by_rest.values():
         if len(by_value) == 2:
-            yield Pair(axis, value, reference, dict(common), by_value[value], by_value[reference])
+            yield Pair(axis, value, reference, common, by_value[value], by_value[reference])
 
 
 def cures(study: Study) -> list[str]:

@@ -71,7 +71,7 @@ def test_what_preparing_graphs_for_new_sizes_takes_beside_its_launches_is_claime
     first = diagnosis.findings[0]
     assert (first.id, first.headline) == (
         "graphs_prepared",
-        "Sizes are new: 6 CUDA graphs prepared in 6 steps, none replayed",
+        "6 CUDA graphs prepared in 6 steps, none replayed",
     )
     # From 1010 to 4010 µs, and from 5010 to 7010 but for the last kernel, which runs from 5020 to 5120.
     assert first.claimed_ns == pytest.approx(4_900_000, rel=0.001)

@@ -180,7 +180,7 @@ def recorded_graphs(profile: Profile) -> Iterator[Finding]:
     yield Finding(
         "graphs_recorded",
         f"{many(len(begins), 'CUDA graph')} recorded in {many(profile.counted_steps, 'step')}, {replayed}",
-        why="From the begin of its recording until it is instantiated, a graph runs nothing, and the GPU idles for "
+        why="From when its recording begins until it is instantiated, a graph runs nothing, and the GPU idles for "
         f"{idle} a step.",
         do="Pad batches to a few sizes, so that graphs that are recorded once are replayed, or use no CUDA graphs "
         "where sizes vary. This saves at most {saving} a step.",
@@ -201,14 +201,15 @@ def prepared_graphs(profile: Profile) -> Iterator[Finding]:
     replays = graph_replays(profile)
     yield Finding(
         "graphs_prepared",
-        f"Sizes are new: {many(len(calls), 'CUDA graph')} prepared in {many(profile.counted_steps, 'step')}, "
+        f"{many(len(calls), 'CUDA graph')} prepared in {many(profile.counted_steps, 'step')}, "
         f"{many(replays, 'replay') if replays else 'none replayed'}",
-        why="The first call with a size only prepares its graph: it waits for the GPU, and launches each kernel in the "
-        "graphs' own memory; the next call with that size records the graph, and only later ones replay it. Before and "
-        f"after what these calls launch, the GPU idles for {idle} a step.",
-        do="Pad batches to a few sizes, so that graphs are replayed; or use no CUDA graphs where sizes vary: another "
-        "mode, or torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True. This saves at most {saving} a "
-        "step.",
+        why="The first call of compiled code, and the first with each new size, only prepares a graph: it waits for "
+        "the GPU, and launches each kernel in memory set aside for graphs. The next call with that size records the graph, "
+        "and only later ones replay it. Before and after what the preparing calls launch, the GPU idles for "
+        f"{idle} a step.",
+        do="Pad batches to a few sizes, so that graphs are replayed; or use no CUDA graphs where sizes vary "
+        '(mode="default", or torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True). This saves at most '
+        "{saving} a step.",
         where=where_of_event(profile, int(calls[0])),
         evidence=evidence(profile, calls),
         link=_TREES,

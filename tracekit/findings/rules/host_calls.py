@@ -204,8 +204,8 @@ def prepared_graphs(profile: Profile) -> Iterator[Finding]:
         f"{many(len(calls), 'CUDA graph')} prepared in {many(profile.counted_steps, 'step')}, "
         f"{many(replays, 'replay') if replays else 'none replayed'}",
         why="The first call of compiled code, and the first with each new size, only prepares a graph: it waits for "
-        "the GPU, and launches each kernel in memory set aside for graphs. The next call with that size records the graph, "
-        "and only later ones replay it. Before and after what the preparing calls launch, the GPU idles for "
+        "the GPU, and launches each kernel in memory set aside for graphs. The next call with that size records the "
+        "graph, and only later ones replay it. Before and after what the preparing calls launch, the GPU idles for "
         f"{idle} a step.",
         do="Pad batches to a few sizes, so that graphs are replayed; or use no CUDA graphs where sizes vary "
         '(mode="default", or torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True). This saves at most '

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tracekit.installed import sample_run
 from tracekit.tui.app import TracekitApp, build_app
 
 ROOT = Path(__file__).parent.parent
@@ -31,8 +32,8 @@ def main() -> int:
 
 
 async def picture(keys: tuple[str, ...]) -> str:
-    """The screen after these keys, on the sample of a GPU."""
-    app = build_app([ROOT / "sample_traces" / "h100" / "gcn_cora" / "run.json"])
+    """The screen after these keys, on the sample."""
+    app = build_app([sample_run()])
     async with app.run_test(size=SIZE) as pilot:
         await settled(app, pilot)
         for key in keys:

@@ -48,5 +48,6 @@ def python_path() -> str:
 
 def sample_run() -> Path:
     """The run that comes with tracekit: beside its modules if it was installed, beside the package in a clone."""
-    installed = _PACKAGE / "sample_traces" / "run.json"
-    return installed if installed.is_file() else _PACKAGE.parent / "sample_traces" / "run.json"
+    within = Path("sample_traces", "h100", "modes", "run.json")
+    installed = _PACKAGE / within
+    return installed if installed.is_file() else _PACKAGE.parent / within

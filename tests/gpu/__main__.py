@@ -69,7 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="of what this machine lacks beside PyTorch")
     parser.add_argument("--seconds", type=int, default=_ALL_SECONDS, help=f"for all sections ({_ALL_SECONDS})")
     parser.add_argument("--only", default="", metavar="A,B", help=f"of {', '.join(each.name for each in SECTIONS)}")
-    parser.add_argument("--recipes", default="", metavar="A,B", help="for sources: only what is claimed of these")
+    parser.add_argument("--recipes", default="", metavar="A,B", help="for sources and pathologies: only these")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     return parser.parse_args()
 

@@ -171,8 +171,8 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
     """The diagnosis that the findings of all rules, in any order, add up to.
 
     The first finding says what bounds the step. If the GPU sets the pace although no rule says so, or if the id of the
-    first finding is not one of `VERDICTS`, a finding that says what bounds the step is put before it. All of it is said
-    of steps, or of the recording where it has none.
+    first finding is not one of `VERDICTS` and it does not contain the finding that says so, a finding that says what
+    bounds the step is put before it. All of it is said of steps, or of the recording where it has none.
     """
     believed_findings, withheld = believed(profile, findings)
     listed = ranked(profile, believed_findings)
@@ -217,6 +217,8 @@ def _bounded(profile: Profile, listed: list[Finding]) -> tuple[Verdict, list[Fin
             work = pieces.union(pieces.of(*ON_THE_GPU)).minus(first.claim)
             saved_ns = savings(profile, steps).of(work).step_ns + _CLEAR_EXCESS * steps.length
             leaves_the_gpu = saved_ns > first.cost_ns and not any(of_the_gpu(finding.id) for finding in listed)
+        if names_no_bound and not first.once and usual.id in first.overlaps:  # it tells the cause of what bounds
+            return usual, listed
         if names_no_bound or leaves_the_gpu:
             return usual, [as_finding(profile, usual, listed), *listed]
     return Verdict(first.id, first.title, _time(first), first.where), listed

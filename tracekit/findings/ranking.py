@@ -14,6 +14,7 @@ from tracekit.base.units import count, duration
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import Finding, as_clause
+from tracekit.findings.kernels import queue_waits
 from tracekit.findings.saving import Saving, Savings, savings
 from tracekit.profile import LEAST_SHARE, Profile
 
@@ -22,6 +23,7 @@ _BEYOND = 1.1  # times what is saved: where as much is claimed, something else k
 _LARGE_PART = 0.25  # of a general finding's cost: what it has one cause for is to be done first
 _TAKES_TIME_FROM_GENERAL = 0.5  # of a general finding: a cause that explains as much of it takes its time from it
 _SHARED = 0.05  # of the smaller claim: a smaller overlap is not mentioned
+_MANY_LATE_STARTS = 0.02  # of a step: as in `what-if`, which then replays nothing
 
 
 def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
@@ -74,11 +76,13 @@ def ranked(profile: Profile, findings: list[Finding]) -> list[Finding]:
         if share is None and cost is not None and steps.length:
             share = cost / steps.length
         overlaps = tuple(dict.fromkeys((*finding.overlaps, *shared.get(id(finding), ()))))
+        # One that is only told as a part of others is told with what it saves alone.
+        told_ns = cost if share is None or share >= LEAST_SHARE else saving.step_ns
         with_costs.append(
             replace(
                 finding,
-                why=_with_saving(finding.why, cost, over_steps) + _notes(profile, finding, saving, cost, claimed),
-                do=_with_saving(finding.do, cost, over_steps),
+                why=_with_saving(finding.why, told_ns, over_steps) + _notes(profile, finding, saving, cost, claimed),
+                do=_with_saving(finding.do, told_ns, over_steps),
                 cost_ns=cost,
                 claimed_ns=claimed,
                 share=share,
@@ -109,6 +113,12 @@ def _notes(profile: Profile, finding: Finding, saving: Saving, cost: float | Non
     bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _BEYOND < (claimed or 0.0)
     if bounded and profile.trace.has_stacks:
         notes += " Recording Python stacks slows the host; in a run without them, this may save more."
+    # Seen with four processes on one GPU: it serves another one whenever a queue is empty, which each sync makes it.
+    if finding.id == "sync_stall" and queue_waits(profile).step_ns > _MANY_LATE_STARTS * sum(profile.parts.values()):
+        notes += (
+            " But queued work starts late in this recording without a cause in it: if the GPU serves another process "
+            "whenever the queue is empty, this saves more."
+        )
     return notes
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 STDOUT = Path("-")
 _FORMATS = {".txt": "text", ".md": "markdown", ".htm": "html", ".tex": "latex", ".xml": "junit"}
+_FORMATS |= {".speedscope.json": "speedscope"}
 
 
 def add_output(parser: argparse.ArgumentParser, help_text: str, metavar: str = "FILE", required: bool = False) -> None:
@@ -88,8 +89,9 @@ def _format_by_name(output: Path | None, formats: Collection[str]) -> str | None
     """The format that a file's suffix names; None if it names none, or the path is a folder."""
     if output is None or os.path.isdir(output):
         return None
-    suffix = output.suffix.lower()
-    name = _FORMATS.get(suffix, suffix.removeprefix("."))
+    file_name = output.name.lower()
+    by_ending = (name for ending, name in _FORMATS.items() if file_name.endswith(ending))
+    name = next(by_ending, output.suffix.lower().removeprefix("."))
     return name if name in formats else None
 
 

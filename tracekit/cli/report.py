@@ -17,6 +17,7 @@ from tracekit.cli.arguments import (
 )
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_format, add_output, find_face, write_report
+from tracekit.errors.asking import NeedsFormatError
 
 
 class ReportVerb(Verb):
@@ -46,6 +47,12 @@ class ReportVerb(Verb):
             help="show all sections, rows and conditions (but only the first cells of a large study)",
         )
         parser.add_argument(
+            "--step",
+            type=int,
+            metavar="N",
+            help="with --format speedscope: only what happens during ProfilerStep#N (default: the whole recording)",
+        )
+        parser.add_argument(
             "--hta", action="store_true", help="add sections by HTA: critical path, idle time, overlap, queue length"
         )
         parser.add_argument(
@@ -61,11 +68,13 @@ class ReportVerb(Verb):
         from tracekit.report import report
 
         face = find_face(options, faces.names())
+        if options.step is not None and face.name != "speedscope":
+            raise NeedsFormatError("--step", ["speedscope"])
         with _requested_sections(options):
             with open_given(options.inputs, options) as subject:
                 opened = report(subject, options.baseline)
             stream = sys.stdout if options.output in (None, STDOUT) else None
-            how = faces.Options(rows=options.rows, full=options.full, stream=stream)
+            how = faces.Options(rows=options.rows, full=options.full, stream=stream, step=options.step)
             write_report(face, opened, how, options)
         doubtful = any(breach.is_grave for profile in opened.profiles for breach in profile.health)
         return NOT_CHECKED if options.strict and doubtful else 0

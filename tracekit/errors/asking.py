@@ -15,6 +15,21 @@ class UnknownVariantError(TracekitError):
         super().__init__(f"{name}: no such variant. Available: {', '.join(known)}")
 
 
+class UnknownStepError(TracekitError):
+    """A number that no step of a variant has."""
+
+    def __init__(self, number: int, variant: str, known: Sequence[int]) -> None:
+        steps = f"its steps are {known[0]} to {known[-1]}" if known else "it has no steps: leave out --step"
+        super().__init__(f"{named(variant)} has no step {number}: {steps}.")
+
+
+class NeedsFormatError(TracekitError):
+    """An option that some formats only know."""
+
+    def __init__(self, option: str, formats: Sequence[str]) -> None:
+        super().__init__(f"{option} is for --format {' and '.join(formats)} only. Add it, or leave out {option}.")
+
+
 class UnknownMetricError(TracekitError):
     """A metric that is not measured."""
 

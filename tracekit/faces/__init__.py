@@ -28,6 +28,7 @@ class Options(NamedTuple):
     rows: int | None = None  # of each table; None: it depends on the worth of the section
     full: bool = False  # everything, all rows included
     stream: TextIO | None = None  # the destination, for a face that depends on its width and colours
+    step: int | None = None  # the N of the ProfilerStep to draw, for a face that draws events; None: all of them
 
 
 DEFAULTS = Options()

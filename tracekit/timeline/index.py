@@ -46,8 +46,8 @@ class Index(Struct, frozen=True, eq=False, dict=True):  # compared by identity
     def of(profile: Profile) -> "Index":
         """Index a variant; slow if there are many events, so it is done in the background."""
         trace, kinds = profile.trace, Kinds.of(profile.trace)
-        pieces, threads = profile.attribution.pieces, _by_track(trace, kinds.lanes == HOST)
-        streams, frames = _by_track(trace, kinds.lanes == GPU), _by_track(trace, kinds.lanes == FRAMES)
+        pieces, threads = profile.attribution.pieces, rows_by_track(trace, kinds.lanes == HOST)
+        streams, frames = rows_by_track(trace, kinds.lanes == GPU), rows_by_track(trace, kinds.lanes == FRAMES)
         wall = _single_lane(pieces.start, pieces.end, pieces.event, pieces.bucket)
         groups = [Group("wall", pieces.view, wall)]
         pids, tids = (trace.tracks[column].to_pylist() for column in ("pid", "tid"))
@@ -63,11 +63,11 @@ class Index(Struct, frozen=True, eq=False, dict=True):  # compared by identity
             groups.append(Group("idle", "GPU idle", _single_lane(gaps.starts, gaps.ends, no_event, idle)))
         compiling = np.flatnonzero((kinds.category == CATEGORY["compile"]) & (kinds.lanes == HOST))
         groups.append(Group("compile", "compile", _lanes(trace, kinds, compiling)))
-        for track in _in_order(trace, {**threads, **frames}):
+        for track in threads_in_order(trace, {**threads, **frames}):
             if track in threads:
-                groups.append(Group("host", _thread(trace, track), _lanes(trace, kinds, threads[track]), track))
-        for track in _in_order(trace, frames):
-            title = f"{_thread(trace, track)} Python"
+                groups.append(Group("host", thread_title(trace, track), _lanes(trace, kinds, threads[track]), track))
+        for track in threads_in_order(trace, frames):
+            title = f"{thread_title(trace, track)} Python"
             groups.append(Group("frames", title, _lanes(trace, kinds, frames[track]), track))
         groups = [group for group in groups if group.lanes]
         lows = [int(lane.start[0]) for group in groups for lane in group.lanes]
@@ -108,7 +108,7 @@ def _single_lane(start: Ints, end: Ints, row: Rows, category: Codes) -> tuple[La
     return (Lane.of(start, end, row, category).index(),) if len(start) else ()
 
 
-def _by_track(trace: Trace, mask: Bools) -> dict[int, Ints]:
+def rows_by_track(trace: Trace, mask: Bools) -> dict[int, Ints]:
     """The rows of these events by their tracks."""
     rows = np.flatnonzero(mask)
     track = trace.track[rows]
@@ -130,7 +130,7 @@ def _lanes(trace: Trace, kinds: Kinds, rows: Ints) -> tuple[Lane, ...]:
     return tuple(Lane.of(start[level], np.array(end[level]), small[level], category[level]).index() for level in levels)
 
 
-def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
+def threads_in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
     """The main thread and its helpers, then the others of their process, then the rest; those with most events
     first."""
     driving = [track for track in trace.threads.driving if track in tracks]
@@ -139,7 +139,7 @@ def _in_order(trace: Trace, tracks: dict[int, Ints]) -> list[int]:
     return driving + sorted(other_tracks, key=lambda track: (not process[track], -len(tracks[track]), track))
 
 
-def _thread(trace: Trace, track: int) -> str:
+def thread_title(trace: Trace, track: int) -> str:
     """`main thread`; another one by its name, if that differs from the name of its process, else by what it
     does and its number."""
     if track == trace.threads.main:

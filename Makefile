@@ -33,6 +33,12 @@ pages: $(VENV)/.dev
 notebooks: $(VENV)/.verify
 	$(BIN)/python -m docs.executed
 
+# Makes the gallery of the documentation from traces that others have published: FETCH=1 fetches those that are missing,
+# TRACES=DIR says where they are (default: $TRACEKIT_TRACES, or out/traces).
+.PHONY: gallery
+gallery: $(VENV)/.dev
+	$(BIN)/python -m docs.gallery $(if $(TRACES),--traces $(TRACES)) $(if $(FETCH),--fetch)
+
 # Builds the site of the documentation into site/; only its builder is downloaded.
 .PHONY: docs
 docs: $(VENV)/.docs

@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from tracekit.cli.program import VERBS
 from tracekit.tui.keys import KEYS
@@ -14,10 +15,11 @@ ROOT = HERE.parent
 _PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "extend.md", "recipes/README.md": "recipes.md"}
 
 
-def on_page_markdown(markdown: str, **_: object) -> str:
+def on_page_markdown(markdown: str, page: Any = None, **_: object) -> str:
     """The page with what its comments ask for."""
+    folder = (HERE / page.file.src_uri).parent if page is not None else HERE
     markdown = re.sub(r"<!-- file: (.*?) -->", lambda match: whole(match[1]), markdown)
-    return relinked(markdown.replace("<!-- verbs -->", verbs()).replace("<!-- keys -->", keys()))
+    return relinked(markdown.replace("<!-- verbs -->", verbs()).replace("<!-- keys -->", keys()), folder)
 
 
 def whole(name: str) -> str:
@@ -42,10 +44,13 @@ def keys() -> str:
     return "\n".join(["| key | what it does |", "|---|---|", *rows])
 
 
-def relinked(text: str) -> str:
-    """Links of files at the top, and to them, lead to pages of the site; where there is no such page, they are text."""
+def relinked(text: str, folder: Path) -> str:
+    """Links of files at the top, and to them, lead to pages of the site; where there is no such page, they are text.
+    Those between pages of one folder below stay as they are."""
 
     def link(match: re.Match[str]) -> str:
+        if folder != HERE and (folder / match[2].partition("#")[0]).resolve().is_relative_to(HERE):
+            return match[0]
         target, hash_, section = match[2].removeprefix("../").removeprefix("docs/").partition("#")
         target = _PAGES.get(target, target)
         if "://" in target or not target or (HERE / target).exists():

@@ -11,6 +11,8 @@
 # make verify-cuda  tests CUDA's paths without a GPU, on libraries of our own, in up to two hours (tests/fakecuda; downloads
 #                   0.9 GB once and keeps 3.1 GB; ONLY=test_,gpu- takes ten minutes)
 # make verify-torch  tests captures with other versions of PyTorch (VERSIONS="2.6 2.15"), ten minutes and 2 GB each
+# make fuzz       fuzzes all that is read, SECONDS=600 each (TARGETS=trace,run_file), in a separate environment; with
+#                 clang, what is written in C is built with sanitizers
 # make gpu        tests a machine with a GPU and its own PyTorch in ten minutes (WHEELS=folder of what it lacks)
 PYTHON ?= python3
 VENV := .venv
@@ -67,6 +69,17 @@ test-hta: .venv-hta/.made
 .venv-hta/.made: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-hta
 	.venv-hta/bin/python -m pip install --quiet -c constraints.txt -e '.[hta]' pytest hypothesis
+	touch $@
+
+# What is found is kept in out/fuzz, and fuzzing goes on from there.
+SECONDS ?= 600
+.PHONY: fuzz
+fuzz: .venv-fuzz/.made
+	nice .venv-fuzz/bin/python -m tests.fuzz --seconds $(SECONDS) $(if $(TARGETS),--targets $(TARGETS))
+
+.venv-fuzz/.made: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install --quiet -c constraints.txt -e '.[excel,plot,sql]' atheris
 	touch $@
 
 .PHONY: test demo house faces-frozen four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda verify-torch gpu check format clean
@@ -169,4 +182,4 @@ $(VENV)/.made:
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-hta .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-hta .venv-fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -108,3 +108,30 @@ def test_a_log_belongs_to_one_trace(log, tmp_path, capsys):
     assert main(["report", *traces, "--compile-log", str(log)]) == 1
     assert "but 2 were given" in capsys.readouterr().err
     assert main(["report", traces[0], "--compile-log", str(tmp_path / "none")]) == 1
+
+
+@pytest.mark.parametrize("strange", [10**400, -1, float("nan"), float("inf"), "text", None, [], {"a": 1}, True])
+@pytest.mark.parametrize(
+    "key", ["start_time", "entire_frame_compile_time_s", "guard_latency_us", "fail_type", "co_filename", "compile_id"]
+)
+def test_metrics_of_other_types_are_passed_over(tmp_path, key, strange):
+    metrics = {"compile_id": "0/0", "start_time": 1.0, "entire_frame_compile_time_s": 0.5, key: strange}
+    (tmp_path / "some.log").write_text(record({"compilation_metrics": metrics, "frame_id": 0, "frame_compile_id": 0}))
+    ledger, _ = read(tmp_path / "some.log")
+    assert len(ledger.compiles) <= 1
+    trace = write(tmp_path / "trace.json", step(0, 0, 100), op("aten::mm", 20, 60))
+    assert main(["report", str(trace), "--compile-log", str(tmp_path / "some.log"), "--full"]) == 0
+
+
+def test_times_that_no_column_holds_are_left_out(tmp_path):
+    log = span("dynamo", "B", 0) + span("dynamo", "E", 30) + span("dynamo", "B", -1e4) + span("dynamo", "E", 10**12)
+    (tmp_path / "some.log").write_text(log + artifact("recompile_reasons", "[1, null]", frame_id=0, frame_compile_id=0))
+    assert len(read(tmp_path / "some.log")[0].compiles) == 1
+
+
+@pytest.mark.parametrize("digits", [9, 10, 5000])
+def test_overlong_numbers_are_no_lines(tmp_path, digits):
+    text = f"Graph break in user code at /m.py:{'1' * digits}\nReason: x"
+    (tmp_path / "some.log").write_text(artifact("dynamo_graph_break_reason", text, frame_id="1" * digits))
+    (broken,) = read(tmp_path / "some.log")[0].breaks
+    assert broken.line == (111_111_111 if digits == 9 else None)

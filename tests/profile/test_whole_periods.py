@@ -54,6 +54,13 @@ def every_10th(count, first=9):
     return [number % 10 == first for number in range(count)]
 
 
+def test_steps_that_take_no_time_at_all_have_no_rare_work(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "USUAL", 0)
+    (profile,) = run_of(tmp_path, {"eager": [False] * 20}, period=10).profiles
+    assert profile.pattern.period == 10
+    assert rare_work(profile) is None
+
+
 @pytest.mark.parametrize("count", [20, 25, 29, 30])
 def test_a_mean_is_over_whole_periods(tmp_path, count):
     (profile,) = run_of(tmp_path, {"eager": every_10th(count, first=4)}, period=10).profiles

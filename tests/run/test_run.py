@@ -71,6 +71,24 @@ def test_a_run_is_told_from_a_trace(tmp_path, as_bytes):
     assert not runs.is_run(b"")
 
 
+@pytest.mark.parametrize("number", [-1, 2**63, 10**400])
+@pytest.mark.parametrize("key", ["step_ns", "spread_ns", "compile_ns", "infer_ns", "warmup_steps"])
+def test_numbers_that_no_column_holds_are_refused(tmp_path, key, number):
+    path = tmp_path / "run.json"
+    measured = Measured(step_ns=5, step_all_ns=[5], spread_ns=2, clock="perf_counter")
+    variant = Variant(name="eager", outcome="ok", requested=Requested(compile=False), measured=measured)
+    runs.write(make_run(variants=[variant]), path)
+    damage(path, lambda run: run["variants"][0]["measured"].update({key: number}))
+    with pytest.raises(BadRunError, match=key):
+        runs.read(path)
+
+
+@pytest.mark.parametrize("gpu", [{"throttled_by": True}, {"throttled_by": {"a": 1}}, {"processes": "two"}])
+def test_facts_of_a_gpu_that_are_none_are_passed_over(tmp_path, gpu):
+    variant = Variant(name="eager", outcome="ok", requested=Requested(compile=False), gpu=gpu)
+    assert (variant.gpu_throttled_by, variant.gpu_neighbours) == ([], 0)
+
+
 def test_keys_of_a_newer_minor_version_are_tolerated(tmp_path):
     path = tmp_path / "run.json"
     runs.write(make_run(), path)

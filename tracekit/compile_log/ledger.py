@@ -13,10 +13,10 @@ from tracekit.compile_log.log import TRACEBACK, CompileLog, LogEntry, Span
 from tracekit.run import Break, Compile, Ledger, Limit, Skip, Window
 from tracekit.vocabulary.event_names import COMPILE_SPANS
 
-_ID = re.compile(r"(\d+)/(\d+)$")
-_PLACE = re.compile(r"user code at (.+):(\d+)$", re.M)
+_ID = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9})$")
+_PLACE = re.compile(r"user code at (.+):(\d{1,9})$", re.M)
 _REASON = re.compile(r"^(?:Graph Break )?Reason: (.*)", re.M | re.S)
-_FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.M)
+_FRAME = re.compile(r'^ *File "(.+)", line (\d{1,9})\b', re.M)
 _OPERATOR = re.compile(r"^ *Developer debug context: unsupported operator: (\S+)", re.M)
 _CALLS_MODULE = re.compile(r"in _(wrapped_)?call_impl$", re.M)
 _OURS = str(Path(__file__).parents[1] / "capture")

@@ -24,14 +24,22 @@ from tracekit.vocabulary.event_names import COMPILE_SPANS
 from tracekit.vocabulary.lines_file import Graph
 
 _SKIP = re.compile(r"skipping cudagraphs? due to (.*)", re.S)
-_LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d+)\)\s+last reason: (.*)", re.S)
+_LIMIT = re.compile(r"hit config\.(\w+) \((\d+)\)\s+function: '(.+?)' \((.+):(\d{1,9})\)\s+last reason: (.*)", re.S)
 # Records with the metrics of a compilation.
 _METRICS_OF_BACKWARD = ("bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics")
 _METRICS = ("compilation_metrics", "comp_metrics", *_METRICS_OF_BACKWARD)
+# Of these, what is used; times in the unit of their name, or else in s.
+_TEXTS = ("compile_id", "cudagraph_skip_reason", "co_filename", "co_name", "fail_type", "fail_reason")
+_NUMBERS = (
+    *("start_time", "start_time_us", "end_time_us", "duration_us", "entire_frame_compile_time_s", "graph_op_count"),
+    *("backend_compile_time_s", "aot_autograd_cumulative_compile_time_us", "inductor_compile_time_s"),
+    *("inductor_cumulative_compile_time_us", "guard_latency_us", "co_firstlineno"),
+)
+_LARGEST_NUMBER = 1 << 52  # µs: a hundred and forty years
 TRACEBACK = "User code traceback:\n"
 _RAISED = "\nTraceback (most recent call last)"
 _ENTRY = re.compile(r'^(?= *File ")', re.MULTILINE)
-_FRAME = re.compile(r' *File "(.+)", line (\d+), in (.+)')
+_FRAME = re.compile(r' *File "(.+)", line (\d{1,9}), in (.+)')
 _STACKS = "inductor_provenance_tracking_kernel_stack_traces"
 _CACHE = "fx_graph_cache_"  # …hit, …miss: the record that ends a graph, and has its key
 _TRACED = "dynamo_output_graph"  # of a compilation; forward and backward are made of it
@@ -103,12 +111,12 @@ class CompileLog:
         elif "dynamo_output_graph" in metadata:
             self.with_graph.add(compile_id)
         elif artifact == "recompile_reasons":
-            self.reasons[compile_id] = json.loads(payload) if payload.startswith("[") else [payload]
+            self.reasons[compile_id] = [*map(str, json.loads(payload))] if payload.startswith("[") else [payload]
         elif artifact == "dynamo_graph_break_reason":
-            self.breaks.append(LogEntry(compile_id, t_ns, payload))
+            self.breaks.append(LogEntry(compile_id, t_ns, str(payload)))
             self._break_stacks.broke()
         elif (kind := next((key for key in _METRICS if key in metadata), None)) is not None:
-            metrics = metadata[kind] or (json.loads(payload) if isinstance(payload, str) else {})
+            metrics = _known(metadata[kind] or (json.loads(payload) if isinstance(payload, str) else {}))
             compile_id = str(metrics.get("compile_id") or compile_id)
             self.measured.append((kind, compile_id, thread, metrics))
             if kind in _METRICS_OF_BACKWARD:
@@ -138,6 +146,19 @@ class CompileLog:
         reason = (match[1] if match else text).strip()
         if all((skip.id, skip.text) != (compile_id, reason) for skip in self.skips):
             self.skips.append(LogEntry(compile_id, t_ns, reason))
+
+
+def _known(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics that are used, as far as they are what their names say."""
+    numbers = ((name, metrics.get(name)) for name in _NUMBERS)
+    return {
+        **{name: str(text) for name in _TEXTS if (text := metrics.get(name)) is not None},
+        **{
+            name: number
+            for name, number in numbers
+            if isinstance(number, int | float) and 0 <= number < _LARGEST_NUMBER  # which no NaN is
+        },
+    }
 
 
 def _measured_span(kind: str, compile_id: str, thread: int, metrics: Mapping[str, Any]) -> Span:

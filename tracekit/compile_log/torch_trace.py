@@ -13,6 +13,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
+import msgspec
+
 from tracekit.compile_log.ledger import ledger
 from tracekit.compile_log.log import CompileLog
 from tracekit.errors.reading import BadCompileLogError
@@ -45,7 +47,21 @@ def read(path: Path, processes: Collection[int] = ()) -> tuple[Ledger, list[Grap
         raise BadCompileLogError(path, getattr(error, "strerror", None) or "it cannot be read") from None
     if not records:
         raise BadCompileLogError(path, "it holds no record of torch's structured log")
-    return ledger(log, []), log.provenance.graphs
+    return _storable(ledger(log, [])), [graph for graph in log.provenance.graphs if _is_storable(graph)]
+
+
+def _storable(read: Ledger) -> Ledger:
+    """The ledger without entries that no run file may hold."""
+    kinds = {name: [entry for entry in getattr(read, name) if _is_storable(entry)] for name in Ledger.__struct_fields__}
+    return Ledger(**kinds)
+
+
+def _is_storable(entry: object) -> bool:
+    try:
+        msgspec.convert(msgspec.to_builtins(entry), type(entry))
+        return True
+    except (ValueError, OverflowError, TypeError):  # TypeError: of a type that no JSON has
+        return False
 
 
 def _opened(path: Path) -> TextIO:

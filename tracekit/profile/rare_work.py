@@ -80,7 +80,7 @@ def rare_work(profile: Profile) -> RareWork | None:
     usual_ns = float(np.median(lasting))
     is_longer: Bools = np.isin(places, places_far_longer(lasting.tolist(), period))
     excess_ns = float((lasting[is_longer] - usual_ns).sum())
-    if excess_ns < LEAST_SHARE * lasting.sum() or 2 * is_longer.sum() >= len(lasting):
+    if excess_ns <= 0 or excess_ns < LEAST_SHARE * lasting.sum() or 2 * is_longer.sum() >= len(lasting):
         return None
     longer = int(is_longer.sum())
     return RareWork(

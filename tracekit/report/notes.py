@@ -161,8 +161,8 @@ def warnings(member: Member, baseline: Member) -> Iterator[str]:
             f"its traced steps took only {ratio(inflation)} the unprofiled step time, but a profiler adds time: either "
             "the traced steps did less, or something else slowed the unprofiled ones. Capture again before comparing."
         )
-    if reasons := variant.gpu.get("throttled_by"):
-        yield f"its GPU ran slower than it could ({', '.join(map(str, reasons))}) while it was measured."
+    if reasons := variant.gpu_throttled_by:
+        yield f"its GPU ran slower than it could ({', '.join(reasons)}) while it was measured."
     if others := variant.gpu_neighbours:
         yield (
             f"{many(others, 'other process', 'other processes')} had its GPU open while it was measured: if "

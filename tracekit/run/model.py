@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tracekit.errors.reading import BadRunError
-from tracekit.run.ledger import Ledger
+from tracekit.run.ledger import Count, Ledger, Ns, Number, UnixNs
 
 SCHEMA = "tracekit.run/1"
 # `crash`: the process died without an error message. Older files say `failed`, which is read as `error`.
@@ -25,12 +25,10 @@ Workload = Literal["training", "inference"]
 # What the process of a pass does, in the usual order; `wait` is for its turn, or to be forked.
 Activity = Literal["start", "import", "set up", "warm up", "compile", "wait", "steps", "trace", "losses", "end"]
 # Limits on what a file may contain: readers divide by a step's time and take quantiles of the steps.
-_Ns = Annotated[int, msgspec.Meta(ge=0)]
-_StepNs = Annotated[int, msgspec.Meta(gt=0)]
+_StepNs = Annotated[int, msgspec.Meta(gt=0, le=1 << 53)]
 _TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system opens a path that contains NUL
-_Count = Annotated[int, msgspec.Meta(ge=0)]
-Counts = list[_Count | None]
-_Epochs = Annotated[int, msgspec.Meta(ge=1)]
+Counts = list[Count | None]
+_Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 53)]
 TrainingOutcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted"]
 _OWN_LOAD = 1.5  # load in cores that the passes themselves cause
 _LEAST_TOLERANCE = 1e-4  # of the loss: in FP32, a different order of summation changes most trainings less
@@ -82,22 +80,22 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 class RankTraces(msgspec.Struct, frozen=True, kw_only=True):
     """The traces of one of the ranks after the first."""
 
-    rank: Annotated[int, msgspec.Meta(ge=1)]
+    rank: _Positive
     traces: Traces = Traces()
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """A block of consecutive steps, after which the process waited while those of other variants took theirs."""
 
-    started_ns: int  # unix ns
-    steps: Annotated[int, msgspec.Meta(ge=1)]
-    processor_ns: _Ns  # of all threads of the process
-    thread_ns: _Ns | None = None  # processor time of the thread that drives the steps; None in older files
+    started_ns: UnixNs  # unix ns
+    steps: _Positive
+    processor_ns: Ns  # of all threads of the process
+    thread_ns: Ns | None = None  # processor time of the thread that drives the steps; None in older files
     # That this thread waited for a core, which is not in step_all_ns; None if it is, as on a GPU and in older files.
-    queued_ns: _Ns | None = None
+    queued_ns: Ns | None = None
     # What two pieces of work that are always the same took just before and after it, on average: one within a core's
     # own caches, and one all over a few MB. Empty in older files.
-    yardsticks_ns: list[_Ns] = []
+    yardsticks_ns: list[Ns] = []
 
 
 class GraphSize(NamedTuple):
@@ -138,7 +136,7 @@ class StageTime(msgspec.Struct, frozen=True, kw_only=True):
     """How long a pass took, or all rounds together."""
 
     stage: str  # "inspect", "measure", "live", "profile", "check", "train"
-    round: int = 0  # of the unprofiled passes; for all rounds together, their number
+    round: Count = 0  # of the unprofiled passes; for all rounds together, their number
     seconds: float = 0.0  # as the capture saw it
     activities: dict[Activity, float] = {}  # as the process saw it, s; they add up to no more than `seconds`
 
@@ -147,24 +145,24 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """One unprofiled pass, in a separate process."""
 
     # 0 is the first, with empty caches; from 1 on the variants take turns, and their passes of a round are a pair.
-    round: Annotated[int, msgspec.Meta(ge=0)]
-    started_ns: int  # unix ns
+    round: Count
+    started_ns: UnixNs  # unix ns
     step_ns: _StepNs  # the typical one of step_all_ns: their median, if they are alike
-    step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]
+    step_all_ns: Annotated[list[Ns], msgspec.Meta(min_length=1)]
     # Both are the same in all passes of a run: `with_common_period`. In runs of earlier versions, each pass decided.
     alike: bool = True  # if not, step_ns is a mean, over a period if the durations repeat
-    period: Annotated[int, msgspec.Meta(ge=1)] = 1  # steps after which durations repeat; 1 if they do not
+    period: _Positive = 1  # steps after which durations repeat; 1 if they do not
     counted: bool = True  # whether the variant's step_ns includes it
     seconds: float = 0  # from its start to its end
     load: float | None = None  # the machine's load average in the minute before; None if the system has none
-    cores: Annotated[int, msgspec.Meta(ge=1)] | None = None  # that it may use; None if unknown
-    compiles_timed: int = 0  # compilations while its timed steps ran
+    cores: _Positive | None = None  # that it may use; None if unknown
+    compiles_timed: Count = 0  # compilations while its timed steps ran
     graphs: GraphSizes | None = None  # of the steps of step_all_ns, in order; None if no graph was seen
     # In order of step_all_ns. With turns, the passes of a round ran at the same time; without, one after the other.
     turns: list[Turn] = []
     # The round in which the process was started that this pass was forked from, whose layout of memory it shares; None
     # if it was not forked.
-    parent: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    parent: Count | None = None
     trace: _TracePath | None = None  # of a few steps after the last turn, under the profiler; relative, as all traces
 
 
@@ -172,16 +170,16 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The unprofiled passes: the step time to quote."""
 
     step_ns: _StepNs  # of several passes, the geometric mean of those of the faster half
-    step_all_ns: Annotated[list[_Ns], msgspec.Meta(min_length=1)]  # of all counted passes
-    spread_ns: _Ns  # the interquartile range
-    first_steps_ns: list[int] = []  # steps 0–2, where compilation shows
-    warmup_steps: int = 0  # steps before the timed ones, the first three included
-    compile_ns: int = 0  # wall time inside compilations
-    compile_before_ns: int = 0  # of that, before the first step; runs of earlier versions did not tell
-    compiles: int = 0
-    compiles_timed: int = 0  # of these, during the timed steps: compilation never settled
-    infer_ns: int | None = None  # a typical call of the recipe's infer()
-    epoch_steps: Annotated[int, msgspec.Meta(ge=1)] | None = None  # None if steps do not belong to epochs
+    step_all_ns: Annotated[list[Ns], msgspec.Meta(min_length=1)]  # of all counted passes
+    spread_ns: Ns  # the interquartile range
+    first_steps_ns: list[Ns] = []  # steps 0–2, where compilation shows
+    warmup_steps: Count = 0  # steps before the timed ones, the first three included
+    compile_ns: Ns = 0  # wall time inside compilations
+    compile_before_ns: Ns = 0  # of that, before the first step; runs of earlier versions did not tell
+    compiles: Count = 0
+    compiles_timed: Count = 0  # of these, during the timed steps: compilation never settled
+    infer_ns: Ns | None = None  # a typical call of the recipe's infer()
+    epoch_steps: _Positive | None = None  # None if steps do not belong to epochs
     clock: Literal["cuda events", "perf_counter"]
     passes: list[Pass] = []  # in order of time; runs of earlier versions had one pass and did not list it
 
@@ -211,7 +209,7 @@ class Profiled(msgspec.Struct, frozen=True, kw_only=True):
     """The profiled pass, which only shows how much the profiler slows steps down; never to be quoted."""
 
     step_ns: _StepNs  # median on a CPU; the mean on a GPU, which the host runs ahead of
-    steps: int
+    steps: Count
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,19 +218,19 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     The start is right before the first measured step: data and model exist, the optimizer's state does not yet.
     """
 
-    start_allocated_bytes: int | None = None  # on the GPU
-    peak_allocated_bytes: int | None = None  # during the timed steps
-    peak_reserved_bytes: int | None = None
-    split_peak_bytes: int | None = None  # in unused parts of split blocks: the most that fragmentation costs
-    allocated_in_step_bytes: int | None = None  # including what is released again
-    allocations_in_step: int | None = None
-    alloc_retries: int | None = None  # how often the cache had to be emptied to get memory
+    start_allocated_bytes: Count | None = None  # on the GPU
+    peak_allocated_bytes: Count | None = None  # during the timed steps
+    peak_reserved_bytes: Count | None = None
+    split_peak_bytes: Count | None = None  # in unused parts of split blocks: the most that fragmentation costs
+    allocated_in_step_bytes: Count | None = None  # including what is released again
+    allocations_in_step: Count | None = None
+    alloc_retries: Count | None = None  # how often the cache had to be emptied to get memory
     # In use while the process reserved most, compiling included: its own, its CUDA context, and what others use.
-    device_peak_bytes: int | None = None
-    device_total_bytes: int | None = None
-    start_rss_bytes: int | None = None  # resident on the host
-    step_peak_rss_bytes: int | None = None  # during the timed steps
-    host_peak_rss_bytes: int | None = None  # of the whole process, compilation included
+    device_peak_bytes: Count | None = None
+    device_total_bytes: Count | None = None
+    start_rss_bytes: Count | None = None  # resident on the host
+    step_peak_rss_bytes: Count | None = None  # during the timed steps
+    host_peak_rss_bytes: Count | None = None  # of the whole process, compilation included
 
     @property
     def above_start_bytes(self) -> int | None:
@@ -249,12 +247,12 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 class Training(msgspec.Struct, frozen=True, kw_only=True):
     """One complete training, unprofiled, in a separate process."""
 
-    seed: int
-    epochs: _Epochs
+    seed: Number
+    epochs: _Positive
     outcome: TrainingOutcome = "ok"
     error: str | None = None  # one line
-    steps: int = 0  # of an epoch
-    epoch_all_ns: list[_Ns] = []  # including compilation, which only the first seed does without a cache
+    steps: Count = 0  # of an epoch
+    epoch_all_ns: list[Ns] = []  # including compilation, which only the first seed does without a cache
     loss: float | None = None  # of the last step; None if it is not finite, or there is none
     metrics: dict[str, float | None] = {}  # the recipe's evaluate()
 
@@ -282,7 +280,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, float | None] = {}  # the recipe's evaluate() after the check pass
     trainings: list[Training] = []  # complete trainings, one for each seed, if requested
     spent: list[StageTime] = []  # where the time of its passes went, in the order of their ends
-    ended: Annotated[int, msgspec.Meta(ge=0)] | None = None  # steps of a script in all; None if it was stopped earlier
+    ended: Count | None = None  # steps of a script in all; None if it was stopped earlier
     step: str = ""  # what a step of a script is: "1 step of Adam, 4 micro-batches (backward passes)"
     ledger: Ledger = Ledger()
     graphs: GraphSizes | None = None  # of all steps of the profiled pass: that of ProfilerStep#N is the Nth
@@ -297,6 +295,12 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
         processes = self.gpu.get("processes")
         return processes - 1 if isinstance(processes, int) and processes > 1 else 0
 
+    @property
+    def gpu_throttled_by(self) -> list[str]:
+        """What kept its GPU from running as fast as it could while it was measured, as far as that is known."""
+        reasons = self.gpu.get("throttled_by")
+        return [*map(str, reasons)] if isinstance(reasons, list) else []
+
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One capture: a recipe or script, its conditions, and a result for each variant."""
@@ -309,10 +313,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     params: dict[str, Any] = {}
     data: str | None = None  # the data set, in the recipe's own words
     device: str = "cpu"
-    steps: int = 0  # profiled steps requested
-    warmup: int = 0
-    seed: int = 0
-    epochs: Annotated[int, msgspec.Meta(ge=0)] = 0  # of each complete training; 0 if none was requested
+    steps: Count = 0  # profiled steps requested
+    warmup: Count = 0
+    seed: Number = 0
+    epochs: Count = 0  # of each complete training; 0 if none was requested
     environment: dict[str, Any] = {}
     planned: list[str] = []  # variants requested: more than `variants` if the capture ended early
     variants: list[Variant]

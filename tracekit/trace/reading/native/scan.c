@@ -98,7 +98,7 @@ static int32_t number_of(Table *table, Text text, size_t size) {
         if (entry->hash == hash && entry->size == size && !memcmp(table->arena + entry->at, text, size))
             return (int32_t)(number - 1);
     }
-    if (table->used + size > table->arena_room) {
+    if (!table->arena || table->used + size > table->arena_room) {
         size_t room = table->arena_room * 2 + size + 4096;
         unsigned char *arena = realloc(table->arena, room);
         if (!arena) return -1;

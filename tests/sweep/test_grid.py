@@ -3,8 +3,7 @@
 import pytest
 
 from tests.study.planting import sweep_file
-from tracekit.errors.capturing import SweepFileError
-from tracekit.errors.reading import NoSuchFileError
+from tracekit.errors.capturing import NoSuchRecipeError, SweepFileError
 from tracekit.sweep import cells, read_sweep
 
 
@@ -81,5 +80,5 @@ def test_what_is_wrong_with_a_sweep_file_is_named(tmp_path, text, sentence):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(NoSuchFileError):
+    with pytest.raises(NoSuchRecipeError):
         read_sweep(tmp_path / "none.toml")

@@ -73,6 +73,9 @@ def test_what_is_left_of_a_path(tmp_path, owners):
         (f"/tmp/torchinductor_me/{INDUCTOR}", "generated"),
         (INDUCTOR, "generated"),
         ("tracekit/capture/child/timing.py", "tracekit"),
+        ("/opt/lib/python3.11/site-packages/tracekit/capture/child/timing.py", "tracekit"),
+        ("/opt/lib/python3.11/site-packages/tracekit/recipes/pathologies/syncs.py", "user"),
+        ("tracekit/recipes/gcn_cora.py", "user"),
     ],
 )
 def test_what_a_path_shows(file, owner):

@@ -25,7 +25,7 @@ from msgspec.structs import asdict
 from tracekit.base.units import size
 from tracekit.capture import environment, lost_kernels
 from tracekit.capture.device import CPU, GPU, activities, build, has_gpu, is_gpu, properties
-from tracekit.installed import install_command, python_path
+from tracekit.installed import install_command, package_command, python_path
 
 Level = Literal["needed", "for a GPU", "for inductor", "for inductor on a GPU", "optional"]
 _LEAST_FREE_BYTES = 2 << 30  # a capture of a large model leaves some hundred MiB of traces
@@ -124,15 +124,20 @@ CHECKS = (
     Check(
         "fast reading of traces",
         lambda: _probed(import_scanner),
-        "Install a C compiler and Python's headers, and tracekit again: reports of large traces take half as long.",
+        "Install a C compiler and Python's headers, and tracekit again, from its source (pip's option --no-binary "
+        "tracekit-torch): reports of large traces take half as long.",
     ),
     Check(
         "torch-geometric",
         lambda: _package("torch-geometric", "torch_geometric"),
-        "The recipes need it: pip install torch-geometric",
+        f"The recipes need it: {install_command('capture')}",
     ),
     Check("neighbour sampler", _sampler, "For faster sampling: pip install pyg-lib -f https://data.pyg.org/whl/"),
-    Check("scipy", lambda: _package("scipy", "scipy"), "Some data sets and transforms need it: pip install scipy"),
+    Check(
+        "scipy",
+        lambda: _package("scipy", "scipy"),
+        f"Some data sets and transforms need it: {install_command('capture')}",
+    ),
     Check("C++ compiler", _compiler, "Install one (g++), or capture with --backend aot_eager.", "for inductor"),
     Check(
         "Python headers", _headers, "Install them (python3-dev), or capture with --backend aot_eager.", "for inductor"
@@ -156,7 +161,9 @@ CHECKS = (
         "for a GPU",
         "GPU",
     ),
-    Check("Triton", _triton, "Compiling for a GPU needs it: pip install triton", "for inductor on a GPU", "GPU"),
+    Check(
+        "Triton", _triton, f"Compiling for a GPU needs it: {package_command('triton')}", "for inductor on a GPU", "GPU"
+    ),
     Check(
         "torch.compile on the GPU",
         lambda: _probed(compile_gpu),

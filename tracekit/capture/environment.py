@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tracekit.capture.device import gpu, has_gpu, is_gpu, properties, synchronize, uuid
+from tracekit.installed import package_command
 
 _PACKAGES = ("torch", "torch-geometric", "dgl", "triton", "pyg-lib", "torch-sparse", "numpy", "msgspec")
 _VARIABLES = re.compile(
@@ -165,7 +166,7 @@ def missing_compiler(device: str) -> str | None:
         cxx = cpp_compiler()
         return None if shutil.which(cxx) else f"a C++ compiler ({cxx})"
     if importlib.util.find_spec("triton") is None:
-        return "Triton (pip install triton)"
+        return f"Triton ({package_command('triton')})"
     cc = [os.environ["CC"]] if os.environ.get("CC") else ["gcc", "clang", "cc"]
     return None if any(map(shutil.which, cc)) else f"a C compiler ({cc[0]}), for Triton"
 

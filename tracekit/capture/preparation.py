@@ -22,6 +22,7 @@ from tracekit.capture.device import GPU
 from tracekit.capture.job import Job, PassResult
 from tracekit.capture.options import Options, PlannedVariant, parse_all, plan_variants
 from tracekit.capture.process import Start
+from tracekit.catalogue import recipes, similar
 from tracekit.errors.capturing import (
     BadParameterError,
     BrokenSyntaxError,
@@ -108,11 +109,11 @@ def prepare(options: Options) -> Prepared:
     return Prepared(run, variants, overrides, is_script)
 
 
-def check_options(options: Options, verb: str = "capture") -> None:
+def check_options(options: Options) -> None:
     """Refuse options that no capture and no audit can work with."""
     if not options.module:
         if not Path(options.program).is_file():
-            raise NoSuchRecipeError(options.program, verb)
+            raise NoSuchRecipeError(options.program, similar(options.program, recipes()))
         if Path(options.program).suffix != ".py":
             raise NotPythonError(options.program)
         statements(options.program)

@@ -21,7 +21,8 @@ class AuditVerb(Verb):
             "program",
             type=Path,
             metavar="FILE",
-            help="a training script, unchanged: train.py -- ITS ARGUMENTS, or a recipe",
+            help="a training script, unchanged: train.py -- ITS ARGUMENTS, or a recipe, which may be one of those in "
+            "tracekit recipes",
         )
         parser.add_argument(
             "--steps", type=positive, default=3, metavar="N", help="steps to run after the first (default: %(default)s)"
@@ -58,7 +59,10 @@ class AuditVerb(Verb):
     def run(options: argparse.Namespace) -> int:
         """Run the steps, and print the result; 1 if they failed, or if --fail-on says so."""
         from tracekit.capture.audit.auditing import Options, as_json, as_text, audit, exit_code
+        from tracekit.catalogue import located
 
+        if not options.module:
+            options.program = located(options.program)
         findings = audit(Options(**given(options, Options), variants=[options.variant]))
         draw = as_json if options.format == "json" else as_text
         write_out(draw(findings, options.program))

@@ -22,8 +22,8 @@ class CaptureVerb(Verb):
             "program",
             type=Path,
             metavar="RECIPE",
-            help="a recipe (a file that defines setup(ctx)), or any training script, unchanged: "
-            "train.py -- ITS ARGUMENTS",
+            help="a recipe (a file that defines setup(ctx), or the name of one in tracekit recipes), or any training "
+            "script, unchanged: train.py -- ITS ARGUMENTS",
         )
         add_script_arguments(parser)
         parser.add_argument(
@@ -128,8 +128,11 @@ class CaptureVerb(Verb):
         """Capture."""
         from tracekit.capture.harness import Options, capture, exit_code
         from tracekit.capture.passes import usable_cores
+        from tracekit.catalogue import located
 
         settings = given(options, Options)
+        if not settings.get("module"):
+            settings["program"] = located(options.program)
         if "min_detectable" in settings:
             settings.setdefault("threads", max((usable_cores() or 1) - 1, 1))
         return exit_code(capture(Options(**settings)))

@@ -28,6 +28,7 @@ from tracekit.cli.hta import HtaVerb
 from tracekit.cli.lines import LinesVerb
 from tracekit.cli.output import open_streams, tell, write_out
 from tracekit.cli.plot import PlotVerb
+from tracekit.cli.recipes import RecipesVerb
 from tracekit.cli.report import ReportVerb
 from tracekit.cli.restore import RestoreVerb
 from tracekit.cli.sql import SqlVerb
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 VERBS: tuple[type[Verb], ...] = (
+    RecipesVerb,
     CaptureVerb,
     SweepVerb,
     AuditVerb,

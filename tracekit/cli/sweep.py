@@ -14,7 +14,9 @@ class SweepVerb(Verb):
     @staticmethod
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
-        parser.add_argument("file", type=Path, metavar="SWEEP", help="the sweep file (TOML)")
+        parser.add_argument(
+            "file", type=Path, metavar="SWEEP", help="the sweep file (TOML), or one of those in tracekit recipes"
+        )
         parser.add_argument(
             "-o",
             "--output",
@@ -69,6 +71,8 @@ class SweepVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Sweep."""
+        from tracekit.catalogue import located, sweeps
         from tracekit.sweep import SweepOptions, sweep
 
+        options.file = located(options.file, known=sweeps)
         return sweep(SweepOptions(**given(options, SweepOptions)))

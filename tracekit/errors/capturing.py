@@ -7,10 +7,11 @@ from tracekit.installed import install_command
 
 
 class NoSuchRecipeError(TracekitError):
-    """The recipe or script to capture does not exist."""
+    """What is to be run does not exist, neither as a file nor among what comes with tracekit; there, `similar` does."""
 
-    def __init__(self, path: object, verb: str = "capture") -> None:
-        super().__init__(f"{named(path)}: no such recipe or script. Try: tracekit {verb} recipes/gcn_cora.py")
+    def __init__(self, path: object, similar: str = "", kind: str = "recipe or script") -> None:
+        hint = f"Did you mean {similar}?" if similar else "tracekit recipes lists those that come with tracekit."
+        super().__init__(f"{named(path)}: no such {kind}. {hint}")
 
 
 class FolderInUseError(TracekitError):

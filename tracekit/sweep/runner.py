@@ -26,6 +26,7 @@ from tracekit.capture import messages as capture_messages
 from tracekit.capture.guardian import folder_lock
 from tracekit.capture.harness import Options, capture
 from tracekit.capture.preparation import check_options
+from tracekit.catalogue import located
 from tracekit.errors import TracekitError
 from tracekit.errors.asking import OutputError
 from tracekit.errors.capturing import NoInterpreterError, NothingCapturedError, RecipeFailedError, StudyInUseError
@@ -164,7 +165,7 @@ def sweep(options: SweepOptions) -> int:
             options.tell(line)
         return 0
     for cell in cells:
-        check_options(_options_of_cell(cell, swept, options, options.devices[0]), "sweep")
+        check_options(_options_of_cell(cell, swept, options, options.devices[0]))
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         with interruption.by_any_signal(), folder_lock(), locked(options.out):
@@ -259,7 +260,7 @@ def _options_of_cell(
         del settings["step_at"], settings["step_every"]
     return Options(
         **settings,
-        program=base / cell.program,
+        program=located(cell.program, base),
         variants=[cell.variant],
         device=device,
         seed=cell.seed,

@@ -1,7 +1,7 @@
 """The sweep file: which programs, parameters, variants, seeds and interpreters to combine. Written by hand in TOML.
 
 [sweep]
-recipes = ["../gat_pubmed.py"]          # or scripts, whose parameters become arguments: --NAME=VALUE
+recipes = ["../gat_pubmed.py"]          # or "gat_pubmed"; or scripts, whose parameters become arguments: --NAME=VALUE
 variants = ["eager", "compiled", "max-autotune"]
 seeds = [0, 1]                          # default: 0
 workloads = ["training", "inference"]   # default: training
@@ -36,8 +36,9 @@ import msgspec
 
 from tracekit import installed
 from tracekit import run as runs
-from tracekit.errors.capturing import NoCellError, OtherOptionsError, SweepFileError
-from tracekit.errors.reading import NoSuchFileError, UnreadableFileError
+from tracekit.catalogue import located, recipes, similar, sweeps
+from tracekit.errors.capturing import NoCellError, NoSuchRecipeError, OtherOptionsError, SweepFileError
+from tracekit.errors.reading import UnreadableFileError
 from tracekit.run import Workload
 from tracekit.study import Cell, Manifest, Study, Thoroughness, is_study, read_study
 from tracekit.study.store import text_of, values_of
@@ -86,12 +87,12 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_sweep(path: Path) -> Sweep:
-    """Read and check a sweep file. Raises NoSuchFileError, UnreadableFileError or SweepFileError."""
+    """Read and check a sweep file. Raises NoSuchRecipeError, UnreadableFileError or SweepFileError."""
     try:
         with path.open("rb") as file:
             content: dict[str, Any] = tomllib.load(file)
     except FileNotFoundError:
-        raise NoSuchFileError(path) from None
+        raise NoSuchRecipeError(path, similar(path, sweeps()), "sweep file") from None
     except OSError as error:
         raise UnreadableFileError(path, error.strerror or "failed") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -108,8 +109,14 @@ def read_sweep(path: Path) -> Sweep:
         if not programs:
             raise SweepFileError(path, "it runs nothing: name files in sweep.recipes or sweep.scripts")
         for program in programs:
-            if not (path.parent / program).is_file():
-                raise SweepFileError(path, f"there is no file {program} (relative to the folder of the sweep file)")
+            if not located(program, path.parent).is_file():
+                meant = similar(program, recipes())
+                hint = f"; there is {meant}" if meant else ""
+                raise SweepFileError(
+                    path,
+                    f"there is no file {program} (relative to the folder of the sweep file), and no recipe of that "
+                    f"name{hint}",
+                )
     return sweep
 
 

@@ -19,6 +19,7 @@ _GENERATED = re.compile(rf".*codegen\(.*\)|{INDUCTOR_FILE}", re.DOTALL)
 _CELL = re.compile(r"<ipython-input-|(?:.*[/\\])?ipykernel_\d+[/\\]", re.DOTALL)
 _INSTALLED = re.compile(r"(?:^|[/\\])(?:site|dist)-packages[/\\]([^/\\]+)")
 _STANDARD = re.compile(r"(?:.*[/\\])?lib[/\\]python\d[\d.]*[/\\]", re.DOTALL)
+_RECIPE = re.compile(r"(?:^|[/\\])tracekit[/\\]recipes[/\\]")  # installed with tracekit, but as good as the user's
 _SEPARATOR = re.compile(r"[/\\]")
 _LIBRARIES = ("torch", "torch_geometric")  # known without `site-packages`
 # What starts scripts and notebooks, where its folder is not known.
@@ -142,6 +143,8 @@ def _by_shape(file: str) -> str | None:
         return PYTHON if file.startswith("<frozen ") else GENERATED
     if _GENERATED.fullmatch(file):
         return GENERATED
+    if _RECIPE.search(file):
+        return USER
     installed = _INSTALLED.search(file)
     return installed[1].removesuffix(".py") if installed else None
 

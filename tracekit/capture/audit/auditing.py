@@ -44,7 +44,7 @@ _NOUNS: dict[Kind, tuple[str, str]] = {
 
 def audit(options: Options) -> Audit:
     """Run the first variant, and say what would block. If the run failed, `failure` says why."""
-    check_options(options, "audit")
+    check_options(options)
     check_kind(options, trains_by_itself(options), "audit")
     with interruption.by_any_signal(), folder_lock(), process.scratch() as scratch:
         job = Job(

@@ -26,6 +26,7 @@ from tracekit.errors.reading import (
     SourceUnavailableError,
     UnreadableFileError,
 )
+from tracekit.installed import package_command
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _PIECE = 256 << 10  # bytes decompressed at a time: they stay in the processor's cache
@@ -319,7 +320,7 @@ def _fetched(path: Path) -> Iterator[IO[bytes]]:
     try:
         import fsspec
     except ImportError:
-        raise SourceUnavailableError(address, "that needs fsspec: pip install fsspec") from None
+        raise SourceUnavailableError(address, f"that needs fsspec: {package_command('fsspec')}") from None
     try:
         with fsspec.open(address, "rb") as stream:
             yield stream

@@ -1,32 +1,65 @@
-"""Writes what these pages take from the code: SCHEMA.md and the pictures, both of the sample run, and the laws of a
-trace. `make pages`.
+"""Writes what these pages take from the code: SCHEMA.md and the pictures, both of the sample run, the laws of a trace,
+and a page for each finding, law and bucket, with the examples on them. `make pages`.
 """
 
 import re
+import shutil
 from pathlib import Path
 
+from docs import examples
+from tracekit.base.pages import Kind, as_markdown
 from tracekit.faces.parquet import describe
 from tracekit.plots import plot
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.report.explained import all_pages
 from tracekit.report.tables import every_table
 from tracekit.trace.facts import SEVERITIES, all_laws
 
 HERE = Path(__file__).parent
 PICTURES = ("waterfall", "attribution")
+FOLDERS: dict[Kind, str] = {"finding": "findings", "law": "laws", "bucket": "buckets"}  # of pages, by what they explain
+_TITLES: dict[Kind, str] = {"finding": "Findings", "law": "Laws of a trace", "bucket": "Buckets"}
+INDEX = """# Everything explained
+
+Each finding of a report, each law of a trace and each bucket of time has a page. `tracekit explain-finding ID` prints
+it in the terminal, a report as HTML has it below each finding, and `m` shows it in the terminal UI. A finding's page
+says what it rests on, when it is wrong, and what each cure changes: nothing but time; only the order in which
+floating-point numbers are added up; results; or memory. `tracekit report --select` and `--ignore` take these ids.
+"""
 _LAWS = re.compile(r"(?<=<!-- laws -->\n).*?(?=<!-- /laws -->)", re.DOTALL)
 
 
 def with_laws(page: str) -> str:
-    """The page with a row for each law, the gravest first, in the words of its docstring."""
+    """The page with a row for each law, the gravest first."""
     rows = ["| law | severity | spoils | when it is broken |", "|---|---|---|---|"]
     for law in sorted(all_laws(), key=lambda law: (SEVERITIES.index(law.severity), law.id)):
-        meaning = " ".join((law.look.__doc__ or "").split())
-        rows.append(f"| `{law.id}` | {law.severity} | {', '.join(law.touches) or '–'} | {meaning} |")
+        name = f"[`{law.id}`]({FOLDERS['law']}/{law.id}.md)"
+        rows.append(f"| {name} | {law.severity} | {', '.join(law.touches) or '–'} | {law.summary} |")
     return _LAWS.sub("\n".join([*rows, ""]), page)
 
 
+def pages() -> dict[str, str]:
+    """The page of each id and the index of them, by the path below this folder."""
+    made, index = {}, [INDEX]
+    # An id that is a finding and a bucket leads to the finding.
+    paths = {page.id: f"../{FOLDERS[page.kind]}/{page.id}.md" for page in reversed(all_pages())}
+    for kind, folder in FOLDERS.items():
+        index += [f"## {_TITLES[kind]}", "", "| id | |", "|---|---|"]
+        for page in (page for page in all_pages() if page.kind == kind):
+            made[f"{folder}/{page.id}.md"] = as_markdown(page, paths)
+            index.append(f"| [`{page.id}`]({folder}/{page.id}.md) | {page.title} |")
+        index.append("")
+    return {**made, "explained.md": "\n".join(index)}
+
+
 if __name__ == "__main__":
+    examples.STORED.write_text(examples.made(), encoding="utf-8")
+    for folder in FOLDERS.values():
+        shutil.rmtree(HERE / folder, ignore_errors=True)
+        (HERE / folder).mkdir()
+    for path, text in pages().items():
+        (HERE / path).write_text(text, encoding="utf-8")
     sample = report(open_subject([HERE.parent / "sample_traces" / "run.json"]))
     (HERE / "SCHEMA.md").write_text(describe(every_table(sample)), encoding="utf-8")
     traces = HERE / "traces.md"

@@ -69,6 +69,17 @@ def test_it_is_whole_and_fetches_nothing(page):
     assert "http" not in re.sub(r'http-equiv="', "", text)
 
 
+def test_each_finding_is_explained_below_it(page):
+    text = render(page)
+    told = re.findall(r'<div class="explained">(.*?)</div>', text, re.DOTALL)
+    assert len(told) == text.count("<summary>What this finding means</summary>") > 0
+    for explained in told:
+        headings = re.findall("<h4>(.*?)</h4>", explained)
+        assert headings == ["What it says", "Why that is slow", "What it costs", "When it is wrong", "What to change"]
+        assert "<code>" in explained
+        assert "`" not in explained
+
+
 def test_its_policy_lets_nothing_in_but_its_own_style_and_script(page):
     text = render(page)
     style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]

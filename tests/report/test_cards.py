@@ -43,6 +43,7 @@ def test_the_parts_of_a_card():
             "Compile the model.",
             ("Up to 1.00 ms of this cost has a cause of its own: gc.",),
             ("model.py", 7),
+            "launch_bound",
         ),
     )
     assert not made.several
@@ -98,7 +99,9 @@ def test_equal_findings_of_several_variants_are_one_card():
 def test_a_variant_without_findings_has_its_verdict_as_a_card():
     graphs = Diagnosis(Verdict("gpu_bound_gemm", "GPU-bound: 98.0 % of 964 µs a step.", 0.98), [])
     made = cards({"eager": diagnosed(finding()), "graphs": graphs, "again": graphs})
-    assert made.cards[1:] == (Card("GPU-bound", (("graphs", ""), ("again", "")), why="98.0 % of 964 µs a step."),)
+    assert made.cards[1:] == (
+        Card("GPU-bound", (("graphs", ""), ("again", "")), why="98.0 % of 964 µs a step.", id="gpu_bound_gemm"),
+    )
     assert made.lines[1] == graphs.verdict.sentence
 
 

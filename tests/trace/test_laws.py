@@ -139,7 +139,7 @@ def test_no_real_trace_is_doubted_without_reason(name: str) -> None:
 def test_the_page_lists_every_law() -> None:
     page = (ROOT / "docs" / "traces.md").read_text(encoding="utf-8")
     assert with_laws(page) == page, "run: make pages"
-    assert all(f"| `{law.id}` | {law.severity} |" in page for law in all_laws())
+    assert all(f"| [`{law.id}`](laws/{law.id}.md) | {law.severity} |" in page for law in all_laws())
 
 
 def test_the_gravest_come_first(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from textual.command import CommandList
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from tests.tui import made_traces
 from tests.tui.pilots import focused, key_of, press, said, settled, started, type_into_field
 from tracekit.tui.app import TracekitApp
 from tracekit.tui.exporting import screen_text
 from tracekit.tui.keys import KEYS, keys_for
-from tracekit.tui.screens import ChoiceScreen, HelpScreen
+from tracekit.tui.screens import ChoiceScreen, HelpScreen, PageScreen
 from tracekit.tui.timeline.widget import Timeline
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.lines import KeyBar
@@ -111,6 +111,30 @@ def test_keys_say_what_they_do() -> None:
         assert key.id  # type: ignore[union-attr]
         assert key.tooltip or not key.show  # type: ignore[union-attr]
         assert len(key.key_display or key.key) == 1 or key.key_display or not key.tooltip  # type: ignore[union-attr]
+
+
+async def test_m_explains_the_finding_and_the_bucket_under_the_cursor(pair: list[Path]) -> None:
+    async with started(pair) as (app, pilot):
+        await press(pilot, "m")
+        assert isinstance(app.screen, PageScreen)
+        texts = " ".join(str(shown.visual) for shown in app.screen.query(Static))
+        assert "What it says" in texts
+        assert "When it is wrong" in texts
+        of_overview = app.explained
+        await press(pilot, "escape", "enter")  # into the finding, in which the key means the same
+        assert app.now.pane == "finding"
+        assert app.explained == of_overview
+        await press(pilot, "m", "escape", "escape", "tab")
+        assert focused(app).sheet.name == "buckets"
+        await press(pilot, "m")
+        assert isinstance(app.screen, PageScreen)
+        assert "What belongs to it" in " ".join(str(shown.visual) for shown in app.screen.query(Static))
+
+
+async def test_m_explains_nothing_where_no_finding_is_selected(pair: list[Path]) -> None:
+    async with started(pair) as (app, pilot):
+        await press(pilot, "K", "m")
+        assert not isinstance(app.screen, PageScreen)
 
 
 async def test_with_help_open_the_keys_are_those_of_the_help(pair) -> None:

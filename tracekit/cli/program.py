@@ -23,6 +23,7 @@ from tracekit.cli.capture import CaptureVerb
 from tracekit.cli.check import CheckVerb
 from tracekit.cli.doctor import DoctorVerb
 from tracekit.cli.explain import ExplainVerb
+from tracekit.cli.explain_finding import ExplainFindingVerb
 from tracekit.cli.export import ExportVerb
 from tracekit.cli.hta import HtaVerb
 from tracekit.cli.lines import LinesVerb
@@ -58,6 +59,7 @@ VERBS: tuple[type[Verb], ...] = (
     HtaVerb,
     PlotVerb,
     ExplainVerb,
+    ExplainFindingVerb,
     CacheVerb,
     RestoreVerb,
     DoctorVerb,

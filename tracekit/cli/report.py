@@ -13,6 +13,7 @@ from tracekit.cli.arguments import (
     add_knowledge,
     add_readers,
     add_selection,
+    names,
     rows,
 )
 from tracekit.cli.opening import open_given
@@ -46,6 +47,14 @@ class ReportVerb(Verb):
             action="store_true",
             help="show all sections, rows and conditions (but only the first cells of a large study)",
         )
+        for option, meaning in (("--select", "list only these findings"), ("--ignore", "do not list these findings")):
+            parser.add_argument(
+                option,
+                type=names,
+                default=(),
+                metavar="ID,…",
+                help=f"{meaning}: ids, or how ids begin (tracekit explain-finding lists them); figures stay the same",
+            )
         parser.add_argument(
             "--step",
             type=int,
@@ -65,14 +74,20 @@ class ReportVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw the report."""
+        from tracekit.findings.choice import ALL
         from tracekit.report import report
 
         face = find_face(options, faces.names())
         if options.step is not None and face.name != "speedscope":
             raise NeedsFormatError("--step", ["speedscope"])
+        choice = ALL
+        if options.select or options.ignore:
+            from tracekit.report.explained import choice_of
+
+            choice = choice_of(options.select, options.ignore)
         with _requested_sections(options):
             with open_given(options.inputs, options) as subject:
-                opened = report(subject, options.baseline)
+                opened = report(subject, options.baseline, choice)
             stream = sys.stdout if options.output in (None, STDOUT) else None
             how = faces.Options(rows=options.rows, full=options.full, stream=stream, step=options.step)
             write_report(face, opened, how, options)

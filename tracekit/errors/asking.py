@@ -37,6 +37,14 @@ class UnknownMetricError(TracekitError):
         super().__init__(f"{name}: no such metric. Available: {', '.join(known)}")
 
 
+class UnknownIdError(TracekitError):
+    """An id that nothing has; `kind` says of what, `similar` is the id that was probably meant."""
+
+    def __init__(self, name: str, kind: str, similar: str) -> None:
+        hint = f"Did you mean {similar}?" if similar else "tracekit explain-finding lists all of them."
+        super().__init__(f"{named(name)}: no such {kind}. {hint}")
+
+
 class ToleratedRegressionError(TracekitError):
     """A regression that must be seen, but would pass."""
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from functools import singledispatch
 from importlib.resources import files
@@ -11,17 +12,21 @@ from textwrap import dedent
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.pages import Page as ExplainedPage
 from tracekit.base.units import duration
 from tracekit.faces import DEFAULTS, Options, face
 from tracekit.faces.shared.cells import nearby
 from tracekit.faces.shared.html_figures import breakdown, escape, folded, head, pace_bar, prose, step_bars, table
 from tracekit.faces.shared.timeline_svg import typical_step_svg
 from tracekit.faces.shared.wording import legend, margins, note_text
+from tracekit.findings.page import EXAMPLE, READ_MORE
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Card, Cards, Excerpt, Headline, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import Breakdown
+from tracekit.report.explained import pages
 from tracekit.report.outline import Chapter, outline
 
+_CODE = re.compile(r"`([^`]*)`")
 _TIMELINE = 2_000_000  # events of a variant: a picture of one step does not justify holding more in memory
 _READING = (
     ("Wall time", "is what a step takes: what the GPU was doing and, while it was idle, what kept it idle."),
@@ -93,9 +98,26 @@ def card(finding_card: Card, with_names: bool, source: Iterable[str]) -> Iterato
     ]:
         if text:
             yield f'<p class="{kind}">{prose(text)}</p>'
+    if (page := pages("finding").get(finding_card.id)) is not None:
+        yield from folded("What this finding means", explained(page))
     yield "</div>"
     yield from source
     yield "</li>"
+
+
+def explained(page: ExplainedPage) -> Iterator[str]:
+    """What a finding means: without an example, since the card is one, and without addresses, which lead elsewhere."""
+    yield '<div class="explained">'
+    for part in page.parts:
+        if part.heading.startswith((EXAMPLE, READ_MORE)):
+            continue
+        texts = [_CODE.sub(r"<code>\1</code>", prose(text)) for text in part.texts]
+        yield f"<h4>{escape(part.heading)}</h4>"
+        if part.layout == "points":
+            yield f"<ul>{''.join(f'<li>{text}</li>' for text in texts)}</ul>"
+        else:
+            yield from (f"<p>{text}</p>" for text in texts)
+    yield "</div>"
 
 
 class Page(Struct, frozen=True):

@@ -40,7 +40,8 @@ from tracekit.faces.shared.wording import (
 from tracekit.report import Report
 from tracekit.report.blocks import Block, Cards, Excerpt, Headline, Notes, Sentences, Series, Table
 from tracekit.report.breakdown import TOTAL, Breakdown
-from tracekit.report.outline import outline
+from tracekit.report.explained import finding_ids
+from tracekit.report.outline import Chapter, outline
 
 _PIPED_WIDTH = 160  # of a report that does not go to a terminal
 _COLUMNS_BEFORE_COST = 2  # columns between a headline and its cost
@@ -100,10 +101,19 @@ def show(report: Report, console: Console, options: Options = DEFAULTS) -> None:
                     console.print(part)
             if isinstance(first, Cards) and entry is not chapter.entries[-1]:
                 console.print()
-    if outlined.closing:
+    closing = [*outlined.closing, *_pages_of(outlined.chapters)]
+    if closing:
         console.print()
-    for sentence in outlined.closing:
+    for sentence in closing:
         console.print(Prose(Text(sanitize(sentence), style="dim")))
+
+
+def _pages_of(chapters: Iterable[Chapter]) -> Iterator[str]:
+    """Where to read what the findings mean."""
+    blocks = (block for chapter in chapters for entry in chapter.entries for block in entry.blocks)
+    told = dict.fromkeys(card.id for block in blocks if isinstance(block, Cards) for card in block.cards)
+    if names := [name for name in told if name in finding_ids()]:
+        yield f"What these findings mean, and when they are wrong: tracekit explain-finding {' '.join(names)}"
 
 
 class Page(Struct, frozen=True):

@@ -28,14 +28,15 @@ from tracekit.base.registry import Registry, import_plug_ins
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.findings import rules
 from tracekit.findings.belief import Withheld, believed
+from tracekit.findings.choice import Choice
 from tracekit.findings.counted import Steps
 from tracekit.findings.finding import FINDINGS, Evidence, Finding, Where, as_clause, blamed_events, evidence, table
+from tracekit.findings.page import FindingPage, declare
 from tracekit.findings.ranking import order, ranked, worth_telling
 from tracekit.findings.saving import savings
 from tracekit.findings.tried import Attempt, with_what_was_tried
 from tracekit.findings.verdict import (
     MIN_KNOWN_SHARE,
-    VERDICTS,
     Verdict,
     as_finding,
     mostly_unknown,
@@ -45,6 +46,7 @@ from tracekit.findings.verdict import (
 from tracekit.findings.verdict import (
     verdict as usual_verdict,
 )
+from tracekit.findings.verdict_pages import VERDICTS
 from tracekit.profile import Profile
 from tracekit.profile.cached import name_of
 from tracekit.profile.recording_words import has_steps, in_words
@@ -57,6 +59,7 @@ __all__ = [
     "Diagnosis",
     "Evidence",
     "Finding",
+    "FindingPage",
     "SharedFinding",
     "Verdict",
     "Where",
@@ -65,6 +68,7 @@ __all__ = [
     "blamed_events",
     "diagnose",
     "evidence",
+    "import_rules",
     "rule",
     "table",
     "time_of_rules",
@@ -79,12 +83,19 @@ _CLEAR_EXCESS = 0.05  # of a step: what costs so much more than the GPU's work b
 
 
 def rule(
-    name: str, *, timed: bool = False, device: str | None = None, own_time: Callable[[Profile], Union] | None = None
+    name: str,
+    *,
+    timed: bool = False,
+    device: str | None = None,
+    own_time: Callable[[Profile], Union] | None = None,
+    pages: tuple[FindingPage, ...] = (),
 ) -> Callable[[Rule], Rule]:
     """Register the function as the rule of that name. With `timed`, it is asked only where the wall time of a step is
     known; with `device`, only about traces of that one. `own_time` tells when what it is about happens: rules about a
-    slow host in general leave that time to it.
+    slow host in general leave that time to it. `pages` explain the kinds of finding that it yields.
     """
+    for page in pages:
+        declare(page)
 
     def register(look: Rule) -> Rule:
         @wraps(look)
@@ -108,11 +119,12 @@ def unregister(name: str) -> None:
 
 def time_of_rules(profile: Profile, *names: str) -> Union:
     """The time that is these rules' own."""
-    _import_rules()
+    import_rules()
     return reduce(Union.plus, (_own_times[name](profile) for name in names), NO_TIME)
 
 
-def _import_rules() -> None:
+def import_rules() -> None:
+    """Have every rule of tracekit's own, and every page that a rule declares, registered."""
     for module in pkgutil.iter_modules(rules.__path__):
         import_module(f"{rules.__name__}.{module.name}")
 
@@ -123,6 +135,7 @@ class Diagnosis(Struct, frozen=True):
     verdict: Verdict
     all_findings: list[Finding]
     withheld: tuple[Withheld, ...] = ()  # what rests on figures that are not known
+    unlisted: int = 0  # findings that are worth a reader's time, but were not chosen
 
     @property
     def findings(self) -> list[Finding]:
@@ -132,6 +145,12 @@ class Diagnosis(Struct, frozen=True):
     def knowing(self, tried: tuple[Attempt, ...]) -> "Diagnosis":
         """The same without the advice that other variants have tried in vain, and with what came of it."""
         return replace(self, all_findings=with_what_was_tried(self.all_findings, tried)) if tried else self
+
+    def choosing(self, choice: Choice) -> "Diagnosis":
+        """The same with only the findings that are to be listed; costs and verdict stay as they are."""
+        listed = [finding for finding in self.all_findings if choice.lists(finding.id)]
+        unlisted = len(self.findings) - sum(map(worth_telling, listed))
+        return replace(self, all_findings=listed, unlisted=unlisted) if choice.words else self
 
     @property
     def told(self) -> list[Finding]:
@@ -146,7 +165,7 @@ def diagnose(profile: Profile) -> Diagnosis:
     It is stored without claims and work, which are needed only to rank the findings. The name in the cache depends on
     the code of tracekit only, so if a rule comes from outside tracekit, all rules are asked.
     """
-    _import_rules()
+    import_rules()
     import_plug_ins("tracekit.findings")
     entry, modules = profile.trace.entry, {look.__module__ for look in _registered.values()}
     if not all(module.startswith("tracekit.") for module in modules):

@@ -12,9 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.names import sanitize
+from tracekit.base.pages import Cure
 from tracekit.base.units import ratio
 from tracekit.findings.compiler_advice import against_failure, is_compiled, obstacles
 from tracekit.findings.finding import Finding, as_clause
+from tracekit.findings.page import FindingPage, declare
 from tracekit.findings.verdict import of_the_gpu
 from tracekit.profile import Member, Profile
 from tracekit.run import Variant
@@ -22,6 +24,25 @@ from tracekit.run.contrast import compared, contrast
 from tracekit.run.settings import BACKENDS, DEFAULT
 
 Outcome = Literal["faster", "slower", "alike", "failed"]
+declare(
+    FindingPage(
+        "compile_failed",
+        "Compiling fails",
+        says="""Another variant of the run was to be compiled, and the compiler raised an error of which the cure is
+            known: compiled code cannot be differentiated twice, as `autograd.grad(…, create_graph=True)` asks.""",
+        slow="The advice to compile would not help as it stands: it is told with what has to be mended first.",
+        cost="It has no cost, and is part of the advice of other findings.",
+        limits="Only this error is known by its text. Others are told in the compiler's words.",
+        cures=(
+            Cure(
+                """Take that gradient inside of what is compiled, with `torch.func.grad`, or compile only what it does
+                not pass through.""",
+                "order of floating-point sums",
+            ),
+        ),
+        replayed=False,
+    )
+)
 _CLEARLY_SLOWER = 1.05  # times as long: of one pass or trace each, a smaller difference shows nothing
 _FAILED = ("error", "crash", "oom")  # how a capture ends that says something of the program
 _WITH_GRAPHS = ("reduce-overhead", "max-autotune")  # modes in which Inductor records CUDA graphs

@@ -19,48 +19,13 @@ from tracekit.findings.finding import Finding, Where, as_clause, blamed_events, 
 from tracekit.findings.kernels import kernels, queue_waits, with_name
 from tracekit.findings.ranking import worth_telling
 from tracekit.findings.saving import savings
+from tracekit.findings.verdict_pages import VERDICTS
 from tracekit.profile import Profile
 from tracekit.profile.grouping import KernelTime, kernel_times, summed
 from tracekit.trace.roles import USER
 from tracekit.trace.rows import Events, enclosing
 from tracekit.vocabulary.kernel_names import short_kernel
 
-# Every verdict, and the sentence for it if no finding says the same.
-VERDICTS = {
-    "empty": "No event with a duration was recorded",
-    "unknown": "What bounds a step is unknown",
-    "too_little_recorded": "Too little was recorded to say what bounds a step",
-    "gpu_side_missing": "What the GPU did was not recorded",
-    "host_side_missing": "What the host did was not recorded",
-    "gpu_bound_gemm": "GPU-bound, mostly by matrix products and convolutions",
-    "gpu_bound_memory_bound": "GPU-bound, mostly by moving data",
-    "gpu_bound_other": "GPU-bound",
-    "cuda_graph_ok_gpu_bound": "GPU-bound; launches cost nothing, thanks to CUDA graphs",
-    "queued_not_started": "Queued work does not start, although the GPU idles",
-    "graphs_recorded": "Recording CUDA graphs anew takes most of the time",
-    "graphs_prepared": "Preparing CUDA graphs for new sizes takes most of the time",
-    "launch_bound": "Submitting work to the GPU takes most of the time",
-    "dispatch_bound": "Dispatching operators takes most of the time",
-    "python_bound": "Python takes most of the time",
-    "allocator": "Allocating and freeing device memory takes most of the time",
-    "garbage_collection": "Collecting garbage takes most of the time",
-    "optimizer_loop": "Updating parameters one by one takes most of the time",
-    "zero_grad": "Setting gradients to zero one by one takes most of the time",
-    "operator_loop": "Looping over rows takes most of the time",
-    "sync_stall": "The GPU idles mostly because the host waited for it",
-    "dataloader_bound": "Waiting for the next batch takes most of the time",
-    "h2d_pageable_copy": "Copies take most of the time",
-    "late_rank": "One rank delays the others",
-    "exposed_comm": "Communication that no computation overlaps takes most of the time",
-    "compile_in_steps": "Compiling takes most of the time",
-    "recompiles": "Recompiling takes most of the time",
-    "cold_start": "First calls take most of the time",
-    "host_freeze": "The host is stalled most of the time",
-    "cpu_compute": "Operators compute on the CPU",
-    "preprocessing": "Preparing data in the loop takes most of the time",
-    "backward_handover": "Backward changes threads most of the time",
-    "idle_unexplained": "The profiler itself takes most of the time",  # only a finding can say that nothing explains it
-}
 # The verdict on each bound; `gpu` and `host` stand for several, of which `gpu_bound` and `slowest` choose one.
 _VERDICT_ON: dict[Bound, str] = {
     "gpu": "gpu",

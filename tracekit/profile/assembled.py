@@ -24,6 +24,20 @@ from tracekit.vocabulary.lines_file import GRAPH_CALL, Graph
 _MOST_APART_NS = 86_400_000_000_000  # a day: training may go on for long between compilation and recording
 _YEAR_2000_NS, _YEAR_2100_NS = 946_684_800_000_000_000, 4_102_444_800_000_000_000  # others are no unix time
 _MOST_DIGITS = 20  # of the id of a process
+FOREIGN_LOG = Law(
+    "foreign_log",
+    "doubt",
+    ("lines",),
+    look=lambda trace: (),  # that of one log is known when it is read
+    text="""The compile log that was given is of another process, day or version than the trace.
+
+    Holds: A compile log that is given with a trace (`--compile-log`) is of the process that was recorded.
+    Breaks: No graph that the recording calls is in the log; or the log's processes are others than the trace's; or more
+        than a day lies between them.
+    Then: The log is not used: graph breaks and reasons of recompilations are unknown.
+    Do: Give the folder that TORCH_TRACE named when the trace was recorded.
+    """,
+)
 _MOST_PROCESSES = 1 << 22  # on Linux; before 2.5, torch wrote ids of threads instead, which are far larger
 
 
@@ -56,7 +70,7 @@ def with_compile_log(subject: Subject, path: Path) -> Subject:
         raise BadCompileLogError(path, f"it belongs to a single trace outside of a run, but {len(bare)} were given")
     (profile,) = bare
     ledger, graphs = read(path, processes(profile.trace))
-    of_process = Law("foreign_log", "doubt", ("lines",), partial(_of_another, ledger, graphs))
+    of_process = replace(FOREIGN_LOG, look=partial(_of_another, ledger, graphs))
     if beside := of_process.breaches(profile.trace):
         logged = replace(profile, beside=tuple(beside))
     else:

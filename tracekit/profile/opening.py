@@ -21,12 +21,26 @@ from tracekit.run import Run, Variant, Window, is_run, read
 from tracekit.statistics.typical_step import has_unexplained_work, steps_far_longer
 from tracekit.study import is_study, read_study
 from tracekit.trace import Trace
-from tracekit.trace.facts import Breach
+from tracekit.trace.facts import Breach, Law
 from tracekit.trace.reading.convert import ReadWatch
 from tracekit.trace.reading.source import is_address, traces_in
 from tracekit.trace.roles import OPERATOR
 from tracekit.trace.split import split
 
+WINDOWS = Law(
+    "windows",
+    "note",
+    (),
+    look=lambda trace: (),  # files show it, not a trace
+    text="""A process left several traces, of which one is shown; or a capture's trace of the first steps is unreadable.
+
+    Holds: Each file is a variant of its own.
+    Breaks: A folder holds several windows of one process, as a profiler whose schedule repeats writes them; or the
+        trace of the first steps, which a capture took beside the steady ones, cannot be read.
+    Then: Of several windows, the last is shown. The first steps are missing from the series of steps.
+    Do: Give the files by name to compare windows.
+    """,
+)
 _LISTED: tuple[Window, ...] = ("steady", "cold", "detail")  # the one that figures come from is read and listed first
 # A window of a process as torch.profiler.tensorboard_trace_handler names it: a worker, which is host and process unless
 # it is given a name, and when the window was written, ns.
@@ -140,7 +154,7 @@ def _expanded(paths: list[Path]) -> Iterator[tuple[Path, Breach | None]]:
                 f"the folder has {len(group)} windows of this process, which are one run: this is the last, "
                 f"{last.name}. Give the files to compare windows."
             )
-            yield last, Breach("windows", "note", left_out) if len(group) > 1 else None
+            yield last, Breach(WINDOWS.id, WINDOWS.severity, left_out) if len(group) > 1 else None
 
 
 def _of_variant(
@@ -160,7 +174,7 @@ def _of_variant(
         except TracekitError as error:
             if window == "steady":
                 return Untraced(variant.name, "error", str(error), variant, run, name)
-            unread.append(Breach("windows", "note", f"its first steps cannot be shown: {error}"))
+            unread.append(Breach(WINDOWS.id, WINDOWS.severity, f"its first steps cannot be shown: {error}"))
         else:
             own_captures.append(Capture(trace_path, attribution, window=window))
     # The steady traces of the ranks after the first; one that cannot be read is missing among the ranks.

@@ -11,11 +11,13 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.pages import Cure
 from tracekit.base.units import duration, many
 from tracekit.engine.buckets import BUCKETS, Bound
 from tracekit.findings import VERDICTS, Diagnosis, Finding, Verdict, Where, as_clause, diagnose
 from tracekit.findings.counted import stretch
 from tracekit.findings.culprits import where_of_buckets
+from tracekit.findings.page import FindingPage, declare
 from tracekit.findings.ranking import order
 from tracekit.findings.rules.communication import as_all_ranks_show
 from tracekit.profile import LEAST_SHARE, Profile
@@ -39,6 +41,31 @@ _EXPLAINING: dict[Bound, tuple[str, ...]] = {
     "code loading": ("cold_start",),
     "cpu": ("cpu_compute",),
 }
+
+declare(
+    FindingPage(
+        "late_rank",
+        "One rank delays the others",
+        says="""Traces of several ranks show who arrives last at each collective. The finding names the rank for which
+            the others wait longest, how much later it arrives than the first, and in which bucket it spends more; or
+            that late ranks change from step to step.""",
+        slow="""A collective ends when the last rank has arrived: every other rank stands still until then, however
+            fast it is. With graphs, ranks whose batches or partitions have more edges are late.""",
+        cost="""What the rank that loses most by it waits a step with nothing else to do, in unprofiled steps where a
+            capture knows them. On the rank that is shown, it takes the place of that much `exposed_comm` or, on the
+            late rank itself, of what explains its lateness.""",
+        limits="""Clocks of different machines are aligned by the collectives themselves, and ranks without a trace are
+            not seen. No rank is named where a trace of one breaks a law. Why a rank is late is inferred: a finding
+            about it explains at least half of the time lost, and costs no other rank as much.""",
+        cures=(
+            Cure("Give the ranks equal work: batches of equal size or edges, a balanced partition.", "results"),
+            Cure("Mend what the finding says of the late rank.", "changes nothing"),
+            Cure("Where ranks take turns, look for pauses: garbage, checkpoints, slow batches.", "changes nothing"),
+        ),
+        links=(_UNEVEN,),
+        replayed=False,
+    )
+)
 
 
 class Straggler(Struct, frozen=True):

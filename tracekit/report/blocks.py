@@ -69,6 +69,7 @@ class Card(Struct, frozen=True):
     do: str = ""
     also: tuple[str, ...] = ()  # smaller findings that are part of it
     line: tuple[str, int] | None = None  # the user's file and line, as they were recorded
+    id: str = ""  # the kind of finding, which has a page
 
     def cost_phrases(self, with_names: bool) -> list[str]:
         """What it costs each variant, with the names of the variants or without."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tracekit.analyses import Answer, summaries
 from tracekit.errors.asking import UnknownVariantError
 from tracekit.findings import Diagnosis, diagnose
+from tracekit.findings.choice import ALL, Choice
 from tracekit.findings.tried import Attempt, attempts
 from tracekit.profile import Member, Profile, Subject
 from tracekit.profile.calibration import Calibration, calibrations
@@ -69,6 +70,7 @@ class Report(Struct, frozen=True, eq=False, dict=True):
     baseline: Member  # the one that was named, else the first variant
     comparisons: list[Comparison]  # of every variant but the baselines, in order
     by_variant: ByVariant = field(default_factory=ByVariant)
+    choice: Choice = ALL  # of the findings that are listed
 
     @property
     def profiles(self) -> list[Profile]:
@@ -110,7 +112,10 @@ class Report(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def diagnoses(self) -> dict[str, Diagnosis]:
         """What bounds each variant's step, and the findings, by variant; they know what other variants tried."""
-        return {name: diagnosis.knowing(self.attempts[name]) for name, diagnosis in self._diagnoses_alone.items()}
+        return {
+            name: diagnosis.knowing(self.attempts[name]).choosing(self.choice)
+            for name, diagnosis in self._diagnoses_alone.items()
+        }
 
     @cached_property
     def attempts(self) -> dict[str, tuple[Attempt, ...]]:
@@ -182,7 +187,7 @@ class Report(Struct, frozen=True, eq=False, dict=True):
 
     def against(self, baseline: str) -> "Report":
         """The same variants compared with another baseline; what does not depend on it is reused."""
-        return replace(report(self.subject, baseline), by_variant=self.by_variant)
+        return replace(report(self.subject, baseline, self.choice), by_variant=self.by_variant)
 
     def narrowed(self, names: Collection[str]) -> "Report":
         """These variants alone, each against its baseline, which is to be one of them."""
@@ -217,7 +222,7 @@ class Report(Struct, frozen=True, eq=False, dict=True):
         return [(self.member(name), group) for name, group in members.items()]
 
 
-def report(subject: Subject, baseline: str | None = None) -> Report:
+def report(subject: Subject, baseline: str | None = None, choice: Choice = ALL) -> Report:
     """Each variant with the named baseline, else with the first of its own run. Raises UnknownVariantError.
 
     A variant without a trace is a baseline only where no variant has one, because nothing could be compared with it.
@@ -232,4 +237,4 @@ def report(subject: Subject, baseline: str | None = None) -> Report:
         first.setdefault(member.run_name, member)
     bases = [(member, requested_base or first[member.run_name]) for member in subject.known]
     comparisons = [compare(member, base) for member, base in bases if member is not base]
-    return Report(subject, requested_base or able[0], comparisons)
+    return Report(subject, requested_base or able[0], comparisons, choice=choice)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracekit.base.units import many
 from tracekit.profile import LEAST_SHARE
 from tracekit.report.blocks import Block, Card, Cards, Excerpt, Headline, Notes, Sentences, Series, Table, is_detail
 from tracekit.report.breakdown import Breakdown
@@ -62,11 +63,12 @@ class Outline(Struct, frozen=True):
     absent: tuple[str, ...]  # the question does not arise
     unanswered: tuple[str, ...]  # the question arises, but what was recorded cannot answer it
     shortened: bool = False  # whether tables of a study are shown in part, although everything was requested
+    unlisted: str = ""  # how many findings are not listed, because others were chosen; empty if all are
 
     @property
     def closing(self) -> list[str]:
         """What is left out, in a few sentences."""
-        sentences = []
+        sentences = [self.unlisted] if self.unlisted else []
         if self.left_out:
             sentences.append(f"Left out for brevity (--full shows all): {_listed(self.left_out)}.")
         if self.shortened:
@@ -139,7 +141,11 @@ def outline(report: Report, rows: int | None = None, full: bool = False, fold: b
             for block in entry.blocks
         )
     )
-    return Outline(tuple(chapters), tuple(left_out), tuple(absent), tuple(unanswered), shortened)
+    unlisted = ""
+    if report.choice.words:
+        number = sum(diagnosis.unlisted for diagnosis in report.diagnoses.values())
+        unlisted = f"{report.choice.words} leaves out {many(number, 'finding')}; all figures stay the same."
+    return Outline(tuple(chapters), tuple(left_out), tuple(absent), tuple(unanswered), shortened, unlisted)
 
 
 def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
@@ -176,7 +182,13 @@ def _on_two_screens(chapters: list[Chapter]) -> tuple[list[Chapter], list[str]]:
 def _with_few_cards(entry: Entry) -> Entry:
     """The entry with the costliest findings in full; of the others only what is slow, and what it costs."""
     blocks = (
-        replace(block, cards=(*block.cards[:CARDS], *(Card(card.headline, card.costs) for card in block.cards[CARDS:])))
+        replace(
+            block,
+            cards=(
+                *block.cards[:CARDS],
+                *(Card(card.headline, card.costs, id=card.id) for card in block.cards[CARDS:]),
+            ),
+        )
         if isinstance(block, Cards)
         else block
         for block in entry.blocks

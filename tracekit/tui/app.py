@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.screen import Screen
 
 from tracekit.base.names import sanitize
+from tracekit.base.pages import Kind as PageKind
 from tracekit.errors import TracekitError
 from tracekit.tui.arriving import Arrivals, Read
 from tracekit.tui.browser import Browser
@@ -22,10 +23,10 @@ from tracekit.tui.keys import KEYS, NEED_CONTENT, keys_for
 from tracekit.tui.model.navigation import Navigation
 from tracekit.tui.model.opened import OpenReport, has_gpu
 from tracekit.tui.model.panes.names import to_name
-from tracekit.tui.model.panes.overview import VIEWS, findings_sheet
+from tracekit.tui.model.panes.overview import VIEWS, explained_id, findings_sheet
 from tracekit.tui.model.panes.owners import on_this_machine
 from tracekit.tui.model.selection import Kind, Selection
-from tracekit.tui.screens import ChoiceScreen, explaining
+from tracekit.tui.screens import ChoiceScreen, PageScreen, explaining
 from tracekit.tui.terminal import leave_with_the_terminal
 from tracekit.tui.widgets.grid import Grid
 from tracekit.tui.widgets.lines import FilterLine
@@ -150,6 +151,8 @@ class TracekitApp(App[None]):
         match action:
             case "baseline":
                 return len(self.opened.variants) > 1 and not self.arrivals.is_reading
+            case "explain":
+                return bool(self.explained)
             case "edit":
                 return self.browser.place is not None
             case "filter":
@@ -231,6 +234,24 @@ class TracekitApp(App[None]):
     def action_export(self) -> None:
         """Write what is on screen to a file in the current folder."""
         export(self, self.now.pane, self.grid.sheet if self.grid is not None else None)
+
+    @property
+    def explained(self) -> str:
+        """The id of what the row under the cursor or the selection is of, and that a page explains; empty for none."""
+        if self.opened is None:
+            return ""
+        sheet, cursor = (self.grid.sheet, self.grid.cursor) if self.grid is not None else (None, 0)
+        return explained_id(self.opened, self.now, sheet, cursor)
+
+    def action_explain(self) -> None:
+        """Show the page of the finding or the bucket."""
+        from tracekit.report.explained import pages  # it imports every rule
+
+        kind: PageKind = "bucket" if self.grid is not None and self.grid.sheet.name == "buckets" else "finding"
+        if (page := pages(kind).get(self.explained)) is not None:
+            self.push_screen(PageScreen([page]))
+        else:
+            self.notify(f"{sanitize(self.explained)} has no page: a package of its own told it.", severity="warning")
 
     def action_edit(self) -> None:
         """Open the line in the user's editor."""

@@ -19,6 +19,7 @@ NEED_CONTENT = {
     "forth",
     "baseline",
     "edit",
+    "explain",
 }
 
 _LEAVE = [
@@ -83,6 +84,7 @@ KEYS = [
         tooltip="Switch between the wall time of a step and what the host does meanwhile",
     ),
     Binding("b", "baseline", "Baseline", id="baseline", tooltip="Make the next variant the baseline"),
+    Binding("m", "explain", "Meaning", id="explain", show=False, tooltip="Explain what the finding or bucket means"),
     Binding("e", "edit", "Editor", id="edit", tooltip="Open the line in $EDITOR"),
     Binding("y", "copy", "Copy", id="copy", tooltip="Copy name, row or table to the clipboard (OSC 52)"),
     Binding(

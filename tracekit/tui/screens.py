@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from tracekit.base.pages import Page
 from tracekit.engine.buckets import BUCKETS
 from tracekit.tui.model.content import Pane
 from tracekit.tui.model.sheet import Sheet
@@ -119,6 +120,33 @@ class HelpScreen(Over[None]):
             if self._words:
                 yield Static(Text("\nWords", "bold underline"), markup=False)
                 yield Static(_pairs(self._words), markup=False)
+
+    def on_mount(self) -> None:
+        """Give the text the focus, so that the arrow keys scroll it."""
+        super().on_mount()
+        self.query_one("#help").focus()
+
+
+class PageScreen(Over[None]):
+    """Shows the pages of an id."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,m", "dismiss", "Close", key_display="esc", id="page.close", tooltip="Back")
+    ]
+
+    def __init__(self, pages: Iterable[Page]) -> None:
+        super().__init__()
+        self._pages = [*pages]
+
+    def compose(self) -> Iterator[Widget]:
+        """The parts of each page, one below the other."""
+        with VerticalScroll(classes="box", id="help"):
+            for page in self._pages:
+                yield Static(Text(f"{page.id} – {page.title}", "bold underline"), markup=False)
+                for part in page.parts:
+                    yield Static(Text(f"\n{part.heading}", "bold"), markup=False)
+                    mark = "• " if part.layout == "points" else ""
+                    yield Static(Text("\n".join(f"{mark}{text}" for text in part.texts)), markup=False)
 
     def on_mount(self) -> None:
         """Give the text the focus, so that the arrow keys scroll it."""

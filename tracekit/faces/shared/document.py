@@ -82,6 +82,15 @@ def as_document(report: Report) -> dict[str, Any]:
             for finding in diagnosis.told
         ],
         "sections": [section_as_data(section) for section in report.sections],
+        **(_choice(report) if report.choice.words else {}),
+    }
+
+
+def _choice(report: Report) -> dict[str, Any]:
+    """Which findings were chosen, and how many of each variant are not listed because of that."""
+    unlisted = {name: diagnosis.unlisted for name, diagnosis in report.diagnoses.items()}
+    return {
+        "choice": {"select": list(report.choice.select), "ignore": list(report.choice.ignore), "unlisted": unlisted}
     }
 
 

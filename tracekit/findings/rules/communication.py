@@ -11,8 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.intervals import Ints, Union
+from tracekit.base.pages import Cure
 from tracekit.base.units import duration, many, percent
-from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings import Finding, FindingPage, Where, evidence, rule
 from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import plain, where_of_piece
 from tracekit.findings.kernels import kernels, time_of
@@ -136,7 +137,38 @@ def _has(profile: Profile, pattern: re.Pattern[str]) -> bool:
     return bool(profile.trace.labels.fits(pattern).any())
 
 
-@rule("exposed_comm")
+_EXPOSED_PAGE = FindingPage(
+    "exposed_comm",
+    "Communication that no computation overlaps",
+    says="""The GPU only communicates: kernels of collectives run, and no other kernel does. On a CPU, the host waits
+        in a collective. The finding names the collective that is exposed most, and says how much of the collectives'
+        time is waiting for other ranks, as far as that can be told.""",
+    slow="""A collective ends when the last rank has arrived and all data is sent. While nothing else is there to
+        compute, each rank pays for the network, and for the slowest of them.""",
+    cost="""Claimed is the bucket `gpu_comm`; on a CPU, the time in collectives of the backend. The waiting is
+        estimated from equal collectives (of one kind, group and size, or at one place in their steps): what they take
+        beyond the fastest tenth. With the traces of all ranks it is measured.""",
+    limits="""From one rank, a slow network and ranks that come late look alike, and the estimate is a lower bound: if
+        every rank is late each time, even the fastest collective has waited. Give `tracekit report` the traces of all
+        ranks.""",
+    cures=(
+        Cure(
+            "Give the ranks equal work, if most of it is waiting: batches of equal size, a balanced partition.",
+            "results",
+        ),
+        Cure(
+            "Start collectives earlier (`async_op=True`, smaller `bucket_cap_mb`, FSDP's prefetching).",
+            "changes nothing",
+        ),
+        Cure("Send fewer, larger messages: larger buckets, one flattened tensor.", "order of floating-point sums"),
+        Cure("Send less: half precision, compression (`register_comm_hook`).", "results"),
+        Cure("Synchronise once for several micro-batches (`no_sync`).", "order of floating-point sums"),
+    ),
+    links=(_DDP_DESIGN_PAGE,),
+)
+
+
+@rule("exposed_comm", pages=(_EXPOSED_PAGE,))
 def exposed_comm(profile: Profile) -> Iterator[Finding]:
     """`exposed_comm`: how much communication nothing overlaps, and how much is waiting for ranks that arrive late."""
     if profile.trace.device == "cpu":
@@ -272,7 +304,28 @@ def as_all_ranks_show(finding: Finding, waiting: float) -> Finding:
     return replace(finding, why=_ESTIMATE.sub(sentence, finding.why), do=as_ranks_wait(finding.do, waiting))
 
 
-@rule("buffer_broadcast")
+_BROADCAST_PAGE = FindingPage(
+    "buffer_broadcast",
+    "DistributedDataParallel broadcasts its buffers",
+    says="""Broadcasts are launched inside the forward of DistributedDataParallel, and while they run, the GPU computes
+        nothing. DDP sends all buffers of the first rank, such as running statistics of BatchNorm, before each forward
+        pass unless told otherwise.""",
+    slow="Each broadcast waits for the first rank, and forward cannot begin before it has ended.",
+    cost="Claimed is the time of these broadcasts in the bucket `gpu_comm`, which `exposed_comm` claims as well.",
+    limits="Whether your training needs equal buffers on all ranks, a trace cannot tell.",
+    cures=(
+        Cure(
+            """Pass `broadcast_buffers=False`: each rank keeps buffers of its own, and evaluation and checkpoints use
+            those of the rank that makes them.""",
+            "results",
+        ),
+        Cure("Use `SyncBatchNorm`, which agrees on statistics anyway, and switch the broadcast off.", "results"),
+    ),
+    links=(_DDP_CLASS_PAGE,),
+)
+
+
+@rule("buffer_broadcast", pages=(_BROADCAST_PAGE,))
 def buffer_broadcast(profile: Profile) -> Iterator[Finding]:
     """`buffer_broadcast`, which is not one of `VERDICTS`: broadcasts inside of DDP's forward, as far as exposed."""
     pieces = profile.attribution.pieces
@@ -303,7 +356,28 @@ def _launched_in(profile: Profile, rows: Ints, name: re.Pattern[str]) -> Ints:
     return rows[enclosing(profile.trace, launches, lambda part: part.roles.host & part.roles.named(name)) >= 0]
 
 
-@rule("late_collectives")
+_LATE_PAGE = FindingPage(
+    "late_collectives",
+    "Collectives begin late on a busy GPU",
+    says="""A collective begins more than 50 µs after it could have: its launch has returned, and all that was
+        submitted before it is done. Meanwhile kernels of other streams fill the GPU for at least half of the time.""",
+    slow="A collective that is late ends late, and what needs its result waits; on other ranks, too.",
+    cost="""Claimed is the exposed time at the end of such a collective (bucket `gpu_comm`), for at most as long as it
+        was late.""",
+    limits="""It is inferred: that the collective waited for a place on the GPU is not recorded. Inside CUDA graphs
+        nothing is said, since all kernels of a graph are submitted at once.""",
+    cures=(
+        Cure(
+            """Give collectives priority: `TORCH_NCCL_HIGH_PRIORITY=1`, or
+            `ProcessGroupNCCL.Options(is_high_priority_stream=True)` for `init_process_group`.""",
+            "changes nothing",
+        ),
+    ),
+    links=(_NCCL_PAGE,),
+)
+
+
+@rule("late_collectives", pages=(_LATE_PAGE,))
 def late_collectives(profile: Profile) -> Iterator[Finding]:
     """`late_collectives`, which is not one of `VERDICTS`: the exposed time that beginning when ready would save."""
     trace, pieces = profile.trace, profile.attribution.pieces

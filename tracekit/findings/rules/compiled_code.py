@@ -15,9 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.intervals import NO_INTS, NO_TIME, Bools, Ints, Union, distinct
+from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, many, times
 from tracekit.engine.buckets import SUBMITTING
-from tracekit.findings import Finding, Where, blamed_events, evidence, rule
+from tracekit.findings import Finding, FindingPage, Where, blamed_events, evidence, rule
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, obstacles
 from tracekit.findings.culprits import blamed_on, outermost_operators, plain, step_ns_of, where_of_event
 from tracekit.findings.holes import OFTEN, is_hole
@@ -115,10 +116,31 @@ def _entering(profile: Profile) -> Bools:
     return pieces.of("guards") | (pieces.of(*_WRAPS) & blamed_on(profile, _ENTERS))
 
 
+_ENTERED_PAGE = FindingPage(
+    "compiled_code_entered",
+    "Compiled code is entered many times a step",
+    says="""A step enters at least three compiled regions on the main thread, and checking their guards and preparing
+        their inputs takes time. It is told of traces of which no run knows the graph breaks; of a capture,
+        `graph_breaks` is.""",
+    slow="""Each entry checks every guard of the region and prepares its inputs in Python, while the GPU waits. Many
+        entries are mostly graph breaks: where a function breaks, what follows is a region of its own.""",
+    cost="""Claimed is the time in the bucket `guards`, and that of `dispatch` (on a CPU, `cpu_compute`) which Dynamo
+        and the wrappers around compiled graphs take.""",
+    limits="""That breaks are the reason is a guess, and marked so: a trace names no break, and functions may be
+        compiled apart on purpose.""",
+    cures=(
+        Cure("Find the breaks (`TORCH_LOGS=graph_breaks`, or `tracekit capture`), and remove them.", "changes nothing"),
+        Cure("Compile one function that calls the others.", "order of floating-point sums"),
+    ),
+    links=(_BREAKS,),
+)
+
+
 @rule(
     "entering_compiled_code",
     timed=True,
     own_time=lambda profile: profile.attribution.pieces.union(_entering(profile)),
+    pages=(_ENTERED_PAGE,),
 )
 def entering_compiled_code(profile: Profile) -> Iterator[Finding]:
     """`compiled_code_entered`: what it takes to enter compiled code, in a trace of which no run knows the breaks."""
@@ -149,7 +171,76 @@ def _time_of_breaks(profile: Profile) -> Union:
     return breaks.claim if breaks is not None else NO_TIME
 
 
-@rule("compiled_code", timed=True, own_time=_time_of_breaks)
+_BREAKS_PAGE = FindingPage(
+    "graph_breaks",
+    "The graph breaks",
+    says="""Dynamo could not go on at a line, ended its graph there, and began another one after it: each place where
+        that happened for one reason is a graph break. Reason and line are the compiler's own, from its log. Breaks
+        that torch makes by design, as around an optimizer's update, are left out.""",
+    slow="""At a break, Python takes over, guards are checked again, inputs of the next graph are prepared, and nothing
+        is fused across it. Two graphs also have two backward passes. In PyG, breaks often come from sizes that depend
+        on the data: self-loops, `nonzero`, `softmax` and pooling without a number of nodes or graphs.""",
+    cost="""Claimed is what runs between the graphs of functions that break (Python, guards, wrappers), and calling
+        each graph but one. Where no compiled region was recorded, it is all Python of a step, and the finding says “at
+        most that much”.""",
+    limits="""It needs a capture, or `--compile-log`: a trace alone names no break. What fusing across the break would
+        save is not in the cost, which is inferred. One break may be met by several compilations.""",
+    cures=(
+        Cure(
+            "Give the layer the size that it reads from the data (`num_nodes`, `size`, `dim_size`, `batch_size`).",
+            "changes nothing",
+        ),
+        Cure(
+            """Add self-loops, and GCN's norm, once before training (`AddSelfLoops`, `GCNNorm`), and construct the
+            layer with `normalize=False` or `add_self_loops=False`.""",
+            "order of floating-point sums",
+        ),
+        Cure("Move printing, `.item()` and other Python out of the compiled function.", "changes nothing"),
+        Cure("Compile with `fullgraph=True`: the first break then raises an error with its line.", "changes nothing"),
+    ),
+    links=(_BREAKS,),
+)
+_LIMIT_PAGE = FindingPage(
+    "recompile_limit",
+    "Compiling was given up at the recompile limit",
+    says="""A function was compiled so often that Dynamo gave up, and runs it eagerly from then on. The finding names
+        the function and, if the log has it, the guard that failed last.""",
+    slow="Every earlier compilation was paid for, and what is left is eager code whose guards are still checked.",
+    cost="""Claimed is the host's time in `python`, `guards`, `dispatch` and `kernel_launch`: at most that much would
+        go into compiled code. If only an optimizer gave up, it is the time of guards, where there is any.""",
+    limits="""How much of the claimed time compiled code would save is not known, so it is inferred and an upper bound.
+        It needs a capture or a compile log.""",
+    cures=(
+        Cure(
+            "Make what changes dynamic (`torch._dynamo.mark_dynamic`, `dynamic=True`), or pass it as a tensor.",
+            "changes nothing",
+        ),
+        Cure("Pad batches to a few sizes.", "order of floating-point sums"),
+        Cure("Raise `torch._dynamo.config.recompile_limit`, if the number of variants is bounded.", "memory"),
+    ),
+    links=("https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html",),
+)
+_SKIPPED_PAGE = FindingPage(
+    "cuda_graphs_skipped",
+    "A compiled graph is not replayed as a CUDA graph",
+    says="""CUDA graphs were asked for (`mode="reduce-overhead"`), but Inductor did not record one for a compiled
+        graph, and said why in its log: work on the CPU, inputs that are modified, sizes that vary, operators that
+        cannot be captured.""",
+    slow="The graph's kernels are launched one by one, by the wrapper that Inductor generated.",
+    cost="""Claimed is the host's time in `python`, `guards`, `dispatch` and `kernel_launch`: at most that much would
+        be skipped in a replay.""",
+    limits="""An upper bound, and inferred: which part of this time belongs to the graph is not looked up. It needs a
+        capture or a compile log. The wording of the reasons is that of torch's log, and differs between versions.""",
+    cures=(
+        Cure("Keep work on the CPU out of the compiled function, and all inputs on the GPU.", "changes nothing"),
+        Cure("Do not modify inputs in place; copy them into static buffers.", "memory"),
+        Cure("Pad to a few sizes, or mark sizes that do not matter as dynamic.", "order of floating-point sums"),
+    ),
+    links=(_LINK,),
+)
+
+
+@rule("compiled_code", timed=True, own_time=_time_of_breaks, pages=(_BREAKS_PAGE, _LIMIT_PAGE, _SKIPPED_PAGE))
 def compiled_code(profile: Profile) -> Iterator[Finding]:
     """`recompile_limit`, `cuda_graphs_skipped`, `graph_breaks`: the host time that whole graphs would save."""
     if profile.variant is None:
@@ -179,7 +270,26 @@ def compiled_code(profile: Profile) -> Iterator[Finding]:
         )
 
 
-@rule("eager_remainders", timed=True)
+_REMAINDERS_PAGE = FindingPage(
+    "eager_remainders",
+    "Work is left outside of CUDA graphs",
+    says="""CUDA graphs are replayed in every step, but between the replays the host makes separate launches, and the
+        GPU idles until they arrive.""",
+    slow="""A replay needs one call for all of its kernels; what is outside pays for each launch, and for the dispatch
+        before it. Mostly it is the optimizer, the loss, or what stands at graph breaks.""",
+    cost="""Claimed is the idle time (launches, dispatch, Python, guards; below a millisecond at a time) that ends with
+        a GPU activity which no graph launched.""",
+    limits="It is not told while graphs are still being recorded. That the work can be captured is not checked.",
+    cures=(
+        Cure("Capture the optimizer, too (`capturable=True`), or compile its step.", "order of floating-point sums"),
+        Cure("Remove graph breaks and work on the CPU between the replays.", "changes nothing"),
+        Cure("Capture the whole step with `torch.cuda.graph`, with static inputs.", "memory"),
+    ),
+    links=(_LINK,),
+)
+
+
+@rule("eager_remainders", timed=True, pages=(_REMAINDERS_PAGE,))
 def eager_remainders(profile: Profile) -> Iterator[Finding]:
     """`eager_remainders`, which is not one of `VERDICTS`: the GPU idles until work that no graph holds is submitted."""
     trace, pieces = profile.trace, profile.attribution.pieces

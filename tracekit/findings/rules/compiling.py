@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from tracekit.analyses.compiles import spans_of
 from tracekit.base.intervals import Union
+from tracekit.base.pages import Cure
 from tracekit.base.units import duration, many
-from tracekit.findings import Finding, Where, blamed_events, evidence, rule
+from tracekit.findings import Finding, FindingPage, Where, blamed_events, evidence, rule
 from tracekit.findings.compiler_advice import against_guard
 from tracekit.findings.culprits import by_name, plain
 from tracekit.profile import Profile
@@ -108,7 +109,55 @@ _CAUSES = (
 )
 
 
-@rule("compiling")
+_RECOMPILES_PAGE = FindingPage(
+    "recompiles",
+    "Code is recompiled inside steps",
+    says="""A function that was compiled already is compiled again while steps run, because a guard of its compiled
+        code no longer holds. With a capture or a compile log, the finding says which guard, and what to do about that
+        one.""",
+    slow="""Compiling takes seconds, in which nothing else happens. Batches of graphs hardly ever have the same number
+        of nodes and edges: the first new size recompiles with dynamic sizes; integers and floats that change, such as
+        a temperature or a learning rate, recompile each time.""",
+    cost="""Claimed is the bucket `compile` during these spans. Means leave out steps that compile, so this cost, and
+        all others with it, is spread over all recorded steps.""",
+    limits="""A recording of a few steps overstates recompilations that end once all sizes were met, and understates
+        rare ones. A bare trace has neither the guard nor the reason. Torch 2.0 leaves no sign of compiling in a
+        trace.""",
+    cures=(
+        Cure("Mark sizes as dynamic: `torch._dynamo.mark_dynamic`, `dynamic=True`.", "changes nothing"),
+        Cure("Pad batches to a few sizes.", "order of floating-point sums"),
+        Cure(
+            "Pass numbers that change as tensors (`lr=torch.tensor(0.01)`), or keep them out of the function.",
+            "changes nothing",
+        ),
+    ),
+    links=(_DYNAMIC,),
+)
+_COMPILE_PAGE = FindingPage(
+    "compile_in_steps",
+    "Something is compiled inside steps",
+    says="""While steps are recorded, something is compiled for the first time, autotuned, or recorded as a CUDA graph;
+        or TorchScript's fuser compiles. The finding says which, how often, and for how long.""",
+    slow="""Compiling takes seconds, in which nothing else happens. It is worth its time if it happens once, before the
+        steps that count; a step that is measured with it says nothing about training.""",
+    cost="""Claimed is the bucket `compile` during these spans (for TorchScript's fuser, the host's long stretches in
+        its fallback). The cost is spread over all recorded steps, as are all others beside it.""",
+    limits="""It weighs as much as the recording is short: over an epoch it may not matter. Whether a compilation would
+        come again, a recording that ends does not show.""",
+    cures=(
+        Cure("Run every size once before the steps that count; for CUDA graphs, twice.", "changes nothing"),
+        Cure("Keep the compile cache between runs (`TORCHINDUCTOR_CACHE_DIR`).", "changes nothing"),
+        Cure('Turn autotuning off, or do without CUDA graphs (`mode="default"`).', "order of floating-point sums"),
+        Cure(
+            "Turn TorchScript's fuser off (`torch._C._jit_set_texpr_fuser_enabled(False)`).",
+            "order of floating-point sums",
+        ),
+    ),
+    links=(_CACHE, _TREES),
+)
+
+
+@rule("compiling", pages=(_RECOMPILES_PAGE, _COMPILE_PAGE))
 def compiling(profile: Profile) -> Iterator[Finding]:
     """`compile_in_steps` and `recompiles`, by cause, spread over all steps that were recorded."""
     pieces = profile.attribution.pieces
@@ -167,7 +216,44 @@ def _location(span: Span) -> Where:
     return Where(span.get("file"), span.get("line"), function_and_id or str(span["span"]))
 
 
-@rule("lost_to_tools")
+_COLD_PAGE = FindingPage(
+    "cold_start",
+    "Something starts up",
+    says="""Something is used for the first time: CUDA loads the code of a kernel, a library such as cuBLAS or cuDNN
+        starts, the context is made, the allocator's cache fills. It is told of first steps that are longer for this
+        reason, which the means leave out; of first calls that keep the GPU waiting for a millisecond or more; and of
+        code that is loaded in steps that count.""",
+    slow="""CUDA loads a kernel's code only at its first use, and libraries set up handles and workspaces. Each happens
+        once in a process.""",
+    cost="""For first steps, all that they take longer than the steps after them, as far as first uses explain it: a
+        total, `once`. For loading code, the bucket `module_load`. For first calls, the stretches themselves.""",
+    limits="""In a long run it does not matter. Events count as first uses only if the recording shows the process from
+        its start; a recording that begins later may hold a first use that is told as `host_freeze`.""",
+    cures=(
+        Cure("Warm up before recording (`wait` and `warmup` of the profiler's schedule).", "changes nothing"),
+        Cure("Load all code at the start: `CUDA_MODULE_LOADING=EAGER`.", "memory"),
+    ),
+    links=(_LAZY_LOADING,),
+)
+_PROFILER_PAGE = FindingPage(
+    "profiler_overhead",
+    "The profiler itself delays the host",
+    says="""The GPU idles while the profiler works: events of the category `overhead`, such as flushing its buffers,
+        cover the time in which the host would have submitted work.""",
+    slow="""Recording costs time, and the more is recorded (stacks, shapes, memory), the more. A run without the
+        profiler does not pay it.""",
+    cost="Claimed is the bucket `profiler`: overhead events while the host dispatches, launches or allocates.",
+    limits="""Only overhead that the profiler records of itself is counted. What recording adds to each operator is
+        part of `dispatch` and `python`, in no event of its own; a capture estimates it from its unprofiled passes.""",
+    cures=(
+        Cure("Record fewer steps, without stacks and shapes.", "changes nothing"),
+        Cure("Quote the time of unprofiled steps: `tracekit capture` measures both.", "changes nothing"),
+    ),
+    links=("https://docs.pytorch.org/docs/stable/profiler.html",),
+)
+
+
+@rule("lost_to_tools", pages=(_COLD_PAGE, _PROFILER_PAGE))
 def lost_to_tools(profile: Profile) -> Iterator[Finding]:
     """`cold_start` if GPU code is loaded at its first use, `profiler_overhead` if the profiler delays the host."""
     mean, pieces = profile.means["wall"], profile.attribution.pieces

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.base.intervals import NO_INTS, Ints, distinct, occurring
+from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, many, percent
 from tracekit.engine.buckets import SLOW_HOST
-from tracekit.findings import Finding, evidence, rule, time_of_rules
+from tracekit.findings import Finding, FindingPage, evidence, rule, time_of_rules
 from tracekit.findings.compiler_advice import backend_without_fusion, is_compiled
 from tracekit.findings.counted import Steps, stretch
 from tracekit.findings.culprits import by_name, plain, time_blamed_on, where_of_buckets, where_of_event
@@ -87,7 +88,35 @@ _AHEAD = (
 _AFTER = "Leave this until after the loop, or to another thread or process while the next step runs."
 
 
-@rule("cpu_compute", device="cpu")
+_PAGE = FindingPage(
+    "cpu_compute",
+    "Operators compute on the CPU",
+    says="""In a trace without a GPU: operators compute for at least half of a step, and one is named, with its line.
+        In a training on a GPU: an operator that calls nothing of the GPU usually takes 0.5 ms or more, and the GPU
+        waits for it; each such operator has a finding of its own.""",
+    slow="""On a CPU, that is the training itself; message passing is bound by memory there, since gathers and scatters
+        move rows and compute little. Beside a GPU, a tensor that was left on the CPU makes the host compute what the
+        GPU does many times faster, and holds up all launches.""",
+    cost="""Without a GPU, claimed is the bucket `cpu_compute`, and the cost is that time itself: not what a faster
+        kernel would save. Beside a GPU, it is the GPU's idle time that these operators are blamed for.""",
+    limits="""Which operator is fast enough, nothing says: without a GPU the finding is where to look, no proof of a
+        defect. Operators of backward are left out beside a GPU: they run where forward did. Under compilation, the
+        operator may be a loop that Inductor generated, named after what it fuses.""",
+    cures=(
+        Cure(
+            "Create the tensors on the GPU (`device=…`), or do the work ahead, in a worker of the loader.",
+            "changes nothing",
+        ),
+        Cure("Compile the model: fused operators read and write memory once.", "order of floating-point sums"),
+        Cure("Move fewer rows: sort the edges, use sparse or segmented products.", "order of floating-point sums"),
+        Cure("Use bfloat16 under autocast.", "results"),
+        Cure("Try one thread per core (`torch.set_num_threads`).", "order of floating-point sums"),
+    ),
+    links=(_LINK, _CUDA_PAGE),
+)
+
+
+@rule("cpu_compute", device="cpu", pages=(_PAGE,))
 def cpu_compute(profile: Profile) -> Iterator[Finding]:
     """`cpu_compute`, in a trace of work that was meant to run on a CPU."""
     mean = profile.means["wall"]
@@ -241,11 +270,35 @@ def _preparing(profile: Profile) -> Ints:
     return outermost(trace, rows[profile.begins_in_counted(rows)])
 
 
+_PREPROCESSING_PAGE = FindingPage(
+    "preprocessing",
+    "A library prepares data in the loop",
+    says="""On the main thread, a function of a library that prepares data runs inside steps while the GPU idles: PIL,
+        OpenCV, NumPy, pandas, SciPy, torchvision's and PyG's transforms, tokenizers, and others. Each function has a
+        finding.""",
+    slow="""What the main thread prepares, no one prepares ahead: the next launch waits for it. In PyG, transforms that
+        are applied to each batch, and conversions through NumPy or SciPy, are usual ones.""",
+    cost="Claimed is the GPU's idle time during the outermost of these calls.",
+    limits="""It needs Python stacks, and knows these libraries by the paths of their files: functions of your own that
+        prepare data are told as `python_bound`.""",
+    cures=(
+        Cure(
+            "Prepare in the dataset or in `collate_fn`, with workers. Workers draw random numbers of their own.",
+            "results",
+        ),
+        Cure("Prepare once before training (`pre_transform`), and store the result.", "changes nothing"),
+        Cure("Leave what comes after a step to another thread, or until after the loop.", "changes nothing"),
+    ),
+    links=(_DATA_LOADING_PAGE,),
+)
+
+
 @rule(
     "preprocessing",
     timed=True,
     device="gpu",
     own_time=lambda profile: time_of(profile, _preparing(profile)),
+    pages=(_PREPROCESSING_PAGE,),
 )
 def preprocessing(profile: Profile) -> Iterator[Finding]:
     """`preprocessing`, one finding for each function of a library: the GPU's idle time inside of it."""

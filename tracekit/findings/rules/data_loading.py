@@ -10,8 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.intervals import Bools, Ints
+from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, many, percent
-from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings import Finding, FindingPage, Where, evidence, rule
 from tracekit.findings.culprits import Culprit, by_name, plain, shares_of_buckets, where_of_event
 from tracekit.profile import LEAST_SHARE, Profile
 from tracekit.trace.roles import DATALOAD, OPERATOR, PYTHON
@@ -66,7 +67,40 @@ _ONCE = "What does not change from epoch to epoch can be done once, before the l
 _COLLATING = "Collating is part of it: collate fewer, larger tensors, or store them batched."
 
 
-@rule("data_loading")
+_PAGE = FindingPage(
+    "dataloader_bound",
+    "The loop waits for its next batch",
+    says="""While the GPU is idle, the training loop waits for its next batch for at least 2 % of a step: it is inside
+        the annotation `enumerate(DataLoader)…`, which PyTorch writes around each request. The finding says whether
+        batches are made in the training process itself (`num_workers=0`), by workers that are late in most steps, or
+        by workers that are only starting.""",
+    slow="""Until the batch is there, the loop launches nothing, and the GPU runs dry. In training a GNN, the time
+        mostly goes to sampling neighbours, to slicing features, and to collating many small graphs, all of it on the
+        CPU.""",
+    cost="""Claimed is the bucket `dataload`. The number of workers that would keep up is what a step takes with the
+        wait divided by what it takes without; that assumes a core for each of them.""",
+    limits="""What workers do in their own processes, and how many there are, is not in the trace. A loop that draws
+        batches without PyTorch's DataLoader has no such annotation: its wait is told as `python_bound` or
+        `idle_unexplained`. What it takes to send a batch from a worker is estimated, at 0.6 ms a tensor; where making
+        a batch takes no longer, the advice is to keep `num_workers=0`, and on another machine that may be wrong.""",
+    cures=(
+        Cure(
+            """Load in other processes: `DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)`; PyG's
+            loaders take the same arguments. Workers draw random numbers of their own.""",
+            "results",
+        ),
+        Cure(
+            "Do once, before the loop, what is the same in every epoch: transforms, norms, conversions.",
+            "changes nothing",
+        ),
+        Cure("Keep features, and the graph if it fits, on the GPU, and index them there.", "memory"),
+        Cure("Use larger batches, so that fewer are collated.", "results"),
+    ),
+    links=(_LINK,),
+)
+
+
+@rule("data_loading", pages=(_PAGE,))
 def data_loading(profile: Profile) -> Iterator[Finding]:
     """`dataloader_bound`: the loader runs in the training process, has too few workers, or is only starting them."""
     mean = profile.mean

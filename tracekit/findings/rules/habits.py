@@ -9,9 +9,10 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import NO_INTS, Bools, Ints, Union, distinct, runs
+from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration
 from tracekit.engine.buckets import SLOW_HOST
-from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings import Finding, FindingPage, Where, evidence, rule
 from tracekit.findings.culprits import blamed_on, outermost_operators, plain, where_of_buckets, where_of_event
 from tracekit.findings.kernels import time_of
 from tracekit.findings.one_by_one import TINY_NS, at_once, kernels_of, one_by_one, optimizer_setting
@@ -71,11 +72,69 @@ _HABITS = (
 )
 
 
+_OPTIMIZER_PAGE = FindingPage(
+    "optimizer_loop",
+    "The optimizer updates parameters one by one",
+    says="Inside the optimizer's `step`, at least 20 launches a step work on a single tensor each.",
+    slow="""For each parameter, the host dispatches and launches a handful of tiny kernels; a multi-tensor or fused
+        update needs a few launches for all of them. Models with many layers, relations or node types have many small
+        parameters.""",
+    cost="""Claimed are the host's time in the optimizer that keeps the GPU waiting, its kernels that take at most 5
+        µs, and the usual gaps between those, below 10 µs: what one kernel for all would replace.""",
+    limits="""Longer kernels are not claimed: they would take as long in one. Optimizers of other packages may have no
+        such argument; compiling the step is the cure then.""",
+    cures=(
+        Cure("Construct the optimizer with `foreach=True`, which takes memory for temporary lists.", "memory"),
+        Cure("Construct it with `fused=True` (Adam, AdamW, SGD).", "order of floating-point sums"),
+        Cure("Compile the optimizer's step: `torch.compile(optimizer.step)`.", "order of floating-point sums"),
+    ),
+    links=("https://docs.pytorch.org/docs/stable/optim.html",),
+)
+_ZERO_PAGE = FindingPage(
+    "zero_grad",
+    "Gradients are set to zero one by one",
+    says="Inside `zero_grad`, at least 20 launches a step set a single gradient to zero each.",
+    slow="""Each launch costs the host some microseconds to write zeros that backward then adds to. Without gradients
+        to begin with, backward writes them, and nothing has to be launched.""",
+    cost="""Claimed are the host's time in `zero_grad` that keeps the GPU waiting, its kernels that take at most 5 µs,
+        and the usual gaps between those.""",
+    limits="It is known by the profiler's annotation of `zero_grad`; a loop of your own is `operator_loop`.",
+    cures=(
+        Cure(
+            """Call `zero_grad(set_to_none=True)`, the default since torch 2.0. Code that reads `.grad` must expect
+            None, and an optimizer skips parameters without one.""",
+            "memory",
+        ),
+    ),
+    links=("https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",),
+)
+_GARBAGE_PAGE = FindingPage(
+    "garbage_collection",
+    "Python collects garbage inside steps",
+    says="Python's garbage collector runs inside steps while the GPU idles: by itself, or through `gc.collect()`.",
+    slow="""A full collection visits every object of the process, and a program that has imported PyTorch holds very
+        many. All launches wait for it.""",
+    cost="Claimed is the GPU's idle time during these collections.",
+    limits="""Collections are seen where the trace holds them: as an annotation `Python GC`, or as a frame of
+        `gc.collect` where stacks were recorded. Others are part of `python_bound` or `host_freeze`.""",
+    cures=(
+        Cure(
+            """Call `gc.collect()` and `gc.freeze()` before the loop, and `gc.disable()` in it; collect between epochs.
+            Tensors in reference cycles live until then.""",
+            "memory",
+        ),
+        Cure("Remove `gc.collect()` from the loop.", "memory"),
+    ),
+    links=("https://docs.python.org/3/library/gc.html",),
+)
+
+
 @rule(
     "habits",
     timed=True,
     device="gpu",
     own_time=lambda profile: profile.attribution.pieces.union(blamed_on(profile, _GARBAGE)),
+    pages=(_OPTIMIZER_PAGE, _ZERO_PAGE, _GARBAGE_PAGE),
 )
 def habits(profile: Profile) -> Iterator[Finding]:
     """`optimizer_loop`, `zero_grad`, `garbage_collection`: the time in them during which the GPU idles, and that of the
@@ -129,7 +188,32 @@ def _findings_of(profile: Profile, habit: _Cause) -> Iterator[Finding]:
     )
 
 
-@rule("operator_loops", timed=True, device="gpu")
+_LOOP_PAGE = FindingPage(
+    "operator_loop",
+    "Small operators in a row",
+    says="""On the main thread, the same one to four operators repeat at least 20 times in a row, and half of their
+        kernels take at most 5 µs: a loop over rows, nodes, edge types or heads, where one operator could do all of
+        it.""",
+    slow="""Each round pays for Python, dispatch and launch, to compute what a single kernel computes in hardly more
+        time than one round.""",
+    cost="""Claimed are the host's time in the loop that keeps the GPU waiting, its kernels that take at most 5 µs, and
+        the usual gaps between those, below 10 µs.""",
+    limits="""Whether the rounds depend on each other, as in a recurrence, a trace cannot tell: then there is no single
+        operator. Twenty equal layers in a row look like a loop, too.""",
+    cures=(
+        Cure(
+            "Stack the tensors and call one operator: broadcasting, `bmm`, `index_add_`, `scatter`.",
+            "order of floating-point sums",
+        ),
+        Cure("Map the function over a batch with `torch.func.vmap`.", "order of floating-point sums"),
+        Cure("Use a `torch._foreach_` function on the list of tensors.", "memory"),
+        Cure("Compile the loop, which fuses its rounds if their number is fixed.", "order of floating-point sums"),
+    ),
+    links=(_LINK,),
+)
+
+
+@rule("operator_loops", timed=True, device="gpu", pages=(_LOOP_PAGE,))
 def operator_loops(profile: Profile) -> Iterator[Finding]:
     """`operator_loop`: the time in such a loop in which the GPU idles, and that of the kernels that a single one would
     replace; one finding for each operator with which a loop begins."""

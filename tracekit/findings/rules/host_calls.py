@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.base.intervals import NO_TIME, Bools, Ints, Rows, Union, distinct
+from tracekit.base.pages import Cure
 from tracekit.base.units import duration, many, size, times
 from tracekit.engine.buckets import ON_THE_GPU
-from tracekit.findings import Finding, evidence, rule
+from tracekit.findings import Finding, FindingPage, evidence, rule
 from tracekit.findings.compiler_advice import graph_replays, graphs_prepared
 from tracekit.findings.culprits import by_name, operators_around, time_blamed_on, where_of_event
 from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
@@ -49,7 +50,38 @@ def _pageable(trace: Trace) -> tuple[Ints, Ints]:
     return copies, calls
 
 
-@rule("pageable_copies", timed=True, own_time=lambda profile: time_blamed_on(profile, _pageable(profile.trace)[1]))
+_PAGEABLE_PAGE = FindingPage(
+    "h2d_pageable_copy",
+    "Copies to the GPU from pageable memory",
+    says="""Data is copied to the GPU from memory that the operating system may move (the trace calls it `Pageable`),
+        and while that is submitted and runs, the GPU computes nothing.""",
+    slow="""The driver first copies such data piece by piece into a buffer of its own, and the call returns only when
+        that is done. So the host is held up, `non_blocking=True` has no effect, and the copy reaches less than the
+        speed of the bus.""",
+    cost="""Claimed is the time of these copies and their calls in which no kernel runs, without what the same bytes
+        take from pinned memory at the speed of the bus: 50, 25 or 12 GB/s by the GPU's compute capability (PCI Express
+        5.0, 4.0, 3.0 with 16 lanes), and 25 GB/s where it is not known.""",
+    limits="""The bus is assumed to have 16 lanes and no other traffic: on a narrower one, pinning saves less. Copies
+        that run beside kernels cost nothing, and are not told.""",
+    cures=(
+        Cure(
+            """Pin the memory (`DataLoader(pin_memory=True)`, `tensor.pin_memory()`), and copy with
+            `non_blocking=True`. Pinned memory cannot be swapped out.""",
+            "memory",
+        ),
+        Cure("Keep on the GPU what every step needs: the graph, features, masks.", "memory"),
+        Cure("Create data on the GPU (`device=…`). Random numbers drawn there are other ones.", "results"),
+    ),
+    links=(_PINNING_LINK,),
+)
+
+
+@rule(
+    "pageable_copies",
+    timed=True,
+    own_time=lambda profile: time_blamed_on(profile, _pageable(profile.trace)[1]),
+    pages=(_PAGEABLE_PAGE,),
+)
 def pageable_copies(profile: Profile) -> Iterator[Finding]:
     """`h2d_pageable_copy`: the time in which the GPU only copies, or waits for such a copy to be submitted."""
     trace, pieces = profile.trace, profile.attribution.pieces
@@ -110,8 +142,33 @@ def _recurs(profile: Profile, steps: Ints | Rows) -> bool:
     return len(distinct(steps)) >= max(2, _MIN_SHARE_OF_STEPS * profile.counted_steps)
 
 
+_ALLOCATOR_PAGE = FindingPage(
+    "allocator",
+    "Device memory is allocated inside steps",
+    says="""In at least half of the steps, and in more than one, calls allocate or free memory of the device
+        (`cudaMalloc`, `cudaFree`, …) while the GPU idles. PyTorch's caching allocator should need none after the first
+        steps.""",
+    slow="""Such a call is slow, and freeing waits until the GPU has done everything that was queued. The cache misses
+        where sizes vary from step to step, as with sampled or batched graphs; where memory is nearly full, so that
+        cached blocks are given back; and where `torch.cuda.empty_cache()` is called in the loop.""",
+    cost="""Claimed is the GPU's idle time in the bucket `alloc`, of calls that recur; long calls, of a millisecond or
+        more, count only if most steps have one.""",
+    limits="""That a size was new, or memory full, is not in the trace: the finding names the call and its line, not
+        the reason. Calls in fewer steps only fill the cache, and are not told.""",
+    cures=(
+        Cure("Take `torch.cuda.empty_cache()` out of the loop.", "memory"),
+        Cure("Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` where sizes vary.", "memory"),
+        Cure("Pad batches to a few sizes; padding must be masked in losses and norms.", "order of floating-point sums"),
+        Cure("Lower the peak: smaller batches, checkpointing, half precision.", "results"),
+    ),
+    links=(_ALLOCATOR_LINK,),
+)
+
+
 @rule(
-    "allocator", own_time=lambda profile: time_blamed_on(profile, profile.attribution.pieces.event[_recurring(profile)])
+    "allocator",
+    own_time=lambda profile: time_blamed_on(profile, profile.attribution.pieces.event[_recurring(profile)]),
+    pages=(_ALLOCATOR_PAGE,),
 )
 def allocator(profile: Profile) -> Iterator[Finding]:
     """`allocator`: calls that allocate or free device memory in most steps, where a cache should serve it."""
@@ -164,7 +221,25 @@ def _idle_in(profile: Profile, time: Union) -> tuple[Union, str]:
     return idle, duration(counted.total() / profile.counted_steps)
 
 
-@rule("recorded_graphs", timed=True, own_time=_time_of_recording)
+_RECORDED_PAGE = FindingPage(
+    "graphs_recorded",
+    "CUDA graphs are recorded again and again",
+    says="In at least half of the steps, a CUDA graph is recorded, and each is replayed at most twice.",
+    slow="""While a graph is recorded and instantiated, it runs nothing. That pays only if it is replayed many times.
+        With `mode="reduce-overhead"`, each new set of input sizes needs a graph of its own: sampled subgraphs hardly
+        ever have the same size twice.""",
+    cost="Claimed is the GPU's idle time from the begin of each recording until the graph is instantiated.",
+    limits="""Graphs that would be replayed later than the recording lasts look as if they were not: record more steps
+        if sizes come back seldom.""",
+    cures=(
+        Cure("Pad batches to a few sizes, so that graphs are replayed.", "order of floating-point sums"),
+        Cure('Do without CUDA graphs where sizes vary (`mode="default"`, perhaps with `dynamic=True`).', "memory"),
+    ),
+    links=(_TREES,),
+)
+
+
+@rule("recorded_graphs", timed=True, own_time=_time_of_recording, pages=(_RECORDED_PAGE,))
 def recorded_graphs(profile: Profile) -> Iterator[Finding]:
     """`graphs_recorded`: the GPU's idle time while graphs are recorded and instantiated in most steps."""
     claim, idle = _idle_in(profile, _time_of_recording(profile))
@@ -191,7 +266,29 @@ def recorded_graphs(profile: Profile) -> Iterator[Finding]:
     )
 
 
-@rule("prepared_graphs", timed=True, own_time=lambda profile: graphs_prepared(profile)[0])
+_PREPARED_PAGE = FindingPage(
+    "graphs_prepared",
+    "CUDA graphs are prepared, and not replayed",
+    says="""In at least half of the steps, compiled code prepares a CUDA graph, and there are no more replays than
+        that. Inductor runs each new set of sizes once without a graph, records it the second time, and replays it from
+        then on.""",
+    slow="""The preparing run waits for the GPU, and launches each kernel by itself, into memory set aside for graphs:
+        it is slower than code that was compiled without CUDA graphs.""",
+    cost="Claimed is the GPU's idle time in these calls, before and after what they launch.",
+    limits="A short recording may end before sizes come back; replays that would follow are not seen.",
+    cures=(
+        Cure("Pad batches to a few sizes, so that graphs are replayed.", "order of floating-point sums"),
+        Cure(
+            """Use no CUDA graphs where sizes vary: `mode="default"`, or
+            `torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True`.""",
+            "memory",
+        ),
+    ),
+    links=(_TREES,),
+)
+
+
+@rule("prepared_graphs", timed=True, own_time=lambda profile: graphs_prepared(profile)[0], pages=(_PREPARED_PAGE,))
 def prepared_graphs(profile: Profile) -> Iterator[Finding]:
     """`graphs_prepared`: the GPU's idle time around what compiled calls launch that only prepare a CUDA graph."""
     preparing, calls = graphs_prepared(profile)

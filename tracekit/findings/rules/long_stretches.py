@@ -11,8 +11,9 @@ import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import Ints, distinct
+from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, times
-from tracekit.findings import Finding, Where, evidence, rule, time_of_rules
+from tracekit.findings import Finding, FindingPage, Where, evidence, rule, time_of_rules
 from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.culprits import plain, where_of_event, where_of_piece
 from tracekit.findings.holes import OFTEN, Holes, LongStretch
@@ -309,7 +310,50 @@ CAUSES = (
 )
 
 
-@rule("long_stretches", timed=True)
+_FREEZE_PAGE = FindingPage(
+    "host_freeze",
+    "The host stalls now and then",
+    says="""An event takes at least 20 times the median of the others of its name at the same line (of operators, of
+        those with the same input sizes), keeps the GPU waiting for a millisecond or more, and does so in fewer than
+        half of the steps. Nothing recorded inside it explains that.""",
+    slow="""Something took the core away from the thread, or made it wait: more busy threads than cores, swapping,
+        Python's garbage collector, a lock. The code at the named place is seldom at fault: it is where the stall
+        happened.""",
+    cost="Claimed are these stretches, and the cost is their mean over all counted steps.",
+    limits="""A first call of a size that comes seldom looks the same if sizes were not recorded. The finding says
+        whether other threads of the process worked at the time; of other processes the trace knows nothing.""",
+    cures=(
+        Cure(
+            "Leave the main thread a core: fewer workers, and `torch.set_num_threads` below the number of cores.",
+            "order of floating-point sums",
+        ),
+        Cure("Look at what else the machine does, and ignore what does not recur.", "changes nothing"),
+        Cure("Collect garbage between epochs (`gc.disable()`, `gc.collect()`).", "memory"),
+    ),
+    links=(_THREADS,),
+)
+_HANDOVER_PAGE = FindingPage(
+    "backward_handover",
+    "Backward starts late in autograd's thread",
+    says="""Backward runs in a thread of autograd's own. Between the call of `backward()` and the first operator there,
+        or between the last one and the return, nothing is recorded for a millisecond or more.""",
+    slow="""A thread that wakes up needs a core and, for Python hooks and functions, Python's lock. If workers or other
+        threads hold them, backward waits, and the GPU runs dry.""",
+    cost="Claimed are these stretches, and shorter ones of the same kind where they occur in most steps.",
+    limits="""That the thread waited for a core is not recorded; it may as well have waited for Python's lock. After
+        backward, the stretch counts only where the line that called it is known.""",
+    cures=(
+        Cure(
+            "Leave a core free: fewer data loader workers, `torch.set_num_threads` below the number of cores.",
+            "order of floating-point sums",
+        ),
+        Cure("Keep other Python threads from working during backward.", "changes nothing"),
+    ),
+    links=(_THREADS,),
+)
+
+
+@rule("long_stretches", timed=True, pages=(_FREEZE_PAGE, _HANDOVER_PAGE))
 def long_stretches(profile: Profile) -> Iterator[Finding]:
     """`cold_start`, `host_freeze`, `backward_handover`, `idle_unexplained`, `compile_in_steps`, `python_bound`,
     `dispatch_bound`."""

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tracekit.base.intervals import Ints
+from tracekit.base.pages import Cure
 from tracekit.base.units import many, percent
-from tracekit.findings import Finding, rule
+from tracekit.findings import Finding, FindingPage, rule
 from tracekit.findings.kernels import blaming, costliest, kernels, operator_names, share_of_work, with_name
 from tracekit.profile import Profile
 from tracekit.profile.cached import once
@@ -126,7 +127,28 @@ def _reach(kinds: Ints, queue: Ints, softmax: int, direction: int) -> int | None
     return products[-1] if products else None
 
 
-@rule("unaligned_products")
+_UNALIGNED_PAGE = FindingPage(
+    "unaligned_products",
+    "Matrix products with unaligned operands",
+    says="""Kernels of CUTLASS for tensor cores load only one or two numbers at a time (`align1`, `align2` in their
+        names): rows of an operand do not begin at multiples of 16 bytes.""",
+    slow="""Tensor cores are fed by loads of whole vectors. Where an inner size is odd, as a number of features or
+        classes often is (1433 in Cora, 7 classes), each number is loaded by itself.""",
+    cost="Claimed is the time of these kernels: an upper bound, since an aligned product takes time, too.",
+    limits="""It is known by names of CUTLASS only; other libraries do not say how they load. Products of attention are
+        left to `unfused_attention`.""",
+    cures=(
+        Cure(
+            "Pad features, hidden sizes or vocabulary to a multiple of 8 (16 for one-byte types), with zeros.",
+            "order of floating-point sums",
+        ),
+        Cure("Choose hidden sizes that are multiples of 8.", "results"),
+    ),
+    links=(_ALIGNMENT_PAGE,),
+)
+
+
+@rule("unaligned_products", pages=(_UNALIGNED_PAGE,))
 def unaligned_products(profile: Profile) -> Iterator[Finding]:
     """`unaligned_products`, which is not one of `VERDICTS`: tensor-core kernels that load 1 or 2 numbers at a time.
 
@@ -150,7 +172,34 @@ def unaligned_products(profile: Profile) -> Iterator[Finding]:
         )
 
 
-@rule("unfused_attention")
+_ATTENTION_FINDING_PAGE = FindingPage(
+    "unfused_attention",
+    "Attention is not fused",
+    says="""On one stream, a softmax stands between products of batches of matrices, with nothing but scaling, masks,
+        dropout and copies in between: attention whose scores are written to memory and read again.""",
+    slow="""The matrix of scores has a number for each pair of tokens or nodes. Fused attention never writes it to
+        memory.""",
+    cost="""Claimed is the time of all these kernels: products, masks and softmax. An upper bound, since fused
+        attention computes the products, too.""",
+    limits="""It is recognised by the order of operators, and so inferred. Attention over edges, as in GAT, uses
+        scatters and is not meant. That a fused kernel supports your mask, type and head size is not checked.""",
+    cures=(
+        Cure("Use `torch.nn.functional.scaled_dot_product_attention`.", "order of floating-point sums"),
+        Cure(
+            'In a library that offers a choice, choose it (`attn_implementation="sdpa"`).',
+            "order of floating-point sums",
+        ),
+        Cure(
+            """Where it does not fuse, ask why: `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)`
+            warns.""",
+            "changes nothing",
+        ),
+    ),
+    links=(_ATTENTION_PAGE,),
+)
+
+
+@rule("unfused_attention", pages=(_ATTENTION_FINDING_PAGE,))
 def unfused_attention(profile: Profile) -> Iterator[Finding]:
     """`unfused_attention`, which is not one of `VERDICTS`: products, scaling, masks and the softmax of attention."""
     rows, softmax = attention(profile)
@@ -183,7 +232,26 @@ def unfused_attention(profile: Profile) -> Iterator[Finding]:
     )
 
 
-@rule("without_tensor_cores")
+_TENSOR_CORES_PAGE = FindingPage(
+    "without_tensor_cores",
+    "fp32 without tensor cores",
+    says="""Matrix products or convolutions run in fp32 on the ordinary cores (`sgemm`, `scudnn`, `simt` in their
+        names), on a GPU of NVIDIA that has tensor cores: compute capability 7.0 or later, or products in half
+        precision beside them.""",
+    slow="Tensor cores multiply matrices many times faster, but not in full fp32, which is PyTorch's default.",
+    cost="""Claimed is the time of these kernels, on a GeForce half of it, where half precision has twice the peak of
+        fp32: an upper bound, since the products still take time.""",
+    limits="""Whether your training tolerates TF32 or half precision, a trace cannot tell. Small products, as in GNNs
+        with few features, are bound by memory and launches, and gain less.""",
+    cures=(
+        Cure('Allow TF32 (from Ampere on): `torch.set_float32_matmul_precision("high")`.', "results"),
+        Cure("Run under `torch.autocast` with bfloat16, or with fp16 and a GradScaler before Ampere.", "results"),
+    ),
+    links=(_TF32_PAGE,),
+)
+
+
+@rule("without_tensor_cores", pages=(_TENSOR_CORES_PAGE,))
 def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
     """`without_tensor_cores`, which is not one of `VERDICTS`: products in fp32 on a GPU that has tensor cores."""
 
@@ -242,7 +310,27 @@ def _advice(major: int | None, *, others_are_half: bool, geforce: bool) -> str:
     )
 
 
-@rule("layout_conversions")
+_LAYOUT_PAGE = FindingPage(
+    "layout_conversions",
+    "Convolutions convert layouts",
+    says="""Kernels do nothing but turn images from NCHW into NHWC or back (`nchwToNhwcKernel`, MIOpen's
+        `batched_transpose`), around convolutions that compute in the other layout.""",
+    slow="Each conversion reads and writes the whole tensor, and there may be two for each convolution.",
+    cost="Claimed is the time of these kernels.",
+    limits="""They are known by name. That all operators in between support channels_last is not checked; one that does
+        not converts again.""",
+    cures=(
+        Cure(
+            "Call `.to(memory_format=torch.channels_last)` on the model and on its input.",
+            "order of floating-point sums",
+        ),
+        Cure("On ROCm, also set `PYTORCH_MIOPEN_SUGGEST_NHWC=1`.", "order of floating-point sums"),
+    ),
+    links=(_LINK,),
+)
+
+
+@rule("layout_conversions", pages=(_LAYOUT_PAGE,))
 def layout_conversions(profile: Profile) -> Iterator[Finding]:
     """`layout_conversions`, which is not one of `VERDICTS`: kernels that only change the layout of images."""
     rows = kernels(profile, with_name(profile, lambda name: _CONVERTS.search(without_parameters(name))))

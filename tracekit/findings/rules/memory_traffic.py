@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.base.intervals import Ints, Union, runs
+from tracekit.base.pages import Cure
 from tracekit.base.units import count, many, percent, size
-from tracekit.findings import Finding, rule
+from tracekit.findings import Finding, FindingPage, rule
 from tracekit.findings.bandwidth import ELEMENTWISE, achieved, moved
 from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import blaming, kernels, of_classes, same_name_and_operator, share_of_work
@@ -40,7 +41,27 @@ _FEW_WARPS = (
 )
 
 
-@rule("memory_bandwidth")
+_BANDWIDTH_PAGE = FindingPage(
+    "memory_bandwidth",
+    "Elementwise kernels move memory slowly",
+    says="""Elementwise kernels that move at least 128 MiB each reach less than half of the GPU's memory bandwidth. It
+        needs recorded shapes, and a GPU whose bandwidth is known.""",
+    slow="""Such kernels only move memory. Tensors that are not contiguous, were transposed, or have different memory
+        formats are read in pieces, and most of each piece is not used.""",
+    cost="Claimed is what these kernels take longer than at the peak bandwidth.",
+    limits="""Bytes are worked out from shapes: each input and the output once. Smaller tensors are left out, since
+        caches move them faster than memory could. Gathers and scatters of message passing are not elementwise, and not
+        judged here.""",
+    cures=(
+        Cure("Call `.contiguous()` once, before many uses; it makes a copy.", "memory"),
+        Cure("Keep one memory format throughout the model.", "order of floating-point sums"),
+        Cure("Compile: fused kernels move less.", "order of floating-point sums"),
+    ),
+    links=(_MEMORY_FORMAT_PAGE,),
+)
+
+
+@rule("memory_bandwidth", pages=(_BANDWIDTH_PAGE,))
 def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
     """`memory_bandwidth`, which is not one of `VERDICTS`: what such kernels would gain at the peak."""
     reached = achieved(profile)
@@ -73,7 +94,32 @@ def memory_bandwidth(profile: Profile) -> Iterator[Finding]:
     )
 
 
-@rule("unfused_elementwise")
+_UNFUSED_PAGE = FindingPage(
+    "unfused_elementwise",
+    "Elementwise kernels follow one another unfused",
+    says="""In one step, two or more elementwise kernels follow each other on a stream, and no compiler generated them:
+        each reads what the one before it wrote.""",
+    slow="""Such kernels take as long as they move memory: activation, dropout, bias and norm each read and write the
+        whole tensor. One kernel for all of them reads and writes it once.""",
+    cost="""Claimed are all kernels of each chain but the longest, which is what a fused one takes. The bytes that
+        fusing would keep in registers are told where shapes were recorded.""",
+    limits="""That each kernel reads what the one before it wrote is assumed, so it is inferred: chains over different
+        tensors save less. Views or Python between them may keep a compiler from fusing.""",
+    cures=(
+        Cure(
+            "Compile that part of the model (`torch.compile`), without graph breaks in it.",
+            "order of floating-point sums",
+        ),
+        Cure("For the optimizer, `foreach=True` or `fused=True`.", "order of floating-point sums"),
+        Cure(
+            "Use operators that exist fused: `addmm`, `F.layer_norm`, a loss on logits.", "order of floating-point sums"
+        ),
+    ),
+    links=(_COMPILE_PAGE,),
+)
+
+
+@rule("unfused_elementwise", pages=(_UNFUSED_PAGE,))
 def unfused_elementwise(profile: Profile) -> Iterator[Finding]:
     """`unfused_elementwise`, which is not one of `VERDICTS`: all but the longest kernel of each chain, at most."""
     trace = profile.trace
@@ -128,7 +174,26 @@ def _bytes_saved(profile: Profile, handing_on: Ints) -> str:
     )
 
 
-@rule("tiny_kernels", timed=True)
+_TINY_PAGE = FindingPage(
+    "tiny_kernels",
+    "Gaps between queued tiny kernels",
+    says="""A step has at least 50 kernels, half of them take less than 5 µs, and the GPU idles between them although
+        the next one is queued.""",
+    slow="""Between two kernels, the GPU takes a moment to finish the one and set up the other. Where kernels are as
+        short as that, the gaps are a large part of the step, and a faster host changes nothing about it.""",
+    cost="Claimed are the gaps between queued kernels (bucket `gpu_gap`) that are shorter than 10 µs.",
+    limits="""Longer gaps have other reasons: see `queued_not_started`. CUDA graphs shorten such gaps, but do not
+        remove them.""",
+    cures=(
+        Cure("Do more in each kernel: larger batches, several graphs in each.", "results"),
+        Cure("Compile, which fuses kernels.", "order of floating-point sums"),
+        Cure("Construct the optimizer with `foreach=True` or `fused=True`.", "order of floating-point sums"),
+    ),
+    links=(_COMPILE_PAGE,),
+)
+
+
+@rule("tiny_kernels", timed=True, pages=(_TINY_PAGE,))
 def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     """`tiny_kernels`, which is not one of `VERDICTS`: the gaps between queued kernels, most of which take a few µs."""
     pieces, trace = profile.attribution.pieces, profile.trace
@@ -156,7 +221,29 @@ def tiny_kernels(profile: Profile) -> Iterator[Finding]:
     )
 
 
-@rule("low_occupancy")
+_OCCUPANCY_PAGE = FindingPage(
+    "low_occupancy",
+    "Kernels leave most of the GPU empty",
+    says="""Kernels of 10 µs or more have fewer than half a block for each multiprocessor, or fill less than 15 % of
+        the warps that the GPU can hold, by the profiler's estimate.""",
+    slow="""A kernel with few blocks leaves multiprocessors without work, however fast the others are. Reductions over
+        one long dimension, scans, sorts, and products of tall, narrow matrices are such kernels; a node of very high
+        degree can make one thread or block do most of the work.""",
+    cost="Claimed is the time of these kernels: an upper bound, since a full GPU takes time, too.",
+    limits="""Occupancy is the profiler's estimate, not a measurement, and low occupancy is no defect where a kernel
+        keeps its units busy with few warps: products, convolutions, attention and recurrent layers are judged by their
+        blocks alone. Kernels of other streams that run meanwhile are not considered.""",
+    cures=(
+        Cure("Give each launch more to do: larger batches.", "results"),
+        Cure("Solve many small problems as one: `bmm`, segmented operators.", "order of floating-point sums"),
+        Cure("Split a sum over a long dimension in two.", "order of floating-point sums"),
+        Cure('Let the compiler choose kernels: `mode="max-autotune"`.', "order of floating-point sums"),
+    ),
+    links=(_OCCUPANCY_LINK,),
+)
+
+
+@rule("low_occupancy", pages=(_OCCUPANCY_PAGE,))
 def low_occupancy(profile: Profile) -> Iterator[Finding]:
     """`low_occupancy`, which is not one of `VERDICTS`: kernels with too few blocks, or too few warps (estimated)."""
     trace, sample = profile.trace, profile.sample

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.base.intervals import Ints, distinct
+from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, many, percent, ratio
-from tracekit.findings import Finding, Where, evidence, rule
+from tracekit.findings import Finding, FindingPage, Where, evidence, rule
 from tracekit.findings.kernels import QueueWaits, operator_names, queue_waits, time_of
 from tracekit.profile import Profile
 from tracekit.trace.rereading import arguments
@@ -23,7 +24,29 @@ _STREAM_WAIT = re.compile(r"(?:cuda|hip|cu)(?:StreamWaitEvent|StreamWaitValue(?:
 _LINK = "https://docs.nvidia.com/deploy/nvidia-smi/index.html"
 
 
-@rule("queued_not_started", device="gpu")
+_PAGE = FindingPage(
+    "queued_not_started",
+    "Queued work does not start",
+    says="""Work was queued, and nothing of this process ran on the GPU, for longer than any submission takes (30 µs).
+        The finding says what the trace shows for each possible reason, and what it rules out.""",
+    slow="""Something else holds the GPU: mostly another process, whose kernels are in no trace of yours – a display, a
+        colleague's job, a second worker. Other reasons are a function on the host that the stream waits for, an event
+        of another stream, the loading of a kernel's code, a switch between contexts, or the profiler.""",
+    cost="Claimed are these waits: gaps in the bucket `gpu_gap` of 30 µs or more.",
+    limits="""A trace holds one process, so another one cannot be seen; it is concluded from the lack of all else.
+        Where the profiler lost kernels, such time is unknown, and not claimed.""",
+    cures=(
+        Cure("Look who else uses the GPU (`nvidia-smi`), and measure when nobody does.", "changes nothing"),
+        Cure(
+            "Follow the clue that the finding names: shorten the host function, record the event earlier, warm up.",
+            "changes nothing",
+        ),
+    ),
+    links=(_LINK,),
+)
+
+
+@rule("queued_not_started", device="gpu", pages=(_PAGE,))
 def queued_not_started(profile: Profile) -> Iterator[Finding]:
     """`queued_not_started`: neither work nor launch latency, nor the gap between two kernels of a stream."""
     if (mean := profile.means["wall"]) is None:

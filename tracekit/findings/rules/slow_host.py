@@ -6,9 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracekit.base.intervals import NO_INTS, Bools, Ints, distinct
+from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, many, ratio
 from tracekit.engine.buckets import BUCKETS, ON_THE_GPU, SUBMITTING
-from tracekit.findings import Finding, Where, blamed_events, evidence, one_by_one, rule, time_of_rules
+from tracekit.findings import Finding, FindingPage, Where, blamed_events, evidence, one_by_one, rule, time_of_rules
 from tracekit.findings.compiler_advice import graphs_prepared, graphs_recorded, into_graphs, is_compiled
 from tracekit.findings.culprits import by_name, grouped, outermost_operators, plain, step_ns_of, where_of_buckets
 from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
@@ -102,7 +103,32 @@ _ADVICE_ONE_LAUNCH = (
 )
 
 
-@rule("unrecorded_host")
+_UNEXPLAINED = FindingPage(
+    "idle_unexplained",
+    "Nothing was recorded while the GPU idled",
+    says="""For a while, nothing is in the trace: no operator, no call, no Python frame, and no work of the GPU. It is
+        told where the host was not recorded at all, and for single stretches of a millisecond or more between two
+        operators of which no line is known. On a CPU, it says the same of the host. As a verdict, it says that the
+        profiler itself takes most of a step.""",
+    slow="""That is not known: Python that was not recorded, other work on the core, a lock, or swapping all look like
+        this. The step was that much longer, whatever the cause.""",
+    cost="""Claimed is the time in the bucket `unrecorded`, and single stretches of `python` without event or line.
+        Waits in collectives, and time of which the GPU's side is unknown, are left out.""",
+    limits="""It is inferred from silence, and marked so. Without Python stacks, ordinary Python of yours looks exactly
+        like it. Before the first and after the last recorded event, silence proves nothing.""",
+    cures=(
+        Cure(
+            """Record what is missing: `ProfilerActivity.CPU`, and `with_stack=True` for the lines; or let `tracekit
+            capture` record the script.""",
+            "changes nothing",
+        ),
+        Cure("Rule out the machine: more busy threads than cores, swapping, other jobs.", "changes nothing"),
+    ),
+    links=(_PROFILER,),
+)
+
+
+@rule("unrecorded_host", pages=(_UNEXPLAINED,))
 def unrecorded_host(profile: Profile) -> Iterator[Finding]:
     """`idle_unexplained`: where the trace says nothing of the host, nobody can tell what it does."""
     mean, pieces = profile.means["wall"], profile.attribution.pieces
@@ -143,7 +169,83 @@ def _between_calls(profile: Profile) -> Bools:
     return pieces.of("unrecorded") & (pieces.dur < LEAST_NS) & (pieces.start >= first) & (pieces.end <= last)
 
 
-@rule("slow_host", device="gpu")
+_SUBMITTED_SLOWLY = """The rule looks at idle time of the GPU with nothing queued, in stretches below a millisecond,
+    and speaks from 5 % of a step."""
+_CLAIMED = """Claimed is the GPU's idle time in the buckets `kernel_launch`, `dispatch`, `python` and `guards`, in
+    stretches below a millisecond, but for what rules about certain causes claim (pageable copies, preprocessing,
+    garbage collection, graphs that are recorded or prepared, …)."""
+_PROFILED = """Recording slows the host, and stacks and shapes slow it most. Of a capture, which knows the unprofiled
+    steps, costs are told for these; of a bare trace, they are those of recorded steps, and too high."""
+_GRAPH_CURE = Cure(
+    """Replay the step as a CUDA graph: `torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph`. Sizes must not
+    vary; pad batches to a few of them.""",
+    "memory",
+)
+_COMPILE_CURE = Cure("Compile the model (`torch.compile`), which fuses operators.", "order of floating-point sums")
+_BATCH_CURE = Cure("Do more in each kernel, with larger batches or several graphs in each.", "results")
+_LAUNCH_PAGE = FindingPage(
+    "launch_bound",
+    "The host submits work too slowly: launches",
+    says=f"""The GPU idles because work reaches it too slowly, and of what the host does meanwhile, launching takes
+        most (the bucket `kernel_launch`). {_SUBMITTED_SLOWLY} It compares what a launch takes with what a kernel
+        takes.""",
+    slow="""A launch takes the host some microseconds, however small the kernel. Where kernels run for less than that,
+        launches set the pace: usual for GNNs on small graphs, whose layers are many small gathers, scatters and
+        products.""",
+    cost=_CLAIMED,
+    limits=f"{_PROFILED} The id names the largest of three parts; the other two are claimed as well.",
+    cures=(_GRAPH_CURE, _COMPILE_CURE, _BATCH_CURE),
+    links=(_GRAPHS,),
+)
+_DISPATCH_PAGE = FindingPage(
+    "dispatch_bound",
+    "The host submits work too slowly: dispatch",
+    says=f"""The GPU idles because work reaches it too slowly, and of what the host does meanwhile, PyTorch's own code
+        takes most: operators, autograd and compiled wrappers that choose what to run (the bucket `dispatch`).
+        {_SUBMITTED_SLOWLY} A single stretch of a millisecond or more in one operator is a finding of its own under the
+        same id: “The GPU waits for the host in …”.""",
+    slow="""Each operator passes through dispatcher, autograd and memory allocation before it launches anything. Where
+        operators are many and small, as in message passing on a small graph, that takes longer than the GPU's work.""",
+    cost=_CLAIMED,
+    limits=f"""{_PROFILED} Without recorded operators, dispatch cannot be told from Python, and the finding only says
+        “Host-bound”. For a long stretch inside an operator, the trace does not show what the operator did.""",
+    cures=(
+        _COMPILE_CURE,
+        _GRAPH_CURE,
+        Cure(
+            "Use fused operators: `foreach` optimizers, sparse products instead of gather and scatter.",
+            "order of floating-point sums",
+        ),
+        _BATCH_CURE,
+    ),
+    links=(_COMPILE,),
+)
+_PYTHON_PAGE = FindingPage(
+    "python_bound",
+    "The host submits work too slowly: Python",
+    says=f"""The GPU idles because work reaches it too slowly, and of what the host does meanwhile, Python between
+        operators takes most (the buckets `python` and `guards`). {_SUBMITTED_SLOWLY} A single stretch of a millisecond
+        or more at one line or in one function is a finding of its own under the same id: “The GPU waits for Python
+        …”.""",
+    slow="""Python runs one line at a time and holds back every launch that comes after it: loops over nodes, edge
+        types or graphs, building of masks, logging, bookkeeping of hooks and modules.""",
+    cost=_CLAIMED,
+    limits=f"""{_PROFILED} Without stacks, Python is inferred from the silence between operators, and the finding is
+        marked as inferred. A line is named only if it takes at least 30 % of the time.""",
+    cures=(
+        Cure("Move what stays the same out of the loop.", "changes nothing"),
+        Cure(
+            "Replace a loop over tensors with one operator (`index_add_`, `scatter`, broadcasting).",
+            "order of floating-point sums",
+        ),
+        _COMPILE_CURE,
+        Cure("Log and save in another thread, or every N steps.", "changes nothing"),
+    ),
+    links=(_COMPILE,),
+)
+
+
+@rule("slow_host", device="gpu", pages=(_LAUNCH_PAGE, _DISPATCH_PAGE, _PYTHON_PAGE))
 def slow_host(profile: Profile) -> Iterator[Finding]:
     """`launch_bound`, `dispatch_bound` or `python_bound`: by the largest of the reasons; long stretches have rules of
     their own."""

@@ -11,8 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracekit.base.intervals import Ints, Union, distinct
+from tracekit.base.pages import Cure
 from tracekit.base.units import count, duration, times
-from tracekit.findings import Finding, rule, time_of_rules
+from tracekit.findings import Finding, FindingPage, rule, time_of_rules
 from tracekit.findings.counted import Steps
 from tracekit.findings.culprits import (
     Culprit,
@@ -195,7 +196,44 @@ def operator_sized_by_readback(profile: Profile, call: int) -> str | None:
     return allocator if any(kind in _TYPES_OF_SIZES for kind in types) else None
 
 
-@rule("sync_stall", timed=True, device="gpu")
+_PAGE = FindingPage(
+    "sync_stall",
+    "The host waits for the GPU, and then the GPU for the host",
+    says="""At one place, the host waits until the GPU is done, so that the GPU has nothing to do afterwards. Each of
+        the five costliest places has a finding with the reason, if the trace shows it: a value is read back
+        (`.item()`), the size of a result is counted on the GPU first (boolean masks, `nonzero`, `unique`,
+        `repeat_interleave`, `scatter` without `dim_size`), or a copy is awaited. Several places that wait for sizes
+        are one finding.""",
+    slow="""A GPU is busy only while the host is ahead of it. A wait empties its queue: the GPU idles until the host
+        has returned, worked out what comes next, and launched it.""",
+    cost="""Claimed is the idle time of the bucket `sync_stall` that these calls are blamed for: the end of the wait,
+        and the refilling of the queue for at most as long as the call had waited. Copies to the host that only these
+        calls need, and kernels that only count what is copied, are claimed as well.""",
+    limits="""What counts is the idle time of the GPU, not how long a call lasts: a wait beside a busy GPU costs
+        little, and may not be listed. The wait with which the profiler ends its recording is left out. Where the host
+        is slow, too, removing the wait moves part of the idle time to `launch_bound` or `dispatch_bound`; the cost
+        leaves that out.""",
+    cures=(
+        Cure(
+            "Keep the value on the GPU (`loss.detach()`, added up there), and read it every N steps.", "changes nothing"
+        ),
+        Cure("Give the size: `num_nodes`, `dim_size`, `batch_size`, `output_size`.", "changes nothing"),
+        Cure(
+            """Keep the shape instead of selecting: `torch.where`, weights of zero, `ignore_index`; or make the indices
+            once, before the loop.""",
+            "order of floating-point sums",
+        ),
+        Cure(
+            """Copy to the GPU from pinned memory with `non_blocking=True`. A copy to the host must still be waited for
+            before it is read.""",
+            "memory",
+        ),
+    ),
+    links=(_LINK,),
+)
+
+
+@rule("sync_stall", timed=True, device="gpu", pages=(_PAGE,))
 def sync_stall(profile: Profile) -> Iterator[Finding]:
     """One finding for each place that waits, the costliest first: the time in which the GPU idles because of it."""
     pieces, trace = profile.attribution.pieces, profile.trace

@@ -33,7 +33,7 @@ def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
         if not diagnosis.findings:
             verdicts.setdefault(diagnosis.verdict.sentence, (diagnosis.verdict, []))[1].append(name)
     of_verdicts = (
-        Card(verdict.headline, tuple((name, "") for name in names), why=verdict.why)
+        Card(verdict.headline, tuple((name, "") for name in names), why=verdict.why, id=verdict.id)
         for verdict, names in verdicts.values()
     )
     return Cards(
@@ -62,6 +62,7 @@ def _card(findings: dict[str, Finding]) -> Card:
         f"{of_variant['do']}{finding.do}",
         finding.also,
         None if location.file is None or location.line is None else (location.file, location.line),
+        finding.id,
     )
 
 

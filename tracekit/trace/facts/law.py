@@ -4,19 +4,25 @@
     def lost_work(trace: Trace) -> Iterator[Broken]:
         yield Broken("…", count=3, worst=row, gpu=spans)
 
+The docstring of a law is its page: a summary, and paragraphs that begin with `Holds:`, what holds of a sound trace;
+`Breaks:`, when it is broken; `Then:`, what is not told then, beside what severity and figures say; `Do:`, what to do.
+
 A breach of severity `note` limits an answer and spoils no figure. One of severity `doubt` spoils the figures that it
 touches: in the time that it names or, if it names none, everywhere. Of one of severity `refusal`, nothing can be said
 about these figures at all. The times that breaches name make the mask of known time, `Unknown`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from msgspec import Struct
 
 from tracekit.base.intervals import NO_TIME, Bools, Union
+from tracekit.base.pages import Page, Part, paragraph
 
 if TYPE_CHECKING:
     from tracekit.trace.model import Trace
@@ -28,6 +34,22 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Figure = Literal["gpu work", "gpu idle", "host time", "steps", "lines", "causes"]
 FIGURES: tuple[Figure, ...] = get_args(Figure)
 
+_FIGURE_WORDS: dict[Figure, str] = {
+    "gpu work": "what the GPU did",
+    "gpu idle": "when it idled, and why",
+    "host time": "what the host did",
+    "steps": "where steps begin and end",
+    "lines": "which line did something",
+    "causes": "which of several causes a time has",
+}
+_UNTOLD: dict[Severity, str] = {
+    "refusal": "Nothing is said of this: {figures}. `tracekit report --strict` exits with 3.",
+    "doubt": "In the time and the steps that the breach names, or throughout if it names none, this must not be "
+    "believed: {figures}. Means leave such steps out, findings lose such time or are withheld, and `tracekit what-if` "
+    "promises nothing of it. `tracekit report --strict` exits with 3.",
+    "note": "A note limits an answer: no figure is wrong because of it.",
+}
+_PARAGRAPH = re.compile(r"^(Holds|Breaks|Then|Do): ", re.MULTILINE)
 # The fields of a breach, as they are stored: times, and what is plain data anyway.
 _SIDES = ("gpu", "host")
 _PLAIN = ("id", "severity", "message", "touches", "count", "worst", "steps")
@@ -134,6 +156,17 @@ class Law(Struct, frozen=True):
     severity: Severity
     touches: tuple[Figure, ...]
     look: Look
+    text: str  # from which its page is made
+
+    @property
+    def summary(self) -> str:
+        """When it is broken, in a sentence."""
+        return " ".join(self.text.partition("\n\n")[0].split())
+
+    @property
+    def page(self) -> Page:
+        """What it means, as every face shows it."""
+        return law_page(self.id, self.severity, self.touches, self.text)
 
     def breaches(self, trace: "Trace") -> list[Breach]:
         """How this trace breaks it."""
@@ -156,7 +189,22 @@ def law(name: str, severity: Severity, touches: tuple[Figure, ...] = ()) -> Call
 
     def register(look: Look) -> Look:
         assert name not in LAWS or LAWS[name].look.__module__ == look.__module__, f"{name} is declared twice"
-        LAWS[name] = Law(name, severity, touches, look)
+        LAWS[name] = Law(name, severity, touches, look, look.__doc__ or "")
         return look
 
     return register
+
+
+def law_page(name: str, severity: Severity, touches: tuple[Figure, ...], text: str) -> Page:
+    """The page of a law, of which that docstring is."""
+    summary, *pieces = _PARAGRAPH.split(cleandoc(text))
+    texts = dict(zip(pieces[::2], pieces[1::2], strict=True))
+    untold = _UNTOLD[severity].format(figures="; ".join(_FIGURE_WORDS[figure] for figure in touches))
+    parts: list[Part] = []
+    if "Holds" in texts:
+        parts.append(paragraph("What holds of a sound trace", texts["Holds"]))
+    parts.append(paragraph("What breaks it", texts.get("Breaks", summary)))
+    parts.append(paragraph("What is not told then", f"{untold} {texts.get('Then', '')}"))
+    if "Do" in texts:
+        parts.append(paragraph("What to do", texts["Do"]))
+    return Page(name, "law", f"{' '.join(summary.split()).rstrip('.')} ({severity})", tuple(parts))

@@ -17,7 +17,13 @@ _MIN_TIMES_USUAL = 20  # as long as the longest of the others
 
 @law("two_clocks", "refusal", touches=("gpu work", "gpu idle", "steps"))
 def two_clocks(trace: Trace) -> Iterator[Broken]:
-    """Calls and GPU activity are stamped by clocks that have nothing in common."""
+    """Calls and GPU activity are stamped by clocks that have nothing in common.
+
+    Holds: Calls and work of the GPU are stamped by one clock, or by two that the profiler has aligned.
+    Breaks: More than half of the linked activities start before the first call that carries their correlation, or more
+        than 60 s after its end.
+    Do: Update driver and profiler; the host's side can still be read.
+    """
     if trace.impossible.two_clocks:
         yield Broken(
             "The host's calls and the GPU's work are stamped by two clocks: how they lie in time is unknown, and so "
@@ -27,7 +33,13 @@ def two_clocks(trace: Trace) -> Iterator[Broken]:
 
 @law("order", "doubt", touches=("gpu work", "gpu idle", "steps"))
 def order(trace: Trace) -> Iterator[Broken]:
-    """Activities that outlast a whole later one of their stream, which runs them in order."""
+    """Activities that outlast a whole later one of their stream, which runs them in order.
+
+    Holds: A stream runs one activity after the other, in the order in which they were launched.
+    Breaks: One activity is enough: another launch's activity on its stream starts later and ends no later than it does.
+    Then: The activity ends where the later one starts; what it did beyond that is unknown.
+    Do: Update the profiler, or record again. Few such activities change little.
+    """
     impossible = trace.impossible
     if len(impossible.shortened):
         number = len(impossible.shortened)
@@ -45,7 +57,13 @@ def order(trace: Trace) -> Iterator[Broken]:
 
 @law("causality", "doubt", touches=("gpu idle", "steps"))
 def causality(trace: Trace) -> Iterator[Broken]:
-    """Activities that start before the calls that submitted them."""
+    """Activities that start before the calls that submitted them.
+
+    Holds: Nothing runs before it was launched.
+    Breaks: More than 1 % of the GPU's activities start before their launch call does; fewer are a note.
+    Then: Such activities are linked to nothing.
+    Do: Update driver and profiler, or record again.
+    """
     early, gpu = trace.impossible.before_call, trace.links.gpu
     if len(early) and not trace.impossible.two_clocks:
         yield Broken(
@@ -59,7 +77,14 @@ def causality(trace: Trace) -> Iterator[Broken]:
 
 @law("overlong", "doubt", touches=("gpu work", "gpu idle", "steps"))
 def overlong(trace: Trace) -> Iterator[Broken]:
-    """An activity that goes on long after the host's recording, and takes far longer than any other."""
+    """An activity that goes on long after the host's recording, and takes far longer than any other.
+
+    Holds: Work of the GPU ends soon after the host's recording does.
+    Breaks: An activity goes on for more than 30 % of the host's recording after its end, and lasts more than 20 times
+        as long as any other; collectives, which wait for other ranks, are not looked at.
+    Then: Steps during it are left out.
+    Do: Record again: the end of that activity was lost.
+    """
     begun, ended = host_span(trace)
     if begun > ended:
         return

@@ -19,7 +19,15 @@ _MIN_UNLAUNCHED_SHARE = 0.02  # of the activities
 
 @law("lost_work", "doubt", touches=("gpu work", "gpu idle"))
 def lost_work(trace: Trace) -> Iterator[Broken]:
-    """Launches without work: the profiler lost kernels, and the GPU seems idle while it worked."""
+    """Launches without work: the profiler lost kernels, and the GPU seems idle while it worked.
+
+    Holds: Each launch of a kernel, and each copy, has its work in the trace, unless a CUDA graph took it in.
+    Breaks: More than 2 % of a step's activities are missing, or 2 % of all; fewer are a note. Replays of a graph lack
+        nodes that other replays of it have.
+    Then: From such a launch until its stream is seen to go on, it is unknown whether the GPU worked: that time is
+        neither busy nor idle.
+    Do: Record fewer steps, or without stacks and shapes, so that the profiler's buffers suffice.
+    """
     coverage = trace.coverage
     if not coverage.is_incomplete.any() or trace.impossible.two_clocks:
         return
@@ -58,7 +66,14 @@ def _where(trace: Trace, steps: Ints, expected: Ints, missing: Ints) -> str:
 
 @law("lost_launches", "doubt", touches=("gpu work", "gpu idle", "steps", "lines"))
 def lost_launches(trace: Trace) -> Iterator[Broken]:
-    """Work without a launch, although calls before and after it were recorded: calls were lost."""
+    """Work without a launch, although calls before and after it were recorded: calls were lost.
+
+    Holds: Work of the GPU has the call that launched it.
+    Breaks: More than 2 % of the activities have no launch, although calls with smaller and larger correlations were
+        recorded; or none has one.
+    Then: Why the GPU idles before such work is unknown, and so is the line of it.
+    Do: Record fewer steps at a time, and the whole process in one file.
+    """
     if trace.device != "gpu" or trace.impossible.two_clocks:
         return
     ids = trace.correlation[trace.where(lambda part: part.roles.runtime & part.process & (part.correlation > 0))]
@@ -86,7 +101,13 @@ def lost_launches(trace: Trace) -> Iterator[Broken]:
 
 @law("graph_recording", "note")
 def graph_recording(trace: Trace) -> Iterator[Broken]:
-    """Launches that a graph being recorded took in run nothing: they are no lost kernels."""
+    """Launches that a graph being recorded took in run nothing: they are no lost kernels.
+
+    Holds: A launch runs something, unless it is recorded into a CUDA graph.
+    Breaks: Launches lie between the begin and the end of a graph's recording on their thread.
+    Then: They are not counted as lost kernels.
+    Do: Nothing: this is as it should be.
+    """
     captured = trace.coverage.captured
     if len(captured):
         yield Broken(

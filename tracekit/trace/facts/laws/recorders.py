@@ -32,7 +32,14 @@ _MIN_SHARE_OF_HOLES = 0.5  # of one graph's replays: where the GPU mostly works 
 
 @law("cut_short", "doubt", touches=("gpu work", "gpu idle", "host time", "steps"))
 def cut_short(trace: Trace) -> Iterator[Broken]:
-    """The file ends before its events do."""
+    """The file ends before its events do.
+
+    Holds: A file of a trace ends with the end of its JSON.
+    Breaks: The file ends in the middle of it, as where a disk was full or a process was killed.
+    Then: A step after the first loss is not answered, and none at all unless the file shows that it was written in
+        order of time.
+    Do: Get the whole file, or record again.
+    """
     if trace.cut_short:
         start = trace.lost_from_ns
         end = int(trace.end_ns.max(initial=0)) + 1
@@ -46,14 +53,26 @@ def cut_short(trace: Trace) -> Iterator[Broken]:
 
 @law("damaged", "doubt", touches=("gpu work", "gpu idle", "host time", "steps"))
 def damaged(trace: Trace) -> Iterator[Broken]:
-    """The archive is damaged, although the list of events in it ends properly."""
+    """The archive is damaged, although the list of events in it ends properly.
+
+    Holds: An archive unpacks to its end, and its checksum is right.
+    Breaks: Unpacking fails after the list of events has ended.
+    Then: Events before that point are read; that none is missing cannot be known.
+    Do: Get the file again.
+    """
     if trace.damage and not trace.cut_short:
         yield Broken(f"{trace.damage[:1].upper()}{trace.damage[1:]}; the events before that point are used.")
 
 
 @law("merged_file", "note")
 def merged_file(trace: Trace) -> Iterator[Broken]:
-    """The file holds other processes, too."""
+    """The file holds other processes, too.
+
+    Holds: A file holds one process.
+    Breaks: Several processes have events in it; each is read by itself.
+    Then: Events without a process, such as the profiler's own overhead, are left out.
+    Do: Write a file for each process.
+    """
     if trace.process is not None:
         yield Broken(
             f"One of several processes in the file ({trace.process}); events without a process, such as the profiler's "
@@ -63,14 +82,26 @@ def merged_file(trace: Trace) -> Iterator[Broken]:
 
 @law("lost_header", "note")
 def lost_header(trace: Trace) -> Iterator[Broken]:
-    """The keys before the events are unknown."""
+    """The keys before the events are unknown.
+
+    Holds: What stands before the events can be read: the device, the clock, the version of the schema.
+    Breaks: It is longer than tracekit reads.
+    Then: Facts about the device may be missing.
+    Do: Nothing, unless a figure needs the device.
+    """
     if trace.header_lost:
         yield Broken("The header before the events is too long, and was not read.")
 
 
 @law("lost_events", "doubt", touches=("gpu work", "gpu idle", "host time"))
 def lost_events(trace: Trace) -> Iterator[Broken]:
-    """Some events could not be read; a few do no harm, nor does the one at which a file was cut."""
+    """Some events could not be read; a few do no harm, nor does the one at which a file was cut.
+
+    Holds: Each event can be read.
+    Breaks: More than 1 % of the events cannot; fewer are a note, and so is the one at which a file was cut.
+    Then: They are in no figure.
+    Do: Record again, and report the file if its JSON is valid.
+    """
     if trace.lost:
         be = "is" if trace.lost == 1 else "are"
         are_few = trace.lost <= _MAX_UNREAD_SHARE * len(trace.ts_ns) or trace.cut_short is not None
@@ -83,7 +114,13 @@ def lost_events(trace: Trace) -> Iterator[Broken]:
 
 @law("mended_events", "note")
 def mended_events(trace: Trace) -> Iterator[Broken]:
-    """Some events were read although their JSON is broken."""
+    """Some events were read although their JSON is broken.
+
+    Holds: Events are valid JSON with values of the right type.
+    Breaks: A quote in a name is not escaped, a value has the wrong type, or a duration is negative.
+    Then: A negative duration counts as 0.
+    Do: Nothing: figures rest on what was repaired.
+    """
     if trace.mended:
         yield Broken(
             f"{many(trace.mended, 'event')} {'was' if trace.mended == 1 else 'were'} repaired: an unescaped quote in a "
@@ -94,7 +131,13 @@ def mended_events(trace: Trace) -> Iterator[Broken]:
 
 @law("whole_microseconds", "note")
 def whole_microseconds(trace: Trace) -> Iterator[Broken]:
-    """Times have no decimals."""
+    """Times have no decimals.
+
+    Holds: Times have nanoseconds, as three decimals of a microsecond.
+    Breaks: No time has decimals, and some events last 0 µs.
+    Then: Anything shorter than a microsecond is 0: many short operators add up to less than they took.
+    Do: Record with a newer PyTorch.
+    """
     if any((part.ts_ns % 1000 != 0).any() for part in trace.parts()):
         return
     if any((part.roles.host & ~part.lasting).any() for part in trace.parts()):
@@ -103,7 +146,14 @@ def whole_microseconds(trace: Trace) -> Iterator[Broken]:
 
 @law("lost_nodes", "doubt", touches=("gpu work", "gpu idle"))
 def lost_nodes(trace: Trace) -> Iterator[Broken]:
-    """The GPU seems to idle before the first recorded node of each replay."""
+    """The GPU seems to idle before the first recorded node of each replay.
+
+    Holds: A replayed CUDA graph begins at once if the GPU has nothing else to do.
+    Breaks: At least three replays of a graph, and nine in ten of them, begin late (by at least 40 µs and a tenth of
+        what the graph takes), with the GPU idle before at least half.
+    Then: The time before the first node is unknown, and such steps are left out.
+    Do: Start the profiler before the graphs are captured.
+    """
     # Nothing but submission lies between a call and its graph. A profiler that starts after the graph was captured may
     # lack the same nodes each time.
     calls, starts, ends, delays = _holes(trace)
@@ -164,14 +214,27 @@ def _holes(trace: Trace) -> tuple[Ints, Ints, Ints, Ints]:
 
 @law("stacks", "note")
 def stacks(trace: Trace) -> Iterator[Broken]:
-    """Python stacks slow the host."""
+    """Python stacks slow the host.
+
+    Holds: Recording is light.
+    Breaks: Python stacks were recorded.
+    Then: Python looks slower than it is. A capture takes times from a recording without stacks, and lines from one with
+        them.
+    Do: Record without stacks for times.
+    """
     if trace.has_stacks:
         yield Broken("Python stacks were recorded, which slows Python down: without them it takes less time.")
 
 
 @law("serialised", "doubt", touches=("gpu work", "gpu idle", "steps"))
 def serialised(trace: Trace) -> Iterator[Broken]:
-    """Hardware counters were recorded, for which each kernel runs alone, and perhaps several times."""
+    """Hardware counters were recorded, for which each kernel runs alone, and perhaps several times.
+
+    Holds: Kernels of several streams may run at once, and each runs once.
+    Breaks: Hardware counters were recorded (events of `cuda_profiler_range`).
+    Then: Durations and gaps are not those of training.
+    Do: Record without counters to time it.
+    """
     ranges = of_category(trace, _SERIALISING)
     if len(ranges):
         yield Broken(
@@ -184,7 +247,14 @@ def serialised(trace: Trace) -> Iterator[Broken]:
 
 @law("lost_operators", "doubt", touches=("host time", "lines", "causes"))
 def lost_operators(trace: Trace) -> Iterator[Broken]:
-    """Operators are missing around launches, or calls and kernels name operators that are not in the trace."""
+    """Operators are missing around launches, or calls and kernels name operators that are not in the trace.
+
+    Holds: Operators are in the trace with what they launch.
+    Breaks: More than 2 % of the launches (and at least 3) lie in no operator, although operators launch the same
+        kernels elsewhere; or more than 2 % of what names an operator names one that is missing.
+    Then: What the host did then may be told as Python: which cause a time has is not told.
+    Do: Record fewer steps at a time.
+    """
     # Launches of kernels that operators launch elsewhere; others may be launched by code that has no operators.
     coverage = trace.coverage
     calls = coverage.calls[~coverage.is_lost]
@@ -236,7 +306,13 @@ def _external_ids(part: Events, mask: Bools) -> tuple[Ints, Ints]:
 
 @law("lost_frames", "doubt", touches=("lines",))
 def lost_frames(trace: Trace) -> Iterator[Broken]:
-    """Python frames name callers that are not in the trace."""
+    """Python frames name callers that are not in the trace.
+
+    Holds: The caller of each Python frame is in the trace.
+    Breaks: More than 2 % of the frames name a caller that is not.
+    Then: Lines may be wrong.
+    Do: Record fewer steps with stacks, or let `tracekit capture` find the lines.
+    """
     if not trace.has_stacks:
         return
     frames = trace.where(lambda part: part.roles.kind == PYTHON)
@@ -256,7 +332,13 @@ def lost_frames(trace: Trace) -> Iterator[Broken]:
 @law("sampled", "refusal", touches=FIGURES)
 def sampled(trace: Trace) -> Iterator[Broken]:
     """Launches without work and work without launches, or numbers of operators that are missing, in great number: the
-    file holds a sample of the events."""
+    file holds a sample of the events.
+
+    Holds: A trace holds every event of its time.
+    Breaks: More than 10 % of the launches have no work and more than 10 % of the work has no launch; on a CPU, after
+        more than 20 % of the operators' numbers the next one is missing.
+    Do: Use the file before it was thinned out, or record again.
+    """
     if trace.device == "cpu":
         # The profiler numbers operators and annotations one after the other, in blocks of some hundred for each thread:
         # few have a successor that is missing, unless the file was thinned out.
@@ -290,7 +372,13 @@ def sampled(trace: Trace) -> Iterator[Broken]:
 
 @law("duplicates", "doubt", touches=("gpu work",))
 def duplicates(trace: Trace) -> Iterator[Broken]:
-    """GPU activities that are in the trace twice."""
+    """GPU activities that are in the trace twice.
+
+    Holds: Each activity is in the trace once.
+    Breaks: Two activities of the GPU have the same stream, name, launch, start and duration.
+    Then: Counts of kernels are too high; busy time is right, since it is a union.
+    Do: Do not merge files that overlap.
+    """
     rows = trace.where(lambda part: part.roles.gpu & part.lasting)
     at_once = np.diff(trace.ts_ns[rows]) == 0  # they are in order of time
     rows = rows[np.append(at_once, False) | np.append(False, at_once)] if len(rows) else rows
@@ -311,7 +399,13 @@ def duplicates(trace: Trace) -> Iterator[Broken]:
 
 @law("several_recordings", "doubt", touches=("gpu work", "gpu idle", "host time", "steps"))
 def several_recordings(trace: Trace) -> Iterator[Broken]:
-    """Launches of one process share an id, or operators of one name, which a single recording never gives twice."""
+    """Launches of one process share an id, or operators of one name, which a single recording never gives twice.
+
+    Holds: Ids of launches are given once in a recording.
+    Breaks: More than 2 % of the launches have the id of an earlier one of the process; without launches, operators of
+        one name do.
+    Do: Write each recording to a file of its own.
+    """
     calls = trace.where(lambda part: part.roles.launch & part.process & (part.correlation > 0))
     rows, again, noun = calls, _again(calls, trace.correlation[calls]), ("launch has", "launches have")
     if not len(calls):

@@ -18,7 +18,14 @@ _NO_ID = 1 << 62  # beyond any correlation id
 
 @law("no_gpu_side", "refusal", touches=("gpu work", "gpu idle"))
 def no_gpu_side(trace: Trace) -> Iterator[Broken]:
-    """Launches, but no GPU activity at all."""
+    """Launches, but no GPU activity at all.
+
+    Holds: What is launched leaves work of the GPU in the trace.
+    Breaks: There are launch calls, and no activity of a GPU at all.
+    Then: There is no wall view, only a host view.
+    Do: Record with `ProfilerActivity.CUDA`, or the activity of your device; under WSL and in containers, the profiler
+        may lack the rights to record it.
+    """
     launches = trace.census.count(lambda roles: roles.launch)
     if launches and trace.device != "gpu":
         why = _LOST_WITH_THE_REST if trace.cut_short else "the GPU side was not recorded"
@@ -27,7 +34,12 @@ def no_gpu_side(trace: Trace) -> Iterator[Broken]:
 
 @law("several_processes", "refusal", touches=("gpu work", "gpu idle", "steps"))
 def several_processes(trace: Trace) -> Iterator[Broken]:
-    """Several processes launch work: whose steps the GPU works for cannot be told."""
+    """Several processes launch work: whose steps the GPU works for cannot be told.
+
+    Holds: One process launches the work of a file.
+    Breaks: Several processes make launch calls in it.
+    Do: Write a file for each process, and give them all to `tracekit report`.
+    """
     processes = len(trace.processes_with(lambda roles: roles.launch))
     if processes > 1:
         yield Broken(
@@ -38,7 +50,14 @@ def several_processes(trace: Trace) -> Iterator[Broken]:
 
 @law("another_device", "refusal", touches=("gpu work", "gpu idle", "host time"))
 def another_device(trace: Trace) -> Iterator[Broken]:
-    """Work ran on a device that was not recorded: an operator only submitted it."""
+    """Work ran on a device that was not recorded: an operator only submitted it.
+
+    Holds: Work of an accelerator is in the trace.
+    Breaks: Operators that only an accelerator has, collectives of its library, events of its categories, or reads of
+        values that wait for it, but no launch and no work.
+    Then: That operators only submitted work is said; how long the work took is not.
+    Do: Record with the activity of your device (`ProfilerActivity.XPU`, `PrivateUse1`, …).
+    """
     submitted = device_side_missing(trace)
     if submitted is not None and not trace.census.any(lambda roles: roles.launch):
         why = f"but none of its work is in the trace: {_LOST_WITH_THE_REST}"
@@ -49,7 +68,14 @@ def another_device(trace: Trace) -> Iterator[Broken]:
 
 @law("calls_unknown", "doubt", touches=("gpu idle", "steps"))
 def calls_unknown(trace: Trace) -> Iterator[Broken]:
-    """GPU work, but no calls of the training process that could have submitted it."""
+    """GPU work, but no calls of the training process that could have submitted it.
+
+    Holds: Calls of the runtime are named like those of CUDA, ROCm or XPU.
+    Breaks: There is work of a GPU, but no call of the training process, or none whose name is known; the latter is a
+        note.
+    Then: Launches and syncs are not told apart: idle time has no cause.
+    Do: Record with `ProfilerActivity.CPU`, too.
+    """
     if why := why_calls_unknown(trace):
         called = trace.census.any(lambda roles: roles.runtime)
         yield Broken(
@@ -60,7 +86,13 @@ def calls_unknown(trace: Trace) -> Iterator[Broken]:
 
 @law("no_operators", "doubt", touches=("lines",))
 def no_operators(trace: Trace) -> Iterator[Broken]:
-    """GPU work and calls, but no operator."""
+    """GPU work and calls, but no operator.
+
+    Holds: Operators are recorded.
+    Breaks: There is work of a GPU and there are calls, but no operator; with Python stacks it is a note.
+    Then: What the host does between calls is not told as dispatch, and no line is named.
+    Do: Record with `ProfilerActivity.CPU`; with nsys, `--pytorch=autograd-nvtx`.
+    """
     if trace.device == "gpu" and not why_calls_unknown(trace) and not has_operators(trace):
         yield Broken(
             "No operators were recorded: what the host does between calls of the runtime "
@@ -71,7 +103,12 @@ def no_operators(trace: Trace) -> Iterator[Broken]:
 
 @law("no_host_side", "doubt", touches=("host time", "steps", "causes"))
 def no_host_side(trace: Trace) -> Iterator[Broken]:
-    """On a CPU, neither operators nor Python frames: there is nothing that figures could be of."""
+    """On a CPU, neither operators nor Python frames: there is nothing that figures could be of.
+
+    Holds: On a CPU, operators or Python frames are recorded.
+    Breaks: There are neither, and no work of a GPU.
+    Do: Record with `ProfilerActivity.CPU`.
+    """
     recorded = trace.census.any(lambda roles: roles.host & ~roles.annotation)
     if trace.device == "cpu" and not recorded and device_side_missing(trace) is None and not trace.cut_short:
         yield Broken(
@@ -81,7 +118,13 @@ def no_host_side(trace: Trace) -> Iterator[Broken]:
 
 @law("ascend", "note")
 def ascend(trace: Trace) -> Iterator[Broken]:
-    """The words are those of CUDA, although the device is another one."""
+    """The words are those of CUDA, although the device is another one.
+
+    Holds: A trace is PyTorch's own, of CUDA, ROCm or XPU.
+    Breaks: Ascend's profiler wrote it.
+    Then: Collectives are not counted.
+    Do: Nothing: read “GPU” as the NPU.
+    """
     processes = set(trace.tracks["process"].to_pylist())
     if HARDWARE in processes:
         uncounted = ", and the time in which it only communicates as idle" if processes & _COLLECTIVES else ""
@@ -93,7 +136,14 @@ def ascend(trace: Trace) -> Iterator[Broken]:
 
 @law("unlinked_gpu", "note")
 def unlinked_gpu(trace: Trace) -> Iterator[Broken]:
-    """GPU work without a launch call."""
+    """GPU work without a launch call.
+
+    Holds: Work of the GPU has a launch call in the trace.
+    Breaks: Activities have none, mostly because they were launched before the recording began or after the host's
+        ended.
+    Then: They count as work of the GPU; where no launch of a step is known, they belong to no step.
+    Do: Warm up in the profiler's schedule, so that the recording begins between steps.
+    """
     gpu = trace.census.count(lambda roles: roles.gpu)
     unlinked = gpu - len(trace.links.activities) - len(trace.impossible.before_call)
     if unlinked > 0 and trace.threads.main is not None and not trace.impossible.two_clocks:
@@ -108,7 +158,13 @@ def unlinked_gpu(trace: Trace) -> Iterator[Broken]:
 
 @law("backlog", "note")
 def backlog(trace: Trace) -> Iterator[Broken]:
-    """The GPU still works on earlier launches when the first step is issued."""
+    """The GPU still works on earlier launches when the first step is issued.
+
+    Holds: The first step finds an idle GPU.
+    Breaks: When it is issued, the GPU still works on what was launched before.
+    Then: That time belongs to no step.
+    Do: Nothing: it is counted out.
+    """
     steps = trace.steps
     late = int(steps.begin[0] - steps.issued[0]) if steps.annotated and len(steps) else 0
     if late and trace.device == "gpu" and not why_calls_unknown(trace):
@@ -120,7 +176,13 @@ def backlog(trace: Trace) -> Iterator[Broken]:
 
 @law("several_devices", "note")
 def several_devices(trace: Trace) -> Iterator[Broken]:
-    """The work of several devices counts as that of one."""
+    """The work of several devices counts as that of one.
+
+    Holds: A process uses one device.
+    Breaks: Work of several devices is in the trace.
+    Then: The GPU counts as busy while any of them is: time in which only one works is not told as idle.
+    Do: Train with one process for each device.
+    """
     devices = len(trace.processes_with(lambda roles: roles.gpu))
     if devices > 1 and trace.threads.main is not None:
         yield Broken(

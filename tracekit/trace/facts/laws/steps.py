@@ -18,7 +18,13 @@ _LISTED_STEPS = 6
 
 @law("no_steps", "note")
 def no_steps(trace: Trace) -> Iterator[Broken]:
-    """No annotated steps, and none inferred: figures are of the whole recording."""
+    """No annotated steps, and none inferred: figures are of the whole recording.
+
+    Holds: The loop marks its steps (`ProfilerStep#N`).
+    Breaks: There are no marks, and nothing repeats so plainly that steps can be inferred.
+    Then: Figures are of the whole recording, and no step is compared with another.
+    Do: Call `prof.step()` in the loop.
+    """
     if trace.threads.main is None or trace.steps.annotated or trace.steps.inferred is not None:
         return
     if (iterations := find_iterations(trace)) is not None:
@@ -34,7 +40,14 @@ def no_steps(trace: Trace) -> Iterator[Broken]:
 
 @law("inferred_steps", "note")
 def inferred_steps(trace: Trace) -> Iterator[Broken]:
-    """Steps are inferred from what repeats."""
+    """Steps are inferred from what repeats.
+
+    Holds: The loop marks its steps.
+    Breaks: There are no marks; steps are where the optimizer's steps end, where batches are asked for, or where a
+        sequence of operators recurs.
+    Then: Their boundaries are not exact. `--steps annotated` does not infer any.
+    Do: Call `prof.step()` in the loop.
+    """
     steps = trace.steps
     if trace.threads.main is None or steps.annotated or steps.inferred is None:
         return
@@ -53,7 +66,13 @@ def inferred_steps(trace: Trace) -> Iterator[Broken]:
 
 @law("lost_steps", "doubt", touches=("gpu work", "gpu idle", "host time", "steps"))
 def lost_steps(trace: Trace) -> Iterator[Broken]:
-    """Numbers of steps are missing: the work of a step without its mark counts as the step's before it."""
+    """Numbers of steps are missing: the work of a step without its mark counts as the step's before it.
+
+    Holds: Numbers of steps follow each other.
+    Breaks: A number is missing.
+    Then: The step before the gap is not whole, and in no mean.
+    Do: Record again; call `prof.step()` once a step, from one thread.
+    """
     numbers = np.array(trace.steps.number, np.int64)
     jumps = np.diff(numbers) if trace.steps.annotated else numbers[:0]
     missing = np.flatnonzero(jumps != 1)
@@ -70,7 +89,13 @@ def lost_steps(trace: Trace) -> Iterator[Broken]:
 
 @law("lost_batches", "doubt", touches=("host time",))
 def lost_batches(trace: Trace) -> Iterator[Broken]:
-    """Most steps ask a data loader for a batch, but some do not: events of the loader were lost."""
+    """Most steps ask a data loader for a batch, but some do not: events of the loader were lost.
+
+    Holds: Where a loop asks a data loader for batches, it does so in each step.
+    Breaks: At least 80 % of the steps ask for one, but some between the first and the last do not.
+    Then: Waits for the loader may be missing, and are then told as Python.
+    Do: Record again. Where some steps reuse a batch on purpose, nothing is wrong.
+    """
     steps = trace.steps
     if not steps.annotated or len(steps) < _MIN_STEPS_OF_A_LOADER:
         return

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import duration, percent
+from tracekit.engine.buckets import BUCKETS
 from tracekit.findings import Finding, Where, alike
 from tracekit.profile import Profile
 from tracekit.report.sections.findings import cost
@@ -37,6 +38,7 @@ _FINDINGS = pa.schema(
         column("advice", pa.string(), "what to change", role="detail"),
         column("where", pa.string(), "what is to blame", role="detail"),
         *_SOURCE,
+        column("id", LABEL, "the kind of finding", role="plumbing"),
     ]
 )
 _EVIDENCE = pa.schema(
@@ -112,6 +114,7 @@ def findings_sheet(opened: OpenReport, selection: Selection) -> Sheet:
             "where": sanitize(str(group.finding.where)) or None,
             "file": group.finding.where.file,
             "line": group.finding.where.line,
+            "id": group.finding.id,
         }
         for group in groups
     ]
@@ -137,6 +140,21 @@ def findings_sheet(opened: OpenReport, selection: Selection) -> Sheet:
 
     cards = [card({name: finding for name, (_, finding) in group.by_variant.items()}) for group in groups]
     return Sheet("findings", pa.Table.from_pylist(rows, schema=_FINDINGS), enter=enter, cards=(*cards,))
+
+
+def explained_id(opened: OpenReport, selection: Selection, sheet: Sheet | None, cursor: int) -> str:
+    """The id of the finding or the bucket that is selected, or that the row under the cursor is of; empty for none."""
+    if sheet is not None and sheet.name in ("findings", "buckets") and 0 <= cursor < len(sheet):
+        row = sheet.row_at(cursor)
+        if sheet.name == "findings":
+            return str(sheet.table["id"][row].as_py())
+        label = sheet.table["bucket"][row].as_py()
+        return next((bucket.key for bucket in BUCKETS.values() if bucket.label == label), "")
+    if selection.pane == FINDING.name and (key := selection.of("finding")) is not None:
+        name, index = key
+        found: Finding = opened.report.diagnoses[name].findings[index]
+        return found.id
+    return ""
 
 
 def finding(opened: OpenReport, selection: Selection) -> Content:
@@ -166,8 +184,8 @@ def finding(opened: OpenReport, selection: Selection) -> Content:
     reasons = [f"{name}: {why}" if len(by_variant) > 1 else why for why, name in reversed(whys.items())]
     if selected_finding.confidence == "inferred":
         reasons.append("This is inferred: the recording does not prove it.")
-    if reasons:
-        pieces.append(prose(*reasons, title="Why"))
+    reasons.append(f"Press m to read what {sanitize(selected_finding.id)} means, and when it is wrong.")
+    pieces.append(prose(*reasons, title="Why"))
     pieces += [
         _evidence(opened.profile(name), finding, selection, len(by_variant) > 1) for name, finding in by_variant.items()
     ]
@@ -222,9 +240,10 @@ OVERVIEW = Pane(
     "overview",
     "Overview",
     "How long a step takes, what makes it slow, and where its time goes. Enter on a finding shows its evidence, on a "
-    "bucket what it is made of. The bars share one scale; their parts are in the order of the table. Δ is the "
-    "difference from the baseline; ~ marks one within noise, ≠ one that pairs of traces do not show. In the lines of "
-    "steps, C marks a step that compiles and ! an outlier; Enter selects a step, Shift with the arrow keys several.",
+    "bucket what it is made of; m explains either. The bars share one scale; their parts are in the order of the "
+    "table. Δ is the difference from the baseline; ~ marks one within noise, ≠ one that pairs of traces do not show. "
+    "In the lines of steps, C marks a step that compiles and ! an outlier; Enter selects a step, Shift with the arrow "
+    "keys several.",
     overview,
     chapters=frozenset({"doubts", "headline", "findings", "wall", "host", "step_series"}),
     key="V",

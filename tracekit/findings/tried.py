@@ -30,9 +30,9 @@ declare(
         "Compiling fails",
         says="""Another variant of the run was to be compiled, and the compiler raised an error of which the cure is
             known: compiled code cannot be differentiated twice, as `autograd.grad(…, create_graph=True)` asks.""",
-        slow="The advice to compile would not help as it stands: it is told with what has to be mended first.",
+        slow="Compiling would help only once this is mended, which the advice says first.",
         cost="It has no cost, and is part of the advice of other findings.",
-        limits="Only this error is known by its text. Others are told in the compiler's words.",
+        limits="Only this error is recognised. Others are quoted in the compiler's words.",
         cures=(
             Cure(
                 """Take that gradient inside of what is compiled, with `torch.func.grad`, or compile only what it does

@@ -42,10 +42,10 @@ VERDICTS = {
     "idle_unexplained": "The profiler itself takes most of the time",  # only a finding can say that nothing explains it
 }
 _CUTTING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
-_NO_DEFECT = """It is a verdict on the step, not a defect: told where no finding costs more than the GPU's work, or
-    where no rule says what bounds the step."""
-_WORK_COST = """Claimed is the GPU's work, computing and copying, of which what other findings count is left out: what
-    would be saved if that work were free, so an upper bound that no change reaches."""
+_NO_DEFECT = """It is a verdict on the step, not a defect: it is listed where the first finding does not say what
+    bounds the step, or costs clearly less than the GPU's work does."""
+_WORK_COST = """Claimed is the GPU's work, computing and copying, without what other findings count: what a step would
+    save if that work were free, an upper bound that no change reaches."""
 _KIND = """Kernels are sorted by their names and operators into kinds of work, and the kind with most time names the
     verdict. A kernel of an unknown name may be sorted wrongly."""
 _LESS = Cure("Do less of it: smaller models, fewer sampled neighbours, fewer layers.", "results")
@@ -103,8 +103,7 @@ _PAGES = (
         says="Most of the step, the GPU works, and more than half of its activities are replayed from CUDA graphs.",
         slow=f"{_NO_DEFECT} Launches cost nothing any more: only less work makes the step shorter.",
         cost=_WORK_COST,
-        limits=f"""{_KIND} Within a graph, the trace does not show which operator or line a kernel belongs to, unless
-            the graph's recording is in it.""",
+        limits=f"{_KIND} Kernels of a replay are linked to the replay, not to operators or lines.",
         cures=(_HALF, _FUSE, _LESS),
         links=(_CUTTING,),
     ),
@@ -115,7 +114,7 @@ _PAGES = (
             several causes a time has must not be believed. The sentence says which law.""",
         slow="Nothing can be said: a wrong answer would be worse than none.",
         cost="It has no cost.",
-        limits="Figures that the breach does not spoil are still told.",
+        limits="Figures that the breach does not spoil are still shown.",
         cures=(
             Cure("Look the law up with `tracekit explain-finding`, and record again as it says.", "changes nothing"),
         ),

@@ -51,9 +51,9 @@ declare(
             that late ranks change from step to step.""",
         slow="""A collective ends when the last rank has arrived: every other rank stands still until then, however
             fast it is. With graphs, ranks whose batches or partitions have more edges are late.""",
-        cost="""What the rank that loses most by it waits a step with nothing else to do, in unprofiled steps where a
-            capture knows them. On the rank that is shown, it takes the place of that much `exposed_comm` or, on the
-            late rank itself, of what explains its lateness.""",
+        cost="""How long the rank that loses most by it waits in a step with nothing else to do; where a capture knows
+            unprofiled steps, in these. On the rank that is shown, it takes the place of that much `exposed_comm` or,
+            on the late rank itself, of what explains its lateness.""",
         limits="""Clocks of different machines are aligned by the collectives themselves, and ranks without a trace are
             not seen. No rank is named where a trace of one breaks a law. Why a rank is late is inferred: a finding
             about it explains at least half of the time lost, and costs no other rank as much.""",

@@ -364,8 +364,8 @@ _LATE_PAGE = FindingPage(
     slow="A collective that is late ends late, and what needs its result waits; on other ranks, too.",
     cost="""Claimed is the exposed time at the end of such a collective (bucket `gpu_comm`), for at most as long as it
         was late.""",
-    limits="""It is inferred: that the collective waited for a place on the GPU is not recorded. Inside CUDA graphs
-        nothing is said, since all kernels of a graph are submitted at once.""",
+    limits="""It is inferred: that the collective waited for a place on the GPU is not recorded. Collectives inside
+        CUDA graphs are left out, since all kernels of a graph are submitted at once.""",
     cures=(
         Cure(
             """Give collectives priority: `TORCH_NCCL_HIGH_PRIORITY=1`, or

@@ -120,10 +120,10 @@ _ENTERED_PAGE = FindingPage(
     "compiled_code_entered",
     "Compiled code is entered many times a step",
     says="""A step enters at least three compiled regions on the main thread, and checking their guards and preparing
-        their inputs takes time. It is told of traces of which no run knows the graph breaks; of a capture,
+        their inputs takes time. It is reported for bare traces; where a capture or a compile log knows the breaks,
         `graph_breaks` is.""",
     slow="""Each entry checks every guard of the region and prepares its inputs in Python, while the GPU waits. Many
-        entries are mostly graph breaks: where a function breaks, what follows is a region of its own.""",
+        entries often mean graph breaks: where a function breaks, what follows is a region of its own.""",
     cost="""Claimed is the time in the bucket `guards`, and that of `dispatch` (on a CPU, `cpu_compute`) which Dynamo
         and the wrappers around compiled graphs take.""",
     limits="""That breaks are the reason is a guess, and marked so: a trace names no break, and functions may be
@@ -279,7 +279,7 @@ _REMAINDERS_PAGE = FindingPage(
         before it. Mostly it is the optimizer, the loss, or what stands at graph breaks.""",
     cost="""Claimed is the idle time (launches, dispatch, Python, guards; below a millisecond at a time) that ends with
         a GPU activity which no graph launched.""",
-    limits="It is not told while graphs are still being recorded. That the work can be captured is not checked.",
+    limits="It is not reported while graphs are still being recorded. Whether the work can be captured is not checked.",
     cures=(
         Cure("Capture the optimizer, too (`capturable=True`), or compile its step.", "order of floating-point sums"),
         Cure("Remove graph breaks and work on the CPU between the replays.", "changes nothing"),

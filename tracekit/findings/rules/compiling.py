@@ -116,15 +116,15 @@ _RECOMPILES_PAGE = FindingPage(
         code no longer holds. With a capture or a compile log, the finding says which guard, and what to do about that
         one.""",
     slow="""Compiling takes seconds, in which nothing else happens. Batches of graphs hardly ever have the same number
-        of nodes and edges: the first new size recompiles with dynamic sizes; integers and floats that change, such as
-        a temperature or a learning rate, recompile each time.""",
+        of nodes and edges: the first new size recompiles with dynamic sizes. Floats that change, such as a learning
+        rate, and integers that a module holds recompile again and again.""",
     cost="""Claimed is the bucket `compile` during these spans. Means leave out steps that compile, so this cost, and
         all others with it, is spread over all recorded steps.""",
     limits="""A recording of a few steps overstates recompilations that end once all sizes were met, and understates
         rare ones. A bare trace has neither the guard nor the reason. Torch 2.0 leaves no sign of compiling in a
         trace.""",
     cures=(
-        Cure("Mark sizes as dynamic: `torch._dynamo.mark_dynamic`, `dynamic=True`.", "changes nothing"),
+        Cure("Mark sizes as dynamic: `torch._dynamo.mark_dynamic`, `dynamic=True`.", "order of floating-point sums"),
         Cure("Pad batches to a few sizes.", "order of floating-point sums"),
         Cure(
             "Pass numbers that change as tensors (`lr=torch.tensor(0.01)`), or keep them out of the function.",
@@ -220,20 +220,22 @@ _COLD_PAGE = FindingPage(
     "cold_start",
     "Something starts up",
     says="""Something is used for the first time: CUDA loads the code of a kernel, a library such as cuBLAS or cuDNN
-        starts, the context is made, the allocator's cache fills. It is told of first steps that are longer for this
-        reason, which the means leave out; of first calls that keep the GPU waiting for a millisecond or more; and of
-        code that is loaded in steps that count.""",
+        starts, the context is made, the allocator's cache fills. It is reported for first steps that are longer for
+        this reason, which the means leave out; for first calls that keep the GPU waiting for a millisecond or more;
+        and for code that is loaded in steps that count.""",
     slow="""CUDA loads a kernel's code only at its first use, and libraries set up handles and workspaces. Each happens
         once in a process.""",
-    cost="""For first steps, all that they take longer than the steps after them, as far as first uses explain it: a
-        total, `once`. For loading code, the bucket `module_load`. For first calls, the stretches themselves.""",
+    cost="""For first steps, it is what they take longer than the steps after them, as far as first uses explain it: a
+        total, marked “once”. For code that is loaded later, claimed is the bucket `module_load`, for first calls the
+        stretches themselves; the cost is what a replay without them saves.""",
     limits="""In a long run it does not matter. Events count as first uses only if the recording shows the process from
-        its start; a recording that begins later may hold a first use that is told as `host_freeze`.""",
+        its start; a recording that begins later may hold a first use that is reported as `host_freeze`.""",
     cures=(
         Cure("Warm up before recording (`wait` and `warmup` of the profiler's schedule).", "changes nothing"),
         Cure("Load all code at the start: `CUDA_MODULE_LOADING=EAGER`.", "memory"),
     ),
     links=(_LAZY_LOADING,),
+    replayed=False,
 )
 _PROFILER_PAGE = FindingPage(
     "profiler_overhead",

@@ -99,15 +99,18 @@ _PAGE = FindingPage(
         GPU does many times faster, and holds up all launches.""",
     cost="""Without a GPU, claimed is the bucket `cpu_compute`, and the cost is that time itself: not what a faster
         kernel would save. Beside a GPU, it is the GPU's idle time that these operators are blamed for.""",
-    limits="""Which operator is fast enough, nothing says: without a GPU the finding is where to look, no proof of a
-        defect. Operators of backward are left out beside a GPU: they run where forward did. Under compilation, the
-        operator may be a loop that Inductor generated, named after what it fuses.""",
+    limits="""How fast an operator could be is not known: without a GPU, the finding says where to look, not that
+        something is wrong. Operators of backward are left out beside a GPU: they run where forward did. Under
+        compilation, the operator may be a loop that Inductor generated, named after what it fuses.""",
     cures=(
         Cure(
             "Create the tensors on the GPU (`device=…`), or do the work ahead, in a worker of the loader.",
             "changes nothing",
         ),
-        Cure("Compile the model: fused operators read and write memory once.", "order of floating-point sums"),
+        Cure(
+            "Compile the model: fused operators read and write memory once. Dropout draws other random numbers.",
+            "order of floating-point sums",
+        ),
         Cure("Move fewer rows: sort the edges, use sparse or segmented products.", "order of floating-point sums"),
         Cure("Use bfloat16 under autocast.", "results"),
         Cure("Try one thread per core (`torch.set_num_threads`).", "order of floating-point sums"),
@@ -276,11 +279,11 @@ _PREPROCESSING_PAGE = FindingPage(
     says="""On the main thread, a function of a library that prepares data runs inside steps while the GPU idles: PIL,
         OpenCV, NumPy, pandas, SciPy, torchvision's and PyG's transforms, tokenizers, and others. Each function has a
         finding.""",
-    slow="""What the main thread prepares, no one prepares ahead: the next launch waits for it. In PyG, transforms that
-        are applied to each batch, and conversions through NumPy or SciPy, are usual ones.""",
+    slow="""What the main thread prepares is not prepared ahead: the next launch waits for it. In PyG, these are often
+        transforms that are applied to each batch, and conversions through NumPy or SciPy.""",
     cost="Claimed is the GPU's idle time during the outermost of these calls.",
     limits="""It needs Python stacks, and knows these libraries by the paths of their files: functions of your own that
-        prepare data are told as `python_bound`.""",
+        prepare data are reported as `python_bound`.""",
     cures=(
         Cure(
             "Prepare in the dataset or in `collate_fn`, with workers. Workers draw random numbers of their own.",

@@ -70,17 +70,17 @@ _COLLATING = "Collating is part of it: collate fewer, larger tensors, or store t
 _PAGE = FindingPage(
     "dataloader_bound",
     "The loop waits for its next batch",
-    says="""While the GPU is idle, the training loop waits for its next batch for at least 2 % of a step: it is inside
-        the annotation `enumerate(DataLoader)…`, which PyTorch writes around each request. The finding says whether
-        batches are made in the training process itself (`num_workers=0`), by workers that are late in most steps, or
-        by workers that are only starting.""",
+    says="""For at least 2 % of a step, the training loop waits for its next batch while the GPU is idle (or, on a CPU,
+        nothing computes): it is inside the annotation `enumerate(DataLoader)…`, which PyTorch writes around each
+        request. The finding says whether batches are made in the training process itself (`num_workers=0`), by workers
+        that are late in most steps, or by workers that are only starting.""",
     slow="""Until the batch is there, the loop launches nothing, and the GPU runs dry. In training a GNN, the time
-        mostly goes to sampling neighbours, to slicing features, and to collating many small graphs, all of it on the
+        often goes to sampling neighbours, to slicing features, and to collating many small graphs, all of it on the
         CPU.""",
     cost="""Claimed is the bucket `dataload`. The number of workers that would keep up is what a step takes with the
         wait divided by what it takes without; that assumes a core for each of them.""",
     limits="""What workers do in their own processes, and how many there are, is not in the trace. A loop that draws
-        batches without PyTorch's DataLoader has no such annotation: its wait is told as `python_bound` or
+        batches without PyTorch's DataLoader has no such annotation: its wait is reported as `python_bound` or
         `idle_unexplained`. What it takes to send a batch from a worker is estimated, at 0.6 ms a tensor; where making
         a batch takes no longer, the advice is to keep `num_workers=0`, and on another machine that may be wrong.""",
     cures=(

@@ -98,12 +98,12 @@ _ZERO_PAGE = FindingPage(
         to begin with, backward writes them, and nothing has to be launched.""",
     cost="""Claimed are the host's time in `zero_grad` that keeps the GPU waiting, its kernels that take at most 5 µs,
         and the usual gaps between those.""",
-    limits="It is known by the profiler's annotation of `zero_grad`; a loop of your own is `operator_loop`.",
+    limits="It is recognised by the profiler's annotation; a loop of your own is reported as `operator_loop`.",
     cures=(
         Cure(
             """Call `zero_grad(set_to_none=True)`, the default since torch 2.0. Code that reads `.grad` must expect
-            None, and an optimizer skips parameters without one.""",
-            "memory",
+            None, and a parameter that gets no gradient is skipped instead of decayed.""",
+            "results",
         ),
     ),
     links=("https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",),
@@ -198,8 +198,8 @@ _LOOP_PAGE = FindingPage(
         time than one round.""",
     cost="""Claimed are the host's time in the loop that keeps the GPU waiting, its kernels that take at most 5 µs, and
         the usual gaps between those, below 10 µs.""",
-    limits="""Whether the rounds depend on each other, as in a recurrence, a trace cannot tell: then there is no single
-        operator. Twenty equal layers in a row look like a loop, too.""",
+    limits="""A trace cannot tell whether the rounds depend on each other, as in a recurrence: then there is no single
+        operator for them. Twenty equal layers in a row look like a loop, too.""",
     cures=(
         Cure(
             "Stack the tensors and call one operator: broadcasting, `bmm`, `index_add_`, `scatter`.",

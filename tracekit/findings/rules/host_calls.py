@@ -62,7 +62,7 @@ _PAGEABLE_PAGE = FindingPage(
         take from pinned memory at the speed of the bus: 50, 25 or 12 GB/s by the GPU's compute capability (PCI Express
         5.0, 4.0, 3.0 with 16 lanes), and 25 GB/s where it is not known.""",
     limits="""The bus is assumed to have 16 lanes and no other traffic: on a narrower one, pinning saves less. Copies
-        that run beside kernels cost nothing, and are not told.""",
+        that run beside kernels cost nothing, and are not listed.""",
     cures=(
         Cure(
             """Pin the memory (`DataLoader(pin_memory=True)`, `tensor.pin_memory()`), and copy with
@@ -154,7 +154,7 @@ _ALLOCATOR_PAGE = FindingPage(
     cost="""Claimed is the GPU's idle time in the bucket `alloc`, of calls that recur; long calls, of a millisecond or
         more, count only if most steps have one.""",
     limits="""That a size was new, or memory full, is not in the trace: the finding names the call and its line, not
-        the reason. Calls in fewer steps only fill the cache, and are not told.""",
+        the reason. Calls in fewer steps only fill the cache, and are not listed.""",
     cures=(
         Cure("Take `torch.cuda.empty_cache()` out of the loop.", "memory"),
         Cure("Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` where sizes vary.", "memory"),
@@ -224,7 +224,7 @@ def _idle_in(profile: Profile, time: Union) -> tuple[Union, str]:
 _RECORDED_PAGE = FindingPage(
     "graphs_recorded",
     "CUDA graphs are recorded again and again",
-    says="In at least half of the steps, a CUDA graph is recorded, and each is replayed at most twice.",
+    says="In at least half of the steps, a CUDA graph is recorded, and on average each is replayed at most twice.",
     slow="""While a graph is recorded and instantiated, it runs nothing. That pays only if it is replayed many times.
         With `mode="reduce-overhead"`, each new set of input sizes needs a graph of its own: sampled subgraphs hardly
         ever have the same size twice.""",

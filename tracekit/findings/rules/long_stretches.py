@@ -320,8 +320,8 @@ _FREEZE_PAGE = FindingPage(
         Python's garbage collector, a lock. The code at the named place is seldom at fault: it is where the stall
         happened.""",
     cost="Claimed are these stretches, and the cost is their mean over all counted steps.",
-    limits="""A first call of a size that comes seldom looks the same if sizes were not recorded. The finding says
-        whether other threads of the process worked at the time; of other processes the trace knows nothing.""",
+    limits="""The first call with a rare size looks the same if sizes were not recorded. The finding says whether other
+        threads of the process worked at the time; of other processes the trace knows nothing.""",
     cures=(
         Cure(
             "Leave the main thread a core: fewer workers, and `torch.set_num_threads` below the number of cores.",

@@ -101,13 +101,13 @@ _UNFUSED_PAGE = FindingPage(
         each reads what the one before it wrote.""",
     slow="""Such kernels take as long as they move memory: activation, dropout, bias and norm each read and write the
         whole tensor. One kernel for all of them reads and writes it once.""",
-    cost="""Claimed are all kernels of each chain but the longest, which is what a fused one takes. The bytes that
-        fusing would keep in registers are told where shapes were recorded.""",
+    cost="""Claimed are all kernels of each chain but the longest, which is what a fused one takes. Where shapes were
+        recorded, the finding says how many bytes fusing would keep in registers.""",
     limits="""That each kernel reads what the one before it wrote is assumed, so it is inferred: chains over different
         tensors save less. Views or Python between them may keep a compiler from fusing.""",
     cures=(
         Cure(
-            "Compile that part of the model (`torch.compile`), without graph breaks in it.",
+            "Compile that part of the model, without graph breaks. Dropout draws other random numbers.",
             "order of floating-point sums",
         ),
         Cure("For the optimizer, `foreach=True` or `fused=True`.", "order of floating-point sums"),

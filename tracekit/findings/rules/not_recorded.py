@@ -13,7 +13,7 @@ from tracekit.trace.facts.coverage import device_side_missing
 _PROFILER_PAGE = "https://docs.pytorch.org/docs/stable/profiler.html#torch.profiler.profile"
 
 
-_NO_COST = "It has no cost: it casts doubt on everything else, and is told first."
+_NO_COST = "It has no cost: it casts doubt on everything else, and is listed first."
 _NOT_SLOW = "Nothing is said to be slow: the recording cannot answer that."
 _EMPTY_PAGE = FindingPage(
     "empty",
@@ -38,7 +38,7 @@ _HOST_SIDE_PAGE = FindingPage(
         of the file launched it, the finding names that.""",
     slow=f"{_NOT_SLOW} Why the GPU idles cannot be known without the calls of the host.",
     cost=_NO_COST,
-    limits="What the GPU did is still right: kernels and copies are told.",
+    limits="What the GPU did is still right: kernels and copies are listed.",
     cures=(
         Cure("Record with `ProfilerActivity.CPU`, too.", "changes nothing"),
         Cure("Write the traces of different processes to different files.", "changes nothing"),

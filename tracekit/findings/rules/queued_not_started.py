@@ -29,11 +29,11 @@ _PAGE = FindingPage(
     "Queued work does not start",
     says="""Work was queued, and nothing of this process ran on the GPU, for longer than any submission takes (30 µs).
         The finding says what the trace shows for each possible reason, and what it rules out.""",
-    slow="""Something else holds the GPU: mostly another process, whose kernels are in no trace of yours – a display, a
-        colleague's job, a second worker. Other reasons are a function on the host that the stream waits for, an event
-        of another stream, the loading of a kernel's code, a switch between contexts, or the profiler.""",
+    slow="""Something else holds the GPU: mostly another process, whose kernels are not in your trace, such as a
+        display, another job, or a second worker. Other reasons are a function on the host that the stream waits for,
+        an event of another stream, the loading of a kernel's code, a switch between contexts, or the profiler.""",
     cost="Claimed are these waits: gaps in the bucket `gpu_gap` of 30 µs or more.",
-    limits="""A trace holds one process, so another one cannot be seen; it is concluded from the lack of all else.
+    limits="""A trace holds one process, so that another one is suspected only because nothing else explains the wait.
         Where the profiler lost kernels, such time is unknown, and not claimed.""",
     cures=(
         Cure("Look who else uses the GPU (`nvidia-smi`), and measure when nobody does.", "changes nothing"),

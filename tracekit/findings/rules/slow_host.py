@@ -107,8 +107,8 @@ _UNEXPLAINED = FindingPage(
     "idle_unexplained",
     "Nothing was recorded while the GPU idled",
     says="""For a while, nothing is in the trace: no operator, no call, no Python frame, and no work of the GPU. It is
-        told where the host was not recorded at all, and for single stretches of a millisecond or more between two
-        operators of which no line is known. On a CPU, it says the same of the host. As a verdict, it says that the
+        reported where the host was not recorded at all, and for single stretches of a millisecond or more between two
+        operators for which no line is known. On a CPU, it says the same of the host. As a verdict, it says that the
         profiler itself takes most of a step.""",
     slow="""That is not known: Python that was not recorded, other work on the core, a lock, or swapping all look like
         this. The step was that much longer, whatever the cause.""",
@@ -169,26 +169,29 @@ def _between_calls(profile: Profile) -> Bools:
     return pieces.of("unrecorded") & (pieces.dur < LEAST_NS) & (pieces.start >= first) & (pieces.end <= last)
 
 
-_SUBMITTED_SLOWLY = """The rule looks at idle time of the GPU with nothing queued, in stretches below a millisecond,
-    and speaks from 5 % of a step."""
+_SUBMITTED_SLOWLY = """The rule adds up the GPU's idle time with nothing queued, in stretches below a millisecond, and
+    reports it from 5 % of a step."""
 _CLAIMED = """Claimed is the GPU's idle time in the buckets `kernel_launch`, `dispatch`, `python` and `guards`, in
     stretches below a millisecond, but for what rules about certain causes claim (pageable copies, preprocessing,
     garbage collection, graphs that are recorded or prepared, …)."""
-_PROFILED = """Recording slows the host, and stacks and shapes slow it most. Of a capture, which knows the unprofiled
-    steps, costs are told for these; of a bare trace, they are those of recorded steps, and too high."""
+_PROFILED = """Recording slows the host, and stacks and shapes slow it most. From a capture, costs are those of
+    unprofiled steps; from a bare trace, they are those of recorded steps, and too high."""
 _GRAPH_CURE = Cure(
     """Replay the step as a CUDA graph: `torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph`. Sizes must not
     vary; pad batches to a few of them.""",
     "memory",
 )
-_COMPILE_CURE = Cure("Compile the model (`torch.compile`), which fuses operators.", "order of floating-point sums")
+_COMPILE_CURE = Cure(
+    "Compile the model (`torch.compile`), which fuses operators. Dropout then draws other random numbers, too.",
+    "order of floating-point sums",
+)
 _BATCH_CURE = Cure("Do more in each kernel, with larger batches or several graphs in each.", "results")
 _LAUNCH_PAGE = FindingPage(
     "launch_bound",
     "The host submits work too slowly: launches",
     says=f"""The GPU idles because work reaches it too slowly, and of what the host does meanwhile, launching takes
-        most (the bucket `kernel_launch`). {_SUBMITTED_SLOWLY} It compares what a launch takes with what a kernel
-        takes.""",
+        most (the bucket `kernel_launch`). {_SUBMITTED_SLOWLY} The finding compares what a launch takes with what a
+        kernel takes.""",
     slow="""A launch takes the host some microseconds, however small the kernel. Where kernels run for less than that,
         launches set the pace: usual for GNNs on small graphs, whose layers are many small gathers, scatters and
         products.""",

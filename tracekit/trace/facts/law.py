@@ -204,7 +204,8 @@ def law_page(name: str, severity: Severity, touches: tuple[Figure, ...], text: s
     if "Holds" in texts:
         parts.append(paragraph("What holds of a sound trace", texts["Holds"]))
     parts.append(paragraph("What breaks it", texts.get("Breaks", summary)))
-    parts.append(paragraph("What is not told then", f"{untold} {texts.get('Then', '')}"))
+    follows = "What follows" if severity == "note" else "What tracekit then does not say"
+    parts.append(paragraph(follows, f"{untold} {texts.get('Then', '')}"))
     if "Do" in texts:
         parts.append(paragraph("What to do", texts["Do"]))
     return Page(name, "law", f"{' '.join(summary.split()).rstrip('.')} ({severity})", tuple(parts))

@@ -38,7 +38,7 @@ def order(trace: Trace) -> Iterator[Broken]:
     Holds: A stream runs one activity after the other, in the order in which they were launched.
     Breaks: One activity is enough: another launch's activity on its stream starts later and ends no later than it does.
     Then: The activity ends where the later one starts; what it did beyond that is unknown.
-    Do: Update the profiler, or record again. Few such activities change little.
+    Do: Update the profiler, or record again.
     """
     impossible = trace.impossible
     if len(impossible.shortened):
@@ -83,7 +83,7 @@ def overlong(trace: Trace) -> Iterator[Broken]:
     Breaks: An activity goes on for more than 30 % of the host's recording after its end, and lasts more than 20 times
         as long as any other; collectives, which wait for other ranks, are not looked at.
     Then: Steps during it are left out.
-    Do: Record again: the end of that activity was lost.
+    Do: Record again: the end of that activity is probably wrong.
     """
     begun, ended = host_span(trace)
     if begun > ended:

@@ -216,7 +216,7 @@ def _holes(trace: Trace) -> tuple[Ints, Ints, Ints, Ints]:
 def stacks(trace: Trace) -> Iterator[Broken]:
     """Python stacks slow the host.
 
-    Holds: Recording is light.
+    Holds: Recording hardly slows the host.
     Breaks: Python stacks were recorded.
     Then: Python looks slower than it is. A capture takes times from a recording without stacks, and lines from one with
         them.
@@ -252,7 +252,7 @@ def lost_operators(trace: Trace) -> Iterator[Broken]:
     Holds: Operators are in the trace with what they launch.
     Breaks: More than 2 % of the launches (and at least 3) lie in no operator, although operators launch the same
         kernels elsewhere; or more than 2 % of what names an operator names one that is missing.
-    Then: What the host did then may be told as Python: which cause a time has is not told.
+    Then: What the host did then may count as Python, so that findings about causes are withheld.
     Do: Record fewer steps at a time.
     """
     # Launches of kernels that operators launch elsewhere; others may be launched by code that has no operators.

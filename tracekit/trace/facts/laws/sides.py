@@ -23,8 +23,8 @@ def no_gpu_side(trace: Trace) -> Iterator[Broken]:
     Holds: What is launched leaves work of the GPU in the trace.
     Breaks: There are launch calls, and no activity of a GPU at all.
     Then: There is no wall view, only a host view.
-    Do: Record with `ProfilerActivity.CUDA`, or the activity of your device; under WSL and in containers, the profiler
-        may lack the rights to record it.
+    Do: Record with `ProfilerActivity.CUDA`, or the activity of your device; in a container, the profiler may lack
+        the right to record it.
     """
     launches = trace.census.count(lambda roles: roles.launch)
     if launches and trace.device != "gpu":
@@ -55,7 +55,7 @@ def another_device(trace: Trace) -> Iterator[Broken]:
     Holds: Work of an accelerator is in the trace.
     Breaks: Operators that only an accelerator has, collectives of its library, events of its categories, or reads of
         values that wait for it, but no launch and no work.
-    Then: That operators only submitted work is said; how long the work took is not.
+    Then: How long the work took is unknown: operators only submitted it.
     Do: Record with the activity of your device (`ProfilerActivity.XPU`, `PrivateUse1`, …).
     """
     submitted = device_side_missing(trace)
@@ -73,7 +73,7 @@ def calls_unknown(trace: Trace) -> Iterator[Broken]:
     Holds: Calls of the runtime are named like those of CUDA, ROCm or XPU.
     Breaks: There is work of a GPU, but no call of the training process, or none whose name is known; the latter is a
         note.
-    Then: Launches and syncs are not told apart: idle time has no cause.
+    Then: Launches and syncs cannot be identified, so that idle time has no cause.
     Do: Record with `ProfilerActivity.CPU`, too.
     """
     if why := why_calls_unknown(trace):
@@ -90,7 +90,7 @@ def no_operators(trace: Trace) -> Iterator[Broken]:
 
     Holds: Operators are recorded.
     Breaks: There is work of a GPU and there are calls, but no operator; with Python stacks it is a note.
-    Then: What the host does between calls is not told as dispatch, and no line is named.
+    Then: What the host does between calls is unknown or, with stacks, counts as Python; no line is named.
     Do: Record with `ProfilerActivity.CPU`; with nsys, `--pytorch=autograd-nvtx`.
     """
     if trace.device == "gpu" and not why_calls_unknown(trace) and not has_operators(trace):
@@ -180,7 +180,7 @@ def several_devices(trace: Trace) -> Iterator[Broken]:
 
     Holds: A process uses one device.
     Breaks: Work of several devices is in the trace.
-    Then: The GPU counts as busy while any of them is: time in which only one works is not told as idle.
+    Then: The GPU counts as busy while any of them is: time in which only one works is not idle.
     Do: Train with one process for each device.
     """
     devices = len(trace.processes_with(lambda roles: roles.gpu))

@@ -93,7 +93,7 @@ def lost_batches(trace: Trace) -> Iterator[Broken]:
 
     Holds: Where a loop asks a data loader for batches, it does so in each step.
     Breaks: At least 80 % of the steps ask for one, but some between the first and the last do not.
-    Then: Waits for the loader may be missing, and are then told as Python.
+    Then: Waits for the loader may be missing, and count as Python then.
     Do: Record again. Where some steps reuse a batch on purpose, nothing is wrong.
     """
     steps = trace.steps

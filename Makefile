@@ -6,6 +6,7 @@
 # make sample     captures the run in sample_traces again, on a quiet machine with Cora under data/
 # make house      prints how the package is cut and what its names are
 # make faces-frozen  proves that every face writes what it wrote at another commit (BASE=HEAD)
+# make compare    compares tracekit with other tools on public recordings, each in an environment of its own (docs/compare.md)
 # make test-hta   compares HTA on our columns with HTA on its own parse, in a separate environment
 # make bench-tui  times the terminal UI; make screenshots writes the pictures of it in docs/images
 # make verify-cuda  tests CUDA's paths without a GPU, on libraries of our own, in up to two hours (tests/fakecuda; downloads
@@ -82,7 +83,7 @@ fuzz: .venv-fuzz/.made
 	.venv-fuzz/bin/python -m pip install --quiet -c constraints.txt -e '.[excel,plot,sql]' atheris
 	touch $@
 
-.PHONY: test demo house faces-frozen four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda verify-torch gpu check format clean
+.PHONY: test demo compare house faces-frozen four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda verify-torch gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -117,6 +118,10 @@ house:
 BASE ?= HEAD
 faces-frozen: $(VENV)/.dev
 	$(BIN)/python -m tests.frozen $(BASE)
+
+# Each tool is installed below .venv-peers, once; TRACES=FOLDER has the recordings.
+compare: $(VENV)/.dev
+	$(BIN)/python -m tests.compare $(if $(TRACES),--traces $(TRACES))
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks --python $(HTA) --page docs/traces.md
@@ -182,4 +187,4 @@ $(VENV)/.made:
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-hta .venv-fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-hta .venv-fuzz .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -195,18 +195,23 @@ class Suite:
     def _run(self, command: list[str], tree: Path = ROOT) -> Ran:
         environment = {**os.environ, "TRACEKIT_CACHE_DIR": str(self.cache), "PYTHONPATH": str(tree)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: compiled once, not at every start
-        os.sync()  # earlier writes reach the disk now, not during the measurement
         self.cache.mkdir(exist_ok=True)
-        out, err = self.cache.with_suffix(".out"), self.cache.with_suffix(".err")
-        with out.open("w") as output, err.open("w") as errors:
-            used, began = _cpu(), time.perf_counter()
-            process = subprocess.Popen(command, env=environment, stdout=output, stderr=errors, cwd=tree)
-            memory = 0
-            while process.poll() is None:
-                memory = max(memory, sum(map(_anonymous, _family(process.pid))))
-                time.sleep(_LOOK_S)
-        seconds = time.perf_counter() - began
-        return Ran(seconds, _cpu() - used, memory, out.read_text(), err.read_text(), process.returncode)
+        return run(command, environment, tree, self.cache.parent)
+
+
+def run(command: list[str], environment: dict[str, str], cwd: Path, scratch: Path) -> Ran:
+    """Run a command, and look at what it takes; what it prints goes through files in `scratch`."""
+    out, err = scratch / "printed.out", scratch / "printed.err"
+    os.sync()  # earlier writes reach the disk now, not during the measurement
+    with out.open("w") as output, err.open("w") as errors:
+        used, began = _cpu(), time.perf_counter()
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=errors, cwd=cwd)
+        memory = 0
+        while process.poll() is None:
+            memory = max(memory, sum(map(_anonymous, _family(process.pid))))
+            time.sleep(_LOOK_S)
+    seconds = time.perf_counter() - began
+    return Ran(seconds, _cpu() - used, memory, out.read_text(), err.read_text(), process.returncode)
 
 
 def _cpu() -> float:

@@ -32,5 +32,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in _HOMES:
+        from tracekit.base.deprecation import warn
+
+        warn(f"python: tracekit.{name}")
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tracekit' has no attribute {name!r}")

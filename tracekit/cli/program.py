@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from tracekit.base.deprecation import of_command_line
 from tracekit.base.names import sanitize
 from tracekit.cli.arguments import Verb
 from tracekit.cli.audit import AuditVerb
@@ -160,6 +161,8 @@ def _run(arguments: list[str]) -> int:
         hint = getattr(options, "unknown", "") or _suggestion(unknown[0].partition("=")[0], option_names)
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint and f'. {hint}'}")
     options.arguments = arguments[separator + 1 :]
+    for told in of_command_line(options.verb.name, arguments[1:separator]):
+        tell(f"tracekit: {told}")
     if options.verb.needs_pandas:
         admit_pandas()
     if options.verb.reads_traces:

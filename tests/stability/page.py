@@ -1,0 +1,37 @@
+"""What docs/stability.md takes from promised.json: how many names of each kind there are, and which will go away."""
+
+import re
+from collections.abc import Mapping
+
+from tests.stability.promise import Promise
+from tests.stability.today import ROOT
+from tracekit.base.deprecation import Deprecation
+
+PAGE = ROOT / "docs" / "stability.md"
+_LISTS = re.compile(r"(?<=<!-- promised -->\n).*?(?=<!-- /promised -->)", re.DOTALL)
+MEANINGS = {
+    "python": "what `import tracekit` offers, and the objects that it returns: their methods and parameters",
+    "plug-in": "what the examples for packages of your own import, with parameters",
+    "entry point": "the groups in which packages register",
+    "verb": "the verbs of the command line",
+    "option": "their options and arguments, and the values of those that have a list of them",
+    "exit code": "how a program ends",
+    "schema": "the names of formats: a new number means that a key has gone or means something else",
+    "key": "the keys of `--format json`; those marked `always` are never left out",
+    "column": "the columns of exported tables, with their types",
+    "bucket": "the keys of buckets",
+    "finding": "the ids of findings and verdicts",
+    "law": "the ids of laws of a trace, in `health`",
+}
+
+
+def with_lists(page: str, promise: Promise, deprecations: Mapping[str, Deprecation]) -> str:
+    """The page with a row for each kind of name, and one for each name that is deprecated."""
+    rows = [f"| {kind} | {len(promise.names[kind])} | {meaning} |" for kind, meaning in MEANINGS.items()]
+    lines = ["| kind | names | |", "|---|---|---|", *rows, ""]
+    if deprecations:
+        lines += ["These will go away:", "", "| name | deprecated since | gone in | instead |", "|---|---|---|---|"]
+        lines += [f"| `{name}` | {each.since} | {each.ends} | {each.instead} |" for name, each in deprecations.items()]
+    else:
+        lines += ["Nothing is deprecated at present."]
+    return _LISTS.sub(lambda _: "\n".join([*lines, ""]), page)

@@ -22,7 +22,7 @@ STORED = ROOT / "tracekit" / "findings" / "examples.json"
 sys.path.append(str(ROOT / "tests"))  # whose helpers import each other by bare names
 
 from tests.findings import edits  # noqa: E402
-from tests.findings.edits import Tape  # noqa: E402
+from tests.findings.edits import Event, Tape  # noqa: E402
 from tests.findings.healthy import healthy  # noqa: E402
 from tests.world.worlds import world  # noqa: E402
 
@@ -30,17 +30,18 @@ _WIDTH = "96"
 _SAMPLES = {
     "sample_traces/run.json": ("cpu_compute", "graph_breaks"),
     "sample_traces/h100/gcn_cora/run.json": ("dispatch_bound",),
-    "sample_traces/h100/modes/run.json": ("eager_remainders",),
+    "sample_traces/h100/modes/run.json": ("backward_handover", "eager_remainders"),
     "sample_traces/h100/pairs/copies-before.json.gz": ("h2d_pageable_copy",),
     "sample_traces/h100/pairs/graph-after.json.gz": ("cuda_graph_ok_gpu_bound", "tiny_kernels", "without_tensor_cores"),
     "sample_traces/h100/pairs/loading-before.json.gz": ("dataloader_bound",),
     "sample_traces/h100/pairs/syncs-before.json.gz": ("gpu_bound_memory_bound", "sync_stall"),
     "sample_traces/h100/pipeline/1-dynamic.json.gz": ("compiled_code_entered", "graphs_prepared"),
+    "sample_traces/h100/shapes/run.json": ("recompile_limit",),
+    "sample_traces/h100/syncs/run.json": ("launch_bound",),
     "sample_traces/h100/shared-gpu.json.gz": ("queued_not_started",),
 }
 _WORLDS = {
     1: ("gpu_bound_gemm",),
-    3: ("launch_bound",),
     6: ("cold_start",),
     14: ("preprocessing",),
     15: ("zero_grad",),
@@ -86,6 +87,19 @@ def _rewritten(**texts: str) -> Callable[[Path], Path]:
     return write
 
 
+def _changed(change: Callable[[Event], Event | None]) -> Callable[[Path], Path]:
+    """The healthy loop with each event changed, or left out where nothing is returned."""
+
+    def write(folder: Path) -> Path:
+        path = healthy(folder / "healthy.json")
+        content = json.loads(path.read_text())
+        content["traceEvents"] = [changed for event in content["traceEvents"] if (changed := change(event))]
+        path.write_text(json.dumps(content))
+        return path
+
+    return write
+
+
 _PLANTED: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "host_freeze": ("an operator that stands still once", _planted(edits.nothing(80_000), slice(-1, None), "aten::mm")),
     "compile_in_steps": ("a compilation in one step", _planted(edits.recompile(100_000, "0/0"), slice(3, 4))),
@@ -110,6 +124,15 @@ _PLANTED: dict[str, tuple[str, Callable[[Path], Path]]] = {
         "kernels of fused attention",
         _rewritten(kernel="pytorch_flash::flash_fwd_kernel<>", operator="aten::_flash_attention_forward"),
     ),
+    "host_side_missing": (
+        "no call of the host recorded",
+        _changed(lambda event: None if event.get("cat") == "cuda_runtime" else event),
+    ),
+    "unknown": (
+        "kernels stamped by a clock of their own",
+        _changed(lambda event: event | {"ts": event["ts"] + 1e9} if event.get("cat") == "kernel" else event),
+    ),
+    "empty": ("events that take no time", _changed(lambda event: event | {"dur": 0} if "dur" in event else event)),
 }
 
 
@@ -134,7 +157,7 @@ def _recordings(folder: Path) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
         yield f"a simulated training script (tests/world, number {seed})", world(seed).write(folder / f"{seed}"), names
     for name, (what, write) in _PLANTED.items():
         (folder / name).mkdir()
-        yield f"a loop in which nothing else is wrong, with {what} (tests/findings)", write(folder / name), (name,)
+        yield f"a healthy loop, with {what} (tests/findings)", write(folder / name), (name,)
 
 
 def _lines(opened: Report, name: str) -> list[str]:

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from tracekit.base.pages import Page, as_markdown, as_text
+from tracekit.engine.buckets import HOST, WALL
 from tracekit.findings import VERDICTS, Finding, FindingPage, rule, unregister
 from tracekit.findings.page import FINDING_PAGES, declare, examples
 from tracekit.findings.rules.compiling import _CAUSES
 from tracekit.findings.rules.habits import _HABITS
 from tracekit.findings.rules.long_stretches import CAUSES
 from tracekit.findings.rules.slow_host import _TERMS
-from tracekit.report.explained import all_pages, finding_ids
+from tracekit.report.explained import all_pages, finding_ids, pages
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where the id of a finding is no text but comes from a table: the ids of that table.
@@ -106,3 +107,21 @@ def test_most_findings_have_an_example_of_themselves():
     assert {*examples()} <= {*finding_ids()}
     assert len(examples()) >= 30
     assert all(example.lines[0].startswith("1") for example in examples().values())
+
+
+def test_every_law_and_bucket_has_a_page_and_every_breach_is_of_a_law():
+    calls = [
+        node
+        for path in (ROOT / "tracekit").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("law", "Law", "Breach")
+    ]
+    named = {
+        node.args[0].value for node in calls if node.func.id != "Breach" and isinstance(node.args[0], ast.Constant)
+    }
+    assert len(named) > 30
+    assert named == {*pages("law")}
+    assert not [
+        node for node in calls if node.func.id == "Breach" and node.args and isinstance(node.args[0], ast.Constant)
+    ]
+    assert {*pages("bucket")} == {*WALL, *HOST}

@@ -15,8 +15,8 @@ Kind = Literal["finding", "law", "bucket"]
 Safety = Literal["changes nothing", "order of floating-point sums", "results", "memory"]
 _CHANGES: Mapping[Safety, str] = {
     "changes nothing": "nothing but time",
-    "order of floating-point sums": "the order of floating-point sums, so that losses agree but for rounding",
-    "results": "results, so compare the losses",
+    "order of floating-point sums": "the order of floating-point sums; losses agree but for rounding",
+    "results": "results; compare the losses",
     "memory": "memory",
 }
 _WIDTH = 100  # columns: longer lines are hard to read

@@ -10,7 +10,7 @@ _KINDS = {"finding": "Findings", "law": "Laws of a trace", "bucket": "Buckets"}
 
 
 class ExplainFindingVerb(Verb):
-    """Explain findings, laws of a trace and buckets: what each means, what it rests on, when it is wrong, the cure."""
+    """Explain findings, laws of a trace and buckets: what each means, when it is wrong, and what to change."""
 
     name = "explain-finding"
     reads_traces = True

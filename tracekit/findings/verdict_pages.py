@@ -103,7 +103,7 @@ _PAGES = (
         says="Most of the step, the GPU works, and more than half of its activities are replayed from CUDA graphs.",
         slow=f"{_NO_DEFECT} Launches cost nothing any more: only less work makes the step shorter.",
         cost=_WORK_COST,
-        limits=f"{_KIND} Kernels of a replay are linked to the replay, not to operators or lines.",
+        limits=f"{_KIND} In a bare trace, kernels of a replay are linked to the replay, not to operators or lines.",
         cures=(_HALF, _FUSE, _LESS),
         links=(_CUTTING,),
     ),

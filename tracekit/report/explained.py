@@ -1,7 +1,6 @@
 """Every page there is: of the kinds of finding, the laws of a trace and the buckets, and what a name of one means."""
 
 from collections.abc import Collection
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import get_args
 
@@ -72,5 +71,7 @@ def _ids(names: Collection[str]) -> tuple[str, ...]:
 
 def similar(name: str, known: Collection[str]) -> str:
     """The id that was probably meant; empty if none is similar."""
+    from difflib import get_close_matches  # only where something is misspelt
+
     written = name.lower().replace("-", "_").replace(" ", "_")
     return next(iter(get_close_matches(written, [*known], n=1)), "")

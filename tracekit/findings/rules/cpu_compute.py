@@ -108,7 +108,8 @@ _PAGE = FindingPage(
             "changes nothing",
         ),
         Cure(
-            "Compile the model: fused operators read and write memory once. Dropout draws other random numbers.",
+            """Compile the model: fused operators read and write memory once. Dropout draws other random numbers,
+            unless `torch._inductor.config.fallback_random` is set.""",
             "order of floating-point sums",
         ),
         Cure("Move fewer rows: sort the edges, use sparse or segmented products.", "order of floating-point sums"),

@@ -50,8 +50,8 @@ _BANDWIDTH_PAGE = FindingPage(
         formats are read in pieces, and most of each piece is not used.""",
     cost="Claimed is what these kernels take longer than at the peak bandwidth.",
     limits="""Bytes are worked out from shapes: each input and the output once. Smaller tensors are left out, since
-        caches move them faster than memory could. Gathers and scatters of message passing are not elementwise, and not
-        judged here.""",
+        caches move them faster than memory could. Gathers and scatters of message passing are not elementwise: the
+        section “gathering and scattering” lists them.""",
     cures=(
         Cure("Call `.contiguous()` once, before many uses; it makes a copy.", "memory"),
         Cure("Keep one memory format throughout the model.", "order of floating-point sums"),
@@ -107,7 +107,8 @@ _UNFUSED_PAGE = FindingPage(
         tensors save less. Views or Python between them may keep a compiler from fusing.""",
     cures=(
         Cure(
-            "Compile that part of the model, without graph breaks. Dropout draws other random numbers.",
+            """Compile that part of the model, without graph breaks. Dropout draws other random numbers, unless
+            `torch._inductor.config.fallback_random` is set.""",
             "order of floating-point sums",
         ),
         Cure("For the optimizer, `foreach=True` or `fused=True`.", "order of floating-point sums"),

@@ -182,7 +182,8 @@ _GRAPH_CURE = Cure(
     "memory",
 )
 _COMPILE_CURE = Cure(
-    "Compile the model (`torch.compile`), which fuses operators. Dropout then draws other random numbers, too.",
+    """Compile the model (`torch.compile`), which fuses operators. Dropout draws other random numbers, unless
+    `torch._inductor.config.fallback_random` is set.""",
     "order of floating-point sums",
 )
 _BATCH_CURE = Cure("Do more in each kernel, with larger batches or several graphs in each.", "results")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.trace.broken_laws import CASES, text_of
 from tracekit.cli import main
 from tracekit.report.explained import all_pages, choice_of, finding_ids
 
@@ -83,3 +84,13 @@ def test_ids_may_be_given_by_how_they_begin() -> None:
 def test_an_unknown_id_is_refused_before_anything_is_read(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "no-such-file.json", option, "grap_breaks"]) == 1
     assert capsys.readouterr().err == "tracekit: grap_breaks: no such finding. Did you mean graph_breaks?\n"
+
+
+def test_the_report_names_the_pages_of_doubts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(text_of(CASES["two_clocks"].damaged))
+    assert main(["report", str(path)]) == 0
+    last = capsys.readouterr().out.replace("\n", " ").partition("What these doubts and findings mean")[2]
+    ids = last.partition("explain-finding")[2].split()
+    assert "two_clocks" in ids
+    assert main(["explain-finding", *ids]) == 0

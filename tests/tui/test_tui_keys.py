@@ -11,7 +11,8 @@ from textual.widgets import Input, Static
 
 from tests.tui import made_traces
 from tests.tui.pilots import focused, key_of, press, said, settled, started, type_into_field
-from tracekit.tui.app import TracekitApp
+from tracekit.report.explained import choice_of
+from tracekit.tui.app import TracekitApp, build_app
 from tracekit.tui.exporting import screen_text
 from tracekit.tui.keys import KEYS, keys_for
 from tracekit.tui.screens import ChoiceScreen, HelpScreen, PageScreen
@@ -129,6 +130,16 @@ async def test_m_explains_the_finding_and_the_bucket_under_the_cursor(pair: list
         await press(pilot, "m")
         assert isinstance(app.screen, PageScreen)
         assert "What belongs to it" in " ".join(str(shown.visual) for shown in app.screen.query(Static))
+
+
+async def test_findings_that_are_not_chosen_are_not_listed(pair: list[Path]) -> None:
+    async with started(pair) as (app, _):
+        ids = app.grid.sheet.table["id"].to_pylist()
+    async with build_app(pair, choice=choice_of([], ids[:1])).run_test(size=(120, 40)) as pilot:
+        app = await settled(pilot)
+        listed = app.grid.sheet.table["id"].to_pylist() if app.grid.sheet.name == "findings" else []
+        assert listed == [name for name in ids if name != ids[0]]
+        assert "leaves out" in " ".join(app.opened.outline.closing)
 
 
 async def test_m_explains_nothing_where_no_finding_is_selected(pair: list[Path]) -> None:

@@ -3,7 +3,10 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from tracekit.findings.choice import Choice
 
 NOT_CHECKED = 3  # the exit code of a check that could not be made, in which 1 is a verdict
 
@@ -67,6 +70,29 @@ def add_baseline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", metavar="NAME", help="variant to compare the others with (default: the first of each run)"
     )
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """The options that choose which findings are listed."""
+    for option, meaning in (("--select", "list only these findings"), ("--ignore", "do not list these findings")):
+        parser.add_argument(
+            option,
+            type=names,
+            default=(),
+            metavar="ID,…",
+            help=f"{meaning}: ids, or how ids begin (tracekit explain-finding lists them); figures stay the same",
+        )
+
+
+def choice_given(options: argparse.Namespace) -> "Choice":
+    """What these options choose. Raises UnknownIdError."""
+    if options.select or options.ignore:
+        from tracekit.report.explained import choice_of
+
+        return choice_of(options.select, options.ignore)
+    from tracekit.findings.choice import ALL
+
+    return ALL
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:

@@ -9,11 +9,12 @@ from tracekit.cli.arguments import (
     NOT_CHECKED,
     Verb,
     add_baseline,
+    add_choice,
     add_inputs,
     add_knowledge,
     add_readers,
     add_selection,
-    names,
+    choice_given,
     rows,
 )
 from tracekit.cli.opening import open_given
@@ -47,14 +48,7 @@ class ReportVerb(Verb):
             action="store_true",
             help="show all sections, rows and conditions (but only the first cells of a large study)",
         )
-        for option, meaning in (("--select", "list only these findings"), ("--ignore", "do not list these findings")):
-            parser.add_argument(
-                option,
-                type=names,
-                default=(),
-                metavar="ID,…",
-                help=f"{meaning}: ids, or how ids begin (tracekit explain-finding lists them); figures stay the same",
-            )
+        add_choice(parser)
         parser.add_argument(
             "--step",
             type=int,
@@ -74,17 +68,12 @@ class ReportVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw the report."""
-        from tracekit.findings.choice import ALL
         from tracekit.report import report
 
         face = find_face(options, faces.names())
         if options.step is not None and face.name != "speedscope":
             raise NeedsFormatError("--step", ["speedscope"])
-        choice = ALL
-        if options.select or options.ignore:
-            from tracekit.report.explained import choice_of
-
-            choice = choice_of(options.select, options.ignore)
+        choice = choice_given(options)
         with _requested_sections(options):
             with open_given(options.inputs, options) as subject:
                 opened = report(subject, options.baseline, choice)

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tracekit.cli.arguments import Verb, add_baseline, add_inputs
+from tracekit.cli.arguments import Verb, add_baseline, add_choice, add_inputs, choice_given
 from tracekit.cli.start_up import import_numpy
 from tracekit.errors.asking import NoTerminalError
 
@@ -24,6 +24,7 @@ class TuiVerb(Verb):
         """Declare the options."""
         add_inputs(parser)
         add_baseline(parser)
+        add_choice(parser)
 
     @staticmethod
     def run(options: argparse.Namespace) -> int:
@@ -34,6 +35,7 @@ class TuiVerb(Verb):
             _take_keys_from_the_terminal()
         if not is_on_a_terminal():
             raise NoTerminalError(options.inputs)
+        choice = choice_given(options) if options.select or options.ignore else None
         show_frame(options.inputs)
         gc.disable()  # collecting garbage among imported modules would take an eighth of the start-up time
         import_numpy()  # here, not because of `reads_traces`, so that the first screen appears earlier
@@ -51,7 +53,7 @@ class TuiVerb(Verb):
                 return browse(options.inputs[0])
             from tracekit.tui.app import build_app
 
-            app = build_app(options.inputs, options.baseline, infer_steps=options.steps != "annotated")
+            app = build_app(options.inputs, options.baseline, infer_steps=options.steps != "annotated", choice=choice)
         except BaseException:
             leave_frame()
             raise

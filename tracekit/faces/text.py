@@ -101,19 +101,21 @@ def show(report: Report, console: Console, options: Options = DEFAULTS) -> None:
                     console.print(part)
             if isinstance(first, Cards) and entry is not chapter.entries[-1]:
                 console.print()
-    closing = [*outlined.closing, *_pages_of(outlined.chapters)]
+    closing = [*outlined.closing, *_pages_of(report, outlined.chapters)]
     if closing:
         console.print()
     for sentence in closing:
         console.print(Prose(Text(sanitize(sentence), style="dim")))
 
 
-def _pages_of(chapters: Iterable[Chapter]) -> Iterator[str]:
-    """Where to read what the findings mean."""
+def _pages_of(report: Report, chapters: Iterable[Chapter]) -> Iterator[str]:
+    """Where to read what the findings mean, and the laws that give rise to doubt."""
+    laws = dict.fromkeys(breach.id for profile in report.profiles for breach in profile.health if breach.is_grave)
     blocks = (block for chapter in chapters for entry in chapter.entries for block in entry.blocks)
     told = dict.fromkeys(card.id for block in blocks if isinstance(block, Cards) for card in block.cards)
-    if names := [name for name in told if name in finding_ids()]:
-        yield f"What these findings mean, and when they are wrong: tracekit explain-finding {' '.join(names)}"
+    if names := [*laws, *(name for name in told if name in finding_ids())]:
+        doubts = "doubts and " if laws else ""
+        yield f"What these {doubts}findings mean, and when they are wrong: tracekit explain-finding {' '.join(names)}"
 
 
 class Page(Struct, frozen=True):

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from tracekit.base.names import sanitize
 from tracekit.base.pages import Kind as PageKind
 from tracekit.errors import TracekitError
+from tracekit.findings.choice import ALL, Choice
 from tracekit.tui.arriving import Arrivals, Read
 from tracekit.tui.browser import Browser
 from tracekit.tui.exporting import copy, edit, export
@@ -69,9 +70,11 @@ class Commands(Provider):
             yield f"Theme {theme}", "Colours of the screen", partial(setattr, app, "theme", theme)
 
 
-def build_app(paths: list[Path], baseline: str | None = None, infer_steps: bool = True) -> "TracekitApp":
-    """Make the app for these inputs, both for the command line and for tests."""
-    return TracekitApp(paths, baseline, infer_steps)
+def build_app(
+    paths: list[Path], baseline: str | None = None, infer_steps: bool = True, choice: Choice | None = None
+) -> "TracekitApp":
+    """Make the app for these inputs, both for the command line and for tests; without a choice, for all findings."""
+    return TracekitApp(paths, baseline, infer_steps, choice or ALL)
 
 
 class TracekitApp(App[None]):
@@ -83,9 +86,11 @@ class TracekitApp(App[None]):
     COMMANDS = {Commands}  # noqa: RUF012 - as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
 
-    def __init__(self, paths: list[Path], baseline: str | None = None, infer_steps: bool = False) -> None:
+    def __init__(
+        self, paths: list[Path], baseline: str | None = None, infer_steps: bool = False, choice: Choice = ALL
+    ) -> None:
         super().__init__()
-        self.arrivals = Arrivals(self, paths, baseline, infer_steps)
+        self.arrivals = Arrivals(self, paths, baseline, infer_steps, choice)
         self.browser = Browser(self.arrivals)
 
     def compose(self) -> ComposeResult:

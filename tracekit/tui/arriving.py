@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from tracekit.errors import TracekitError
+from tracekit.findings.choice import ALL, Choice
 from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.opening import Reading, open_report
 
@@ -34,8 +35,10 @@ class Read(Done):
 class Arrivals:
     """The inputs, how far they have been read, and why nothing could be opened (`failure`). Posts `Read` to the app."""
 
-    def __init__(self, app: App[Any], paths: list[Path], baseline: str | None, infer_steps: bool) -> None:
-        self.paths, self.baseline, self.infer_steps = paths, baseline, infer_steps
+    def __init__(
+        self, app: App[Any], paths: list[Path], baseline: str | None, infer_steps: bool, choice: Choice = ALL
+    ) -> None:
+        self.paths, self.baseline, self.infer_steps, self.choice = paths, baseline, infer_steps, choice
         self.reading = Reading()
         self.is_reading = True
         self.failure: TracekitError | None = None
@@ -45,7 +48,7 @@ class Arrivals:
     def start(self) -> None:
         """Read in a separate thread, so that the app responds to keys meanwhile."""
         arguments = (self.paths, self.baseline, self.infer_steps, self.reading)
-        Background(self._app, Read).ask(True, lambda: open_report(*arguments, self._hand_over))
+        Background(self._app, Read).ask(True, lambda: open_report(*arguments, self._hand_over, choice=self.choice))
 
     def _hand_over(self, opened: OpenReport) -> None:
         """Hand over what has been read. The reading thread calls this and waits until the screen has been drawn."""

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import count, size
+from tracekit.findings.choice import ALL, Choice
 from tracekit.profile import Subject, open_subject
 from tracekit.report import report
 from tracekit.trace.reading.convert import Seen
@@ -68,6 +69,8 @@ def open_report(
     infer_steps: bool,
     reading: Reading,
     arrived: Callable[[OpenReport], None] = lambda opened: None,
+    *,
+    choice: Choice = ALL,
 ) -> OpenReport:
     """Read, attribute and analyse the inputs; if there are several files, those that can be read. Raises TracekitError.
 
@@ -83,7 +86,7 @@ def open_report(
         if so_far and time.monotonic() - shown_at_s > _LONG_S:
             latest = so_far[-1]
             so_far.clear()
-            arrived(_opened(latest, baseline, strict=False))
+            arrived(_opened(latest, baseline, choice, strict=False))
             shown_at_s = time.monotonic()
 
     lenient = len(paths) > 1
@@ -91,7 +94,7 @@ def open_report(
         paths, reading.watch, infer_steps=infer_steps, opening=opening, arrived=so_far.append, lenient=lenient
     ).traced(paths[0])
     reading.asking = True
-    opened = _opened(subject, baseline)
+    opened = _opened(subject, baseline, choice)
     arrived(opened)
     import pyarrow.compute  # noqa: F401 - for sorting and filtering, now that the first screen has been drawn
 
@@ -99,9 +102,9 @@ def open_report(
     return opened
 
 
-def _opened(subject: Subject, baseline: str | None, strict: bool = True) -> OpenReport:
+def _opened(subject: Subject, baseline: str | None, choice: Choice = ALL, strict: bool = True) -> OpenReport:
     """What has been read, with its panes prepared. Unless `strict`, the baseline need not have been read yet."""
     is_there = strict or baseline in [profile.name for profile in subject.profiles]
-    opened = OpenReport(report(subject, baseline if is_there else None))
+    opened = OpenReport(report(subject, baseline if is_there else None, choice))
     all_panes(opened)  # derives what panes need in this thread, and not in the one that handles keys
     return opened

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from tracekit.base.pages import Page
+from tracekit.base.pages import Page, Part
 from tracekit.engine.buckets import BUCKETS
 from tracekit.tui.model.content import Pane
 from tracekit.tui.model.sheet import Sheet
@@ -145,13 +145,22 @@ class PageScreen(Over[None]):
                 yield Static(Text(f"{page.id} – {page.title}", "bold underline"), markup=False)
                 for part in page.parts:
                     yield Static(Text(f"\n{part.heading}", "bold"), markup=False)
-                    mark = "• " if part.layout == "points" else ""
-                    yield Static(Text("\n".join(f"{mark}{text}" for text in part.texts)), markup=False)
+                    yield Static(Text("\n").join(_drawn(part)), markup=False)
 
     def on_mount(self) -> None:
         """Give the text the focus, so that the arrow keys scroll it."""
         super().on_mount()
         self.query_one("#help").focus()
+
+
+def _drawn(part: Part) -> Iterator[Text]:
+    """The texts of a part; what stands between backticks is bold, except in lines that are kept as they are."""
+    for text in part.texts:
+        if part.layout == "lines":
+            yield Text(text)
+            continue
+        pieces = [Text(piece, "bold" if index % 2 else "") for index, piece in enumerate(text.split("`"))]
+        yield Text.assemble("• " if part.layout == "points" else "", *pieces)
 
 
 def explaining(

@@ -66,7 +66,10 @@ def test_findings_that_are_ignored_change_no_figure(capsys: pytest.CaptureFixtur
     assert whole["comparison"] == part["comparison"]
 
 
-def test_the_report_says_how_many_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_says_how_many_it_leaves_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     assert main(["report", SAMPLE, "--select", "graph,cpu", "--ignore", "cpu_compute"]) == 0
     out = capsys.readouterr().out
     assert "--select graph,cpu --ignore cpu_compute leaves out 4 findings; all figures stay the same." in out

@@ -155,8 +155,10 @@ class Diagnosis(Struct, frozen=True):
     @property
     def told(self) -> list[Finding]:
         """What every face lists: these findings or, where nothing is worth changing, the verdict without a cost."""
+        if self.findings or self.unlisted:
+            return self.findings
         verdict = self.verdict
-        return self.findings or [Finding(verdict.id, verdict.headline, why=verdict.why, where=verdict.where)]
+        return [Finding(verdict.id, verdict.headline, why=verdict.why, where=verdict.where)]
 
 
 def diagnose(profile: Profile) -> Diagnosis:

@@ -94,7 +94,8 @@ class Verdict(Struct, frozen=True):
     def why(self) -> str:
         """The figures behind it, as a sentence; may be empty."""
         figures = self.sentence.partition(": ")[2]
-        return f"{figures[:1].upper()}{figures[1:]}"
+        is_name = "::" in figures.partition(" ")[0]  # of an operator, which keeps its letters
+        return figures if is_name else f"{figures[:1].upper()}{figures[1:]}"
 
     def document(self) -> dict[str, Any]:
         """The verdict as the JSON report has it."""

@@ -30,7 +30,7 @@ def cards(diagnoses: Mapping[str, Diagnosis]) -> Cards:
     groups = [{name: finding for name, (_, finding) in group.by_variant.items()} for group in alike(diagnoses)]
     verdicts: dict[str, tuple[Verdict, list[str]]] = {}
     for name, diagnosis in diagnoses.items():
-        if not diagnosis.findings:
+        if not (diagnosis.findings or diagnosis.unlisted):
             verdicts.setdefault(diagnosis.verdict.sentence, (diagnosis.verdict, []))[1].append(name)
     of_verdicts = (
         Card(verdict.headline, tuple((name, "") for name in names), why=verdict.why, id=verdict.id)

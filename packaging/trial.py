@@ -13,6 +13,7 @@ import pty
 import re
 import select
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+BASICS = ("dirname", "realpath")  # that scripts of uvx need
 PATIENCE_S, TUI_PATIENCE_S = 600, 120
 QUIET_S = 1.0  # after which the terminal UI has drawn what it will
 # The command that installs a package into an empty folder, which is also the home folder, and the one to run then.
@@ -71,7 +73,7 @@ class Trial(NamedTuple):
     @property
     def environment(self) -> dict[str, str]:
         """The variables of a process."""
-        own = [self.folder / ".venv" / "bin", self.folder / ".local" / "bin"]
+        own = [self.folder / name / "bin" for name in (".venv", ".local", ".basics")]
         return {
             **{name: value for name, value in os.environ.items() if KEPT.fullmatch(name)},
             "PATH": os.pathsep.join(map(str, [*own, *self.path])),
@@ -129,6 +131,9 @@ def attempt(way: str, package: Path, path: Sequence[Path | str], *, native: bool
         # `uv pip` would install into that Python itself.
         python = {} if way == "uv pip" else {"UV_PYTHON": sys.executable, "PIPX_DEFAULT_PYTHON": sys.executable}
         trial = Trial(Path(folder).resolve(), path, f"{package.name} by {way}", python)
+        (trial.folder / ".basics" / "bin").mkdir(parents=True)
+        for name in BASICS:
+            (trial.folder / ".basics" / "bin" / name).symlink_to(shutil.which(name))
         began = time.monotonic()
         trial.says(install or f"{run} --version")
         installed_s = time.monotonic() - began

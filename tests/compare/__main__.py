@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.compare import measured
 from tests.compare.judged import judged
+from tests.compare.own import asked
 from tests.compare.page import written
 from tests.compare.peer import Peer
 from tests.compare.peers import peers
@@ -64,24 +65,23 @@ def results(options: argparse.Namespace) -> dict[str, Any]:
         for peer, python in found:
             said = measured.breakdowns(peer, python, files)
             answers[peer.id] = said if isinstance(said, str) else judged(files, said)
-        asked = [(peer, python) for peer, python in found if not isinstance(answers[peer.id], str)]
-        recordings.append(
-            {"id": recording.id, "answers": answers, "first_table": _fastest(asked, files, options.turns)}
-        )
+        able = [(peer, python) for peer, python in found if not isinstance(answers[peer.id], str)]
+        recordings.append({"id": recording.id, "answers": answers, "first_table": _fastest(able, files, options.turns)})
     return {
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "turns": options.turns,
         "tools": tools,
         "recordings": recordings,
+        "own": asked(options.environments, options.turns),
     }
 
 
-def _fastest(asked: list[tuple[Peer, Path]], files: list[Path], turns: int) -> dict[str, dict[str, float]]:
+def _fastest(tools: list[tuple[Peer, Path]], files: list[Path], turns: int) -> dict[str, dict[str, float]]:
     """The fastest of several turns, in each of which all tools run one after the other."""
     best: dict[str, dict[str, float]] = {}
     for _ in range(turns):
-        for peer, python in asked:
+        for peer, python in tools:
             ran = measured.first_table(peer, python, files)
             if ran is not None and (peer.id not in best or ran["seconds"] < best[peer.id]["seconds"]):
                 best[peer.id] = ran

@@ -27,17 +27,22 @@ def written(results: dict[str, Any]) -> str:
             "recording | tool | looks at | not looked at | in no part (−) or two (+) | GPU work",
             _accounts(results, asked),
         ),
-        account_sentences=" ".join(_account_sentences(results, asked)),
+        account_sentences=_list(_account_sentences(results, asked)),
         causes=_table("recording | tool | idle | has a name | on what", _causes(results, asked)),
         first_table=_table(
             "recording | tool | time | against tracekit | memory | output", _first_tables(results, asked)
         ),
-        speed_sentences=" ".join(_speed_sentences(results, asked)),
+        own=_list(_own(results["own"])),
+        speed_sentences=_list(_speed_sentences(results, asked)),
     )
 
 
 def _table(head: str, rows: Iterator[tuple[str, ...]]) -> str:
     return "\n".join([f"| {head} |", "|---" * (head.count("|") + 1) + "|", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _list(sentences: Iterator[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
 def _tools(tools: list[dict[str, str]]) -> Iterator[tuple[str, ...]]:
@@ -128,9 +133,35 @@ def _speed_sentences(results: dict[str, Any], asked: list[dict[str, str]]) -> It
         times = sorted(ran["seconds"] / ours["seconds"] for ran, ours in pairs)
         memory = sorted(ran["memory"] / ours["memory"] for ran, ours in pairs)
         yield (
-            f"{tool['name']} takes {times[0]:.1f} to {times[-1]:.1f} × the time of tracekit, and {memory[0]:.1f} to "
+            f"**{tool['name']}** takes {times[0]:.1f} to {times[-1]:.1f} × the time of tracekit, and {memory[0]:.1f} to "
             f"{memory[-1]:.1f} × its memory."
         )
+
+
+def _own(own: dict[str, Any]) -> Iterator[str]:
+    """What was found out about the recording that was made for the purpose."""
+    wall, averages, ours = own["recording_ns"], own["averages"], own["ours"]
+    yield (
+        f"**`key_averages()`** of torch {own['torch']}: its column *Self CPU* sums to {duration(averages['self_ns'])}, "
+        f"of {duration(wall)} of steps; *CPU total*, in which an operator counts again in each that contains it, sums "
+        f"to {averages['total_ns'] / wall:.1f} times that. Its rows are operators and annotations: time in Python "
+        "between them is part of the row of the step."
+    )
+    yield (
+        f"**tracekit**: the buckets of the same steps sum to {duration(ours['looked_at'] + ours['sum_off'])}, which is "
+        f"{_off(ours['sum_off'])} off the time that they divide."
+    )
+    tables = own["first_table"]
+    if "absent" in own:
+        yield f"**tlparse** was not asked: {own['absent']}"
+        return
+    theirs, report = tables["tlparse"], tables["ours"]
+    yield (
+        f"**tlparse** {own['tlparse']} turns the log into {theirs['output'] / 1e6:,.1f} MB of pages in "
+        f"{theirs['seconds']:.2f} s; tracekit's report of trace and log takes {report['seconds']:.2f} s, and has "
+        f"{report['output'] / 1e3:,.1f} kB. tlparse has each compilation's graphs and generated code, and tracekit has "
+        "none of it; tracekit puts what each compilation costs into the step that waited for it."
+    )
 
 
 def _off(ns: int) -> str:

@@ -35,6 +35,7 @@ def test_every_step_of_ours_adds_up(results: dict[str, Any]) -> None:
     for recording in results["recordings"]:
         (way,) = recording["answers"]["ours"]
         assert (way["sum_off"], way["busy_off"]) == (0, 0)
+    assert results["own"]["ours"]["sum_off"] == 0
 
 
 def test_the_message_of_a_tool_that_fails_cannot_break_the_table(results: dict[str, Any]) -> None:
@@ -48,7 +49,7 @@ def test_a_tool_that_is_faster_is_said_to_be(results: dict[str, Any]) -> None:
     for recording in faster["recordings"]:
         if "hta" in recording["first_table"]:
             recording["first_table"]["hta"] = {**recording["first_table"]["ours"], "seconds": 0.01}
-    assert "HTA takes 0.0" in written(faster)
+    assert "**HTA** takes 0.0" in written(faster)
 
 
 def test_without_the_recordings_it_says_where_they_are(

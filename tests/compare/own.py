@@ -22,7 +22,7 @@ from tests.compare.peers import ours, tlparse
 _WITH_LOG = Peer(
     "ours",
     "tracekit",
-    "tracekit",
+    "tracekit-torch",
     command=lambda python, files, _: [
         *(str(python), "-m", "tracekit", "report", str(files[0]), "--compile-log", str(files[1].parent)),
     ],

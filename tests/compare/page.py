@@ -47,8 +47,13 @@ def _list(sentences: Iterator[str]) -> str:
 
 def _tools(tools: list[dict[str, str]]) -> Iterator[tuple[str, ...]]:
     for tool in tools:
-        said = f"{tool['package']} {tool['version']}" if "version" in tool else f"not asked: {tool['absent']}"
-        yield tool["name"], said
+        if "absent" in tool:
+            yield (
+                tool["name"],
+                f"not asked. {tool['absent']} What would ask it follows its documentation, and never ran.",
+            )
+        else:
+            yield tool["name"], f"{tool['package']} {tool['version']}"
 
 
 def _recordings() -> Iterator[tuple[str, ...]]:
@@ -133,8 +138,8 @@ def _speed_sentences(results: dict[str, Any], asked: list[dict[str, str]]) -> It
         times = sorted(ran["seconds"] / ours["seconds"] for ran, ours in pairs)
         memory = sorted(ran["memory"] / ours["memory"] for ran, ours in pairs)
         yield (
-            f"**{tool['name']}** takes {times[0]:.1f} to {times[-1]:.1f} × the time of tracekit, and {memory[0]:.1f} to "
-            f"{memory[-1]:.1f} × its memory."
+            f"**{tool['name']}** takes {times[0]:.1f} to {times[-1]:.1f} × the time of tracekit, and {memory[0]:.1f} "
+            f"to {memory[-1]:.1f} × its memory."
         )
 
 

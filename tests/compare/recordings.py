@@ -68,7 +68,7 @@ RECORDINGS = (
 def absent(folder: Path) -> str:
     """What is missing in a folder and where it can be had; empty if everything is there."""
     missing = [
-        f"  {each.source} ({each.licence}), as {', '.join(path.name for path in each.paths(folder))}"
+        f"  {', '.join(path.name for path in each.paths(folder))}: {each.source}; {each.licence}"
         for each in RECORDINGS
         if not all(path.exists() for path in each.paths(folder))
     ]

@@ -19,6 +19,7 @@ from tracekit.cli.program import VERBS
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 STEPS = ROOT / "sample_traces" / "h100" / "gcn_cora" / "run-20261126-011643"
+ON_A_CPU = ROOT / "sample_traces" / "run-20261121-091127"
 SHOWN = re.findall(r"^\$ tracekit (.*)\n((?:(?!\$ |```).*\n)*)", PAGE, re.MULTILINE)
 NAMED = [
     (words, "") for words in re.findall(r"`tracekit ([^`]*)`", PAGE) if words.split()[0] not in ("tui", "sql", "hta")
@@ -28,12 +29,13 @@ NAMED += [(words, "") for words in re.findall(r"`tracekit (sql [^`]*\"[^`]*)`", 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the page calls log/, trace.json.gz, eager.json.gz, compiled.json.gz and run.sqlite."""
+    """The files of the page, and run.sqlite: the eager steps as nsys would export them."""
     made = tmp_path_factory.mktemp("coming-from")
     (made / "log").mkdir()
     # As tensorboard_trace_handler names its files: host, process, time.
     shutil.copy(STEPS / "eager" / "steady.json.gz", made / "log" / "node1_4711.1764119803000.pt.trace.json.gz")
     shutil.copy(STEPS / "eager" / "detail.json.gz", made / "trace.json.gz")
+    shutil.copy(ON_A_CPU / "eager" / "steady.json.gz", made / "cpu.json.gz")
     for variant in ("eager", "compiled"):
         shutil.copy(STEPS / variant / "steady.json.gz", made / f"{variant}.json.gz")
     _, nsys = in_both(json.loads(gzip.decompress((made / "eager.json.gz").read_bytes())), made)

@@ -14,7 +14,7 @@ _BUSY = ["gpu_compute", "gpu_comm", "gpu_copy"]
 PEER = Peer(
     "ours",
     "tracekit",
-    "tracekit",
+    "tracekit-torch",
     command=lambda python, files, _: [str(python), "-m", "tracekit", "report", *map(str, files)],
 )
 

@@ -17,7 +17,7 @@ MEANINGS = {
     "option": "their options and arguments, and the values of those that have a list of them",
     "exit code": "how a program ends",
     "schema": "the names of formats: a new number means that a key has gone or means something else",
-    "key": "the keys of `--format json`; those marked `always` are never left out",
+    "key": "the keys of `report`, `check`, `lines` and `what-if` with `--format json`; `always`: never left out",
     "column": "the columns of exported tables, with their types",
     "bucket": "the keys of buckets",
     "finding": "the ids of findings and verdicts",

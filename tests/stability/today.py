@@ -35,6 +35,7 @@ from tracekit.trace.facts import all_laws
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_traces" / "run.json"
+ON_A_GPU = ROOT / "sample_traces" / "h100" / "gcn_cora" / "run.json"
 SCHEMA = ROOT / "docs" / "report.schema.json"
 GUIDE = ROOT / "CONTRIBUTING.md"  # what its examples import, packages of others may
 _IMPORT = re.compile(r"^from (tracekit\.[\w.]+) import (.+)$", re.MULTILINE)
@@ -146,11 +147,16 @@ def exit_codes() -> Iterator[str]:
 
 def exit_code(arguments: list[str]) -> int:
     """With which code the command line ends."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    return ended(arguments)[0]
+
+
+def ended(arguments: list[str]) -> tuple[int, str]:
+    """With which code the command line ends, and what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()):
         try:
-            return main(arguments)
-        except SystemExit as ended:
-            return int(ended.code or 0)
+            return main(arguments), printed.getvalue()
+        except SystemExit as end:
+            return int(end.code or 0), printed.getvalue()
 
 
 def schemas() -> Iterator[str]:
@@ -160,20 +166,40 @@ def schemas() -> Iterator[str]:
 
 
 def keys() -> Iterator[str]:
-    """Every key of the JSON report by the object that has it; `always` where none lacks it."""
+    """Every key of the JSON report by the object that has it, `always` where none lacks it; and those that other verbs
+    print for the runs that come with tracekit."""
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     for name, part in {"report": schema, **schema["$defs"]}.items():
         for key in part.get("properties", {}):
             yield f"{name}.{key}"
         for key in part.get("required", ()):
             yield f"{name}.{key}, always"
+    for verb, run, *more in (
+        ("check", SAMPLE, "--against", str(SAMPLE)),
+        ("lines", SAMPLE),
+        ("what-if", ON_A_GPU),
+    ):
+        _, printed = ended([verb, str(run), *more, "--format", "json"])
+        yield from paths(verb, json.loads(printed))
+
+
+def paths(place: str, value: object) -> Iterator[str]:
+    """The keys in a document, each with the way to it, and the name of its schema."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield f"{place}.{key}" if key != "schema" else f"{place}.{key} = {part}"
+            yield from paths(f"{place}.{key}", part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from paths(f"{place}[]", part)
 
 
 def columns() -> Iterator[str]:
-    """The columns of the tables in docs/SCHEMA.md, with their types."""
-    for name, stream in every_table(report(open_subject([SAMPLE]))).items():
-        for field in stream.schema:
-            yield f"{name}.{field.name}: {field.type}"
+    """The columns of the tables of both runs, with their types."""
+    for run in (SAMPLE, ON_A_GPU):
+        for name, stream in every_table(report(open_subject([run]))).items():
+            for field in stream.schema:
+                yield f"{name}.{field.name}: {field.type}"
 
 
 def findings() -> Iterator[str]:

@@ -4,6 +4,7 @@
 # make verify     runs the long proofs, before a release: real scripts and every recipe through real captures
 # make bench      compares reading and attribution with other tools, captures with plain runs; times timeline frames
 # make sample     captures the run in sample_traces again, on a quiet machine with Cora under data/
+# make proof      runs what docs/proof.md rests on, in some ten minutes, and writes it (SET=--thorough: hours)
 # make house      prints how the package is cut and what its names are
 # make faces-frozen  proves that every face writes what it wrote at another commit (BASE=HEAD)
 # make compare    compares tracekit with other tools on public recordings, each in an environment of its own (docs/compare.md)
@@ -88,7 +89,7 @@ fuzz: .venv-fuzz/.made
 	.venv-fuzz/bin/python -m pip install --quiet -c constraints.txt -e '.[excel,plot,sql]' atheris
 	touch $@
 
-.PHONY: test demo compare house faces-frozen four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda verify-torch gpu check format clean
+.PHONY: test demo compare proof house faces-frozen four-ways sample bench bench-tui screenshots verify verify-recipes verify-cuda verify-torch gpu check format clean
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -119,6 +120,10 @@ sample: $(VENV)/.demo
 
 house:
 	@$(PYTHON) -m tests.house
+
+# What is proven and what is not: the tests behind each claim, and the page that says what they recorded.
+proof: $(VENV)/.dev
+	$(BIN)/python -m tests.proof $(SET)
 
 BASE ?= HEAD
 faces-frozen: $(VENV)/.dev

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,3 +30,18 @@ def case_path(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"this case is not here: {path}")
     return path
+
+
+def recorded_by(path: Path) -> dict[str, Any]:
+    """What recorded a trace, as far as the file says, and how much: GPU, CUDA or HIP runtime, events and steps."""
+    from tracekit.trace import Trace
+
+    trace = Trace.load(path)
+    cuda, hip = (trace.meta.get(f"{api}_runtime_version") for api in ("cuda", "hip"))
+    runtime = f"CUDA {cuda // 1000}.{cuda % 1000 // 10}" if cuda else ""
+    return {
+        "gpu": str(trace.gpus[0].get("name", "")) if trace.gpus else "",
+        "runtime": f"HIP {hip // 10**7}.{hip // 10**5 % 100}" if hip else runtime,
+        "events": len(trace.ts_ns),
+        "steps": len(trace.steps),
+    }

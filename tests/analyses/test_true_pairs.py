@@ -30,8 +30,12 @@ def opened(name: str) -> Profile:
         ("loading", "batches were always ready"),
     ],
 )
-def test_what_is_foretold_stays_near_what_was_seen(pair, change):
-    rows = {row["if"]: row for row in summary(opened(f"{pair}-before"), "what_if").table.to_pylist()}
+def test_what_is_foretold_stays_near_what_was_seen(pair, change, record_property):
+    before = opened(f"{pair}-before")
+    rows = {row["if"]: row for row in summary(before, "what_if").table.to_pylist()}
     after = opened(f"{pair}-after").means["wall"]
     assert after is not None
+    foretold = {key: rows[change][key] for key in ("best_ns", "worst_ns")}
+    steps = {"before_ns": before.means["wall"].step_ns, "after_ns": after.step_ns}
+    record_property("pair", {"change": change, **steps, **foretold})
     assert rows[change]["best_ns"] * (1 - APART) < after.step_ns < rows[change]["worst_ns"] * (1 + APART)

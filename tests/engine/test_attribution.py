@@ -15,7 +15,7 @@ import pytest
 import twin
 from hypothesis import given
 from hypothesis import strategies as st
-from real import trace_names, trace_path
+from real import ROOT, recorded_by, trace_names, trace_path
 from strategies import as_json, traces
 
 from tests.engine.known import Event, Known
@@ -23,6 +23,11 @@ from tests.engine.known_host import HOST
 from tests.engine.known_wall import WALL
 from tracekit.faces.shared.document import attribution
 
+SAMPLES = sorted(
+    str(path.relative_to(ROOT / "sample_traces"))
+    for path in (ROOT / "sample_traces").rglob("*.json.gz")
+    if path.name != "cold.json.gz" and not path.name.startswith("detail.")
+)
 STEP_KEYS = ("step", "start_ns", "wall_ns", "host_start_ns", "host_ns", "steady", "wall", "host")
 
 
@@ -160,14 +165,23 @@ def assert_same_moments(path: Path, size: int) -> None:
 
 @pytest.mark.traces
 @pytest.mark.parametrize("name", trace_names() or ["any"])
-def test_engine_on_real_trace(name: str) -> None:
+def test_engine_on_real_trace(name: str, record_property: Callable[[str, object], None]) -> None:
     """The engine agrees with the twin on every real trace, to the nanosecond."""
     path = trace_path(name)
+    record_property("trace", recorded_by(path))
     expected = by_twin(path)
     assert_adds_up(expected)
     document = by_engine(path)
     assert view(document) == view(expected)
     assert_adds_up(document)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_engine_on_sample_trace(name: str, record_property: Callable[[str, object], None]) -> None:
+    """The same on every trace without stacks that comes with tracekit."""
+    path = ROOT / "sample_traces" / name
+    record_property("trace", recorded_by(path))
+    assert view(by_engine(path)) == view(by_twin(path))
 
 
 @pytest.mark.traces

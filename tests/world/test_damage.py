@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,11 @@ WORLDS = 2000 if VERIFYING else 200
 OFTEN = 8  # cases with each kind of damage, at least
 
 
-def test_no_more_is_claimed_than_before() -> None:
+def test_no_more_is_claimed_than_before(record_property: Callable[[str, object], None]) -> None:
     found = judged(range(WORLDS), workers=2)
     reached = table(found)
+    record_property("kinds", len(KINDS))
+    record_property("kept", [reached["all"]["kept"], len(found), WANTED])
     floors = {"all": FLOORS["all"]} if VERIFYING else FLOORS
     fallen = [
         f"{kind}: {row['kept']} of {row['cases']}, floor {floor} %, wanted {WANTED} %"
@@ -48,8 +51,11 @@ def test_no_more_is_claimed_than_before() -> None:
 
 @pytest.mark.skipif(not VERIFYING, reason="TRACEKIT_VERIFY is not set: make verify")
 @pytest.mark.skipif(not TRACES.is_dir(), reason=f"the real traces are not here ({TRACES}); set TRACEKIT_TRACES")
-def test_no_more_is_claimed_of_damaged_real_traces() -> None:
+def test_no_more_is_claimed_of_damaged_real_traces(record_property: Callable[[str, object], None]) -> None:
     found = judged_traces(map(trace_path, trace_names()), workers=2)
+    cases = [each for of_trace in found.values() for each in of_trace]
+    record_property("kinds", len(KINDS))
+    record_property("kept", [sum(each.kept for each in cases), len(cases), WANTED])
     claims = [
         f"{name} ({' + '.join(each.kinds)}): {each.claims[0]}"
         for name, of_trace in found.items()

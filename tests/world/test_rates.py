@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,8 +29,11 @@ WORLDS = 5000 if VERIFYING else 300
 SCATTER = 6 if VERIFYING else 0  # percent: by so much, the 300 worlds of the floors may be luckier than all
 
 
-def test_the_rates_do_not_fall() -> None:
+def test_the_rates_do_not_fall(record_property: Callable[[str, object], None]) -> None:
     reached = rates(judged(range(WORLDS), workers=2).values())
+    record_property("worlds", WORLDS)
+    record_property("causes", len(reached) - len({"all", "nothing wrong", "GPU side missing"} & {*reached}))
+    record_property("rates", {name: [*counts, WANTED[name]] for name, counts in reached["all"].items()})
     floors = {"all": FLOORS["all"]} if VERIFYING else FLOORS
     fallen = [
         f"{kind}, {question}: {right} of {asked}, floor {floor} %, wanted {WANTED[question]} %"

@@ -4,6 +4,7 @@ removed?"""
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,9 @@ _ALIKE = 0.02  # a mean over steps that differs by more is not that of the steps
     [(SlowLoader, "batches were always ready"), (PageableCopy, "copies came from pinned memory")],
     ids=["loader", "copies"],
 )
-def test_the_true_gain_lies_in_the_range(tmp_path: Path, cause: type, change: str) -> None:
+def test_the_true_gain_lies_in_the_range(
+    tmp_path: Path, cause: type, change: str, record_property: Callable[[str, object], None]
+) -> None:
     inside, missed = 0, []
     for seed in range(WORLDS):
         made = world(seed)
@@ -42,5 +45,7 @@ def test_the_true_gain_lies_in_the_range(tmp_path: Path, cause: type, change: st
             inside += 1
         else:
             missed.append(f"world {seed}: {low:.0f} … {high:.0f}, in truth {gain:.0f} of {mean.step_ns:.0f} ns")
+    record_property("change", change)
+    record_property("within", [inside, inside + len(missed), round(100 * WANTED)])
     assert inside >= 4, "too few worlds have this cause"
     assert inside >= WANTED * (inside + len(missed)), "\n".join(missed)

@@ -1,4 +1,7 @@
-"""SQL queries over the tables of a report: each table that a query names is a view in DuckDB, however long it is."""
+"""SQL queries over the tables of a report: each table that a query names is a view in DuckDB, however long it is.
+
+A query sees these tables and nothing else: no file, no address, no variable of Python's, and it cannot change that.
+"""
 
 import re
 import tempfile
@@ -14,6 +17,13 @@ from tracekit.report import Report
 from tracekit.report.tables import every_table
 
 _WORD = re.compile(r"\w+")
+_CLOSED = (
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "python_enable_replacements = false",
+    "enable_external_access = false",
+    "lock_configuration = true",  # the last
+)
 
 
 def query(report: Report, text: str) -> pa.Table:
@@ -26,7 +36,11 @@ def query(report: Report, text: str) -> pa.Table:
     words = {word.lower() for word in _WORD.findall(text)}
     asked_tables = [name for name in tables if name.lower() in words] or [*tables]
     with tempfile.TemporaryDirectory(prefix="tracekit-") as folder, duckdb.connect(":memory:") as database:
-        database.execute("SET autoinstall_known_extensions = false")
+        home = _quoted(folder, "'")
+        database.execute(f"SET temp_directory = {home}")
+        database.execute(f"SET allowed_directories = [{home}]")
+        for setting in _CLOSED:
+            database.execute(f"SET {setting}")
         for name in asked_tables:
             path = Path(folder) / f"{name}.parquet"
             write_table(name, tables[name], path)

@@ -5,6 +5,7 @@ import tempfile
 
 import pytest
 
+from tracekit.base import workspace as workspace_module
 from tracekit.base.workspace import state_folder, temporary_home, workspace_anywhere
 from tracekit.cli import main
 from tracekit.errors.asking import NoFolderError
@@ -50,3 +51,28 @@ def test_who_has_neither_is_told_what_to_set(no_home, no_temporary_folder):
 def test_who_only_reads_needs_neither(no_home, no_temporary_folder, capsys):
     assert main(["report", "sample_traces/run.json"]) == 0
     assert "No file can be made" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("make", ["others may write", "a link", "a file"])
+def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path, monkeypatch, make):
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = temporary_home("tracekit")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.rmdir()
+    if make == "others may write":
+        folder.mkdir()
+        folder.chmod(0o777)
+    elif make == "a link":
+        folder.symlink_to(tmp_path)
+    else:
+        folder.touch()
+    with pytest.raises(NoFolderError):
+        temporary_home("tracekit")
+
+
+def test_a_temporary_folder_of_another_user_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    temporary_home("tracekit")
+    monkeypatch.setattr(workspace_module, "is_ours", lambda status: False)
+    with pytest.raises(NoFolderError):
+        temporary_home("tracekit")

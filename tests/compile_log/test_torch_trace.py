@@ -1,5 +1,6 @@
 """A bare trace with a log written by TORCH_TRACE: the ledger, reasons, graph breaks and the lines of kernels."""
 
+import gzip
 import json
 
 import pytest
@@ -7,7 +8,10 @@ from small import event, op, step, write
 
 from tests.lines.recorded import call
 from tracekit.cli import main
+from tracekit.compile_log import torch_trace
 from tracekit.compile_log.torch_trace import read
+from tracekit.errors import TracekitError
+from tracekit.errors.reading import BombError
 from tracekit.vocabulary.lines_file import Graph
 
 HEAD = "V1122 01:19:27.696000 1 torch/_dynamo/utils.py:2350]"
@@ -135,3 +139,25 @@ def test_overlong_numbers_are_no_lines(tmp_path, digits):
     (tmp_path / "some.log").write_text(artifact("dynamo_graph_break_reason", text, frame_id="1" * digits))
     (broken,) = read(tmp_path / "some.log")[0].breaks
     assert broken.line == (111_111_111 if digits == 9 else None)
+
+
+@pytest.mark.parametrize("unit", ["x", "\t", "\n", f"{HEAD} {{}}\n"])
+def test_a_packed_log_that_grows_beyond_bounds_is_refused(tmp_path, monkeypatch, unit):
+    monkeypatch.setattr(torch_trace, "_ALWAYS", 1 << 20)
+    (tmp_path / "some.log").write_bytes(gzip.compress(unit.encode() * (8 << 20)))
+    with pytest.raises(BombError, match="unpacks from"):
+        read(tmp_path / "some.log")
+
+
+def test_a_record_beyond_bounds_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch_trace, "_LONGEST_RECORD", 1000)
+    long = artifact("dynamo_graph_break_reason", "\n".join(["x" * 90] * 20), frame_id=0)
+    short = artifact("dynamo_graph_break_reason", BREAK, frame_id=0)
+    (tmp_path / "some.log").write_text(short + long + short)
+    assert len(read(tmp_path / "some.log")[0].breaks) == 2
+
+
+def test_a_damaged_archive_is_said(tmp_path):
+    (tmp_path / "some.log").write_bytes(gzip.compress(span("dynamo", "B", 0).encode() * 1000)[:-9])
+    with pytest.raises(TracekitError, match=r"the archive ends early|damaged"):
+        read(tmp_path / "some.log")

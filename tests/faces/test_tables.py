@@ -119,6 +119,35 @@ def test_sql(tmp_path, capsys):
     assert "it is an input" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_csv('{file}')",
+        "select * from read_text('{file}')",
+        "select * from '{file}'",
+        "select * from glob('{folder}/*')",
+        "copy variants to '{folder}/copy.csv'",
+        "export database '{folder}/all'",
+        "attach '{folder}/other.duckdb'",
+        "install httpfs",
+        "load httpfs",
+        "select * from read_parquet('https://example.com/x.parquet')",
+        "set enable_external_access = true",
+        "reset allowed_directories",
+        "select 1; copy variants to '{folder}/copy.csv'",
+        "select * from tables",
+        "select * from asked_tables",
+    ],
+)
+def test_a_query_sees_the_tables_and_nothing_else(tmp_path, capsys, query):
+    trace, file = training(tmp_path / "trace.json"), tmp_path / "file.csv"
+    file.write_text("a,b\n1,2\n")
+    before = {*tmp_path.iterdir()}
+    assert main(["sql", str(trace), query.format(file=file, folder=tmp_path)]) == 1
+    assert "The query failed" in capsys.readouterr().err
+    assert {*tmp_path.iterdir()} == before
+
+
 def test_reasons_are_whole_if_everything_is_requested():
     reason = "why, " * 50
     table = pa.table({"reason": [reason]}, schema=pa.schema([column("reason", pa.string(), "why", role="reason")]))

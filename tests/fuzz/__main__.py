@@ -18,7 +18,7 @@ from tests.fuzz.sanitized import environment
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [module.name for module in pkgutil.iter_modules(targets.__path__)]
 IN_C = ("scanner",)  # whose code is built with sanitizers
-_LEAST_S = 5  # a shorter rest of the time is not worth a start
+_LEAST_S, _MOST_S = 5, 600  # of a process: less is not worth a start, and in the long run memory fills with crumbs
 _COVERAGE = re.compile(r"#(\d+)\t.*? cov: (\d+)")
 
 
@@ -48,7 +48,14 @@ def fuzz(name: str, folder: Path, seconds: int) -> tuple[str, float, int, int, l
     began, executions, edges = time.monotonic(), 0, 0
     surroundings = environment(folder, sanitize=name in IN_C)
     while (rest := seconds - (time.monotonic() - began)) > _LEAST_S or not executions:
-        command = [sys.executable, "-m", "tests.fuzz.fuzzing", name, str(folder), str(max(round(rest), 1))]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz.fuzzing",
+            name,
+            str(folder),
+            str(min(max(round(rest), 1), _MOST_S)),
+        ]
         with subprocess.Popen(command, cwd=ROOT, env=surroundings, stderr=subprocess.PIPE, text=True) as process:
             done = 0
             assert process.stderr is not None

@@ -70,6 +70,7 @@ def main() -> None:
     options = [
         f"-max_total_time={seconds}",
         f"-timeout={PATIENCE_S}",
+        f"-report_slow_units={PATIENCE_S}",
         f"-rss_limit_mb={MOST_MB}",
         f"-max_len={_MOST_BYTES}",
         f"-dict={words}",

@@ -16,7 +16,17 @@ TEXTS = (
     *("", " ", "0", "-1", "1e999", "NaN", "null", "٣", "9" * 30, "x" * 3000, "a\0b", "line\nline\r\n\ttab"),
     *("\x1b[2J\x1b]0;title\x07", "\u202egnp.exe", "\ud800", "\ufeff", "\U000e0041", "\x9b31m", "日本語" * 30),
     *('=HYPERLINK("http://x","y")', "@SUM(1)", "+1|cmd", "\\input{x}%$#_&^~{}", "</script><img src=x onerror=y>"),
-    *("`[x](javascript:y)`|", "%s%n{0}{x!r}", "../../../../etc/hostname", "/dev/zero", "~", "a/" * 200, "C:\\x\\y.py"),
+    *(
+        "`[x](javascript:y)`|",
+        "%s%n{0}{x!r}",
+        "../../../../etc/hostname",
+        "[/red][link=file:///x]y",
+        "$\\frac{$",
+        "/dev/zero",
+        "~",
+        "a/" * 200,
+        "C:\\x\\y.py",
+    ),
 )
 _DEEP, _DOUBLE = "\ue000deep", "\ue000double"  # `dumped` makes nested lists and doubled keys of them
 _DEPTHS = (10, 63, 64, 65, 200, 990, 5_000, 200_000)

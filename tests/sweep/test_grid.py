@@ -30,6 +30,17 @@ def test_every_combination_is_a_cell_and_variants_vary_fastest(tmp_path):
     }  # fmt: skip
 
 
+def test_a_grid_beyond_all_time_is_refused_before_it_is_made(tmp_path):
+    axes = "".join(f"{name} = {[*range(100)]}\n" for name in "abcdefgh")
+    with pytest.raises(SweepFileError, match="it asks for 20,000,000,000,000,000 cells, more than 100,000"):
+        grid(tmp_path, f'[sweep]\nrecipes = ["net.py"]\n[sweep.params]\n{axes}')
+
+
+def test_nesting_without_end_is_refused(tmp_path):
+    with pytest.raises(SweepFileError, match="it is not TOML"):
+        grid(tmp_path, f"x = {'[' * 100_000}")
+
+
 def test_grids_take_what_they_do_not_say_from_the_sweep(tmp_path):
     every = grid(
         tmp_path,

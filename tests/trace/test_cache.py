@@ -100,6 +100,19 @@ def test_a_damaged_entry_is_made_again(home: Path, big: Path, name: str, harm: s
     assert len(Trace.load(big).events) == len(Trace.load(big, use_cache=False).events)
 
 
+@pytest.mark.parametrize("name", ["", "events.columns", "entry.json"])
+def test_an_entry_of_another_user_is_not_used(
+    home: Path, big: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document(big)
+    theirs = (folder_of(home) / name).stat().st_ino
+    content = cache.content_of(big)
+    assert content is not None
+    assert cache.find(content) is not None
+    monkeypatch.setattr(cache, "is_ours", lambda status: status.st_ino != theirs)
+    assert cache.find(content) is None
+
+
 def test_something_else_in_its_place(home: Path, big: Path) -> None:
     document(big)
     folder = folder_of(home)

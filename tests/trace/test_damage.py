@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from tracekit.errors.reading import BombError, EmptyTraceError, NotATraceError
 from tracekit.faces.shared.document import attribution
 from tracekit.trace import Trace
 from tracekit.trace.reading import chunks, source
+from tracekit.trace.reading.mend import read_one_by_one
 
 OP = (
     '{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": %d, "dur": 2, '
@@ -270,3 +272,23 @@ def test_an_archive_that_ends_in_its_header_is_said_to(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"{}")[:6])
     with pytest.raises(NotATraceError, match="the archive ends early"):
         Trace.load(path)
+
+
+@pytest.mark.parametrize("repeated", ['"name":"', " ", '"', "[", '":', "\\", ",", "}", '{"a":'])
+@pytest.mark.parametrize("start", ['{"ph":1 ', '{"ph":'])
+def test_an_event_that_cannot_be_mended_is_given_up_soon(start: str, repeated: str) -> None:
+    event = start + repeated * (60_000 // len(repeated)) + "x}"
+    text = f"[{','.join([event] * 4)}"
+    began = time.process_time()
+    read_one_by_one(text.encode())
+    assert time.process_time() - began < 5
+
+
+def test_a_value_that_outgrows_what_is_parsed_first_is_read() -> None:
+    for length in (4_000, 4_080, 4_096, 5_000, 70_000):
+        for character in ("x", "\\n", "\\u00e9", "é"):
+            event = (
+                f'{{"ph": "X", "name": "{character * (length // len(character))}", "ts": 1, "dur": 2, "tid": 1e400}}'
+            )
+            result = read_one_by_one(f"[{event}, {event}]".encode())
+            assert (len(result.events), result.lost) == (2, 0)

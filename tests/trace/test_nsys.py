@@ -3,6 +3,7 @@
 import gzip
 import json
 import sqlite3
+import time
 from contextlib import closing
 
 import numpy as np
@@ -181,3 +182,59 @@ def test_every_other_verb_takes_it(export, tmp_path, capsys):
     assert "it is an input" in capsys.readouterr().err
     assert main(["report", str(export), "--format", "perfetto", "-o", str(tmp_path / "out.json.gz")]) == 1
     assert "is not JSON, to which tracks can be added" in capsys.readouterr().err
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x AS start, x AS end FROM n"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        pytest.param([f"CREATE VIEW StringIds AS {ENDLESS}"], id="a view is no table"),
+        pytest.param(
+            [
+                f"CREATE VIEW StringIds AS {ENDLESS}",
+                "PRAGMA writable_schema = ON",
+                "UPDATE sqlite_master SET type = 'table' WHERE name = 'StringIds'",
+            ],
+            id="a view that says that it is a table",
+        ),
+        pytest.param(
+            [
+                "CREATE TABLE StringIds (id INT, value AS (printf('%900000000d', id)))",
+                "INSERT INTO StringIds VALUES (1)",
+            ],
+            id="a column that is computed",
+        ),
+        pytest.param(["CREATE VIRTUAL TABLE StringIds USING fts5(id, value)"], id="a table with code behind it"),
+        pytest.param(
+            ["CREATE TABLE StringIds (id, value)", "INSERT INTO StringIds VALUES (1, printf('%50000000d', 1))"],
+            id="a value of 50 MB",
+        ),
+        pytest.param(
+            [
+                "CREATE TABLE StringIds (id, value)",
+                "CREATE TRIGGER t AFTER INSERT ON StringIds BEGIN DELETE FROM NVTX_EVENTS; END",
+            ],
+            id="a trigger",
+        ),
+    ],
+)
+def test_what_a_database_may_hold_besides_takes_no_effect(tmp_path, capsys, statements):
+    path = tmp_path / "export.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, text TEXT, globalTid INT)")
+        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INT, end INT)")
+        database.execute("INSERT INTO NVTX_EVENTS VALUES (1, 2, 59, 'x', 1)")
+        try:
+            for statement in statements:
+                database.execute(statement)
+        except sqlite3.OperationalError as error:  # without fts5
+            pytest.skip(str(error))
+        database.commit()
+    before = path.read_bytes()
+    began = time.monotonic()
+    assert main(["report", str(path), "--no-cache"]) in (0, 1)
+    assert time.monotonic() - began < 10
+    assert path.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [path]

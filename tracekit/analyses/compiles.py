@@ -1,7 +1,10 @@
 """What was compiled, recompiled or recorded while the steps ran, and what did it cost?"""
 
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -165,19 +168,16 @@ def compile_ids(trace: Trace, spans: Ints) -> list[str | None]:
         name = trace.name(enclosing_span) if enclosing_span >= 0 else ""
         if about == name and compile_id != "None":
             ids.setdefault(enclosing_span, compile_id)
-    regions = [
-        (int(trace.track[row]), int(trace.ts_ns[row]), compile_id)
-        for row, _, (compile_id,) in _matches(trace, _REGION, spans)
-    ]
+    regions: dict[int, list[tuple[int, str]]] = defaultdict(list)  # by track, the start and the id of each, by time
+    for row, _, (compile_id,) in _matches(trace, _REGION, spans):
+        regions[int(trace.track[row])].append((int(trace.ts_ns[row]), compile_id))
     for span in spans.tolist():
         if span in ids or trace.name(span) in _SPECIAL:
             continue
         track, end = int(trace.track[span]), int(trace.ts_ns[span] + trace.dur_ns[span])
-        following = next(
-            (its_id for region_track, start, its_id in regions if region_track == track and start >= end), None
-        )
-        if following is not None:
-            ids[span] = following
+        after = regions[track]
+        if (first := bisect_left(after, end, key=itemgetter(0))) < len(after):
+            ids[span] = after[first][1]
     return [ids.get(span) for span in spans.tolist()]
 
 

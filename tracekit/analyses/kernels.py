@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tracekit.analyses import Answer, Status, analysis, share_of_step, table
 from tracekit.analyses.event_rows import CostliestLines, EventRows, line_columns, numbered, text
-from tracekit.base.intervals import Ints, Union, distinct
+from tracekit.base.intervals import Ints, Union
 from tracekit.base.units import count, duration, many, percent
 from tracekit.engine.buckets import ON_THE_GPU
 from tracekit.profile import Profile
@@ -175,15 +175,18 @@ def _idle_sentence(trace: Trace) -> str:
 
 def _idle(trace: Trace) -> dict[str, tuple[int, int]]:
     """For each device, the time from its first activity to its last, and how much of that it is idle."""
-    devices = trace.tracks["pid"].to_pylist()
+    devices, device_of = np.unique(np.array(trace.tracks["pid"].to_pylist(), object), return_inverse=True)
     begun: dict[str, int] = {}
     reach: dict[str, int] = {}
     busy: dict[str, int] = {}
     for part in trace.parts():
-        gpu = part.roles.gpu
-        for device in {devices[track] for track in distinct(part.track[gpu]).tolist()}:
-            of_device = gpu & np.isin(part.track, [k for k, name in enumerate(devices) if name == device])
-            starts, ends = part.ts_ns[of_device], part.end_ns[of_device]
+        gpu = np.flatnonzero(part.roles.gpu)
+        numbers = device_of[part.track[gpu]]
+        by_device = np.argsort(numbers, kind="stable")
+        found, firsts = np.unique(numbers[by_device], return_index=True)
+        for number, rows in zip(found.tolist(), np.split(gpu[by_device], firsts[1:]), strict=False):
+            device = devices[number]
+            starts, ends = part.ts_ns[rows], part.end_ns[rows]
             begun.setdefault(device, int(starts[0]))
             reached = np.maximum.accumulate(np.concatenate(([max(reach.get(device, 0), begun[device])], ends)))
             busy[device] = busy.get(device, 0) + int(np.maximum(ends - np.maximum(starts, reached[:-1]), 0).sum())

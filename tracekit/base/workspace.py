@@ -4,6 +4,7 @@ next process; and for what must outlive a capture and a reboot, such as locks of
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from tracekit.errors.asking import NoFolderError
 
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _YOUNG = 60.0  # seconds: a younger folder without a lock is just being made
 
 
@@ -50,15 +52,30 @@ def workspace_anywhere(home: Path) -> Iterator[Path | None]:
 
 
 def temporary_home(name: str) -> Path:
-    """The folder for this user's workspaces of that kind among the system's temporary files.
+    """The folder for this user's workspaces of that kind among the system's temporary files, which is made if need be.
 
-    Raises NoFolderError if none of the system's folders for them can be written.
+    Raises NoFolderError if it cannot be made, or if others can write into it.
     """
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     try:
-        return Path(tempfile.gettempdir()) / f"{name}-{user}"
+        folder = Path(tempfile.gettempdir()) / f"{name}-{user}"
     except FileNotFoundError:
         raise NoFolderError("TMPDIR") from None
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        raise NoFolderError("TMPDIR", folder) from None
+    # Anybody can make a folder of that name there first, and then replace what is put into it.
+    if not is_ours(status) or status.st_mode & _OTHERS_WRITE or not stat.S_ISDIR(status.st_mode):
+        raise NoFolderError("TMPDIR", folder)
+    return folder
+
+
+def is_ours(status: os.stat_result) -> bool:
+    """Whether a file belongs to this user, so that nobody else but root can have made it; True where systems have no
+    such owners."""
+    return not hasattr(os, "getuid") or status.st_uid == os.getuid()
 
 
 def state_folder(name: str) -> Path:

@@ -3,6 +3,7 @@ as good as that one, variant by variant, and did both run the same thing?
 """
 
 import math
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,7 +46,7 @@ def read_budget(path: Path) -> Budget:
         raise NoSuchFileError(path) from None
     except OSError as error:
         raise UnreadableFileError(path, error.strerror or "failed") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError also of numbers with thousands of digits
         raise BudgetError(path, f"it is not TOML ({error})") from None
     for key in content:
         if key not in _KEYS:
@@ -58,7 +59,8 @@ def read_budget(path: Path) -> Budget:
             raise BudgetError(path, f"variant.{variant} is not a table: write [variant.{variant}]")
         for metric, limit in table.items():
             _check_metric(path, metric)
-            if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
+            is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+            if not is_number or not (0 <= limit <= sys.float_info.max or limit == math.inf):
                 raise BudgetError(path, f"{metric} of {variant} is not a number of at least 0")
     limits = {name: {metric: float(limit) for metric, limit in table.items()} for name, table in variants.items()}
     allowed = content.get("allow_unanswered", [])

@@ -29,6 +29,7 @@ Paths are relative to the folder of the file.
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,6 +47,7 @@ from tracekit.study.store import text_of, values_of
 _Value = str | int | float | bool
 _Values = Annotated[list[_Value], msgspec.Meta(min_length=1)]
 FAILED = "failed"
+MOST_CELLS = 100_000  # of a minute each, they take two months
 _DEFAULT_VARIANTS = ["eager", "compiled"]
 
 
@@ -95,7 +97,7 @@ def read_sweep(path: Path) -> Sweep:
         raise NoSuchRecipeError(path, similar(path, sweeps()), "sweep file") from None
     except OSError as error:
         raise UnreadableFileError(path, error.strerror or "failed") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError also of numbers with thousands of digits
         raise SweepFileError(path, f"it is not TOML ({error})") from None
     try:
         sweep = msgspec.convert(content, _File).sweep
@@ -117,6 +119,8 @@ def read_sweep(path: Path) -> Sweep:
                     f"there is no file {program} (relative to the folder of the sweep file), and no recipe of that "
                     f"name{hint}",
                 )
+    if (count := sum(map(_size, sweep.grids))) > MOST_CELLS:
+        raise SweepFileError(path, f"it asks for {count:,} cells, more than {MOST_CELLS:,}: leave out some values")
     return sweep
 
 
@@ -179,6 +183,13 @@ def cells(sweep: Sweep) -> list[Cell]:
     ]
     by_key = {cell.key: cell for grid in sweep.grids for cell in _cells_of(grid)}
     return [cell for cell in by_key.values() if not any(cell.matches(row) for row in excluded)]
+
+
+def _size(grid: Grid) -> int:
+    """How many cells a grid has, including those that are excluded."""
+    axes = (grid.interpreters, grid.workloads, grid.seeds, grid.variants or _DEFAULT_VARIANTS)
+    programs = len(grid.recipes or []) + len(grid.scripts or [])
+    return programs * prod(len(values) or 1 for values in (*axes, *(grid.params or {}).values()) if values is not None)
 
 
 def _cells_of(grid: Grid) -> Iterator[Cell]:

@@ -119,7 +119,7 @@ def edit(app: App[Any], path: Path, line: int) -> str:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         with app.suspend():
-            subprocess.run([*shlex.split(editor), f"+{line}", str(path)], check=False)
+            subprocess.run([*shlex.split(editor), f"+{line}", os.path.abspath(path)], check=False)
     except SuspendNotSupported:
         return "This terminal cannot be handed to an editor."
     except (OSError, ValueError) as error:

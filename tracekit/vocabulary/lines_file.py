@@ -17,7 +17,7 @@ SCHEMA = "tracekit.lines/1"
 MODULE_CALL = "nn.Module: "  # the profiler's prefix for the name of a module that is called
 GRAPH_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")  # the name of the span in which a compiled graph runs
 _ENDINGS = (".json.gz", ".json.zst", ".json", ".gz")
-_MOST_BYTES = 1 << 30  # unpacked: a larger one is not a lines file
+_MOST_BYTES = 128 << 20  # unpacked: a larger one is not a lines file
 _Moment = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 _Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 

@@ -19,14 +19,17 @@ _SCALARS = [(field.name, field.encode_name) for field in msgspec.structs.fields(
 _BROKEN = (msgspec.DecodeError, UnicodeError, ValueError, RecursionError)
 _BOUNDARY = re.compile(SEPARATOR.pattern.decode())
 _CLOSES = re.compile(r"\}\s*(?=\])")
-# The text of a name up to the key that follows it: Kineto before 2.14 does not escape quotes in it.
-_NAME = re.compile(r'("name":\s*")(.*?)("\s*,\s*"(?:pid|ph|cat|ts|tid|args|id)"\s*:)', re.DOTALL)
+# What is before and after the text of a name: Kineto before 2.14 does not escape quotes in it.
+_NAME_OPENS = re.compile(r'"name":\s*"')
+_NAME_CLOSES = re.compile(r'"\s*,\s*"(?:pid|ph|cat|ts|tid|args|id)"\s*:')
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _LAST_COMMA = re.compile(r",\s*([}\]])")
-_NO_VALUE = re.compile(r'(":)\s*(?:-?(?:inf|nan)|N/A)?\s*([,}])', re.IGNORECASE)
+_NO_VALUE = re.compile(r'(":)\s*+(?:(?:-?(?:inf|nan)|N/A)\s*+)?([,}])', re.IGNORECASE)
 _OPENERS, _CLOSERS = ("{", "[", ",", ":", "\\"), (",", ":", "}", "]")
 _LONGEST_MENDED_EVENT = 1 << 16  # characters of a broken event that are worth mending
 _SPACE = " \t\r\n,"
+_WINDOW = 1 << 12  # characters of a text that are parsed first
+_NEAR_ITS_END = 16  # characters: an error there may be because a window ends
 _CLOSINGS = 20  # brackets tried, at the end of a file, for the one that closes the list of events
 
 
@@ -87,11 +90,8 @@ def _read_one(read: LenientResult, text: str, start: int, end: int | None) -> in
     """Read the event at a position; `end` is where it should end by its boundary. Returns the position after it."""
     if end is not None and _typed(read, text[start:end]):
         return end
-    try:
-        item, after = _LENIENT.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        pass
-    else:
+    if (parsed := _parsed(text, start)) is not None:
+        item, after = parsed
         following = _skip(text, after)
         if following == len(text) or text[after:following].count(",") or text[following] == "]":
             if not _typed(read, text[start:after]):  # the typed reader preserves more of the arguments
@@ -105,6 +105,27 @@ def _read_one(read: LenientResult, text: str, start: int, end: int | None) -> in
         if after or attempt == _CLOSINGS:
             return after or _lost_up_to(read, len(text))
     return _mended(read, text, start, len(text)) or _lost_up_to(read, len(text))
+
+
+def _parsed(text: str, start: int) -> tuple[Any, int] | None:
+    """The value at a position, and the position after it; None if none is there.
+
+    Python's parser counts the lines up to an error, so it is given no more of the text than it needs.
+    """
+    size = _WINDOW
+    while True:
+        window = text[start : start + size]
+        try:
+            item, length = _LENIENT.raw_decode(window)
+        except json.JSONDecodeError as error:
+            is_cut = error.pos > len(window) - _NEAR_ITS_END or error.msg.startswith("Unterminated")
+            if not is_cut or start + size >= len(text):
+                return None
+        except (ValueError, RecursionError):
+            return None
+        else:
+            return item, start + length
+        size *= 16
 
 
 def _typed(read: LenientResult, piece: str) -> bool:
@@ -131,7 +152,10 @@ def _mended(read: LenientResult, text: str, start: int, end: int) -> int:
     if end - start > _LONGEST_MENDED_EVENT:
         return 0
     piece = text[start:end]
-    escaped = _NAME.sub(lambda name: name[1] + _BARE_QUOTE.sub(r"\\\"", name[2]) + name[3], piece, count=1)
+    escaped = piece
+    if (opens := _NAME_OPENS.search(piece)) and (closes := _NAME_CLOSES.search(piece, opens.end())):
+        name = _BARE_QUOTE.sub(r"\\\"", piece[opens.end() : closes.start()])
+        escaped = piece[: opens.end()] + name + piece[closes.start() :]
     for attempt in (escaped, _valued(escaped), _valued(_quoted(piece))):
         try:
             item, after = _LENIENT.raw_decode(attempt)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SQLITE = b"SQLite format 3\0"
 _REPORTS = (".nsys-rep", ".qdrep")
 _LARGEST_NUMBER = 1 << 62  # a number beyond fits no column
+_LONGEST_VALUE = 16 << 20  # bytes
 _VERSION = re.compile(r"_v\d+(?:_pt[sd][sz])?$")  # cudaLaunchKernel_v7000
 _OPERATOR = re.compile(r"([\w:.~ ]+?)(?:, (?:seq|op_id) = -?\d+)+(?:, .*)?", re.DOTALL)  # as emit_nvtx writes it
 _SEQUENCE = re.compile(r", seq = (\d{1,18})")
@@ -74,6 +75,8 @@ def read(path: Path, display_path: object = None, *, tables: Path | None = None,
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
             connection.execute("PRAGMA trusted_schema = OFF")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+            connection.set_authorizer(_only_plain_tables)
             export = _Export(connection)
             has_cuda = any(name.startswith(_CUDA) for name in export.columns)
             if not has_cuda and export.columns.keys() & _OF_NSYS and not export.columns.keys() & _RECORDED:
@@ -135,6 +138,16 @@ def _columns(rows: list[_Row], numbers: dict[tuple[str, str], int]) -> tuple[lis
     nothing = Piece(np.zeros(len(rows), np.int64), np.zeros(len(rows), bool))
     dictionaries = [pa.array(list(labels[field.name]), pa.string()) for field in STORED if field.type == LABEL]
     return [columns.get(field.name, nothing) for field in STORED], dictionaries
+
+
+def _only_plain_tables(action: int, first: str | None, second: str | None, database: object, inner: str | None) -> int:
+    """Lets a statement read the columns of tables. What a file can say that its tables are, such as a view that never
+    ends or a column that is computed, is refused."""
+    import sqlite3
+
+    is_plain = action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ) and inner is None
+    is_listing = action == sqlite3.SQLITE_PRAGMA and first == "table_info"
+    return sqlite3.SQLITE_OK if is_plain or is_listing else sqlite3.SQLITE_DENY
 
 
 class _Export:

@@ -45,9 +45,12 @@ class Damaged(Exception):  # noqa: N818 - a condition, not a failure: it never l
 
 
 class Source(AbstractContextManager["Source"]):
-    """Unpacked bytes, read with `readinto`. `damage` says why they end early, if they do."""
+    """Unpacked bytes, read with `readinto`. `damage` says why they end early, if they do.
 
-    def __init__(self, path: Path) -> None:
+    An archive may unpack to `always` bytes (4 GiB), and to more where it shrank no more than traces do.
+    """
+
+    def __init__(self, path: Path, always: int | None = None) -> None:
         self._path = path
         try:
             self._file = _File(path)
@@ -63,7 +66,7 @@ class Source(AbstractContextManager["Source"]):
         if self.packed and self.size > _PIECE:  # of a smaller file, a thread takes longer to start than to unpack
             self._pieces = _ahead(self._pieces)
         self._rest = memoryview(b"")
-        self._limit = int(os.environ.get(LIMIT) or max(_ALWAYS, _RATIO * self.size))
+        self._limit = int(os.environ.get(LIMIT) or max(always or _ALWAYS, _RATIO * self.size))
         self._delivered = 0
         self._rescued = False
         self.damage: str | None = None

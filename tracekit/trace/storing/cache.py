@@ -5,9 +5,9 @@
                                  /entry.json      size and checksum of each file; written last
                       /work/                      unfinished entries; see tracekit/base/workspace.py
 
-An entry that is truncated, foreign or of another version counts as missing. If an entry cannot be written, that is not
-an error. What was worked out from a trace is kept in its entry, and found again until something it depends on changes;
-a package that keeps such results does so in functions named `known_…`.
+An entry that is truncated, of another user or of another version counts as missing. If an entry cannot be written, that
+is not an error. What was worked out from a trace is kept in its entry, and found again until something it depends on
+changes; a package that keeps such results does so in functions named `known_…`.
 """
 
 import hashlib
@@ -25,6 +25,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from tracekit.base.atomic import put
+from tracekit.base.workspace import is_ours
 from tracekit.trace.storing.code_version import code_version, digest_of
 
 FORMAT = 1  # of the entries; the version of the code that makes their content is part of their key
@@ -205,10 +206,13 @@ def _opened(folder: Path) -> Entry | None:
     try:
         listing = json.loads((folder / _ENTRY).read_bytes())
         files, facts = listing["files"], listing["facts"]
-        is_complete = all((folder / name).stat().st_size == file["bytes"] for name, file in files.items())
+        found = {name: (folder / name).lstat() for name in files}
+        is_complete = all(found[name].st_size == file["bytes"] for name, file in files.items())
+        # What is mapped into memory is taken as it is: whoever writes it decides what this process does.
+        are_ours = all(map(is_ours, (folder.lstat(), (folder / _ENTRY).lstat(), *found.values())))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return Entry(folder, files, facts) if is_complete and listing["format"] == FORMAT else None
+    return Entry(folder, files, facts) if is_complete and are_ours and listing["format"] == FORMAT else None
 
 
 def _checksum_of(file: Path) -> int:

@@ -472,7 +472,7 @@ static int add_row(Scanner *self, Event *event, Out *out) {
     return 0;
 }
 
-static int is_text(Span span) { return is_utf8(span.start, span.start + span.size); }
+static int is_text(Span span) { return !span.start || is_utf8(span.start, span.start + span.size); }
 
 // 0 if all of the piece is plain, else −1.
 static int scan(Scanner *self, Text text, Text at, Text end, Out *out) {

@@ -195,6 +195,15 @@ def test_two_bare_traces_are_compared_whatever_their_names(tmp_path):
     assert against(fast, slow)[0].metric == "wall_ms"
 
 
+@pytest.mark.parametrize("passes", [1, 2, 5])
+@pytest.mark.parametrize("load", [1e6, 1e300])
+def test_a_load_beyond_measure_can_be_reckoned_with(sample, passes, load):
+    usual = measured(random.Random(1), passes=passes)
+    busy = changed(usual, passes=[changed(each, load=load, cores=1) for each in usual.passes])
+    (row,) = against(of(sample, busy), of(sample, busy), metrics=["step_ms"])
+    assert not row.fails
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -60,7 +60,7 @@ def _step(member: Member) -> Reading:
     if interval is None:
         low, high = interval_of_median(measured.step_all_ns)
         low, high = min(low, measured.step_ns), max(high, measured.step_ns)  # if steps are not alike, it is their mean
-        another_pass = math.exp(half_width_of_mean([0.0], SURE, prior_of_passes(measured)))
+        another_pass = math.exp(min(half_width_of_mean([0.0], SURE, prior_of_passes(measured)), LARGEST_LOG))
         ends = low / another_pass / NS_PER_MS, high * another_pass / NS_PER_MS
         return Reading(step_ms, ends, ONE_PASS, margin=None)
     logs = [math.log(measured_pass.step_ns) for measured_pass in measured.counted_passes]

@@ -30,6 +30,7 @@ _TracePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*$")]  # no system op
 Counts = list[Count | None]
 _Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 53)]
 TrainingOutcome = Literal["ok", "oom", "timeout", "crash", "error", "skipped", "interrupted"]
+_MOST_CROWDED = 100.0
 _OWN_LOAD = 1.5  # load in cores that the passes themselves cause
 _LEAST_TOLERANCE = 1e-4  # of the loss: in FP32, a different order of summation changes most trainings less
 _LEAST_OF_GRADIENTS = 1e-3  # of the norm
@@ -374,8 +375,9 @@ def was_busy(environment: Mapping[str, Any], before: float | None, during: float
 
 
 def crowding(load: float | None, cores: int | None) -> float:
-    """How many times as many processes wanted to run as the passes themselves cause; 1 if not more, or if unknown."""
-    return max(1.0, load / (_OWN_LOAD * cores)) if load is not None and cores else 1.0
+    """How many times as many processes wanted to run as the passes themselves cause; 1 if not more, or if unknown, and
+    at most 100, beyond which nothing is known either."""
+    return max(1.0, min(load / (_OWN_LOAD * cores), _MOST_CROWDED)) if load is not None and cores else 1.0
 
 
 def divergence(losses: list[float | None], other_losses: list[float | None]) -> float | None:

@@ -1,8 +1,8 @@
 """python -m tests.fuzz.fuzzing TARGET FOLDER SECONDS: one process that fuzzes one target, with atheris.
 
-An input ends in tracekit's own errors, or it is a crash: it is kept in FOLDER/crashes under a name made of where it
-failed, one for each place, and fuzzing goes on. So is one that took long. Hangs, too much memory and what the sanitizers of C find end the
-process; libFuzzer keeps those inputs itself.
+An input ends in tracekit's own errors, and soon, or it is a crash: it is kept in FOLDER/crashes under a name made of
+where it failed, one for each place, and fuzzing goes on. What never ends, too much memory and what the sanitizers of C
+find end the process; libFuzzer keeps those inputs itself.
 """
 
 import hashlib

@@ -103,7 +103,8 @@ class Entry(Struct, frozen=True):
     def recall(self, name: str) -> bytes | None:
         """What was stored under a name; None if there is nothing, or it is damaged."""
         with suppress(OSError):
-            content = (self.folder / f"{self.prefix}{name}").read_bytes()
+            file = self.folder / f"{self.prefix}{name}"
+            content = file.read_bytes() if is_ours(file.lstat()) else b""
             if _checksum(content[:-4]).to_bytes(4, "little") == content[-4:]:
                 return content[:-4]
         return None

@@ -95,6 +95,16 @@ def choice_given(options: argparse.Namespace) -> "Choice":
     return ALL
 
 
+def add_confidential(parser: argparse.ArgumentParser) -> None:
+    """The option that hides what is the user's."""
+    parser.add_argument(
+        "--confidential",
+        action="store_true",
+        help="show stand-ins such as file-1.py and function-3 for all names that are not PyTorch's, CUDA's or those of "
+        "public packages, and no source",
+    )
+
+
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
     """The options with what only the user knows about a trace that tracekit did not capture."""
     parser.add_argument(

@@ -2,7 +2,7 @@
 
 import argparse
 
-from tracekit.cli.arguments import Verb, add_baseline, add_inputs, add_knowledge, positive
+from tracekit.cli.arguments import Verb, add_baseline, add_confidential, add_inputs, add_knowledge, positive
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_json, printed, write_out
 
@@ -18,6 +18,7 @@ class ExplainVerb(Verb):
         """Declare the options."""
         add_inputs(parser)
         add_knowledge(parser)
+        add_confidential(parser)
         parser.add_argument(
             "--budget-tokens",
             type=positive,

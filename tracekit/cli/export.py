@@ -2,7 +2,7 @@
 
 import argparse
 
-from tracekit.cli.arguments import Verb, add_inputs, add_knowledge, add_readers, add_selection
+from tracekit.cli.arguments import Verb, add_confidential, add_inputs, add_knowledge, add_readers, add_selection
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_format, add_output, find_face, write_report
 
@@ -21,6 +21,7 @@ class ExportVerb(Verb):
         add_inputs(parser)
         add_readers(parser)
         add_knowledge(parser)
+        add_confidential(parser)
         add_selection(parser)
         add_format(parser, _FORMATS, "xlsx is one file; ")
         add_output(parser, "folder to write into; a file for xlsx", "DIR", required=True)

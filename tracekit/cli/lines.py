@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracekit.cli.arguments import Verb, add_knowledge, add_no_cache, rows, source
+from tracekit.cli.arguments import Verb, add_confidential, add_knowledge, add_no_cache, rows, source
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import add_json, printed, write_out
 from tracekit.errors.reading import NoSuchSourceError, NothingOfYoursError
@@ -42,6 +42,7 @@ class LinesVerb(Verb):
             help="wall time, or the host's time (default: %(default)s)",
         )
         add_knowledge(parser)
+        add_confidential(parser)
         parser.add_argument(
             "--rows", type=rows, default=_ROWS, metavar="N", help="lines to list, or 'all' (default: %(default)s)"
         )

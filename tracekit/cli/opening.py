@@ -17,6 +17,21 @@ if TYPE_CHECKING:
 _PATIENCE_S = 1.0  # before anything is shown
 
 
+def refuse_to_disclose(options: argparse.Namespace) -> None:
+    """Raise NotConfidentialError where `--confidential` is combined with what cannot hide anything."""
+    from tracekit.errors.asking import NotConfidentialError
+    from tracekit.study import is_study
+    from tracekit.trace.reading.source import is_address
+
+    shows = {"compile_log": "a compile log", "hta": "what HTA says", "workers": "what other processes read"}
+    shows |= {"cluster": "what a cluster reads"}
+    for name, what in shows.items():
+        if getattr(options, name, None):
+            raise NotConfidentialError(what, f"leave out --{name.replace('_', '-')}")
+    if any(not is_address(path) and is_study(path) for path in options.inputs):
+        raise NotConfidentialError("a study", "give the run.json of one of its cells")
+
+
 @contextmanager
 def open_given(inputs: list[Path], options: argparse.Namespace) -> Iterator["Subject"]:
     """The runs and traces, opened according to `--mine`, `--compile-log` and, if the verb has them, `--steps`,

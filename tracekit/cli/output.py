@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracekit.base.names import sanitize
-from tracekit.errors.asking import BytesToTerminalError, NeedsFolderError, OtherFormatError, StandardOutputError
+from tracekit.errors.asking import (
+    BytesToTerminalError,
+    NeedsFolderError,
+    NotConfidentialError,
+    OtherFormatError,
+    StandardOutputError,
+)
 
 if TYPE_CHECKING:
     from tracekit.faces import Face, Options
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
 
 STDOUT = Path("-")
 _FORMATS = {".txt": "text", ".md": "markdown", ".htm": "html", ".tex": "latex", ".xml": "junit"}
+# The formats that show nothing but what was read: others read an input again, or may do so.
+_CONFIDENTIAL = ("text", "html", "markdown", "latex", "json", "csv", "xlsx", "parquet", "speedscope")
 _FORMATS |= {".speedscope.json": "speedscope"}
 
 
@@ -108,6 +116,8 @@ def find_face(options: argparse.Namespace, formats: Sequence[str]) -> "Face":
     from tracekit.faces.shared.output_files import refuse_early
 
     face = faces.find(format_of(options, formats))
+    if getattr(options, "confidential", False) and face.name not in _CONFIDENTIAL:
+        raise NotConfidentialError(f"--format {face.name}", "choose another format")
     if options.output in (None, STDOUT):
         if face.draw is None:
             raise NeedsFolderError(face.name, "a file for each variant" if face.write_variant else "several files")

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tracekit.cli.arguments import Verb, add_baseline, add_inputs, add_knowledge
+from tracekit.cli.arguments import Verb, add_baseline, add_confidential, add_inputs, add_knowledge
 from tracekit.cli.opening import open_given
 from tracekit.cli.output import STDOUT, add_output, deliver, overwriting
 
@@ -24,6 +24,7 @@ class PlotVerb(Verb):
         """Declare the options."""
         add_inputs(parser)
         add_knowledge(parser)
+        add_confidential(parser)
         add_baseline(parser)
         parser.add_argument(
             "--kind", choices=_KINDS, help="which chart to draw (default: attribution; of a study: measures)"

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from tracekit.base.deprecation import of_command_line
@@ -172,12 +172,26 @@ def _run(arguments: list[str]) -> int:
     try:
         if options.verb is not RestoreVerb:
             _say_what_to_restore()
-        code: int = options.verb.run(options)
+        with _disclosing(options):
+            code: int = options.verb.run(options)
     except BrokenPipeError:
         raise
     except (TracekitError, OSError) as error:
         return _failed(error, options.verb.failure)
     return code
+
+
+def _disclosing(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """A context in which inputs are read without their secrets, if `--confidential` is given. Raises
+    NotConfidentialError."""
+    if not getattr(options, "confidential", False):
+        return nullcontext()
+    from tracekit.base.disclosure import confidential
+    from tracekit.cli.opening import refuse_to_disclose
+    from tracekit.confidential import Confidential
+
+    refuse_to_disclose(options)
+    return confidential(Confidential(getattr(options, "mine", ())))
 
 
 def _with_verb(arguments: list[str], parser: _Parser) -> list[str]:

@@ -10,6 +10,7 @@ from tracekit.cli.arguments import (
     Verb,
     add_baseline,
     add_choice,
+    add_confidential,
     add_inputs,
     add_knowledge,
     add_readers,
@@ -34,6 +35,7 @@ class ReportVerb(Verb):
         add_inputs(parser)
         add_readers(parser)
         add_knowledge(parser)
+        add_confidential(parser)
         add_baseline(parser)
         add_selection(parser)
         add_format(parser, faces.names())

@@ -30,6 +30,13 @@ class NeedsFormatError(TracekitError):
         super().__init__(f"{option} is for --format {' and '.join(formats)} only. Add it, or leave out {option}.")
 
 
+class NotConfidentialError(TracekitError):
+    """Something in which nothing is hidden, where all that is secret is to be."""
+
+    def __init__(self, what: str, next_step: str) -> None:
+        super().__init__(f"--confidential cannot hide anything in {what}: {next_step}.")
+
+
 class UnknownMetricError(TracekitError):
     """A metric that is not measured."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from tracekit.base import disclosure
 from tracekit.profile.profile import Profile
 from tracekit.profile.subject import Member
 from tracekit.trace.reading.source import STDIN
@@ -23,12 +24,21 @@ def stem(path: Path) -> str:
     name = path.name
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
-    return path_as_text(name or path.name)
+    return _as_text(name or path.name)
+
+
+def shown_name(path: Path) -> str:
+    """What a trace is called: by its file, unless that is confidential."""
+    return stem(path) if disclosure.current() is None else disclosure.shown_path(path)
 
 
 def path_as_text(path: str | Path) -> str:
     """A path as text that every table can hold: bytes that are not text are escaped."""
-    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return _as_text(disclosure.shown_path(Path(path)))
+
+
+def _as_text(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def distinct(names: Sequence[str]) -> list[str]:
@@ -42,7 +52,9 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 def run_names(paths: Sequence[Path], recipes: Sequence[str]) -> list[str]:
     """What runs are called: by their recipes, their files or their folders, whichever first distinguishes them."""
-    ways = (list(recipes), [stem(path) for path in paths], [path.resolve().parent.name for path in paths])
+    ways = [list(recipes), [shown_name(path) for path in paths]]
+    if disclosure.current() is None:
+        ways.append([path.resolve().parent.name for path in paths])
     labels = next((way for way in ways if len(set(way)) == len(way)), list(recipes))
     return distinct(labels)
 
@@ -87,6 +99,8 @@ def job_of(path: Path, world: int | None) -> tuple[Path, str, int | None]:
 
 def job_name(path: Path) -> str:
     """The name of a job, given the trace of one of its ranks."""
+    if disclosure.current() is not None:
+        return disclosure.shown_path(path)
     return _IN_NAME.sub("", stem(path)).strip("_-. ") or path_as_text(path.resolve().parent.name)
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
+from tracekit.base import disclosure
 from tracekit.engine import Attribution
 from tracekit.engine.cached import known_attribution
 from tracekit.errors import TracekitError
 from tracekit.errors.capturing import StudyAmongOthersError
 from tracekit.errors.reading import NoTraceInRunError
-from tracekit.profile.names import distinct, run_names, stem, together
+from tracekit.profile.names import distinct, path_as_text, run_names, shown_name, together
 from tracekit.profile.profile import Capture, Profile
 from tracekit.profile.subject import Member, Subject, Untraced, why_none
 from tracekit.run import Run, Variant, Window, is_run, read
@@ -129,10 +130,10 @@ def _members(
                 raise NoTraceInRunError(path, why_none(of_run), measured=False)
             continue
         try:
-            member: Member = Profile(stem(path), captures(path))
+            member: Member = Profile(shown_name(path), captures(path))
         except TracekitError as error:
             failures[path] = error
-            member = Untraced(stem(path), "error", str(error))
+            member = Untraced(shown_name(path), "error", _shown(error))
         yield path, member
 
 
@@ -152,7 +153,7 @@ def _expanded(paths: list[Path]) -> Iterator[tuple[Path, Breach | None]]:
             _, last = max(group, key=lambda window: window[0])
             left_out = (
                 f"the folder has {len(group)} windows of this process, which are one run: this is the last, "
-                f"{last.name}. Give the files to compare windows."
+                f"{path_as_text(last) if disclosure.current() else last.name}. Give the files to compare windows."
             )
             yield last, Breach(WINDOWS.id, WINDOWS.severity, left_out) if len(group) > 1 else None
 
@@ -173,8 +174,8 @@ def _of_variant(
             attribution = captures(trace_path)[0].attribution if window != "detail" else None
         except TracekitError as error:
             if window == "steady":
-                return Untraced(variant.name, "error", str(error), variant, run, name)
-            unread.append(Breach(WINDOWS.id, WINDOWS.severity, f"its first steps cannot be shown: {error}"))
+                return Untraced(variant.name, "error", _shown(error), variant, run, name)
+            unread.append(Breach(WINDOWS.id, WINDOWS.severity, f"its first steps cannot be shown: {_shown(error)}"))
         else:
             own_captures.append(Capture(trace_path, attribution, window=window))
     # The steady traces of the ranks after the first; one that cannot be read is missing among the ranks.
@@ -184,6 +185,11 @@ def _of_variant(
                 own_captures.append(Capture(steady, captures(steady)[0].attribution, rank=rank_part.rank))
     turns = run.turn_paths(path, variant)
     return Profile(variant.name, tuple(own_captures), variant, run, name, beside=tuple(unread), turns=turns)
+
+
+def _shown(error: TracekitError) -> str:
+    filter_ = disclosure.current()
+    return filter_.text(str(error)) if filter_ is not None else str(error)
 
 
 def _side_by_side(members: Sequence[Member]) -> list[Member]:

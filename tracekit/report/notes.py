@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
+from tracekit.base.disclosure import current
 from tracekit.base.units import duration, many, percent, ratio
 from tracekit.profile import Member, Profile
 from tracekit.profile.run_facts import contrast_of, inflation_of, loss_difference, tolerance_of
@@ -41,7 +42,15 @@ def notes(report: "Report") -> list[Note]:
         collected += [Note("remark", (member.name,), text) for text in remarks(member)]
         if isinstance(member, Profile):
             collected += [Note(kind, (member.name,), text) for kind, text in _of_trace(report, member)]
-    return [*collected, *condition_notes(report), *_of_comparisons(report)]
+    return [*collected, *condition_notes(report), *_of_comparisons(report), *_of_stand_ins(report)]
+
+
+def _of_stand_ins(report: "Report") -> Iterator[Note]:
+    """What a confidential report does not show."""
+    if (filter_ := current()) is not None:
+        for profile in report.profiles:  # all that is read later has secrets, too
+            assert profile.ownership.recording is None or profile.module_paths is not None
+        yield Note("conditions", (), filter_.sentence())
 
 
 def merged(notes: list[Note], all_variants: list[str]) -> list[Note]:

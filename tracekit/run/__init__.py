@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from tracekit.base import disclosure
 from tracekit.base.atomic import replacing
 from tracekit.errors.asking import OutputError
 from tracekit.errors.reading import BadRunError, DirectoryGivenError, NoSuchFileError, UnreadableFileError
@@ -144,7 +145,8 @@ def read(path: str | Path) -> Run:
         raise DirectoryGivenError(path) from None
     except OSError as error:
         raise UnreadableFileError(path, error.strerror or str(error)) from None
-    return _decode(content, path)
+    run, filter_ = _decode(content, path), disclosure.current()
+    return filter_.run(run) if filter_ is not None else run
 
 
 def write(run: Run, path: str | Path) -> Path | None:

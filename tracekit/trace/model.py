@@ -62,6 +62,7 @@ class Trace(Struct, frozen=True, dict=True):
     process: str | None = None  # of a file that merges several, the one whose events these are; see split.py
     infers_steps: bool = False  # whether repeated iterations count as steps if none are annotated
     cuts_own_end: bool = False  # whether the recording's own wait at its end belongs to no step
+    name_ranks: Ints | None = None  # by number, the places of names in their order, where `names` are stand-ins
     is_recorded: bool = False  # whether it is as the file has it, with all that cannot have happened
 
     @staticmethod

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from tracekit.base import disclosure
 from tracekit.base.intervals import Bools, Ints, distinct
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import exact
@@ -147,11 +148,12 @@ def arguments(trace: Trace, rows: Ints) -> dict[int, Arguments]:
     row_of = {(int(trace.ts_ns[row]), trace.name(row)): row for row in distinct(rows).tolist()}
     times = distinct(trace.ts_ns[rows])
     arguments_of: dict[int, Arguments] = {}
-    requested = len(row_of)
+    requested, filter_ = len(row_of), disclosure.current()
     for events in events_again(trace.path, _EVENTS_WITH_ARGUMENTS, _beginnings(times)):
         starts, is_time = exact.from_texts([event.ts for event in events])
         for k in np.flatnonzero(is_time & np.isin(starts, times)).tolist():
-            row = row_of.pop((int(starts[k]), str(value_of(events[k].name))), None)
+            name = str(value_of(events[k].name))
+            row = row_of.pop((int(starts[k]), filter_.name(name) if filter_ is not None else name), None)
             if row is not None and (args := events[k].args) is not None:
                 arguments_of[row] = args
         if len(row_of) == 0 < requested:

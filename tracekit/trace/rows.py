@@ -179,7 +179,10 @@ def nested(trace: "Trace", rows: Ints) -> Ints:
         equals = tied_rows[alike]  # rows that cover the same interval as their neighbours
         events = trace.events_at(equals)
         codes, name_at = np.unique(events.name_codes, return_inverse=True)
-        by_name = np.argsort(np.argsort(np.array([trace.names[code] for code in codes.tolist()], object)))
+        if trace.name_ranks is None:
+            by_name = np.argsort(np.argsort(np.array([trace.names[code] for code in codes.tolist()], object)))
+        else:
+            by_name = trace.name_ranks[codes]
         inner = INNER_FIRST[events.roles.kind]
         order = np.lexsort((trace.links.is_blocking(equals), by_name[name_at], inner, -end[alike], ts[alike]))
         tied_rows[alike] = equals[order]

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from tracekit.base import disclosure
 from tracekit.base.workspace import workspace_anywhere
 from tracekit.trace.model import Trace
 from tracekit.trace.reading import kineto, nsys
@@ -67,8 +68,9 @@ def load(
     with local(path, cache.home() / "work") as file:
         content = cache.content_of(file) if use_cache else None
         entry = cache.find(content) if content else None
-        trace = _recalled(path, entry) if entry is not None else None
-        return trace or _read(path, file, content, workers, watch)
+        trace = (_recalled(path, entry) if entry is not None else None) or _read(path, file, content, workers, watch)
+    filter_ = disclosure.current()
+    return filter_.trace(trace) if filter_ is not None else trace
 
 
 def _read(path: Path, file: Path, content: str | None, workers: int, watch: ReadWatch | None) -> Trace:

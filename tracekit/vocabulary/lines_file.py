@@ -13,6 +13,8 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from tracekit.base import disclosure
+
 SCHEMA = "tracekit.lines/1"
 MODULE_CALL = "nn.Module: "  # the profiler's prefix for the name of a module that is called
 GRAPH_CALL = re.compile(r"## Call CompiledFxGraph (\S+) ##")  # the name of the span in which a compiled graph runs
@@ -95,7 +97,10 @@ def read(trace: Path) -> LinesFile | None:
         lines = msgspec.json.decode(content, type=LinesFile)
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return lines if lines.schema == SCHEMA and _fits(lines) else None
+    if lines.schema != SCHEMA or not _fits(lines):
+        return None
+    filter_ = disclosure.current()
+    return filter_.lines(lines) if filter_ is not None else lines
 
 
 def _fits(lines: LinesFile) -> bool:

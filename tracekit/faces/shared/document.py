@@ -17,6 +17,7 @@ from tracekit.engine.attribution import StepView
 from tracekit.engine.buckets import WALL
 from tracekit.profile import Mean, Member, Profile, Untraced
 from tracekit.profile.compare import Comparison
+from tracekit.profile.names import path_as_text
 from tracekit.profile.profile import as_contracted
 from tracekit.profile.run_facts import (
     break_even_doubt,
@@ -109,13 +110,13 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         iterations = {"inferred_from": inferred_from, "steps": _steps(profile.attribution)}
     if profile.cold is not None:  # none is called steady, even if it compiles nothing: they are the declared warm-up
         steps = [{**step, "steady": False} for step in attribution(as_contracted(profile.cold))["steps"]]
-        cold = {"trace": str(profile.cold.trace.path), "steps": steps}
+        cold = {"trace": path_as_text(profile.cold.trace.path), "steps": steps}
     columns = report.ranks.get(profile.name, [])
     notes = shortcomings(columns)
     ranks = [
         {
             "rank": rank_columns.rank,
-            "trace": rank_columns.trace,
+            "trace": path_as_text(rank_columns.trace),
             "mean": _means(rank_columns.means),
             "clock_error_ns": report.collectives[profile.name].clocks[rank_columns.rank].error_ns,
             "note": notes.get(rank_columns.rank),
@@ -129,7 +130,7 @@ def _variant(report: Report, profile: Profile) -> dict[str, Any]:
         "run": profile.run_name or None,
         "outcome": variant.outcome if variant is not None else "ok",
         "reason": variant.error if variant is not None else None,
-        "trace": str(profile.trace.path),
+        "trace": path_as_text(profile.trace.path),
         **attribution(profile.contract),
         "health": [breach.document() for breach in profile.health],
         "iterations": iterations,

@@ -1,0 +1,235 @@
+"""Nothing of a secret is in any face of a confidential report, and the figures stay."""
+
+import base64
+import gzip
+import io
+import json
+import re
+import zipfile
+import zlib
+from pathlib import Path
+
+import pytest
+from real import trace_path
+
+from tests.confidential.planted import STEM, secret, write_run, write_trace
+from tracekit.base.disclosure import confidential
+from tracekit.cli import main
+from tracekit.confidential import Confidential, public
+from tracekit.confidential.names import KINDS
+from tracekit.faces.shared.document import as_document, as_json
+from tracekit.profile import open_subject
+from tracekit.report import report
+from tracekit.vocabulary.kernel_class import kernel_class
+
+FACES = {
+    "text": "report {run} --confidential --full --format text -o {out}/page.txt",
+    "html": "report {run} --confidential --full -o {out}/page.html",
+    "markdown": "report {run} --confidential --full -o {out}/page.md",
+    "latex": "report {run} --confidential --full -o {out}/page.tex",
+    "json": "report {run} --confidential -o {out}/page.json",
+    "csv": "report {run} --confidential --format csv -o {out}/csv",
+    "xlsx": "report {run} --confidential -o {out}/page.xlsx",
+    "parquet": "report {run} --confidential --format parquet -o {out}/parquet",
+    "speedscope": "report {run} --confidential -o {out}/page.speedscope.json",
+    "explain": "explain {run} --confidential --budget-tokens 4000",
+    "plot": "plot {run} --confidential --kind attribution -o {out}/chart.svg",
+    "png": "plot {run} --confidential --kind lines -o {out}/chart.png",
+}
+_BASE64 = re.compile(rb"[A-Za-z0-9+/]{24,}={0,2}")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp(secret())
+    return write_run(folder)
+
+
+def unpacked(content, depth=0):
+    """Bytes, and all that is packed or encoded in them."""
+    yield content
+    if depth > 3:
+        return
+    if content[:2] == b"PK":
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for name in archive.namelist():
+                yield name.encode()
+                yield from unpacked(archive.read(name), depth + 1)
+    if content[:2] == b"\x1f\x8b":
+        yield from unpacked(gzip.decompress(content), depth + 1)
+    if content[:4] == b"PAR1":
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(io.BytesIO(content))
+        yield json.dumps(table.to_pylist(), default=str).encode()
+        yield str(table.schema).encode()
+    if content[:4] == b"\x89PNG":
+        for found in re.finditer(rb"IDAT", content):
+            try:
+                yield zlib.decompressobj().decompress(content[found.end() :])
+            except zlib.error:
+                continue
+    for found in _BASE64.findall(content):
+        try:
+            decoded = base64.b64decode(found, validate=True)
+        except ValueError:
+            continue
+        yield decoded
+        yield from unpacked(decoded, depth + 1) if decoded[:2] in (b"PK", b"\x1f\x8b") else ()
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return
+    yield re.sub(r"[^a-z]", "", text.lower()).encode()  # whatever stands between the letters: line ends, tags, escapes
+
+
+def leaks(folder):
+    """The secrets in the files of a folder, and in their names."""
+    found = set()
+    for path in folder.rglob("*"):
+        contents = [str(path.relative_to(folder)).encode(), *(unpacked(path.read_bytes()) if path.is_file() else ())]
+        found |= {(path.name, word) for content in contents for word in re.findall(STEM.encode() + rb"\w*", content)}
+    return found
+
+
+def drawn(face, run, out, capsys):
+    out.mkdir()
+    assert (
+        main(
+            FACES[face].format(run=run, out=out).split(),
+        )
+        == 0
+    ), capsys.readouterr().err
+    (out / "stdout").write_text(capsys.readouterr().out)
+    assert sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) > 1000
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_no_secret_is_in_a_confidential_face(face, run, tmp_path, capsys):
+    drawn(face, run, tmp_path / "out", capsys)
+    assert not leaks(tmp_path / "out")
+
+
+def test_secrets_are_found_where_nothing_is_hidden(run, tmp_path, capsys):
+    for face in ("html", "xlsx", "parquet", "speedscope", "csv", "json"):
+        out = tmp_path / face
+        out.mkdir()
+        command = FACES[face].replace("--confidential ", "")
+        assert main(command.format(run=run, out=out).split()) == 0
+        assert len(leaks(out)) > 5, face
+
+
+def test_a_bare_trace(tmp_path, capsys):
+    path = write_trace(tmp_path / f"{secret()}.json.gz")
+    for face in ("text", "html", "json", "xlsx"):
+        drawn(face, path, tmp_path / face, capsys)
+        assert not leaks(tmp_path / face)
+
+
+def document_of(path, filter_=None):
+    if filter_ is None:
+        return as_document(report(open_subject([path])))
+    with confidential(filter_):
+        return json.loads(as_json(as_document(report(open_subject([path])))))
+
+
+def figures(value, key=""):
+    """All numbers of a document, in order, without those that a run's own parameters have."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            if name not in ("params", "environment"):
+                yield from figures(one, name)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from figures(one, key)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and key != "first":
+        yield value
+
+
+REAL = ("leimao_eager_rtx5080", "luatil_compile_rtx3060", "compile_cold_cpu", "kineto_resnet50_v100_dataloader4")
+REAL += ("amd_mi300x_replay", "pyg_attentivefp_a100", "dtu_resnet18_cpu", "param_dlrm_v100_rank0")
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_figures_of_real_traces_stay(name):
+    path = trace_path(name)
+    shown, plain = document_of(path, Confidential()), json.loads(as_json(document_of(path)))
+    assert [*figures(shown)] == [*figures(plain)]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_nothing_remains_of_where_real_traces_were_recorded(name):
+    path = trace_path(name)
+    text = json.dumps(document_of(path, Confidential()))
+    assert not re.search(r"/(?:home|root|mnt|Users|opt|workspace|data)/", text)
+    assert str(path) not in text
+    assert name not in text
+    original = gzip.decompress(path.read_bytes()).decode(errors="replace")
+    users = set(re.findall(r"/(?:home|Users)/([\w.-]+)", original))
+    assert not [user for user in users if re.search(rf"\b{re.escape(user)}\b", text)]
+    assert not re.search(r"0x[0-9a-f]{6,}", text)
+
+
+def test_stand_ins_are_the_same_in_two_reports(run):
+    one, other = (json.dumps(document_of(run, Confidential())) for _ in range(2))
+    assert one == other
+
+
+def test_what_is_public_stays_and_what_is_replaced_is_counted(run, tmp_path, capsys):
+    assert main(["report", str(run), "--confidential", "--full"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for name in ("aten::mm", "cudaLaunchKernel", "eager", "torch 2.13.0", "numpy"):
+        assert name in text or name == "numpy"
+    assert re.search(r"this report is confidential: it shows stand-ins for .*\d+ files, .*\d+ functions", text)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--format", "perfetto", "-o", "x.json.gz"], "cannot hide anything in --format perfetto"),
+        (["--hta"], "cannot hide anything in what HTA says"),
+        (["--compile-log", "log"], "cannot hide anything in a compile log"),
+        (["--workers", "2"], "cannot hide anything in what other processes read"),
+    ],
+)
+def test_what_cannot_be_hidden_is_refused(options, why, run, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log").mkdir()
+    assert main(["report", str(run), "--confidential", *options]) == 1
+    said = capsys.readouterr()
+    assert why in said.err
+    assert said.err.count("\n") == 1
+    assert not said.out
+    assert not [path for path in tmp_path.iterdir() if path.name != "log"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stand_in_of_a_kernel_keeps_its_kind(kind):
+    assert kernel_class(f"kernel-1_{KINDS[kind]}") == kind
+
+
+def test_names_of_public_packages_are_known():
+    assert {"GCNConv", "Linear", "SAGEConv", "DataLoader"} <= public.names("classes")
+    assert public.is_class("AddmmBackward0")
+    assert not public.is_class("AcmeBackward0")
+    hidden, shown = Confidential(), []
+    for category, name in (
+        ("kernel", "ampere_sgemm_128x64_tn"),
+        ("kernel", "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(float)"),
+        ("python_function", "torch/nn/modules/module.py(1518): _call_impl"),
+        ("python_function", "nn.Module: GCNConv_3"),
+        ("cpu_op", "aten::scatter_add_"),
+        ("user_annotation", "Optimizer.step#AdamW.step"),
+    ):
+        shown.append(hidden._names.of(category, name) == name)
+    assert all(shown)
+
+
+def test_every_file_is_itself_under_all_of_its_names():
+    places = Confidential()._places
+    assert places.path("train.py") == "file-1.py"
+    assert places.path("/home/me/work/train.py") == "/file-1.py"
+    assert places.path("/srv/other/train.py") == "/file-2.py"
+    assert places.path("/x/site-packages/torch/nn/functional.py") == "site-packages/torch/nn/functional.py"
+    assert places.path("/home/me/torch/secret/train.py").startswith("/torch/file-")
+    assert Path(places.path("/home/me/model.ipynb")).suffix == ".ipynb"

@@ -1,0 +1,102 @@
+"""What everyone may read: names of PyTorch, PyG, CUDA's libraries and Python. A name that is not known here is hidden.
+
+`public_names.txt` has those of torch and PyG, as `python -m tests.confidential.harvest` found them.
+"""
+
+import re
+from functools import cache
+from importlib.resources import files
+
+FILE = "public_names.txt"
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # words of an identifier: HTTPServer_x2 is http, server, x
+
+LIBRARIES = ("torch", "torch_geometric")  # which code is told from without `site-packages`
+# Packages that are on PyPI, by the names under which they are imported: those that no folder of a program is likely to
+# be called, and those that one may be, and which are known only in `site-packages`.
+_APART = """
+    bitsandbytes deepspeed dgl einops fairscale flash_attn ipykernel IPython matplotlib networkx numpy ogb
+    opt_einsum pandas pyg_lib pytorch_lightning safetensors scipy sklearn sympy tensorboard timm torch_cluster
+    torch_scatter torch_sparse torch_spline_conv torchaudio torchmetrics torchrec torchtext torchvision tqdm
+    tracekit triton xformers
+"""
+_INSTALLED = """
+    accelerate apex cupy cv2 dask datasets diffusers distributed fbgemm_gpu flax fsspec h5py jax jaxlib lightning
+    mlflow numba nvidia onnx onnxruntime peft PIL pyarrow pytest ray requests tornado traitlets transformers urllib3
+    vllm wandb
+"""
+APART = frozenset(_APART.split())
+PACKAGES = APART.union(LIBRARIES, _INSTALLED.split())
+# Functions that many programs have because PyTorch, PyG or Python ask for them.
+_FUNCTIONS = """
+    <dictcomp> <genexpr> <lambda> <listcomp> <module> <setcomp> __call__ __del__ __enter__ __exit__ __getattr__
+    __getitem__ __getitems__ __init__ __iter__ __len__ __new__ __next__ __setattr__ aggregate backward collate
+    collate_fn configure_optimizers edge_update edge_updater evaluate forward main message message_and_aggregate
+    propagate reset_parameters setup_context step test train training_step update validation_step zero_grad
+"""
+FUNCTIONS = frozenset(_FUNCTIONS.split())
+# Namespaces of C++ and of operators, which are PyTorch's and those of libraries that it uses.
+_NAMESPACES = """
+    _c10d_functional at aten autograd c10 c10d c10d_functional cask_cudnn ck cub cublasLt cuda cudnn cusparse cute
+    cutlass fbgemm fbgemm_gpu flash gloo higher_order hipcub inductor internal mkl mkldnn nccl nvfuser onednn prim
+    prims profiler pyg pytorch_flash PyTorchMemEffAttention quantized rngprims rocprim sparse static_runtime std
+    symm_mem thrust torch torch_cluster torch_scatter torch_sparse torch_spline_conv torchvision xla xmma_cudnn
+"""
+NAMESPACES = frozenset(_NAMESPACES.split())
+# What names of kernels of cuBLAS, cuDNN, CUTLASS, Tensile, MIOpen, CK, CUB, NCCL, Triton and Inductor are made of,
+# beside the words of PyTorch's headers.
+_OF_LIBRARIES = """
+    abd aced adapt ailk aligned alik allgather allreduce amas amd ampere asm bf bias bjlk bljk bn broadcast bs bt bw
+    bwd cask cc cijk clip cnhw convolve criterion cshuffle cublas cudnn cudnntensorstruct cunn custom cutlass
+    devfunc device devkernel dgrad dot dtod dtoh edc engines epilogue ex fill flash fmha fprop fused fw fwd gcgemm
+    gemm gemmk gemv gemvx generic gfx gkgs gridwise grouped gru gtcx hcudnn hgemm hip hmma hopper host htod igemm
+    igemms implicit inf infer interior kernel kreduce ldg ldst linearize ll lstm max maxwell medium memcpy memset
+    mfma mh min miopen mult multiple nccl ncdhw nchw ncxhw ndhwc nhwc nhwckrsc nn nonfused nt nvjet onesweep
+    pageable pascal per pinned poi precomputed prod ptop ptx recat red reducescatter relu rf ring rnn rocclr scalar
+    scudnn sendrecv sgemm sgemmex simple simt singleread sliced small sp split splitk stages stat stream sum ta tb
+    tem tensorop tile tilesize tn tr transpose tree tt turing unknown unweighted vectorized volta vs warpgroupsize
+    warpsize wgrad winograd wmma wr wrw ws wt xdl xdlops xmma xregs
+"""
+OF_LIBRARIES = frozenset(_OF_LIBRARIES.split())
+# With these, names of kernels begin that are made by a library or a compiler.
+_FAMILIES = """
+    ampere Cijk cpp cudnn Custom cutlass flash fmha gemm gfx9 graph gridwise hopper igemm maxwell miopen
+    ncclDevKernel ncclKernel nvjet sm100 sm70 sm75 sm80 sm86 sm89 sm90 triton turing volta
+"""
+FAMILIES = frozenset(_FAMILIES.split())
+
+
+def words(identifier: str) -> list[str]:
+    """The words that an identifier is made of, in lower case."""
+    return [word.lower() for word in _PARTS.findall(identifier)]
+
+
+@cache
+def names(section: str) -> frozenset[str]:
+    """One of the lists of the file."""
+    text = files("tracekit.confidential").joinpath(FILE).read_text(encoding="utf-8")
+    lists = dict(part.split("]\n") for part in text.split("\n[")[1:])
+    return frozenset(lists[section].split())
+
+
+@cache
+def is_of_libraries(identifier: str) -> bool:
+    """Whether an identifier in the name of a kernel or operator has no words but those of PyTorch and CUDA's
+    libraries."""
+    known = names("kernel words")
+    return identifier.isascii() and all(word in known or word in OF_LIBRARIES for word in words(identifier))
+
+
+@cache
+def is_class(name: str) -> bool:
+    """Whether it is a class of PyTorch's or PyG's, or a node of autograd's."""
+    if name in names("classes"):
+        return True
+    node = re.fullmatch(r"(?:torch::autograd::)?([A-Za-z]\w*?)(?:Backward\w?)?\d*", name)
+    return node is not None and (node[1] in names("classes") or node[1].lower() in _node_names())
+
+
+@cache
+def _node_names() -> frozenset[str]:
+    """Nodes are called after operators: `aten::_log_softmax` has LogSoftmaxBackward0."""
+    own = ("AccumulateGrad", "CopySlices", "CopyBackwards", "GraphRoot", "Compiled", "CompiledFunction", "Not", "Error")
+    return frozenset(name.replace("_", "").lower() for name in (*names("operators"), *own))

@@ -1,0 +1,31 @@
+"""Stand-ins: a kind and a number, in the order in which secrets appear, so that they hold nothing of a secret."""
+
+from tracekit.base.units import many
+
+_PLURALS = {"class": "classes", "address": "addresses", "process": "processes"}
+
+
+class StandIns:
+    """What stands for each secret; the same secret of a kind always gets the same."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, dict[str, int]] = {}
+
+    def of(self, kind: str, secret: str) -> str:
+        """`function-3`."""
+        return f"{kind}-{self.number(kind, secret)}"
+
+    def number(self, kind: str, secret: str) -> int:
+        """The 3 of `function-3`."""
+        numbers = self._numbers.setdefault(kind, {})
+        return numbers.setdefault(secret, len(numbers) + 1)
+
+    def counted(self) -> str:
+        """`3 files, 12 functions and 1 kernel`; empty if nothing was replaced."""
+        parts = [
+            many(len(numbers), kind)
+            if kind not in _PLURALS or len(numbers) == 1
+            else f"{len(numbers)} {_PLURALS[kind]}"
+            for kind, numbers in sorted(self._numbers.items())
+        ]
+        return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -18,6 +18,7 @@ from tracekit.cli import main
 from tracekit.confidential import Confidential, public
 from tracekit.confidential.names import KINDS
 from tracekit.faces.shared.document import as_document, as_json
+from tracekit.findings.tried import REMEDIES
 from tracekit.profile import open_subject
 from tracekit.report import report
 from tracekit.vocabulary.kernel_class import kernel_class
@@ -206,6 +207,10 @@ def test_what_cannot_be_hidden_is_refused(options, why, run, tmp_path, capsys, m
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stand_in_of_a_kernel_keeps_its_kind(kind):
     assert kernel_class(f"kernel-1_{KINDS[kind]}") == kind
+
+
+def test_parameters_that_advice_is_about_are_known():
+    assert {key for remedy in REMEDIES for key in remedy.keys} == public.PARAMETERS
 
 
 def test_names_of_public_packages_are_known():

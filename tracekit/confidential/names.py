@@ -21,7 +21,11 @@ _BUILT_IN = re.compile(r"<built-in (method|function) (\S+)(?: of (\S+) object)?(
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _QUALIFIED = re.compile(r"(?:[^\W\d]\w*::)*[^\W\d]\w*")
 _RUNTIME = re.compile(r"(?:cuda|cu|hip|hsa_|xpu|ze|ur|acl)[A-Z_][A-Za-z0-9]*(?:_v\d+|_ptsz|_ptds)*")
-_COPY = re.compile(r"(?:Memcpy|Memset|CopyDeviceToDevice|CopyHostToDevice|CopyDeviceToHost)[ (\w\->)]*")
+_KIND = r"(?:Pageable|Pinned|Device|Unknown|Managed|Array|Unified|Host|Device Static|Managed Static)"
+_COPY = re.compile(
+    rf"Mem(?:cpy|set)(?: [A-Z]to[A-Z]| Unknown)?(?: \({_KIND}(?: -> {_KIND})?\))?"
+    r"|Copy(?:Device|Host|Peer)To(?:Device|Host|Peer)"
+)
 _STEP = re.compile(r"ProfilerStep#\d+|ProfilerStep\*|PyTorch Profiler \(\d+\)|Iteration Start: PyTorch Profiler")
 _OPTIMIZER = re.compile(r"(Optimizer\.(?:step|zero_grad)#)(\w+)(\.(?:step|zero_grad))")
 _LOADER = re.compile(
@@ -121,7 +125,7 @@ class Names:
         if category in GPU_CATEGORIES:
             return name if _COPY.fullmatch(name) else self.kernel(name)
         if category in RUNTIME_CATEGORIES:
-            return name if _RUNTIME.fullmatch(name) else self._stand_ins.of("call", name)
+            return name if _RUNTIME.fullmatch(name) and public.is_call(name) else self._stand_ins.of("call", name)
         if (frame := profiled(name)) is not None and category == "python_function":
             shown = self._places.function(frame.file, frame.function)
             return f"{self._places.path(frame.file)}({frame.line}): {shown}"

@@ -123,13 +123,9 @@ def _public(path: str) -> str | None:
         return (f"site-packages/{inner}" if installed else inner) if is_known else None
     if installed:
         return f"site-packages/{inner}" if top in public.PACKAGES else None
-    if parts[0] in ("", ".", "~") or parts[0].endswith(":"):
-        for library in public.LIBRARIES:
-            if library in parts[:-1]:
-                start = len(parts) - 1 - parts[::-1].index(library)
-                return _public("/".join(parts[start:]))
+    if parts[0] in ("", ".", "~") or parts[0].endswith(":"):  # anyone's folder may be called torch
         return None
-    if top == "tracekit" or (top in public.PACKAGES and len(parts) > 1):
+    if top in public.APART and len(parts) > 1:
         return inner
     return inner if _is_standard(inner) else None
 

@@ -44,6 +44,11 @@ class Prose:
             return f"{self._places.path(frame.file)}({frame.line}): {self._places.function(frame.file, frame.function)}"
         return f"{self._places.path(shape[1])}:{shape[2]} {self._places.function(shape[1], shape[3])}"
 
+    def stack(self, stack: str) -> str:
+        """The frames of a stack, without the lines of source between them."""
+        frames = [line.strip() for line in stack.split("\n") if line.lstrip().startswith('File "')]
+        return "".join(f"  {self.of(frame)}\n" for frame in frames)
+
     def _token(self, found: re.Match[str]) -> str:
         kind = found.lastgroup
         if found["stacked"]:

@@ -7,6 +7,8 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from tracekit.confidential.stand_ins import StandIns
+
 FILE = "public_names.txt"
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # words of an identifier: HTTPServer_x2 is http, server, x
 
@@ -20,9 +22,9 @@ _APART = """
     tracekit triton xformers
 """
 _INSTALLED = """
-    accelerate apex cupy cv2 dask datasets diffusers distributed fbgemm_gpu flax fsspec h5py jax jaxlib lightning
-    mlflow numba nvidia onnx onnxruntime peft PIL pyarrow pytest ray requests tornado traitlets transformers urllib3
-    vllm wandb
+    accelerate apex cupy cv2 dask datasets diffusers distributed fbgemm_gpu flax fsspec h5py jax jaxlib
+    lightning mlflow numba nvidia onnx onnxruntime peft PIL pyarrow pytest ray requests tornado traitlets
+    transformers urllib3 vllm wandb
 """
 APART = frozenset(_APART.split())
 PACKAGES = APART.union(LIBRARIES, _INSTALLED.split())
@@ -34,27 +36,50 @@ _FUNCTIONS = """
     propagate reset_parameters setup_context step test train training_step update validation_step zero_grad
 """
 FUNCTIONS = frozenset(_FUNCTIONS.split())
+# Parameters of programs that advice is about, which many programs have.
+_PARAMETERS = """
+    ahead amp batch batch_size bf16 dtype half loops_ahead norm_ahead num_workers pin pin_memory pinned
+    precision workers
+"""
+PARAMETERS = frozenset(_PARAMETERS.split())
 # Namespaces of C++ and of operators, which are PyTorch's and those of libraries that it uses.
 _NAMESPACES = """
-    _c10d_functional at aten autograd c10 c10d c10d_functional cask_cudnn ck cub cublasLt cuda cudnn cusparse cute
-    cutlass fbgemm fbgemm_gpu flash gloo higher_order hipcub inductor internal mkl mkldnn nccl nvfuser onednn prim
-    prims profiler pyg pytorch_flash PyTorchMemEffAttention quantized rngprims rocprim sparse static_runtime std
-    symm_mem thrust torch torch_cluster torch_scatter torch_sparse torch_spline_conv torchvision xla xmma_cudnn
+    _c10d_functional at aten autograd c10 c10d c10d_functional cask_cudnn ck cub cublasLt cuda cudnn cusparse
+    cute cutlass fbgemm fbgemm_gpu flash gloo higher_order hipcub inductor internal mkl mkldnn nccl nvfuser
+    onednn prim prims profiler pyg pytorch_flash PyTorchMemEffAttention quantized rngprims rocprim sparse
+    static_runtime std symm_mem thrust torch torch_cluster torch_scatter torch_sparse torch_spline_conv
+    torchvision xla xmma_cudnn
 """
 NAMESPACES = frozenset(_NAMESPACES.split())
 # What names of kernels of cuBLAS, cuDNN, CUTLASS, Tensile, MIOpen, CK, CUB, NCCL, Triton and Inductor are made of,
 # beside the words of PyTorch's headers.
 _OF_LIBRARIES = """
-    abd aced adapt ailk aligned alik allgather allreduce amas amd ampere asm bf bias bjlk bljk bn broadcast bs bt bw
-    bwd cask cc cijk clip cnhw convolve criterion cshuffle cublas cudnn cudnntensorstruct cunn custom cutlass
-    devfunc device devkernel dgrad dot dtod dtoh edc engines epilogue ex fill flash fmha fprop fused fw fwd gcgemm
-    gemm gemmk gemv gemvx generic gfx gkgs gridwise grouped gru gtcx hcudnn hgemm hip hmma hopper host htod igemm
-    igemms implicit inf infer interior kernel kreduce ldg ldst linearize ll lstm max maxwell medium memcpy memset
-    mfma mh min miopen mult multiple nccl ncdhw nchw ncxhw ndhwc nhwc nhwckrsc nn nonfused nt nvjet onesweep
-    pageable pascal per pinned poi precomputed prod ptop ptx recat red reducescatter relu rf ring rnn rocclr scalar
-    scudnn sendrecv sgemm sgemmex simple simt singleread sliced small sp split splitk stages stat stream sum ta tb
-    tem tensorop tile tilesize tn tr transpose tree tt turing unknown unweighted vectorized volta vs warpgroupsize
-    warpsize wgrad winograd wmma wr wrw ws wt xdl xdlops xmma xregs
+    abd aced adapt ailk aligned alik allgather allreduce amas amd ampere asm bf bias bjlk bljk bn broadcast bs
+    bt bw bwd cask cc cijk clip cnhw convolve criterion cshuffle cublas cudnn cudnntensorstruct cunn custom
+    cutlass devfunc device devkernel dgrad dot dtod dtoh edc engines epilogue ex fill flash fmha fprop fused fw
+    fwd gcgemm gemm gemmk gemv gemvx generic gfx gkgs gridwise grouped gru gtcx hcudnn hgemm hip hmma hopper
+    host htod igemm igemms implicit inf infer interior kernel kreduce ldg ldst linearize ll lstm max maxwell
+    medium memcpy memset mfma mh min miopen mult multiple nccl ncdhw nchw ncxhw ndhwc nhwc nhwckrsc nn nonfused
+    nt nvjet onesweep pageable pascal per pinned poi precomputed prod ptop ptx recat red reducescatter relu rf
+    ring rnn rocclr scalar scudnn sendrecv sgemm sgemmex simple simt singleread sliced small sp split splitk
+    stages stat stream sum ta tb tem tensorop tile tilesize tn tr transpose tree tt turing unknown unweighted
+    vectorized volta vs warpgroupsize warpsize wgrad winograd wmma wr wrw ws wt xdl xdlops xmma xregs
+"""
+# Of names of calls, too.
+_OF_CALLS = """
+    activate active actual advise alloc annotate api attach attr attribute attributes begin bind blocks bound
+    callback can capture capturing clean clear clone close collector config configure context contexts
+    cooperative cu cublas cuda cudart coredump create ctx cusolver current deactivate desc destroy detach device
+    devices disable driver elapsed enable end enqueue entry error errors event events exec ext external fat file
+    flag flags flush fn free from func function functions get global graph graphs handle handles hip host hsa id
+    image import info init insert instantiate interprocess ipc is kernel last launch launching lazy least
+    library limit limits link load location lock log major malloc managed map mem memory memcpy memset minor
+    mode module modules multi multiprocessor multicast name named node nodes occupancy of on open option options
+    order param params pci peek peer per pool pop prefetch preferred primary priority priorities process
+    profiler properties ptr push query range ranges read ready record register release reserve reset resource
+    retain return rtc runtime save scope set shareable shared signal size sizes sm spt start status stop stream
+    streams string submit support supported surf sync synchronize tex thread time to trim uint unload unmap
+    unregister update upload user usm uuid value values version virtual wait warp with workspace write zes zero
 """
 OF_LIBRARIES = frozenset(_OF_LIBRARIES.split())
 # With these, names of kernels begin that are made by a library or a compiler.
@@ -63,6 +88,18 @@ _FAMILIES = """
     ncclDevKernel ncclKernel nvjet sm100 sm70 sm75 sm80 sm86 sm89 sm90 triton turing volta
 """
 FAMILIES = frozenset(_FAMILIES.split())
+
+# Words in names of processors.
+_DEVICE_WORDS = """
+    @ AMD ARM Ada Altra Ampere Apple Arm Blackwell Bronze CPU Core(TM) EPYC GPU GTX GeForce Generation Gold
+    Grace Graphics HBM2 HBM2e HBM3 HBM3e Hopper Instinct Intel Intel(R) Laptop MIG Max Max-Q NVIDIA NVL Nvidia
+    PCIE PCIe PRO Platinum Pro Processor Quadro Qualcomm RTX Radeon Ryzen SUPER SXM2 SXM3 SXM4 SXM5 Silver Tesla
+    Threadripper Ti Ultra Xeon Xeon(R) with
+"""
+_MODEL = re.compile(
+    r"[A-Z]{0,3}-?[0-9]{1,5}[A-Z]{0,3}|[A-Z]{0,2}\d{1,3}(?:-[A-Z0-9]{2,6}){1,3}|i\d-\w{4,7}|v\d|\d+(?:\.\d+)?[GM]Hz"
+    r"|\d+(?:GB|g\.\d+gb)|\d+-Core|Neoverse-?\w\d?"
+)
 
 
 def words(identifier: str) -> list[str]:
@@ -100,3 +137,18 @@ def _node_names() -> frozenset[str]:
     """Nodes are called after operators: `aten::_log_softmax` has LogSoftmaxBackward0."""
     own = ("AccumulateGrad", "CopySlices", "CopyBackwards", "GraphRoot", "Compiled", "CompiledFunction", "Not", "Error")
     return frozenset(name.replace("_", "").lower() for name in (*names("operators"), *own))
+
+
+def device(name: str, stand_ins: StandIns) -> str:
+    """The name of a processor: words that makers of processors do not use are hidden."""
+    known = _DEVICE_WORDS.split()
+    return " ".join(
+        word if word in known or _MODEL.fullmatch(word) else stand_ins.of("device", word) for word in name.split()
+    )
+
+
+@cache
+def is_call(name: str) -> bool:
+    """Whether a call of a runtime or a driver has no words but those of CUDA's, HIP's and SYCL's."""
+    known = names("kernel words")
+    return all(word in known or word in OF_LIBRARIES or word in _OF_CALLS.split() for word in words(name))

@@ -238,3 +238,30 @@ def test_every_file_is_itself_under_all_of_its_names():
     assert places.path("/x/site-packages/torch/nn/functional.py") == "site-packages/torch/nn/functional.py"
     assert places.path("/home/me/torch/secret/train.py").startswith("/torch/file-")
     assert Path(places.path("/home/me/model.ipynb")).suffix == ".ipynb"
+
+
+def test_what_is_made_of_public_words_is_hidden_where_it_is_the_users(tmp_path):
+    path = write_run(tmp_path)
+    document = json.loads(path.read_text())
+    document["environment"] |= {"hostname": "gpu-node-alpha", "address": "10.0.0.5", "user": "linear"}
+    document["environment"]["variables"] = {"CUDA_VISIBLE_DEVICES": "node:3", "MASTER_ADDR": "10.0.0.5"}
+    document |= {"data": "graph index", "recipe": "softmax", "params": {"kernel": "attention", "batch": 64}}
+    document["variants"][0]["metrics"] = {"fused attention": 1.0, "test accuracy": 0.5}
+    path.write_text(json.dumps(document))
+    shown = document_of(path, Confidential())
+    text = json.dumps(shown["run"])
+    for word in ("node", "alpha", "10.0.0.5", "linear", "graph index", "softmax", "attention", "MASTER_ADDR"):
+        assert word not in text, word
+    assert shown["run"]["params"] == {"parameter-1": "value-1", "batch": 64} or shown["run"]["params"]["batch"] == 64
+    metrics = next(variant["measured"]["metrics"] for variant in shown["variants"] if variant["name"] == "eager")
+    assert sorted(metrics) == ["metric-1", "test accuracy"]
+
+
+def test_stand_ins_in_code_are_identifiers():
+    hidden = Confidential()
+    assert hidden.text("L['self'].acme_depth == 5") == "L['name_1'].name_2 == 5"
+    assert hidden.text('File "/home/acme/run.py", line 7, in acme') == 'File "/file-1.py", line 7, in function-1'
+    assert hidden.text("tensor 'L['acme']' size mismatch at index 0. expected 4, actual 5") == (
+        "tensor 'L['name_3']' size mismatch at index 0. expected 4, actual 5"
+    )
+    assert hidden._names.of("python_function", "<built-in function acme_sum>") == "<built-in function function_2>"

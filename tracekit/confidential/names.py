@@ -141,7 +141,7 @@ class Names:
             return self._stand_ins.of("function", name)
         kind, function, owner, address = built_in.groups()
         if function not in public.names("functions") and not _is_builtin(function):
-            function = self._stand_ins.of("function", function)
+            function = self._stand_ins.identifier("function", function)
         of = f" of {self._owner(owner)} object" if owner else ""
         at = f" at {self._stand_ins.of('address', address)}" if address else ""
         return f"<built-in {kind} {function}{of}{at}>"

@@ -61,7 +61,7 @@ class Prose:
                 r"[^\W\d]", inner
             )
             quote = found["quote"]
-            return f"[{quote}{inner if is_known else self._stand_ins.of('name', inner)}{quote}]"
+            return f"[{quote}{inner if is_known else self._stand_ins.identifier('name', inner)}{quote}]"
         if kind == "address":
             return self._stand_ins.of("address", found[0])
         if kind == "path":
@@ -72,13 +72,15 @@ class Prose:
             return f"{self._places.path(path)}{found[0][len(path) :]}"
         if kind == "dotted":
             return self._dotted(found[0])
+        if found.string[found.start() - 1 : found.start()] == ".":  # an attribute of what stands in brackets before it
+            return found[0] if found[0] in _SOURCES else self._stand_ins.identifier("name", found[0])
         return self.word(found[0])
 
     def _dotted(self, chain: str) -> str:
         parts = chain.split(".")
         if parts[0] in _ROOTS and all(map(public.is_of_libraries, parts)):
             return chain
-        return ".".join(part if part in _SOURCES else self._stand_ins.of("name", part) for part in parts)
+        return ".".join(part if part in _SOURCES else self._stand_ins.identifier("name", part) for part in parts)
 
     def word(self, word: str) -> str:
         """The word, if the compiler or tracekit uses it."""

@@ -14,7 +14,7 @@ from tracekit.run import Run
 from tracekit.run.ledger import Ledger
 
 _VERSION = re.compile(r"v?\d+(?:\.\d+){1,3}(?:(?:a|b|rc|\.post|\.dev)\d+)?(?:\+(?:cpu|cu\d+|rocm[\d.]+|xpu))?|\d+")
-_UNITS = re.compile(r"-?[\d.]+(?: ?(?:W|MHz|GHz|MiB|GiB|GB|MB|C|%|s|ms))?")
+_UNITS = re.compile(r"-?\d+(?:\.\d+)?(?: ?(?:W|MHz|GHz|MiB|GiB|GB|MB|C|%|s|ms))?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+-]+")
 # What settings of torch.compile, and variants that are called after them, consist of.
 _SETTINGS = re.compile(

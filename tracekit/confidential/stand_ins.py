@@ -15,6 +15,10 @@ class StandIns:
         """`function-3`."""
         return f"{kind}-{self.number(kind, secret)}"
 
+    def identifier(self, kind: str, secret: str) -> str:
+        """`function_3`: the same where only an identifier is understood, such as in code."""
+        return self.of(kind, secret).replace("-", "_")
+
     def number(self, kind: str, secret: str) -> int:
         """The 3 of `function-3`."""
         numbers = self._numbers.setdefault(kind, {})

@@ -300,3 +300,8 @@ def test_the_calls_of_a_step_times_their_mean_are_its_time(name):
         for row in table.to_pylist():
             if row["per_step"]:
                 assert row["per_step"] * row["mean_ns"] == pytest.approx(row["step_ns"])
+
+
+def test_a_single_kernel_is_told_as_one(tmp_path):
+    path = write(tmp_path / "t.json", step(0, 0, 100), launch(10, 20, 1), kernel("gemm", 30, 80, 1))
+    assert answer_about(path, "kernels").sentence == "There is only one: gemm, which takes 50.0 µs."

@@ -38,10 +38,20 @@ def test_each_gap_with_what_the_host_did_and_what_ended_it(tmp_path):
         (10_000, "kernel launch", 6_000, "cudaLaunchKernel", None, "first"),
         (4_000, "kernel launch", 4_000, "cudaLaunchKernel", "second", "third"),
     ]
-    assert result.sentence == (
-        "The GPU idles for 74.0 µs in the only step that the mean covers; the 3 longest of 3 gaps make up 100.0 % of "
-        "it, up to 60.0 µs each."
+    assert (
+        result.sentence
+        == "The GPU idles for 74.0 µs in the only step that the mean covers, in 3 gaps of up to 60.0 µs."
     )
+
+
+def test_one_gap_is_told_as_one_and_next_to_none_as_hardly_any(tmp_path):
+    def said(busy_until):
+        events = (step(0, 0, 20_000), launch(0, 2, 1), kernel("first", 2, busy_until, 1))
+        profile = profile_of(write(tmp_path / "t.json", *events, launch(3, 5, 2), kernel("second", 19_990, 20_000, 2)))
+        return answer(profile).sentence.partition("covers")[2]
+
+    assert said(9_988) == ", in 2 gaps of up to 10.0 ms."
+    assert said(19_990) == ", less than 0.1 % of the time."
 
 
 def test_a_cpu_has_no_gaps(tmp_path):

@@ -67,7 +67,7 @@ def test_stages_add_up_to_the_step(tmp_path):
 def test_who_makes_the_batches(tmp_path, iterator, stage):
     loader = event("user_annotation", f"enumerate(DataLoader)#{iterator}.__next__", 0, 60)
     _, taken = stages(opened(tmp_path / "t.json", step(0, 0, 100), loader, op("aten::mm", 60, 100)))
-    assert taken == {stage: 60_000, "computing": 40_000}  # nothing of it is a backward pass
+    assert taken == {stage: 60_000, "running the model": 40_000}  # nothing of it is a backward pass
 
 
 def test_a_loop_without_a_loader_has_no_stages(tmp_path):

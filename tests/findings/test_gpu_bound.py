@@ -6,7 +6,7 @@ from real import trace_path
 from small import BEFORE, event, kernel, launch, op, step, write
 
 from tracekit.base.intervals import Union
-from tracekit.findings import Finding, diagnose
+from tracekit.findings import Finding, diagnose, diagnosis
 from tracekit.findings.verdict import as_finding, phase_shares, verdict
 from tracekit.profile import open_subject
 
@@ -60,13 +60,14 @@ def test_the_advice_begins_with_what_can_be_saved(tmp_path):
         assert beside.do.startswith(words)
 
 
-def bounded_by_both(path):
-    """Five products a step of 200 µs each, which take the host 100 µs each: without the GPU's work, half is left."""
+def bounded_by_both(path, latency=15):
+    """Five products a step of 200 µs each, which take the host 100 µs each: without the GPU's work, half is left. The
+    first one of a step starts `latency` µs after the step does."""
     events, at, free = [], 0.0, 0.0
     for k in range(4):
         begin = at
         for n in range(5):
-            start = max(at + 15, free)
+            start = max(at + latency, free)
             free = start + 200
             events += [op("aten::mm", at, at + 100), launch(at + 10, at + 15, 100 * k + n + 1)]
             events.append(kernel(GEMM, start, free, 100 * k + n + 1))
@@ -86,7 +87,9 @@ def test_other_findings_about_the_work_take_their_part_of_what_it_can_save(tmp_p
     pieces = profile.attribution.pieces
     work, idle = pieces.union(pieces.of("gpu_compute")), pieces.union(pieces.of("dispatch"))
     part = Finding("x", "X", claim=work, cost_ns=300_000.0, share=0.3)
-    assert as_finding(profile, verdict(profile), [part]).cost_ns == pytest.approx(alone.cost_ns - 300_000)
+    rest = as_finding(profile, verdict(profile), [part])
+    assert rest.cost_ns == pytest.approx(alone.cost_ns - 300_000)
+    assert rest.then == "without this cause, the host would bound the step"  # not: "so removing it saves only 215 µs"
     elsewhere = Finding("y", "Y", claim=idle, cost_ns=10_000.0, share=0.01)
     assert as_finding(profile, verdict(profile), [elsewhere]).cost_ns == pytest.approx(alone.cost_ns)
 
@@ -99,6 +102,19 @@ def test_a_host_that_keeps_up_is_not_to_be_made_faster_first(tmp_path, monkeypat
     assert as_finding(profile, usual, []).do.endswith("After that, the host has to become faster, too.")
     slow_host = Finding("dispatch_bound", "Dispatch-bound", cost_ns=900_000.0, share=0.9)
     assert as_finding(profile, usual, [slow_host]).do.startswith("Make the host faster first")
+
+
+def test_only_one_thing_bounds_a_step(tmp_path):
+    """Where that is the GPU's work, a slow host is told as one that bounds the step at times."""
+    profile = bounded_by_both(tmp_path / "a.json", latency=100)
+    pieces = profile.attribution.pieces
+    idle = pieces.union(pieces.of("dispatch", "kernel_launch"))
+    slow_host = Finding("dispatch_bound", "Dispatch-bound: the host is too slow", claim=idle)
+    headlines = [finding.headline for finding in diagnosis(profile, [slow_host]).all_findings]
+    assert headlines == [
+        "GPU-bound, mostly by matrix products and convolutions",
+        "Dispatch-bound at times: the host is too slow",
+    ]
 
 
 def test_graphs_that_keep_the_gpu_supplied_are_said(tmp_path):

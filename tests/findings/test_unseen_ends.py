@@ -36,6 +36,11 @@ def test_what_a_recording_without_steps_begins_and_ends_with(tmp_path, capsys):
     assert main(["report", str(tmp_path / "t.json"), "--no-cache"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "For 10.0 ms of the 30.0 ms recorded, it is unknown what the GPU did" in said
+    # The table has no row for what is unknown: it says of which rows that is a part.
+    assert (
+        "For 10.0 ms in all, it is unknown what the GPU did: the table has what the host did then, 9.98 ms Python"
+        in said
+    )
 
 
 def test_a_first_call_before_it_is_told_nevertheless(tmp_path):

@@ -15,6 +15,7 @@ from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.ranks import collectives, read_rank
 from tracekit.report import report as make_report
+from tracekit.report.sections.headline import basis
 
 TRACES = Path(os.environ.get("TRACEKIT_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 
@@ -108,6 +109,7 @@ def test_a_rank_that_is_missing_or_short_is_said_to_programs_and_people(tmp_path
         (0, "it answers for 2 of the 3 steps"), (1, None), (2, None), (3, "there is no trace of it"),
     ]  # fmt: skip
     lines = section_of(tmp_path).blocks[0].lines
+    assert basis(report).endswith(" of rank 0 (of 4 ranks; 1 is missing)")
     assert "1 of 4 ranks is missing (rank 3)" in lines[1]
     assert "Rank 0: it answers for 2 of the 3 steps" in lines[2]
 

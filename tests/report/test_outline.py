@@ -25,7 +25,7 @@ def test_things_are_said_once_and_what_is_not_there_in_one_line(tmp_path):
 
     report = make_report(open_subject([cpu("one"), cpu("two")]))
     brief, full = shown(report), shown(report, full=True, rows=sys.maxsize)
-    absent = " ".join(brief.split("Not in this run: ")[1].split("What was recorded")[0].split())
+    absent = " ".join(brief.split("Does not apply here: ")[1].split("What was recorded")[0].split())
     for title in ("kernels and copies", "longest gaps", "gathering and scattering", "launches"):
         assert title in absent
     assert "Cannot be answered from what was recorded: graph breaks, fallbacks." in brief

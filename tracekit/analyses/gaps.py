@@ -7,7 +7,7 @@ from msgspec import Struct
 from tracekit.analyses import Answer, Status, analysis, table
 from tracekit.analyses.event_rows import line_columns
 from tracekit.base.intervals import Ints
-from tracekit.base.units import count, duration, percent
+from tracekit.base.units import count, duration, many, percent
 from tracekit.engine.attribution import Pieces
 from tracekit.engine.buckets import BUCKETS, KEYS, ON_THE_GPU
 from tracekit.profile import Profile
@@ -18,6 +18,7 @@ from tracekit.trace.schema import column
 _TITLE = "Longest gaps"
 _LISTED = 10
 _MAX_NAMED_GAPS = 5  # whose share of all idle time the sentence gives
+_HARDLY = 0.001  # of the steps: the gaps that make up less are not told one by one
 GAPS = pa.schema(
     [
         column("step", pa.int64(), "the N of the step that contains it", role="identity"),
@@ -79,14 +80,19 @@ def answer(profile: Profile) -> Answer:
         },
     )
     steps = "the only step that the mean covers" if profile.counted_steps == 1 else "the steps that the means cover"
-    listed = length[longest][:_MAX_NAMED_GAPS]
-    longest_of = f"the {count(len(listed))} longest of {count(len(length))} gaps make up"
-    subject = "the only gap is" if len(length) == 1 else longest_of
-    sentence = (
-        f"The GPU idles for {duration(total)} in {steps}; {subject} "
-        f"{percent(int(listed.sum()) / total)} of it, up to {duration(int(listed[0]))} each."
-    )
-    idle = total / max(int(profile.answered["wall"].sum()), 1)
+    listed, idle = length[longest][:_MAX_NAMED_GAPS], total / max(int(profile.answered["wall"].sum()), 1)
+    if idle < _HARDLY * mean.step_ns:
+        made_of = f", less than {percent(_HARDLY)} of the time"
+    elif len(listed) == len(length):
+        made_of = f", in {many(len(length), 'gap')}" + (
+            f" of up to {duration(int(listed[0]))}" if len(length) > 1 else ""
+        )
+    else:
+        made_of = (
+            f"; the {count(len(listed))} longest of {count(len(length))} gaps make up "
+            f"{percent(int(listed.sum()) / total)} of it, up to {duration(int(listed[0]))} each"
+        )
+    sentence = f"The GPU idles for {duration(total)} in {steps}{made_of}."
     return Answer("gaps", _TITLE, sentence, summary, worth=idle / mean.step_ns)
 
 

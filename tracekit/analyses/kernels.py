@@ -135,13 +135,18 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     if not len(summary):
         return "No GPU activity of the trace can be placed in time."
     first = summary.slice(0, 1).to_pylist()[0]
+    activity_count = trace.census.count(lambda roles: roles.gpu)
     per_step = float(np.nansum(summary["per_step"].to_numpy()))
     number = f"{'1 kernel or copy' if per_step == 1 else f'{count(per_step)} kernels and copies'} a step"
-    if summary["per_step"].null_count == len(summary):
+    of_unknown_steps = summary["per_step"].null_count == len(summary)
+    if of_unknown_steps:
         no_launch = "no launch call of the training process submits any"
         why = "the host and the GPU have two clocks" if trace.impossible.two_clocks else no_launch
-        activities = many(trace.census.count(lambda roles: roles.gpu), "kernel or copy", "kernels and copies")
+        activities = many(activity_count, "kernel or copy", "kernels and copies")
         number = f"{activities} of unknown steps ({why})"
+    if activity_count == 1 and first["total_ns"] is not None:
+        unknown = f", of an unknown step ({why})" if of_unknown_steps else ""
+        return f"There is only one{unknown}: {short_kernel(first['name'])}, which takes {duration(first['total_ns'])}."
     names = many(len(summary), "distinct name")
     # Where it is unknown how long activities last, so is from when to when the GPU worked.
     lengths_unknown = any(breach.is_grave and {"gpu work", "steps"} <= {*breach.touches} for breach in profile.health)

@@ -22,8 +22,8 @@ SUMMARY = pa.schema(
         column(
             "stage",
             LABEL,
-            "sampling, fetching features, copying, or training (computing, without a backward pass): together they are "
-            "the step",
+            "sampling, fetching features, copying, or training (running the model, without a backward pass): together "
+            "they are the step",
         ),
         column(
             "step_ns",
@@ -37,7 +37,7 @@ SUMMARY = pa.schema(
 _BY_WORKERS = 0.1  # of the waiting that operators fill: with less, other processes make the batches
 _WAITED = "waiting for batches that other processes make"
 _MADE = "sampling and collating"
-_COPYING, _TRAINING, _COMPUTING = "copying", "training", "computing"
+_COPYING, _TRAINING, _COMPUTING = "copying", "training", "running the model"
 # The bucket of a stage; of the others, it is waiting for data.
 BUCKET_OF_STAGE = {_COPYING: "gpu_copy", _TRAINING: "gpu_compute", _COMPUTING: "gpu_compute"}
 _FLOATS = ("float", "double", "c10::Half", "c10::BFloat16")

@@ -36,6 +36,7 @@ from tracekit.findings.ranking import order, ranked, worth_telling
 from tracekit.findings.saving import savings
 from tracekit.findings.tried import Attempt, with_what_was_tried
 from tracekit.findings.verdict import (
+    HOST_BOUND,
     MIN_KNOWN_SHARE,
     Verdict,
     as_finding,
@@ -204,6 +205,8 @@ def diagnosis(profile: Profile, findings: list[Finding]) -> Diagnosis:
             finding for finding in listed if finding.cost_ns is None or (_time(finding) or 0.0) >= MIN_KNOWN_SHARE
         ]
     bounding, listed = _bounded(profile, listed)
+    if of_the_gpu(bounding.id):  # and only one thing bounds a step
+        listed = [*map(_at_times, listed)]
     return Diagnosis(
         replace(bounding, sentence=in_words(profile, bounding.sentence)),
         [
@@ -243,6 +246,13 @@ def _bounded(profile: Profile, listed: list[Finding]) -> tuple[Verdict, list[Fin
         if names_no_bound or leaves_the_gpu:
             return usual, [as_finding(profile, usual, listed), *listed]
     return Verdict(first.id, first.title, _time(first), first.where), listed
+
+
+def _at_times(finding: Finding) -> Finding:
+    """A finding of a slow host as it is told where the GPU's work bounds the step."""
+    if finding.id not in HOST_BOUND:
+        return finding
+    return replace(finding, headline=finding.headline.replace("-bound: ", "-bound at times: ", 1))
 
 
 def _time(first: Finding) -> float | None:

@@ -135,6 +135,7 @@ class Finding(Struct, frozen=True, eq=False):
     once: bool = False  # a cost of steps that the means leave out, and of no other: it takes nothing of a counted step
     general: bool = False  # it names no single cause: one that explains half of it is to be told first
     claimed_ns: float | None = None  # per step: the time claimed that no costlier finding claims, too
+    rest: bool = False  # the cost leaves out what other findings count, so it is not all that removing the cause saves
     unprofiled: bool = False  # the step that cost and share are of is shorter than the recorded one
     over_steps: int = 0  # how many steps the cost is spread over, where the means leave some of them out
     then_bound_by: Bound | None = None  # what bounds the step without the cause, where a replay tells
@@ -166,7 +167,7 @@ class Finding(Struct, frozen=True, eq=False):
             return ""
         still = self.then_bound_by == "host" and self.id in _ABOUT_THE_HOST
         clause = f"{'even ' if still else ''}without this cause, {_BOUND_BY[self.then_bound_by]} would bound the step"
-        if self.cost_ns and self.cost_ns < _LITTLE_OF_CLAIMED * (self.claimed_ns or 0.0):
+        if not self.rest and self.cost_ns and self.cost_ns < _LITTLE_OF_CLAIMED * (self.claimed_ns or 0.0):
             clause += f", so removing it saves only {duration(self.cost_ns)}"
         return of_the_recording(clause) if self.of_recording else clause
 

@@ -218,6 +218,7 @@ def as_finding(profile: Profile, usual: Verdict, findings: list[Finding]) -> Fin
         where=usual.where,
         evidence=evidence(profile, rows),
         claimed_ns=claimed,
+        rest=remaining_ns < saving.step_ns,
         unprofiled=steps.unprofiled,
         then_bound_by=saving.bound,
     )

@@ -74,7 +74,7 @@ class Outline(Struct, frozen=True):
         if self.shortened:
             sentences.append(_SHORTENED)
         if self.absent:
-            sentences.append(f"Not in this run: {_listed(self.absent)}.")
+            sentences.append(f"Does not apply here: {_listed(self.absent)}.")
         if self.unanswered:
             sentences.append(f"Cannot be answered from what was recorded: {_listed(self.unanswered)}.")
         return sentences

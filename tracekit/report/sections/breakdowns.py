@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from tracekit.base.names import sanitize
 from tracekit.base.units import duration, percent, ratio
@@ -19,7 +20,8 @@ from tracekit.report.breakdown import Breakdown, Part, breakdown
 from tracekit.report.comparability import contradiction
 from tracekit.report.model import Report
 from tracekit.report.section import Contents, of_run
-from tracekit.report.sections.headline import APART
+from tracekit.report.sections.headline import APART, MIN_UNKNOWN_SHARE, OPERATORS, largest_parts
+from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.schema import column
 
 TITLES = {"wall": "Where the wall time of a step goes", "host": "What the host does during a step"}
@@ -54,13 +56,25 @@ def of_view(report: Report, view: str) -> Breakdown | None:
     return breakdown(
         name=view,
         title=TITLES[view],
-        parts=every_part(view),
+        parts=_parts(report, view),
         means={name: mean.parts for name, mean in means.items() if mean is not None},
         baselines=report.baselines,
         differences={entry.variant: entry.views[view] for entry in report.comparisons},
         unanswered={p.name: p.why_unanswered(view) for p in report.profiles if means[p.name] is None},
         contradicted=dict(_contradicted(report)) if view == "wall" else {},
     )
+
+
+def _parts(report: Report, view: str) -> list[Part]:
+    """The buckets of a view, called what they are where no device was recorded: operators that submit work to one do
+    not compute it."""
+    if any(profile.trace.device == "gpu" or device_side_missing(profile.trace) is None for profile in report.profiles):
+        return every_part(view)
+    meaning = "operators run; what they submitted to the device was not recorded"
+    return [
+        replace(part, label=OPERATORS, meaning=meaning) if part.key == "cpu_compute" else part
+        for part in every_part(view)
+    ]
 
 
 def _contradicted(report: Report) -> Iterator[tuple[str, str]]:
@@ -98,6 +112,8 @@ def wall(report: Report) -> Contents | None:
         if waited:
             text = f"{duration(waited)} a step, mostly of Python, is the host's waiting in collectives (inferred)."
             quiet.append(_of_several(report, profile) + text)
+        if profile.unknown_ns > MIN_UNKNOWN_SHARE * sum(profile.parts.values()):
+            quiet.append(_of_several(report, profile) + _as_the_host(profile))
     if rows:
         alike = all(abs(row["mean_ns"] / row["median_ns"] - 1) <= APART for row in rows)
         blocks.append(Table.of("pace", rows, PACE, detail=alike, exported=False))
@@ -106,6 +122,15 @@ def wall(report: Report) -> Contents | None:
     if quiet:
         blocks.append(Sentences(tuple(quiet), "quiet"))
     return Contents(tuple(blocks))
+
+
+def _as_the_host(profile: Profile) -> str:
+    """How the table counts the time of which it is unknown what the GPU did."""
+    unknown = {key: ns - profile.known_parts[key] for key, ns in profile.parts.items()}
+    return (
+        f"For {duration(profile.unknown_ns)} a step, it is unknown what the GPU did: the table has what the host did "
+        f"then, {largest_parts(unknown, profile)}."
+    )
 
 
 def _of_several(report: Report, profile: Profile) -> str:

@@ -16,6 +16,7 @@ from tracekit.profile.recording_words import has_steps, of_the_recording
 from tracekit.profile.run_facts import break_even_doubt, break_even_steps, contrast_of, differs
 from tracekit.profile.start_up import cold_steps_sentence
 from tracekit.profile.subject import device_name
+from tracekit.ranks.matching import missing
 from tracekit.report.blocks import Headline, Line, Pace, Sentences, Series
 from tracekit.report.comparability import Contradiction, contradiction, unlike
 from tracekit.report.model import Report
@@ -31,7 +32,8 @@ _ONLY_LESS_WORK = "it is GPU-bound; only fewer, smaller or less precise operatio
 Time = Callable[[Member], float | None]
 _MAX_CONTRIBUTIONS = 4  # contributions a sentence can carry
 _WORTH = 0.05  # of all that changed
-_MIN_UNKNOWN_SHARE = 0.01  # of what was recorded
+OPERATORS = "operators"  # in place of what computes on the CPU, where a device was not recorded
+MIN_UNKNOWN_SHARE = 0.01  # of what was recorded
 _LATE = 0.1  # of a step: a rank that delays the others by less is not told before all else, unless nothing costs more
 APART = 0.1  # of the median: a mean that is so far from it describes no step
 _CONTRADICTIONS: dict[Contradiction, str] = {
@@ -175,7 +177,8 @@ def _single_variant(report: Report, member: Member) -> str:
     if wall is None:
         if host is None:
             return f"{name}: neither wall nor host time is known."
-        return f"{name}: where the wall time went is unknown; the host spends {_largest(host.parts, member)} a step."
+        takes = f"the host takes {duration(host.step_ns)} a step: {largest_parts(host.parts, member)}"
+        return f"{name}: where the wall time went is unknown; {takes}."
     # Where the median of the steps that the mean covers is another, no step may be like the mean.
     walls = member.views["wall"].step_ns[member.counted]
     typical = typical_step(walls.tolist(), member.pattern)
@@ -184,7 +187,7 @@ def _single_variant(report: Report, member: Member) -> str:
     measured = unprofiled_ns(member)
     unprofiled = f" under the profiler ({duration(measured)} without it)" if measured is not None else ""
     parts, unknown_ns = member.parts, member.unknown_ns
-    if unknown_ns > _MIN_UNKNOWN_SHARE * sum(parts.values()):
+    if unknown_ns > MIN_UNKNOWN_SHARE * sum(parts.values()):
         parts = {**member.known_parts, "unknown": unknown_ns}
     # Where a rank is late, what is lost to it is told apart from communication.
     rank, matched = member.captures[0].rank, report.collectives.get(member.name)
@@ -195,7 +198,7 @@ def _single_variant(report: Report, member: Member) -> str:
     rare = rare_work(member)
     rarely = f" {rare.in_words}." if rare is not None else ""
     pace = f"{duration(wall.step_ns)} a step{median}{unprofiled}"
-    return f"{name} takes {pace}: {_largest(parts, member)}.{rarely}{_left_out(member)}"
+    return f"{name} takes {pace}: {largest_parts(parts, member)}.{rarely}{_left_out(member)}"
 
 
 def _against(report: Report, member: Member, base: Member, entry: Comparison) -> str:
@@ -238,13 +241,13 @@ def _left_out(member: Member) -> str:
     is_whole = view.known & member.trace.unknown.whole(len(member.trace.steps))
     starts, lasting = view.starts_ns[is_whole], view.step_ns[is_whole]
     known_ns, unseen_ns = int(lasting.sum()), int(member.unseen.within(starts, starts + lasting).sum())
-    if unseen_ns and unseen_ns >= _MIN_UNKNOWN_SHARE * known_ns:
+    if unseen_ns and unseen_ns >= MIN_UNKNOWN_SHARE * known_ns:
         text += (
             f" For {duration(unseen_ns)} of the {duration(known_ns)} recorded, it is unknown what the GPU did: the "
             "recording lacks work, began later or ended earlier."
         )
     done_ns, end_ns = member.trace.steps.own_end
-    if end_ns - done_ns >= _MIN_UNKNOWN_SHARE * max(known_ns, 1):
+    if end_ns - done_ns >= MIN_UNKNOWN_SHARE * max(known_ns, 1):
         text += f" The profiler's own wait at the end, {duration(end_ns - done_ns)}, is left out."
     if member.cold_steps:
         text += f" Left out of the mean: {sanitize(cold_steps_sentence(member))}."
@@ -310,14 +313,14 @@ def _changes(change: Difference, wall: Difference) -> str:
     return (", ".join(contributions) or "nothing changed") + rest
 
 
-def _largest(parts: dict[str, float], member: Profile) -> str:
+def largest_parts(parts: dict[str, float], member: Profile) -> str:
     """The largest parts of a step. Operators that submit work to a device that was not recorded do not compute it."""
     total = sum(parts.values())
     largest = sorted(parts.items(), key=lambda item: -item[1])
     worth = [(key, part) for key, part in largest if part and part >= _WORTH * total][:_MAX_CONTRIBUTIONS]
     nouns = {key: BUCKETS[key].noun if key in BUCKETS else key for key, _ in worth}
     if "cpu_compute" in nouns and device_side_missing(member.trace) is not None:
-        nouns["cpu_compute"] = "operators"
+        nouns["cpu_compute"] = OPERATORS
     contributions = [f"{duration(part, like=total)} {nouns[key]} ({percent(part / total)})" for key, part in worth]
     return ", ".join(contributions) or "nothing"
 
@@ -356,14 +359,15 @@ def basis(report: Report) -> str:
     means: dict[str, list[str]] = {}  # `mean of 14 steps`, and the variants for which it holds
     for profile in report.profiles:
         recorded_ranks = {capture.rank for capture in profile.captures}
-        ranks = max(len(report.subject.ranks.get(profile.name, ())), len(recorded_ranks))
-        means.setdefault(_mean_of(profile, ranks), []).append(profile.name)
+        columns = report.ranks.get(profile.name, [])
+        ranks = max(len(columns), len(recorded_ranks))
+        means.setdefault(_mean_of(profile, ranks, len(missing(columns))), []).append(profile.name)
     steps = [text if len(means) == 1 else f"{', '.join(names)}: {text}" for text, names in means.items()]
     clauses = ["; ".join(recipes), ", ".join(devices), "; ".join(steps) or "no trace"]
     return " · ".join(filter(None, clauses))
 
 
-def _mean_of(profile: Profile, ranks: int) -> str:
+def _mean_of(profile: Profile, ranks: int, missing_ranks: int) -> str:
     """What the mean is over; a variant whose trace cannot answer has none."""
     total = len(profile.trace.steps)
     if not total:
@@ -383,7 +387,10 @@ def _mean_of(profile: Profile, ranks: int) -> str:
         if has_steps(profile)
         else "one recording"
     )
-    return f"{text} of rank {profile.captures[0].rank} (of {ranks} ranks)" if ranks > 1 else text
+    if ranks == 1:
+        return text
+    but = f"; {missing_ranks} {'is' if missing_ranks == 1 else 'are'} missing" if missing_ranks else ""
+    return f"{text} of rank {profile.captures[0].rank} (of {ranks + missing_ranks} ranks{but})"
 
 
 @of_run("step_series", "Step by step", rank=30, stage="lead")

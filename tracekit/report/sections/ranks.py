@@ -113,7 +113,7 @@ def ranks(report: Report, profile: Profile) -> Contents | None:
         because = BUCKETS[bucket].label if bucket else None
         stragglers.append({"step": step, "rank": rank, "late_ns": matched.delay_ns(rank, step), "because": because})
     step_ns = max(row["step_ns"] or 0.0 for row in rows)
-    worth = max(row["late_ns"] for row in rows) / step_ns if step_ns else None
+    worth = max(max(row["late_ns"], row["wait_ns"]) for row in rows) / step_ns if step_ns else None
     tables = (
         Table.of("ranks", rows, RANKS),
         Table.of("stragglers", stragglers, STRAGGLERS, detail=True),

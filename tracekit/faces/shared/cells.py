@@ -26,6 +26,7 @@ _BY_UNIT: dict[str, Callable[[float], str]] = {
 }
 _NAME_WIDTH = 60
 _SETTING_WIDTH = 240  # of names and values, any of which may distinguish two settings
+_REASON_WIDTH = 120
 _FOLDERS = 2
 
 
@@ -91,12 +92,21 @@ def nearby(place: str) -> str:
 
 
 def lines(table: pa.Table, fields: list[pa.Field], full: bool = False) -> list[list[str]]:
-    """The rows of a table as text, column by column; reasons are whole if everything is requested."""
+    """The rows of a table as text, column by column; reasons are whole if everything is requested, and otherwise their
+    first sentence."""
     columns = [
-        texts(table[field.name].to_pylist(), field, None if full and role(field) == "reason" else _NAME_WIDTH)
+        _reasons(table[field.name].to_pylist(), field, full)
+        if role(field) == "reason"
+        else texts(table[field.name].to_pylist(), field)
         for field in fields
     ]
     return [list(row) for row in zip(*columns, strict=True)] if columns else []
+
+
+def _reasons(values: list[str | None], field: pa.Field, full: bool) -> list[str]:
+    if full:
+        return texts([*values], field, None)
+    return texts([value and value.partition(". ")[0] for value in values], field, _REASON_WIDTH)
 
 
 def readable(table: pa.Table, full: bool = True) -> list[pa.Field]:

@@ -79,6 +79,14 @@ def test_what_then_bounds_the_step(name, bound, said):
     assert card.why == said
 
 
+def test_what_is_inferred_is_marked():
+    (card,) = cards({"eager": diagnosed(finding(confidence="inferred", then_bound_by="gpu"))}).cards
+    assert card.why == (
+        "The GPU idles. This is inferred: the recording does not prove it. Without this cause, the GPU's work would "
+        "bound the step."
+    )
+
+
 def test_why_little_of_the_time_blamed_is_saved_is_said():
     (card,) = cards({"eager": diagnosed(finding(400_000.0, claimed_ns=1_500_000.0, then_bound_by="host"))}).cards
     assert card.why.endswith(" the host would bound the step, so removing it saves only 400 µs.")

@@ -19,6 +19,7 @@ from tracekit.report.owner_costs import owners_by_variant, source_costs
 from tracekit.report.section import Contents, Section, made_by, of_run, of_variant
 from tracekit.trace.schema import column
 
+INFERRED = "This is inferred: the recording does not prove it."
 _OF_CHEAP_ONES = ["title", "cost_ns", "share"]
 _ANALYSIS = "kernels"  # that is shown side by side
 _CONTEXT_LINES = 2  # lines above and below the one that a finding names
@@ -50,6 +51,7 @@ def _card(findings: dict[str, Finding]) -> Card:
         for part in ("why", "do")
     }
     then_clause = f" {finding.then[:1].upper()}{finding.then[1:]}." if finding.then else ""
+    inferred = f" {INFERRED}" if finding.confidence == "inferred" else ""
     # The user's line and function, except where the headline names the line.
     location = finding.where
     place = location.at.removeprefix(" at ").removeprefix(" in ")
@@ -58,7 +60,7 @@ def _card(findings: dict[str, Finding]) -> Card:
         finding.headline,
         tuple((name, cost(finding)) for name, finding in findings.items()),
         "" if is_named else " ".join(filter(None, (place, location.function))),
-        f"{of_variant['why']}{finding.why}{then_clause}".strip(),
+        f"{of_variant['why']}{finding.why}{inferred}{then_clause}".strip(),
         f"{of_variant['do']}{finding.do}",
         finding.also,
         None if location.file is None or location.line is None else (location.file, location.line),

@@ -9,7 +9,7 @@ from tracekit.base.units import duration, percent
 from tracekit.engine.buckets import BUCKETS
 from tracekit.findings import Finding, Where, alike
 from tracekit.profile import Profile
-from tracekit.report.sections.findings import cost
+from tracekit.report.sections.findings import INFERRED, cost
 from tracekit.report.sections.headline import at_a_glance, headline, step_lines
 from tracekit.report.sections.run_facts import doubt_lines
 from tracekit.trace.schema import LABEL, column
@@ -183,7 +183,7 @@ def finding(opened: OpenReport, selection: Selection) -> Content:
     whys = {finding.why: name for name, finding in reversed(by_variant.items()) if finding.why}
     reasons = [f"{name}: {why}" if len(by_variant) > 1 else why for why, name in reversed(whys.items())]
     if selected_finding.confidence == "inferred":
-        reasons.append("This is inferred: the recording does not prove it.")
+        reasons.append(INFERRED)
     reasons.append(f"Press m to read what {sanitize(selected_finding.id)} means, and when it is wrong.")
     pieces.append(prose(*reasons, title="Why"))
     pieces += [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tracekit.vocabulary.kernel_names import distinct_short_names, short_kernel
+from tracekit.vocabulary.kernel_names import distinct_short_names, kernel_in_prose, short_kernel
 
 NATIVE = "void at::native::"
 LAMBDAS = (
@@ -73,3 +73,8 @@ def test_every_known_name_is_told_apart_and_most_are_short():
     shown = distinct_short_names(names)
     assert len(set(shown)) == len(names)
     assert sum(len(each) <= 60 for each in shown) >= 0.9 * len(names)
+
+
+def test_no_sentence_is_longer_for_a_long_name():
+    name = "split_embedding_backward_codegen_rowwise_adagrad_unweighted_kernel_cta_per_row_1<float, 2ul>(int)"
+    assert kernel_in_prose(name) == "split_embedding_backward_code…ed_kernel_cta_per_row_1<float>"

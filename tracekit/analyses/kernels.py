@@ -17,7 +17,7 @@ from tracekit.trace import Trace
 from tracekit.trace.roles import COPY, KERNEL, SET
 from tracekit.trace.schema import LABEL, column
 from tracekit.vocabulary.kernel_class import kernel_class
-from tracekit.vocabulary.kernel_names import short_kernel
+from tracekit.vocabulary.kernel_names import kernel_in_prose
 
 SUMMARY = pa.schema(
     [
@@ -135,6 +135,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
     if not len(summary):
         return "No GPU activity of the trace can be placed in time."
     first = summary.slice(0, 1).to_pylist()[0]
+    costliest = kernel_in_prose(first["name"])
     activity_count = trace.census.count(lambda roles: roles.gpu)
     per_step = float(np.nansum(summary["per_step"].to_numpy()))
     number = f"{'1 kernel or copy' if per_step == 1 else f'{count(per_step)} kernels and copies'} a step"
@@ -146,7 +147,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
         number = f"{activities} of unknown steps ({why})"
     if activity_count == 1 and first["total_ns"] is not None:
         unknown = f", of an unknown step ({why})" if of_unknown_steps else ""
-        return f"There is only one{unknown}: {short_kernel(first['name'])}, which takes {duration(first['total_ns'])}."
+        return f"There is only one{unknown}: {costliest}, which takes {duration(first['total_ns'])}."
     names = many(len(summary), "distinct name")
     # Where it is unknown how long activities last, so is from when to when the GPU worked.
     lengths_unknown = any(breach.is_grave and {"gpu work", "steps"} <= {*breach.touches} for breach in profile.health)
@@ -156,7 +157,7 @@ def _sentence(profile: Profile, summary: pa.Table) -> str:
         if first["step_ns"] is None
         else f"{duration(first['step_ns'])} a step, {percent(first['share'])} of its GPU time"
     )
-    return f"{number}, with {names}{idle}. The costliest is {short_kernel(first['name'])}: {cost}."
+    return f"{number}, with {names}{idle}. The costliest is {costliest}: {cost}."
 
 
 def _idle_sentence(trace: Trace) -> str:

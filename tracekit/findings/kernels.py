@@ -15,7 +15,7 @@ from tracekit.findings.finding import Finding, Where, evidence
 from tracekit.profile import Profile
 from tracekit.trace.rows import PART, Events
 from tracekit.vocabulary.kernel_class import kernel_class
-from tracekit.vocabulary.kernel_names import short_kernel
+from tracekit.vocabulary.kernel_names import kernel_in_prose
 
 Ask = Callable[[Events], Bools]
 
@@ -59,7 +59,7 @@ def blaming(profile: Profile, rows: Ints, finding: Finding) -> Finding:
     naming = ":" if len(its_kernels) == len(rows) else ", most of all"
     return replace(
         finding,
-        headline=f"{finding.headline}{naming} {short_kernel(location.kernel or '')}",
+        headline=f"{finding.headline}{naming} {kernel_in_prose(location.kernel or '')}",
         where=location,
         evidence=evidence(profile, its_kernels),
         claim=finding.claim if finding.claim is not None else time_of(profile, rows),

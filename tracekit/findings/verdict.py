@@ -24,7 +24,7 @@ from tracekit.profile import Profile
 from tracekit.profile.grouping import KernelTime, kernel_times, summed
 from tracekit.trace.roles import USER
 from tracekit.trace.rows import Events, enclosing
-from tracekit.vocabulary.kernel_names import short_kernel
+from tracekit.vocabulary.kernel_names import kernel_in_prose
 
 # The verdict on each bound; `gpu` and `host` stand for several, of which `gpu_bound` and `slowest` choose one.
 _VERDICT_ON: dict[Bound, str] = {
@@ -236,7 +236,7 @@ def _making_cheaper(profile: Profile, usual: Verdict, claim: Union, findings: li
             "Begin with the other findings about the GPU's work, which say what of it can be saved; beyond that, only "
             "fewer or smaller operations make the step shorter."
         )
-    largest = f"{short_kernel(usual.where.kernel)}{usual.where.at}"
+    largest = f"{kernel_in_prose(usual.where.kernel)}{usual.where.at}"
     return f"Make the GPU's work cheaper, beginning with {largest}: fewer or smaller operations."
 
 
@@ -265,7 +265,7 @@ def gpu_bound(profile: Profile) -> GpuBound:
     costliest, time = next(iter(summed(of_kind, "name").items()))
     made_by = summed([kernel_time for kernel_time in of_kind if kernel_time.name == costliest], "operator")
     location = Where(kernel=costliest, operator=next(iter(made_by)))
-    alone = f"{percent(time / total)} is {short_kernel(costliest)} alone"
+    alone = f"{percent(time / total)} is {kernel_in_prose(costliest)} alone"
     phases = ", ".join(f"{phase} {percent(part)}" for phase, part in phase_shares(profile).items())
     largest = [*module_shares(profile).items()][:_MAX_NAMED_MODULES]
     modules = ", ".join(f"{module} {percent(part)}" for module, part in largest if part >= _MIN_SHARE_OF_WORK)

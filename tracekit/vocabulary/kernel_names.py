@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from tracekit.base.names import sanitize
+
 _TYPES = {
     "BFloat16": "bf16",
     "__nv_bfloat16": "bf16",
@@ -17,6 +19,7 @@ _TYPES = {
     **{name: name for name in ("float", "double", "long", "int", "bool", "short", "half", "char")},
 }
 _LONGEST = 20_000  # letters: a longer text is not a name; templates have some thousands
+_LONGEST_IN_PROSE = 60  # letters
 _PLAIN = re.compile(r"[\w:]+")
 _FLOATS = {"float", "double", "half", "bf16"}
 _TYPE = re.compile(r"(?<![\w:])(?<!unsigned )(?:c10::|at::|cutlass::)?(" + "|".join(_TYPES) + r")\b(?! \()")
@@ -42,6 +45,11 @@ def short_kernel(name: str) -> str:
     if len(name) > _LONGEST:
         return name
     return next((short for rule in _RULES if (short := rule(name))), name)
+
+
+def kernel_in_prose(name: str) -> str:
+    """The short name of a kernel in a sentence: a long one is cut in the middle."""
+    return sanitize(short_kernel(name), _LONGEST_IN_PROSE)
 
 
 def distinct_short_names(names: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ from tracekit.profile.cached import BACKEND_SPAN
 from tracekit.trace.collectives import collective_arguments, kind_of
 from tracekit.trace.roles import USER
 from tracekit.trace.rows import enclosing
-from tracekit.vocabulary.kernel_names import short_kernel
+from tracekit.vocabulary.kernel_names import kernel_in_prose
 
 _MANY_COLLECTIVES, _SHORT_NS = 30, 100_000  # collectives a step, and their median, that should travel together
 _LATE = 0.5  # of their time: where more than that is waiting, ranks arrive late
@@ -262,7 +262,7 @@ def _called(collective: Where) -> str:
 
 
 def _name(collective: Where) -> str:
-    return collective.operator or short_kernel(collective.kernel or "")
+    return collective.operator or kernel_in_prose(collective.kernel or "")
 
 
 def _waiting(profile: Profile, rows: Ints, kinds: Ints, started: Ints) -> float | None:

@@ -14,7 +14,7 @@ from tracekit.profile import Profile
 from tracekit.trace.rereading import arguments
 from tracekit.trace.roles import OVERHEAD
 from tracekit.trace.rows import BEFORE
-from tracekit.vocabulary.kernel_names import short_kernel
+from tracekit.vocabulary.kernel_names import kernel_in_prose
 
 _SLOWER = 1.3  # than equal kernels elsewhere: the clock has dropped, or something else uses the GPU at the same time
 _MIN_SHARE_OF_WAITS = 0.5  # of the waits, or of their time
@@ -83,7 +83,7 @@ def _ended_by(profile: Profile, waits: QueueWaits) -> tuple[Where, str]:
     maker = int(operator_names(profile, np.array([row]))[0])
     name = trace.name(row)
     location = Where(kernel=name, operator=trace.names[maker] if maker >= 0 else None)
-    return location, f", {'before' if len(codes) == 1 else 'longest before'} {short_kernel(name)}"
+    return location, f", {'before' if len(codes) == 1 else 'longest before'} {kernel_in_prose(name)}"
 
 
 def _clues(profile: Profile, waits: QueueWaits) -> tuple[list[str], list[str]]:

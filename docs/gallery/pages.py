@@ -11,6 +11,7 @@ import os
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -27,7 +28,8 @@ from tracekit.profile import open_subject
 from tracekit.report import Report, report
 
 STORIES = Path(__file__).with_name("stories")
-WIDTH, LINE = 100, 120  # columns of a report on a page, and characters of a line of prose
+WIDTH, LINE = 80, 120  # columns of a report, which fit on a page of the site, and characters of a line of prose
+_LISTED = 2  # traces that a command names one by one
 _GLUE = "\ue000"  # stands for a space between a number and its unit, which do not part
 _FIRST_SCREEN = "What the host does"  # the section with which the rest of a report begins
 
@@ -92,10 +94,16 @@ def _screen(case: Report, paths: list[Path]) -> str:
     with _width():
         lines = [line.rstrip() for line in draw(case, Options()).splitlines()]
     end = next((row for row, line in enumerate(lines) if line.startswith(_FIRST_SCREEN)), len(lines))
-    names = " ".join(path.name for path in paths)
+    names = [path.name for path in paths]
+    if len(names) > _LISTED:
+        names = ["".join(letters[0] for letters in takewhile(_is_one, zip(*names, strict=False))) + "*"]
     return "\n".join(
-        ["```console", f"$ tracekit report {names}", *"\n".join(lines[:end]).strip().split("\n"), "…", "```"]
+        ["```console", f"$ tracekit report {' '.join(names)}", *"\n".join(lines[:end]).strip().split("\n"), "…", "```"]
     )
+
+
+def _is_one(letters: tuple[str, ...]) -> bool:
+    return len({*letters}) == 1
 
 
 @contextmanager

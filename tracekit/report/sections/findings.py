@@ -51,7 +51,6 @@ def _card(findings: dict[str, Finding]) -> Card:
         for part in ("why", "do")
     }
     then_clause = f" {finding.then[:1].upper()}{finding.then[1:]}." if finding.then else ""
-    inferred = f" {INFERRED}" if finding.confidence == "inferred" else ""
     # The user's line and function, except where the headline names the line.
     location = finding.where
     place = location.at.removeprefix(" at ").removeprefix(" in ")
@@ -60,7 +59,7 @@ def _card(findings: dict[str, Finding]) -> Card:
         finding.headline,
         tuple((name, cost(finding)) for name, finding in findings.items()),
         "" if is_named else " ".join(filter(None, (place, location.function))),
-        f"{of_variant['why']}{finding.why}{inferred}{then_clause}".strip(),
+        f"{of_variant['why']}{_marked(finding)}{then_clause}".strip(),
         f"{of_variant['do']}{finding.do}",
         finding.also,
         None if location.file is None or location.line is None else (location.file, location.line),
@@ -93,8 +92,12 @@ def sentence(finding: Finding) -> str:
     located = headline if location in headline else f"{location[1].upper()}{location[2:]}, {as_clause(headline)}"
     cost_clause = f" – cost: {cost(finding)}" if finding.cost_ns is not None else ""
     then_clause = f"; {finding.then}" if finding.then else ""
-    why = f"{finding.why} " if finding.why else ""
-    return f"{located}{cost_clause}{then_clause}. {why}{finding.advice}".strip()
+    return " ".join(filter(None, (f"{located}{cost_clause}{then_clause}.", _marked(finding), finding.advice)))
+
+
+def _marked(finding: Finding) -> str:
+    """Why the finding is one, and whether that is inferred."""
+    return " ".join(filter(None, (finding.why, INFERRED if finding.confidence == "inferred" else "")))
 
 
 @of_variant("findings", "Findings", rank=10, stage="lead")

@@ -22,6 +22,7 @@ GALLERY = gallery()
 PAGE = re.compile(r"^      - gallery/([\w-]+)\.md$", re.MULTILINE)
 FIGURE = re.compile(r"\b\d[\d.,]* ?(?:%|×|[nµm]?s\b|[KMGT]i?B)|\b\d+[.,]\d+")
 TRACE = b'{"traceEvents": []}'
+DAMAGED = gzip.compress(TRACE)[:12] + bytes(range(200, 250))
 
 
 @pytest.mark.traces
@@ -107,7 +108,9 @@ def test_a_trace_is_fetched_as_it_is_published(packed: Callable[[bytes], bytes],
     assert gzip.decompress(path.read_bytes()) == TRACE
 
 
-@pytest.mark.parametrize("content", [b"version https://git-lfs", gzip.compress(TRACE + b" "), b"\x1f\x8b damaged"])
+@pytest.mark.parametrize(
+    "content", [b"version https://git-lfs", gzip.compress(TRACE + b" "), b"\x1f\x8b damaged", DAMAGED]
+)
 def test_another_file_is_not_taken_for_the_trace(content: bytes, address: str, tmp_path: Path) -> None:
     (tmp_path / "published" / "trace").write_bytes(content)
     with pytest.raises(GalleryError, match="another file than the gallery is about"):
@@ -120,9 +123,21 @@ def test_an_address_that_does_not_answer_is_named(address: str, tmp_path: Path) 
         fetch("mine", published(address), tmp_path)
 
 
+def test_a_folder_that_cannot_be_written_to_is_named(address: str, tmp_path: Path) -> None:
+    (tmp_path / "published" / "trace").write_bytes(TRACE)
+    (tmp_path / "file").touch()
+    with pytest.raises(GalleryError, match=r"mine\.json\.gz cannot be written .*Name another folder"):
+        fetch("mine", published(address), tmp_path / "file")
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(None, "does not exist"), (b"no gzip", "cannot be read"), (gzip.compress(b"{}"), "is not the trace")],
+    [
+        (None, "does not exist"),
+        (b"no gzip", "cannot be read"),
+        (DAMAGED, "cannot be read"),
+        (gzip.compress(b"{}"), "is not the trace"),
+    ],
 )
 def test_a_file_that_is_not_the_trace_is_refused(content: bytes | None, says: str, tmp_path: Path) -> None:
     if content is not None:

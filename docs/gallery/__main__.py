@@ -32,7 +32,6 @@ def make(traces: Path, fetches: bool) -> None:
     """Write the pages. Raises GalleryError before anything is written if a trace is absent or another one."""
     all_of_it = gallery()
     if fetches:
-        traces.mkdir(parents=True, exist_ok=True)
         for name, trace in all_of_it.traces.items():
             if not (traces / f"{name}.json.gz").exists():
                 print(f"fetching {name} from {trace.address}")

@@ -10,12 +10,14 @@ import io
 import tarfile
 import tomllib
 import urllib.request
+import zlib
 from collections.abc import Iterator
+from http.client import HTTPException
 from pathlib import Path
 
 from msgspec import Struct, convert
 
-from tracekit.base.atomic import replacing
+from tracekit.base.atomic import reason, replacing
 
 CASES = Path(__file__).with_name("cases.toml")
 TIMEOUT_S = 20.0  # for each wait on the network
@@ -62,7 +64,7 @@ def stored(name: str, trace: Published, folder: Path) -> Path:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise GalleryError(f"{path} does not exist. `make gallery FETCH=1` fetches it from {trace.address}.") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise GalleryError(f"{path} cannot be read ({error}). Delete it and run `make gallery FETCH=1`.") from None
     if digest != trace.sha256:
         raise GalleryError(f"{path} is not the trace that the gallery is about: the hash of its JSON is {digest}.")
@@ -74,15 +76,21 @@ def fetch(name: str, trace: Published, folder: Path) -> Path:
     try:
         with urllib.request.urlopen(trace.address, timeout=TIMEOUT_S) as answer:
             packed = answer.read(_MOST_PACKED)
-    except OSError as error:
+    except (OSError, HTTPException) as error:
         raise GalleryError(
             f"{trace.address} cannot be fetched: {error}. Try again, or fetch it by other means."
         ) from None
     for content in _unpacked(packed, trace.bytes):
         if hashlib.sha256(content).hexdigest() == trace.sha256:
             path = folder / f"{name}.json.gz"
-            with replacing(path) as unfinished:
-                unfinished.write_bytes(gzip.compress(content, mtime=0))
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                with replacing(path) as unfinished:
+                    unfinished.write_bytes(gzip.compress(content, mtime=0))
+            except OSError as error:
+                raise GalleryError(
+                    f"{path} cannot be written ({reason(error)}). Name another folder with TRACES=DIR."
+                ) from None
             return path
     raise GalleryError(
         f"{trace.address} holds another file than the gallery is about: none in it has the hash of {name}."
@@ -102,5 +110,5 @@ def _unpacked(packed: bytes, size: int) -> Iterator[bytes]:
             for member in archive:
                 if member.size == size and (file := archive.extractfile(member)) is not None:
                     yield file.read(size)
-    except (OSError, EOFError, tarfile.TarError):
+    except (OSError, EOFError, zlib.error, tarfile.TarError):
         return

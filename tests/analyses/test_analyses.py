@@ -305,3 +305,9 @@ def test_the_calls_of_a_step_times_their_mean_are_its_time(name):
 def test_a_single_kernel_is_told_as_one(tmp_path):
     path = write(tmp_path / "t.json", step(0, 0, 100), launch(10, 20, 1), kernel("gemm", 30, 80, 1))
     assert answer_about(path, "kernels").sentence == "There is only one: gemm, which takes 50.0 µs."
+
+
+def test_what_torchscript_compiles_is_no_compilation_of_torch_compile(tmp_path):
+    """It has a finding of its own, so the section must not say that nothing is compiled."""
+    path = write(tmp_path / "t.json", step(0, 0, 100), op("fallback_function", 10, 90))
+    assert answer_about(path, "compiles").sentence == "torch.compile compiles nothing in this trace."

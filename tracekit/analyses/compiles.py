@@ -209,7 +209,7 @@ def _sentence(profile: Profile, spans: pa.Table) -> str:
     if profile.trace.threads.main is None:
         return "Cannot be answered: the trace holds no host events."
     if not len(spans):
-        return "Nothing is compiled in this trace." if profile.variant is None else "Nothing is compiled in this run."
+        return f"torch.compile compiles nothing in this {'trace' if profile.variant is None else 'run'}."
     names = zip(spans["kind"].to_pylist(), spans["span"].to_pylist(), strict=True)
     kinds = [_PREPARED if span == event_names.PREPARATION else kind for kind, span in names]
     numbers = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}

@@ -50,7 +50,7 @@ def _tools(tools: list[dict[str, str]]) -> Iterator[tuple[str, ...]]:
         if "absent" in tool:
             yield (
                 tool["name"],
-                f"not asked. {tool['absent']} What would ask it follows its documentation, and never ran.",
+                f"not asked. {tool['absent']} The script that would ask it follows its documentation, and has not been run.",
             )
         else:
             yield tool["name"], f"{tool['package']} {tool['version']}"
@@ -59,7 +59,7 @@ def _tools(tools: list[dict[str, str]]) -> Iterator[tuple[str, ...]]:
 def _recordings() -> Iterator[tuple[str, ...]]:
     for each in RECORDINGS:
         repository = each.source.partition(":")[0]
-        yield each.id, each.what, f"[{each.source}](https://github.com/{repository}) ({each.licence})"
+        yield each.id, each.what, f"[{each.source}](https://github.com/{repository}), {each.licence}"
 
 
 def _answers(results: dict[str, Any], asked: list[dict[str, str]]) -> Iterator[tuple[str, str, dict[str, Any] | str]]:
@@ -128,19 +128,23 @@ def _first_tables(results: dict[str, Any], asked: list[dict[str, str]]) -> Itera
 def _speed_sentences(results: dict[str, Any], asked: list[dict[str, str]]) -> Iterator[str]:
     """How each tool's time and memory compare with tracekit's, whichever is ahead."""
     for tool in asked[1:]:
-        pairs = [
-            (each["first_table"][tool["id"]], each["first_table"]["ours"])
+        ratios = {
+            each["id"]: (
+                each["first_table"][tool["id"]]["seconds"] / each["first_table"]["ours"]["seconds"],
+                each["first_table"][tool["id"]]["memory"] / each["first_table"]["ours"]["memory"],
+            )
             for each in results["recordings"]
             if tool["id"] in each["first_table"]
-        ]
-        if not pairs:
-            continue
-        times = sorted(ran["seconds"] / ours["seconds"] for ran, ours in pairs)
-        memory = sorted(ran["memory"] / ours["memory"] for ran, ours in pairs)
-        yield (
-            f"**{tool['name']}** takes {times[0]:.1f} to {times[-1]:.1f} × the time of tracekit, and {memory[0]:.1f} "
-            f"to {memory[-1]:.1f} × its memory."
-        )
+        }
+        if ratios:
+            (least, less), (most, more) = (
+                [pick(each[k] for each in ratios.values()) for k in (0, 1)] for pick in (min, max)
+            )
+            ahead = ", ".join(f"`{name}`" for name, (seconds, _) in ratios.items() if seconds < 1)
+            yield (
+                f"**{tool['name']}** takes {least:.1f} to {most:.1f} × the time of tracekit, and {less:.1f} to "
+                f"{more:.1f} × its memory; it is faster {f'with {ahead}' if ahead else 'with none of these recordings'}."
+            )
 
 
 def _own(own: dict[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What docs/stability.md takes from promised.json: how many names of each kind there are, and which will go away."""
+"""What docs/stability.md takes from promised.json: the kinds of names, those of short lists, and what will go away."""
 
 import re
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from tracekit.base.deprecation import Deprecation
 
 PAGE = ROOT / "docs" / "stability.md"
 _LISTS = re.compile(r"(?<=<!-- promised -->\n).*?(?=<!-- /promised -->)", re.DOTALL)
+_SHORT = 12  # names: so many are listed on the page
 MEANINGS = {
     "python": "what `import tracekit` offers, and the objects that it returns: their methods and parameters",
     "plug-in": "what the examples for packages of your own import, with parameters",
@@ -16,8 +17,8 @@ MEANINGS = {
     "verb": "the verbs of the command line",
     "option": "their options and arguments, and the values of those that have a list of them",
     "exit code": "how a program ends",
-    "schema": "the names of formats: a new number means that a key has gone or means something else",
-    "key": "the keys of `report`, `check`, `lines` and `what-if` with `--format json`; `always`: never left out",
+    "schema": "the names of formats, whose number changes where a key goes or means something else",
+    "key": "the keys of `report`, `check`, `lines` and `what-if` with `--format json`, and which are never left out",
     "column": "the columns of exported tables, with their types",
     "bucket": "the keys of buckets",
     "finding": "the ids of findings and verdicts",
@@ -27,8 +28,13 @@ MEANINGS = {
 
 def with_lists(page: str, promise: Promise, deprecations: Mapping[str, Deprecation]) -> str:
     """The page with a row for each kind of name, and one for each name that is deprecated."""
-    rows = [f"| {kind} | {len(promise.names[kind])} | {meaning} |" for kind, meaning in MEANINGS.items()]
-    lines = ["| kind | names | |", "|---|---|---|", *rows, ""]
+    lines = ["| kind | what is promised |", "|---|---|"]
+    for kind, meaning in MEANINGS.items():
+        names = promise.names[kind] if len(promise.names[kind]) <= _SHORT else []
+        lines.append(
+            f"| {kind} | {': '.join([meaning, *([', '.join(f'`{name}`' for name in names)] if names else [])])} |"
+        )
+    lines.append("")
     if deprecations:
         lines += ["These will go away:", "", "| name | deprecated since | gone in | instead |", "|---|---|---|---|"]
         lines += [f"| `{name}` | {each.since} | {each.ends} | {each.instead} |" for name, each in deprecations.items()]

@@ -22,7 +22,7 @@ def test_every_name_is_promised(names):
     assert {name: each.since for name, each in DEPRECATED.items()}.items() <= promised().deprecated.items()
 
 
-def test_the_page_counts_what_is_promised(names):
+def test_the_page_says_what_is_promised(names):
     page = PAGE.read_text()
     assert {*names} == {*MEANINGS}
     assert page == with_lists(page, promised(), DEPRECATED), "python -m tests.stability writes it"

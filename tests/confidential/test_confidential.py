@@ -34,6 +34,8 @@ FACES = {
     "parquet": "report {run} --confidential --format parquet -o {out}/parquet",
     "speedscope": "report {run} --confidential -o {out}/page.speedscope.json",
     "explain": "explain {run} --confidential --budget-tokens 4000",
+    "lines": "lines {run} --confidential --format json",
+    "export": "export {run} --confidential -o {out}/tables",
     "plot": "plot {run} --confidential --kind attribution -o {out}/chart.svg",
     "png": "plot {run} --confidential --kind lines -o {out}/chart.png",
 }

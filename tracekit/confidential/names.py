@@ -152,7 +152,7 @@ class Names:
         ) and public.is_of_libraries(owner)
         return (
             owner
-            if is_known or owner in ("Tensor", "type", "PyCapsule") or _is_builtin(owner)
+            if is_known or owner in ("Tensor", "type", "PyCapsule") or _is_builtin(owner) or public.is_class(owner)
             else self._stand_ins.of("class", owner)
         )
 
@@ -209,7 +209,7 @@ class Names:
                 return name
             if re.search(r"Backward\d*$", name):
                 return self._node(name)
-            if _is_phase(name):
+            if public.is_phase(name):
                 return name
             if re.match(r"triton_|cpp_fused|graph_\d+_cpp_fused", name):
                 return self.kernel(name)
@@ -247,11 +247,6 @@ class Names:
         if qualified in _TYPES or self._is_public(qualified):
             return qualified
         return self._stand_ins.of("type", qualified)
-
-
-def _is_phase(name: str) -> bool:
-    """Whether the compiler calls one of its phases so."""
-    return name.removeprefix("pass.") in public.names("phases") or name in public.names("phases")
 
 
 def _is_builtin(name: str) -> bool:

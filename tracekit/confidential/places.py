@@ -18,7 +18,7 @@ _CELL = re.compile(r"(?:.*[/\\])?ipykernel_\d+[/\\].*|<ipython-input-.*", re.DOT
 _STANDARD = re.compile(r"lib/(python\d[\d.]*)/(?!(?:site|dist)-packages/)(.+)")
 _INSTALLED = re.compile(r"(?:^|.*/)(?:site|dist)-packages/(.+)", re.DOTALL)
 _SUFFIXES = (".py", ".pyx", ".cpp", ".cu", ".cc", ".c", ".h", ".ipynb", ".json", ".gz", ".pt", ".sh", ".toml", ".yaml")
-_PSEUDO = {"<string>", "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>", "<frozen runpy>"}
+_PSEUDO = {"<string>", "<stdin>", "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"}
 _CODEGEN = re.compile(r"(.*codegen)\(.*\)", re.DOTALL)
 _RESUMED = re.compile(r"(torch_dynamo_resume_in_).*(_at_\d+)", re.DOTALL)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -41,7 +41,7 @@ class Places:
 
     def is_public(self, path: str) -> bool:
         """Whether a file is of a public package, whose functions are public, too."""
-        return path in _PSEUDO or (not self._is_mine(path) and _public(_SEPARATORS.sub("/", path)) is not None)
+        return _is_pseudo(path) or (not self._is_mine(path) and _public(_SEPARATORS.sub("/", path)) is not None)
 
     def _is_mine(self, path: str) -> bool:
         return bool(self._mine) and owner_by_path(path, self._mine).owner == USER
@@ -55,7 +55,7 @@ class Places:
         return self._stand_ins.of("function", function)
 
     def _path(self, path: str) -> str:
-        if path in _PSEUDO:
+        if _is_pseudo(path):
             return path
         if path.startswith("<"):
             return f"<{'frozen ' * path.startswith('<frozen ')}{self._stand_ins.of('file', path)}>"
@@ -128,6 +128,12 @@ def _public(path: str) -> str | None:
     if top in public.APART and len(parts) > 1:
         return inner
     return inner if _is_standard(inner) else None
+
+
+def _is_pseudo(path: str) -> bool:
+    """Whether it is no file, but a part of Python: `<frozen os>`."""
+    module = path.removeprefix("<frozen ").removesuffix(">") if path.startswith("<frozen ") else ""
+    return path in _PSEUDO or module in sys.stdlib_module_names
 
 
 def _is_standard(path: str) -> bool:

@@ -89,6 +89,12 @@ _FAMILIES = """
 """
 FAMILIES = frozenset(_FAMILIES.split())
 
+# Of the compiler's phases and autograd's records, those whose names are not written out in PyTorch's code.
+_PHASES = """
+    PythonDispatchMode PythonSubclass PythonTLSSnapshot PythonGroupTLS TritonBundler.collect TritonBundler.put code_gen
+    compile_attempt compile_fx.<locals>.bw_compiler compile_fx.<locals>.fw_compiler_base detach detach_ pass_pattern
+    pgo.dynamic_whitelist
+"""
 # Words in names of processors.
 _DEVICE_WORDS = """
     @ AMD ARM Ada Altra Ampere Apple Arm Blackwell Bronze CPU Core(TM) EPYC GPU GTX GeForce Generation Gold
@@ -137,6 +143,13 @@ def _node_names() -> frozenset[str]:
     """Nodes are called after operators: `aten::_log_softmax` has LogSoftmaxBackward0."""
     own = ("AccumulateGrad", "CopySlices", "CopyBackwards", "GraphRoot", "Compiled", "CompiledFunction", "Not", "Error")
     return frozenset(name.replace("_", "").lower() for name in (*names("operators"), *own))
+
+
+@cache
+def is_phase(name: str) -> bool:
+    """Whether the compiler calls one of its phases so; a number at the end may be any."""
+    base = re.sub(r"_?\d+$", "", re.sub(r"^(?:pass\.)?(?:pre_grad|joint_graph|post_grad)_passes\.", "", name))
+    return not {name, base, name.removeprefix("pass.")}.isdisjoint(names("phases").union(_PHASES.split()))
 
 
 def device(name: str, stand_ins: StandIns) -> str:

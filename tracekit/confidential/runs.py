@@ -12,6 +12,7 @@ from tracekit.confidential.prose import Prose
 from tracekit.confidential.stand_ins import StandIns
 from tracekit.run import Run
 from tracekit.run.ledger import Ledger
+from tracekit.vocabulary.event_names import COMPILE_SPANS
 
 _VERSION = re.compile(r"v?\d+(?:\.\d+){1,3}(?:(?:a|b|rc|\.post|\.dev)\d+)?(?:\+(?:cpu|cu\d+|rocm[\d.]+|xpu))?|\d+")
 _UNITS = re.compile(r"-?\d+(?:\.\d+)?(?: ?(?:W|MHz|GHz|MiB|GiB|GB|MB|C|%|s|ms))?")
@@ -114,9 +115,8 @@ class Runs:
         )
 
     def _phase(self, name: str) -> str:
-        return (
-            name if public.is_of_libraries(name) or self._prose.of(name) == name else self._stand_ins.of("phase", name)
-        )
+        is_known = name == "other" or name in COMPILE_SPANS or public.is_phase(name)
+        return name if is_known else self._stand_ins.of("phase", name)
 
     def _value(self, value: Any, keys: tuple[str, ...]) -> Any:
         """A part of a run, by the keys that lead to it."""

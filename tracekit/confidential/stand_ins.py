@@ -2,7 +2,17 @@
 
 from tracekit.base.units import many
 
-_PLURALS = {"class": "classes", "address": "addresses", "process": "processes"}
+# What kinds are called where they are counted: one, and several where that is no `s`.
+_CALLED = {
+    "data": ("data set", ""),
+    "trace": ("path of an input", "paths of inputs"),
+    "class": ("class", "classes"),
+    "address": ("address", "addresses"),
+    "process": ("process", "processes"),
+    "category": ("category", "categories"),
+    "library": ("library", "libraries"),
+    "key": ("key of the environment", "keys of the environment"),
+}
 
 
 class StandIns:
@@ -26,10 +36,5 @@ class StandIns:
 
     def counted(self) -> str:
         """`3 files, 12 functions and 1 kernel`; empty if nothing was replaced."""
-        parts = [
-            many(len(numbers), kind)
-            if kind not in _PLURALS or len(numbers) == 1
-            else f"{len(numbers)} {_PLURALS[kind]}"
-            for kind, numbers in sorted(self._numbers.items())
-        ]
+        parts = [many(len(numbers), *_CALLED.get(kind, (kind,))) for kind, numbers in sorted(self._numbers.items())]
         return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -108,7 +108,7 @@ def _notes(profile: Profile, finding: Finding, saving: Saving, cost: float | Non
     stacks slow down the host, which bounds what is saved."""
     notes = ""
     if (cost or 0.0) > _EXPLAINED_EXCESS * (claimed or 0.0):
-        notes += " More is saved than the time blamed on it, for the host would also run ahead later."
+        notes += " Removing it may save more than the time blamed on it, for the host would also run ahead later."
     bounded = saving.bound == "host" and finding.host is None and saving.step_ns * _BEYOND < (claimed or 0.0)
     if bounded and profile.trace.has_stacks:
         notes += " Recording Python stacks slows the host; in a run without them, this may save more."

@@ -3,6 +3,7 @@
 # make four-ways  draws a GCN four ways, as in recipes/README.md (out/four-ways.svg)
 # make verify     runs the long proofs, before a release: real scripts and every recipe through real captures
 # make bench      compares reading and attribution with other tools, captures with plain runs; times timeline frames
+# make gallery    makes the pages of docs/gallery from public traces; FETCH=1 fetches them
 # make sample     captures the run in sample_traces again, on a quiet machine with Cora under data/
 # make proof      runs what docs/proof.md rests on, in some ten minutes, and writes it (SET=--thorough: hours)
 # make house      prints how the package is cut and what its names are

@@ -82,6 +82,17 @@ def test_an_address() -> None:
         Trace.load("nowhere://bucket/none.json")
 
 
+def test_what_a_store_raises_is_a_sentence(monkeypatch):
+    fsspec = pytest.importorskip("fsspec")
+
+    def refused(*_, **__):
+        raise Exception("no credentials\nand more")
+
+    monkeypatch.setattr(fsspec, "open", refused)
+    with pytest.raises(SourceUnavailableError, match=r"cannot be fetched \(no credentials\)"):
+        Trace.load("s3://bucket/trace.json")
+
+
 def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(NoSuchFileError):
         Trace.load(tmp_path / "none.json")

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from tracekit.base.workspace import workspace_anywhere
+from tracekit.errors import TracekitError
 from tracekit.errors.reading import (
     BombError,
     DirectoryGivenError,
@@ -327,5 +328,7 @@ def _fetched(path: Path) -> Iterator[IO[bytes]]:
     try:
         with fsspec.open(address, "rb") as stream:
             yield stream
-    except (OSError, ValueError, ImportError, RuntimeError) as error:
+    except TracekitError:
+        raise
+    except Exception as error:  # each kind of store has errors of its own
         raise SourceUnavailableError(address, (str(error) or type(error).__name__).splitlines()[0]) from None

@@ -15,7 +15,7 @@ from tracekit.errors.asking import UnknownVariantError
 from tracekit.errors.reading import NotATraceError
 from tracekit.faces import Options, markdown, text
 from tracekit.faces.shared.document import as_document
-from tracekit.installed import sample_run
+from tracekit.installed import data_folder
 from tracekit.profile import open_subject
 from tracekit.profile.compare import compare
 from tracekit.report import report as make_report
@@ -188,7 +188,7 @@ def test_one_broken_file_of_a_folder_is_told_and_the_others_are_read(tmp_path):
 
 def test_a_run_without_its_recordings_of_compiling_keeps_its_other_figures(tmp_path):
     """They are the largest files of a run, so that people delete them first."""
-    sample = sample_run()
+    sample = data_folder("sample_traces") / "run.json"
     shutil.copytree(sample.parent, tmp_path / "run", ignore=shutil.ignore_patterns("cold*", "h100"))
     report, whole = (make_report(open_subject([path])) for path in (tmp_path / "run" / sample.name, sample))
     assert [each.means for each in report.profiles] == [each.means for each in whole.profiles]

@@ -50,7 +50,7 @@ def _tools(tools: list[dict[str, str]]) -> Iterator[tuple[str, ...]]:
         if "absent" in tool:
             yield (
                 tool["name"],
-                f"not asked. {tool['absent']} The script that would ask it follows its documentation, and has not been run.",
+                f"not asked. {tool['absent']} The script that would ask it follows its documentation, and has not run.",
             )
         else:
             yield tool["name"], f"{tool['package']} {tool['version']}"
@@ -143,7 +143,7 @@ def _speed_sentences(results: dict[str, Any], asked: list[dict[str, str]]) -> It
             ahead = ", ".join(f"`{name}`" for name, (seconds, _) in ratios.items() if seconds < 1)
             yield (
                 f"**{tool['name']}** takes {least:.1f} to {most:.1f} × the time of tracekit, and {less:.1f} to "
-                f"{more:.1f} × its memory; it is faster {f'with {ahead}' if ahead else 'with none of these recordings'}."
+                f"{more:.1f} × its memory; it is faster with {ahead or 'none of these recordings'}."
             )
 
 

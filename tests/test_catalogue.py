@@ -78,6 +78,8 @@ def test_a_file_goes_before_what_comes_with_tracekit(tmp_path: Path) -> None:
         ("pathologies/sync", "pathologies/syncs"),
         ("train.py", ""),
         ("/home/me/main.py", ""),
+        ("", ""),
+        ("/", ""),
     ],
 )
 def test_a_misspelt_name_is_guessed(given: str, meant: str) -> None:

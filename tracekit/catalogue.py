@@ -63,7 +63,8 @@ def located(name: str | Path, beside: Path = Path(), known: Callable[[], Names] 
 
 def similar(name: str | Path, known: Collection[str]) -> str:
     """Which of these names was probably meant, judged as a whole or by its last part; empty if none is similar."""
-    word = Path(name).with_suffix("").as_posix()
+    path = Path(name)
+    word = path.with_suffix("").as_posix() if path.name else path.as_posix()
     by_last_part = {each.rpartition("/")[2]: each for each in known}
     for meant, candidates in ((word, {each: each for each in known}), (word.rpartition("/")[2], by_last_part)):
         if found := difflib.get_close_matches(meant, candidates, n=1, cutoff=_LEAST_SIMILARITY):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from real import case_path
 
-from tracekit.engine import attribute
+from tracekit.engine import attribute, host
 from tracekit.errors.reading import BombError, EmptyTraceError, NotATraceError
 from tracekit.faces.shared.document import attribution
 from tracekit.trace import Trace
@@ -292,3 +292,17 @@ def test_a_value_that_outgrows_what_is_parsed_first_is_read() -> None:
             )
             result = read_one_by_one(f"[{event}, {event}]".encode())
             assert (len(result.events), result.lost) == (2, 0)
+
+
+@pytest.mark.parametrize("strange", ['"Python id"', "null", "{}", "[]", "1.5", '"9"'])
+def test_properties_of_a_gpu_that_are_none_are_passed_over(tmp_path: Path, strange: str) -> None:
+    gpus = f'[{{"id": 0, "computeMajor": {strange}, "name": {strange}}}, {{"computeMajor": 9}}, {strange}]'
+    trace = read(tmp_path, f'{{"deviceProperties": {gpus}, "traceEvents": [{OP % 1}]}}')
+    assert trace.compute_majors == [9]
+
+
+def test_as_many_categories_as_names_take_no_more_than_their_sum(tmp_path: Path) -> None:
+    count = 30_000  # a table of each category with each name would take 900 MB, and more than once
+    events = (f'{{"ph":"X","cat":"c{k}","name":"n{k}","pid":1,"tid":1,"ts":{k},"dur":1}}' for k in range(count))
+    trace = read(tmp_path, f"[{','.join(events)}]")
+    assert len(host.HostRules.of(trace, blame=False).state) <= 20 * count

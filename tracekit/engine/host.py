@@ -38,7 +38,10 @@ class ThreadStates(Struct, frozen=True):
 
 
 class HostRules(Struct, frozen=True):
-    """What an event of each `cat` and name says about its thread: a state if it is innermost, and bits."""
+    """What an event of each kind and name says about its thread: a state if it is innermost, and bits.
+
+    Of each kind, not of each `cat`: there are a few kinds, and a trace may have as many cats as it likes.
+    """
 
     state: NDArray[np.int8]
     bits: NDArray[np.uint8]
@@ -49,10 +52,10 @@ class HostRules(Struct, frozen=True):
 
     @staticmethod
     def of(trace: "Trace", blame: bool) -> "HostRules":
-        """The rules for the cats and names of this trace: each line overrides those before it."""
-        names, cats = max(len(trace.names), 1), len(trace.labels.kinds)
-        label = np.arange(names * cats if len(trace.names) else 0)
-        roles = trace.labels.roles(label // names, label % names)
+        """The rules for the kinds and names of this trace: each line overrides those before it."""
+        names, kinds = max(len(trace.names), 1), int(trace.labels.kinds.max(initial=-1)) + 1
+        label = np.arange(names * kinds if len(trace.names) else 0)
+        roles = trace.labels.roles_of((label // names).astype(np.int8), label % names)
         compute = CODES["dispatch" if trace.device == "gpu" else "cpu_compute"]
         state = np.full(len(label), compute, np.int8)  # an operator, a compiled region
         state[roles.kind == r.PYTHON] = PYTHON
@@ -71,8 +74,8 @@ class HostRules(Struct, frozen=True):
         return HostRules(state, bits, compute, names, blame, trace.host_recorded)
 
     def label(self, trace: "Trace", rows: Ints) -> Ints:
-        """The number of each row's `cat` and name."""
-        numbers: Ints = trace.cat_codes[rows] * np.int64(self.names) + trace.name_codes[rows]
+        """The number of each row's kind and name."""
+        numbers: Ints = trace.labels.kinds[trace.cat_codes[rows]] * np.int64(self.names) + trace.name_codes[rows]
         return numbers
 
 

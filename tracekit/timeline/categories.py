@@ -45,10 +45,10 @@ class Kinds(Struct, frozen=True, eq=False):  # compared by identity
 
     @staticmethod
     def of(trace: Trace) -> "Kinds":
-        """Computed once for each pair of a `cat` and a name of the trace, then assigned to all its events."""
+        """Computed once for each pair of a kind and a name of the trace, then assigned to all its events."""
         rules = host.HostRules.of(trace, blame=False)
         pair = np.arange(len(rules.state))
-        roles = trace.labels.roles(pair // rules.names, pair % rules.names)
+        roles = trace.labels.roles_of((pair // rules.names).astype(np.int8), pair % rules.names)
         category_of = np.where(rules.state < len(CODES), rules.state, CATEGORY["python"]).astype(np.int8)
         for bit, key in ((host.ANNOTATION, "region"), (host.DATALOAD, "dataload"), (host.COMPILE, "compile")):
             category_of[(rules.bits & bit) != 0] = CATEGORY[key]
@@ -60,7 +60,7 @@ class Kinds(Struct, frozen=True, eq=False):  # compared by identity
         lane_of[roles.gpu] = GPU
         kinds = Kinds(np.empty(len(trace.ts_ns), np.int8), np.empty(len(trace.ts_ns), np.int8))
         for part in trace.parts():
-            pair = trace.cat_codes[part.selection] * np.int64(rules.names) + part.name_codes
+            pair = trace.labels.kinds[trace.cat_codes[part.selection]] * np.int64(rules.names) + part.name_codes
             kinds.category[part.selection], kinds.lanes[part.selection] = category_of[pair], lane_of[pair]
         kinds.category[trace.links.blocking] = CATEGORY["sync"]
         return kinds

@@ -308,6 +308,12 @@ class Trace(Struct, frozen=True, dict=True):
         listed = self.meta.get("deviceProperties")
         return [properties for properties in listed if isinstance(properties, dict)] if isinstance(listed, list) else []
 
+    @property
+    def compute_majors(self) -> list[int]:
+        """The major compute capability of each GPU of which it is recorded."""
+        recorded = (properties.get("computeMajor") for properties in self.gpus)
+        return [major for major in recorded if isinstance(major, int)]
+
     @cached_property
     def has_stacks(self) -> bool:
         """Whether the trace holds Python frames."""

@@ -104,7 +104,7 @@ def pageable_copies(profile: Profile) -> Iterator[Finding]:
         usually = f"where a copy of that size usually takes {duration(usual)}"
         outlier = f" on average; the longest takes {duration(lasts[longest])}, {usually}"
     # From pinned memory, the copies take time, too: as fast as the bus is.
-    newest = max((int(gpu.get("computeMajor") or 0) for gpu in trace.gpus), default=0)
+    newest = max(trace.compute_majors, default=0)
     rate = next((rate for major, rate in _BUS if newest >= major), _USUAL_BUS) if newest else _USUAL_BUS
     events = trace.events_at(copies)
     pinned = Union.of(np.maximum(events.ts_ns, events.end_ns - (sizes / rate).astype(np.int64)), events.end_ns)

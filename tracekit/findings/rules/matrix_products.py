@@ -267,8 +267,8 @@ def without_tensor_cores(profile: Profile) -> Iterator[Finding]:
         return
     # The GPU's major compute capability, from the trace or from the kernel's name; None where neither has it.
     kernel = costliest(profile, rows)[0].kernel or ""
-    recorded = [int(gpu["computeMajor"]) for gpu in gpus if isinstance(gpu.get("computeMajor"), int)]
-    major = next(iter([*recorded, *(number for name, number in _ARCHITECTURES.items() if name in kernel)]), None)
+    by_name = (number for name, number in _ARCHITECTURES.items() if name in kernel)
+    major = next(iter([*profile.trace.compute_majors, *by_name]), None)
     others_are_half = bool(len(kernels(profile, with_name(profile, in_half))))
     on_nvidia = not any("AMD" in str(gpu.get("name")) or "Radeon" in str(gpu.get("name")) for gpu in gpus)
     if not on_nvidia or (major is None and not others_are_half) or (major is not None and major < _FIRST):

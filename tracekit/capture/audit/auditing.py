@@ -89,7 +89,7 @@ def as_json(audit: Audit, file: object) -> str:
 
 def as_text(audit: Audit, file: object) -> str:
     """The audit as text, in which nothing from the script can control the terminal."""
-    lines = [f"{file} on an emulated GPU, {many(audit.steps, 'step')}: {_summary(audit)}"]
+    lines = [f"{messages.short(Path(str(file)))} on an emulated GPU, {many(audit.steps, 'step')}: {_summary(audit)}"]
     for kind, rows in groupby(audit.rows, key=lambda row: row.kind):
         lines += ["", _HEADS[kind]]
         for row in rows:

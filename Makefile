@@ -53,7 +53,7 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PIP) install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
-# Builds the packages for an index, as a release does for this kind of processor, and installs and tries each (Linux; five
+# Builds the packages for an index, as a release does for this kind of processor, and installs and tries each (Linux; some
 # minutes); nothing is uploaded.
 .PHONY: dist
 dist: $(VENV)/.dist

@@ -47,6 +47,7 @@ PROMISES = (
     ("--version", 0, "tracekit {version}"),
     ("report sample", 0, "Where the wall time of a step goes"),
     ("export sample -o tables", 0, "tables"),
+    ("explain-finding sync_stall", 0, "What it says"),
     ("recipes", 0, "pathologies/syncs"),
     ("recipes copy twins/dgl_gat_pubmed", 0, "Wrote with_dgl.py"),
     ("sweep sweeps/quick --dry-run", 0, "6 cells"),

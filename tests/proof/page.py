@@ -47,7 +47,7 @@ def _wrapped(paragraph: str) -> str:
 def _head(ledger: Ledger) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in ledger.versions.items())
     changed = " and what was not committed then" if ledger.changed else ""
-    failed = f"**{len(ledger.failed)} failed**, and are named below." if ledger.failed else "None failed."
+    failed = f"**{len(ledger.failed)} failed**: the last list has the names." if ledger.failed else "None failed."
     return f"""# What is proven, and what is not
 
 `make proof` runs the tests behind each claim and writes this page; no figure here was typed. This is its {ledger.set}

@@ -7,12 +7,13 @@ import re
 import shutil
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from real import trace_path
-from small import training
+from small import op, step, training, write
 
 from tests.faces.formats import written
 from tracekit.cli import main
@@ -225,3 +226,12 @@ def test_every_part_of_a_wide_table_says_which_row_is_which(job, monkeypatch):
     parts = re.findall(r"^rank .*$", shown, re.MULTILINE)
     assert len(parts) > 2
     assert shown.count("\n   2    dispatch") == len(parts)
+
+
+def test_a_workbook_of_steps_that_take_no_time_has_no_chart(tmp_path):
+    nothing = [step(k, 1000.0 * k, 1000.0 * k) for k in range(4)]
+    work = [op("aten::mm", 1000.0 * k + 10, 1000.0 * k + 20) for k in range(4)]
+    book = tmp_path / "book.xlsx"
+    trace = write(tmp_path / "trace.json", *nothing, *work)
+    assert main(["report", str(trace), "--format", "xlsx", "-o", str(book)]) == 0
+    assert "wall" in openpyxl.load_workbook(book).sheetnames

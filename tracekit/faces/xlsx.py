@@ -133,6 +133,8 @@ def _write_breakdown(book: Any, sheet: Any, block: Breakdown, formats: _Formats)
     sheet.set_column(0, 0, 18)
     sheet.set_column(1, len(heads) - 1, 16)
     sheet.freeze_panes(1, 1)
+    if not block.parts:  # steps that take no time have no parts, and Excel has no chart of nothing
+        return
     chart = book.add_chart({"type": "bar", "subtype": "stacked"})
     last = len(block.variants)
     for row, part in enumerate(block.parts, 1):

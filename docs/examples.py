@@ -167,4 +167,5 @@ def _lines(opened: Report, name: str) -> list[str]:
         if card.id == name:
             alone = Cards((), cards=(replace(card, also=()),), several=block.several)
             return [line.rstrip() for line in draw_blocks([alone]).splitlines()]
-    raise LookupError(f"no finding {name} is told any more: look for a recording that shows it")
+    told = ", ".join(card.id for card in block.cards)
+    raise LookupError(f"no finding {name} is told any more, but {told}: look for a recording that shows it")

@@ -102,7 +102,7 @@ async def test_leaving_while_reading_and_help_without_anything_open(
     from threading import Event
 
     done = Event()
-    monkeypatch.setattr("tracekit.tui.arriving.open_report", lambda *given: done.wait(60))
+    monkeypatch.setattr("tracekit.tui.arriving.open_report", lambda *given, **named: done.wait(60))
     app = build_app(pair)
     async with app.run_test() as pilot:
         app.arrivals.reading.opening(pair[0])
@@ -128,7 +128,7 @@ async def test_a_broken_file_is_one_sentence(tmp_path: Path) -> None:
 
 
 async def test_a_mistake_of_ours_is_not_hidden(pair: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*given: object) -> None:
+    def broken(*given: object, **named: object) -> None:
         raise ZeroDivisionError("ours")
 
     monkeypatch.setattr("tracekit.tui.arriving.open_report", broken)

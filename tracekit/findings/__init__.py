@@ -180,7 +180,8 @@ def diagnose(profile: Profile) -> Diagnosis:
         profile,
         [
             finding if finding.claim is None else replace(finding, claim=union_put_aside(finding.claim))
-            for look in _registered.values()
+            # In one order, whichever module was imported first: findings of equal cost stay in it.
+            for look in sorted(_registered.values(), key=lambda look: look.__module__)
             for finding in look(profile)
         ],
     )

@@ -51,7 +51,7 @@ RECORDINGS = (
     Recording(
         "compiled",
         "A compiled model on an RTX 3060, five steps",
-        "MIT",
+        "no licence is stated",
         "luatil/torch-profile: trace_04.json",
         ("luatil_compile_rtx3060",),
     ),

@@ -62,7 +62,7 @@ def _keep(request: dict, stdout: int, stderr: int, status: int) -> None:
     if not child:
         os.close(status)
         _become(request, stdout, stderr)
-    os.write(status, b"%d" % child)
+    os.write(status, b"%20d" % child)  # as long as it is read, for the code may follow at once
     ends = select.poll()
     with open(os.pidfd_open(child)) as running:
         ends.register(running, select.POLLIN)

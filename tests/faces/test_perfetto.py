@@ -15,6 +15,7 @@ from tracekit.faces.perfetto import export
 from tracekit.faces.shared.document import as_document
 from tracekit.profile import open_subject
 from tracekit.report import report as make_report
+from tracekit.trace.reading import chunks
 
 
 def exported(path, tmp_path):
@@ -70,7 +71,7 @@ def nested(events):
 
 def test_our_tracks_of_a_known_trace(tmp_path):
     memory = {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 12.5}
-    held = {"Total Allocated": 512, "Total Reserved": 1024, "Device Id": 0, "Device Type": 1}
+    held = {"Bytes": 512, "Total Allocated": 512, "Total Reserved": 1024, "Device Id": 0, "Device Type": 1}
     path = write(
         tmp_path / "t.json",
         *BEFORE,
@@ -102,6 +103,25 @@ def test_our_tracks_of_a_known_trace(tmp_path):
         assert {args["what to change"] for *_, args in named[track]} == {finding.advice}
     (counter,) = (each for each in events if each["ph"] == "C")
     assert (counter["ts"], counter["args"]) == (12.5, {"allocated": 512, "reserved": 1024})
+    assert counter["name"] == "memory, cuda:0, bytes"
+
+
+def test_counters_of_memory_survive_a_byte_that_is_no_text(tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks.Chunks.__init__, "__defaults__", (1200,))
+    held = {
+        "Bytes": 512,
+        "Total Allocated": 512,
+        "Total Reserved": 1024,
+        "Device Id": -1,
+        "Device Type": 0,
+    }
+    memory = {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 12.5, "args": held}
+    path = write(
+        tmp_path / "t.json", *BEFORE, step(7, 0, 100), op("aten::\u0101", 10, 40), memory, op("aten::mm", 50, 60)
+    )
+    path.write_bytes(path.read_bytes().replace(b"\\u0101", b"\x88"))
+    (counter,) = (each for each in ours(exported(path, tmp_path)[1].replace(b"\x88", b"?")) if each["ph"] == "C")
+    assert counter["args"] == {"allocated": 512, "reserved": 1024}
 
 
 @pytest.mark.parametrize("name", ["compile_cold_cpu", "luatil_compile_rtx3060"])

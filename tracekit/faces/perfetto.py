@@ -6,12 +6,10 @@ Times are on the trace's own clock.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,12 +24,12 @@ from tracekit.errors.asking import OutputError
 from tracekit.faces import variant_face
 from tracekit.profile import Profile
 from tracekit.report import Report
-from tracekit.trace.reading.chunks import Chunks, NoEventsError, after_bracket
+from tracekit.trace.reading.chunks import after_bracket
 from tracekit.trace.reading.source import Source
+from tracekit.trace.rereading import memory_events
 
 _ROWS = 1 << 16  # events of a piece
 _NAME = 200  # letters of a name
-_MEMORY = b'"[memory]"'
 _PROCESS = "tracekit"
 Slices = tuple[Ints, Ints, pa.Array, pa.Array]  # starts, ends, names and arguments as JSON
 _PIECE = 1 << 20  # bytes copied at a time
@@ -158,43 +156,22 @@ def free_pid(profile: Profile) -> int:
     return next(pid for pid in count(900_000_001) if str(pid) not in used_pids)
 
 
-class _Args(msgspec.Struct, gc=False):
-    allocated: int | None = msgspec.field(default=None, name="Total Allocated")
-    reserved: int | None = msgspec.field(default=None, name="Total Reserved")
-    device: int | None = msgspec.field(default=None, name="Device Id")
-
-
-class _Instant(msgspec.Struct, gc=False):
-    name: str | None = None
-    ts: msgspec.Raw = msgspec.Raw(b"null")
-    args: _Args | None = None
-
-
-_INSTANTS = msgspec.json.Decoder(list[_Instant])
-
-
 def _memory(profile: Profile, pid: int) -> Iterator[bytes]:
     """Counters of what the allocator held, by device, if the profiler recorded memory."""
-    with Source(profile.trace.path) as source:
-        chunks = Chunks(source)
-        with suppress(NoEventsError, msgspec.DecodeError):  # a damaged list yields no counters
-            for chunk in chunks:
-                if _MEMORY in bytes(chunk):
-                    yield from _counters(chunk, pid)
-            if _MEMORY in chunks.tail:
-                text = chunks.tail.decode("utf-8", "replace")
-                with suppress(ValueError):
-                    _, end = json.JSONDecoder(strict=False).raw_decode(text)  # the list, without what follows it
-                    yield from _counters(text[:end].encode(), pid)
-
-
-def _counters(events: bytes | memoryview, pid: int) -> Iterator[bytes]:
-    for event in _INSTANTS.decode(events):
-        if event.name == "[memory]" and event.args is not None and event.args.allocated is not None:
-            device = "host" if event.args.device in (None, -1) else f"GPU {event.args.device}"
-            memory_bytes = {"allocated": event.args.allocated, "reserved": event.args.reserved or 0}
-            counter = _event(ph="C", pid=pid, name=f"memory, {device}, bytes", args=memory_bytes)
-            yield counter.replace(b"{", b'{"ts":%s,' % bytes(event.ts).strip(), 1)
+    for device in memory_events(profile.trace):
+        held = device.chosen(device.allocated >= 0)
+        for first in range(0, len(held), _ROWS):
+            rows = slice(first, first + _ROWS)
+            columns = [
+                pa.scalar(f'{{"ph":"C","pid":{pid},"ts":'),
+                _microseconds(held.ts_ns[rows]),
+                pa.scalar(f',"name":"memory, {device.device}, bytes","args":{{"allocated":'),
+                pa.array(held.allocated[rows]).cast(pa.string()),
+                pa.scalar(',"reserved":'),
+                pa.array(np.maximum(held.reserved[rows], 0)).cast(pa.string()),
+                pa.scalar("}},\n"),
+            ]
+            yield "".join(pc.binary_join_element_wise(*columns, "").to_pylist()).encode()
 
 
 @variant_face("perfetto", ".json.gz")

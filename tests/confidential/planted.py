@@ -33,6 +33,7 @@ def _step(k, user):
     events += [_event("python_function", user["installed"], t + 3, 3_900)]
     events += [_event("python_function", user["built in"], t + 4, 3_800)]
     events += [_event("user_annotation", user["annotation"], t + 5, 3_700)]
+    events += [_event("python_function", user["typed"], t + 4_001, 90)]
     events += [_event("user_annotation", user["optimizer"], t + 4_100, 1_000)]
     events += [_event("cpu_op", "aten::mm", t + 100, 900), _event("cpu_op", user["operator"], t + 1_100, 900)]
     events += [_event("cpu_op", user["node"], t + 5_200, 500), _event("cpu_op", user["plain"], t + 5_800, 500)]
@@ -57,6 +58,7 @@ def write_trace(path: Path, steps: int = 4) -> Path:
         "module": f"nn.Module: {secret()}_0",
         "installed": f"/opt/{secret()}/lib/python3.11/site-packages/{secret()}/{secret()}.py(3): {secret()}",
         "built in": f"<built-in method {secret()} of {secret()} object at 0x7f3e5d4c2b1a>",
+        "typed": f"<stdin>(1): {secret()}",
         "annotation": f"## {secret()} of {secret()} ##",
         "optimizer": f"Optimizer.step#{secret()}.step",
         "operator": f"{secret()}::{secret()}",
@@ -108,12 +110,13 @@ def _write_lines(trace: Path, file: str, function: str, user: dict) -> None:
         "call_start_ns": [20_100_000],
         "call_caller": [0],
         "call_line": [14],
-        "code": [[file, 12, function, [13, 14], ["attr", "call"]]],
+        "python": secret(),
+        "code": [[file, 12, function, [13, 14], [secret(), "call"]]],
         "sources": {file: "\n".join(f"{secret()} = '{secret()}'  # {secret()}" for _ in range(20))},
         "graphs": [
             [
                 secret(),
-                "0/0",
+                secret(),
                 [
                     [
                         f"triton_poi_fused_{secret()}_0:1",
@@ -143,12 +146,17 @@ def _ledger():
             "code": f"/home/{secret()}/{secret()}.py:7 {secret()}",
         },
     ]
+    compiles.append({"id": secret(), "kind": "cudagraph", "span": secret(), "pass": secret()})
     times = {"start_ns": 1_000, "end_ns": 2_000, "thread": 1}
+    said = f"Unsupported: {secret()}"
     return {
         "compiles": [one | times for one in compiles],
-        "breaks": [{"compile": "0/0", "reason": f"Unsupported: {secret()}", "stack": stack, "t_ns": 1, **place}],
+        "breaks": [
+            {"compile": "0/0", "reason": said, "stack": stack, "t_ns": 1, **place},
+            {"compile": secret(), "reason": f"{secret()}\n{stack}\n    ^^^", "t_ns": 1, **place},
+        ],
         "limits": [{"name": secret(), "reason": secret(), "t_ns": 2, **place}],
-        "skips": [{"reason": f"skipping cudagraphs due to {secret()}", "t_ns": 3, **place}],
+        "skips": [{"compile": secret(), "reason": f"skipping cudagraphs due to {secret()}", "t_ns": 3, **place}],
     }
 
 
@@ -170,6 +178,8 @@ def _variant(name, traces, **fields):
         "metrics": {f"{secret()} accuracy": 0.5},
         "gpu": {"name": secret(), secret(): secret()},
         "step": f"1 step of {secret()}",
+        "spent": [{"stage": secret(), "seconds": 1.0}],
+        "trainings": [{"seed": 1, "epochs": 1, "error": secret(), "metrics": {secret(): 0.5}}],
         "ledger": _ledger(),
         "graphs": {
             "nodes": [4],
@@ -206,7 +216,13 @@ def write_run(folder: Path) -> Path:
             "packages": {secret(): "1.0", "numpy": secret()},
             "hostname": secret(),
             secret(): secret(),
+            # Keys under which a run's own texts stay elsewhere.
+            **{key: secret() for key in ("stage", "clock", "outcome", "workload", "mode", "created", "trace")},
+            "ranks": [secret()],
+            "traces": {secret(): secret()},
+            "options": {secret(): secret()},
         },
+        "spent": [{"stage": secret(), "seconds": 1.0}],
         "planned": [secret()],
         "variants": [*variants, failed | {"measured": None}],
         "why_no_turns": f"because {secret()} is {secret()}",

@@ -232,6 +232,79 @@ def test_names_of_public_packages_are_known():
     assert all(shown)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"<string>(5): {STEM}",
+        f"<stdin>(1): {STEM}",
+        f"code.py(3): {STEM}",  # as one of Python's is called
+        f"test/{STEM}.py(1): step",
+        f"site-packages/torch/nn/../../../../home/{STEM}/x.py(3): step",
+        f"torch_geometric/nn/../../{STEM}/x.py(3): step",
+        f"lib/python3.11/json/../../../{STEM}.py(3): step",
+        f"<frozen {STEM}>(1): step",
+    ],
+)
+def test_frames_of_what_only_looks_public_are_hidden(name):
+    assert STEM not in Confidential()._names.of("python_function", name)
+
+
+def test_functions_of_pythons_library_stay():
+    for name in ("threading.py(973): _bootstrap", "<frozen os>(3): walk", "lib/python3.11/json/decoder.py(3): decode"):
+        assert Confidential()._names.of("python_function", name) == name
+
+
+def test_an_address_is_no_name_of_a_library():
+    for name in ("10.0.0.5", "node alpha", "", "node@alpha"):
+        assert not public.is_of_libraries(name)
+    assert Confidential()._names.of("cpu_op", "aten::10.0.0.5") == "aten::operator-1"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("connect to 10.12.3.4:29500 failed", "connect to address-1:29500 failed"),
+        ("fe80:0:1a2b::3c4d and aa:bb:cc:dd:ee:ff", "address-1 and address-2"),
+        ("id 123e4567-e89b-12d3-a456-426614174000", "id address-1"),
+        ("___check_obj_id(L['self'], 140212345678912)", "___check_obj_id(L['name_1'], address-1)"),
+        ("host gpu-node-7 down", "host host-1 down"),
+        ("root@node: node-alpha.internal", "host-1: host-2"),
+        ("localhost:29500 failed", "host-1 failed"),
+        ("python train --token 12345 -user=root", "python train option-1 option-2"),
+        ("No such file: '/data/graph list/of names.csv'", "No such file: '/file-1'"),
+        ("KeyError: 'name'", "KeyError: 'name_1'"),
+        ("L['self'] == 'graph'  # return graph(node)", "L['name_1'] == 'name_2'  # …"),
+        (
+            "L['self'].size()[0] == 4  # return graph(node)  # /home/me/x.py:3 in forward",
+            "L['name_1'].size()[0] == 4  # …  # /file-1.py:3 in forward",
+        ),
+        ('from File "/home/me/x.py", line 7, in step\n    return graph(node)', None),
+        ("expected 1.5e-05, actual [4, 512] of 2.13.0", "expected 1.5e-05, actual [4, 512] of 2.13.0"),
+        ("expected 'float32'", "expected 'float32'"),
+    ],
+)
+def test_what_messages_quote_is_hidden(said, shown):
+    assert Confidential().text(said) == (shown or 'from File "/file-1.py", line 7, in step')
+
+
+def test_stand_ins_stay_in_a_text_that_has_some():
+    hidden = Confidential()
+    once = hidden.text("gpu-node-7 and root@node")
+    assert hidden.text(once) == once
+    assert hidden.text("host-3") == "host-3"  # it was a secret, and its stand-in is called the same
+
+
+def test_a_trace_that_cannot_be_read_is_not_named(tmp_path, capsys):
+    folder = tmp_path / "graph of nodes" / ("node" * 40)
+    write_trace(folder / "steady.json.gz")
+    (folder / "list of names.json").write_text("{}")
+    (folder / "kernel list.json.gz").write_bytes(b"\x1f\x8b but not")
+    assert main(["report", str(folder), "--confidential", "--full"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "is not a PyTorch profiler trace" in text
+    assert not re.search("graph of|nodenode|list of names|kernel list", text)
+
+
 def test_every_file_is_itself_under_all_of_its_names():
     places = Confidential()._places
     assert places.path("train.py") == "file-1.py"

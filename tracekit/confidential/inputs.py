@@ -63,6 +63,7 @@ class Confidential:
         path, function = self._places.path, self._places.function
         return replace(
             lines,
+            python="",
             functions=[
                 one._replace(
                     name=self._names.of("python_function", one.name),
@@ -78,6 +79,7 @@ class Confidential:
             graphs=[
                 graph._replace(
                     key=self._names.graph(graph.key),
+                    compile=public.compile_id(graph.compile, self._stand_ins),
                     kernels=[
                         (self._kernel_of_graph(name), [self._prose.stack(stack) for stack in stacks])
                         for name, stacks in graph.kernels

@@ -39,7 +39,6 @@ _REGION = re.compile(
 _BACKEND = re.compile(r"((?:nccl|gloo|mpi|ucc|xccl|hccl):)(\w+)")
 _TIMED = re.compile(r"([\w.<>]+)( \(dynamo_timed\))")
 _PHASE = re.compile(r"(.*)_data: (?:.*, )?compile_id=(\S+)", re.DOTALL)
-_COMPILE_ID = re.compile(r"(?:\d+|None)/\d+(?:_\d+)?|![\d/]+")
 _NODE = re.compile(r"(autograd::engine::evaluate_function: )(.*)", re.DOTALL)
 _FX = re.compile(r"[\w.]*_compile(?:_\w+)?|Inductor\w*|CachingAutotuner\.\w+")
 _TYPES = {
@@ -177,8 +176,8 @@ class Names:
         if timed := _TIMED.fullmatch(name):
             return f"{self.of('cpu_op', timed[1])}{timed[2]}"
         if phase := _PHASE.fullmatch(name):
-            id_ = phase[2] if _COMPILE_ID.fullmatch(phase[2]) else self._stand_ins.of("compilation", phase[2])
-            return f"{self.of('cpu_op', phase[1])}_data: compile_id={id_}"
+            compilation = public.compile_id(phase[2], self._stand_ins)
+            return f"{self.of('cpu_op', phase[1])}_data: compile_id={compilation}"
         if node := _NODE.fullmatch(name):
             return f"{node[1]}{self._node(node[2])}"
         return name if _FX.fullmatch(name) and public.is_of_libraries(name) else None

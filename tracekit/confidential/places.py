@@ -7,6 +7,8 @@ import re
 import sys
 import sysconfig
 from collections.abc import Collection
+from functools import cache
+from pathlib import Path
 
 from tracekit.confidential import public
 from tracekit.confidential.stand_ins import StandIns
@@ -39,16 +41,20 @@ class Places:
             self._known[path] = self._path(path)
         return self._known[path]
 
-    def is_public(self, path: str) -> bool:
-        """Whether a file is of a public package, whose functions are public, too."""
-        return _is_pseudo(path) or (not self._is_mine(path) and _public(_SEPARATORS.sub("/", path)) is not None)
+    def _is_public(self, file: str, function: str) -> bool:
+        """Whether it is a function of a public package. Code of `<string>` and `<stdin>` may be anyone's, and so may a
+        file that is called like one of Python's, such as `code.py`."""
+        known = None if self._is_mine(file) else _public(_SEPARATORS.sub("/", file))
+        if known is None:
+            return file.startswith("<frozen ") and _is_pseudo(file)
+        return function in _defined(known) if _is_standard(known) else True
 
     def _is_mine(self, path: str) -> bool:
         return bool(self._mine) and owner_by_path(path, self._mine).owner == USER
 
     def function(self, file: str, function: str) -> str:
         """What stands for a function of that file."""
-        if self.is_public(file) or function in public.FUNCTIONS:
+        if function in public.FUNCTIONS or self._is_public(file, function):
             return function
         if resumed := _RESUMED.fullmatch(function):
             return f"{resumed[1]}{self.function(file, plain_function(function))}{resumed[2]}"
@@ -110,7 +116,9 @@ class Places:
 
 
 def _public(path: str) -> str | None:
-    """The path from a public package on; None where it is of none."""
+    """The path from a public package on; None where it is of none, or may lead out of it."""
+    if ".." in path.split("/"):
+        return None
     if standard := _STANDARD.search(path):
         return f"lib/{standard[1]}/{standard[2]}" if _is_standard(standard[2]) else None
     installed = _INSTALLED.fullmatch(path)
@@ -134,6 +142,13 @@ def _is_pseudo(path: str) -> bool:
     """Whether it is no file, but a part of Python: `<frozen os>`."""
     module = path.removeprefix("<frozen ").removesuffix(">") if path.startswith("<frozen ") else ""
     return path in _PSEUDO or module in sys.stdlib_module_names
+
+
+@cache
+def _defined(path: str) -> frozenset[str]:
+    """The functions and classes that a file of Python's library defines."""
+    text = Path(sysconfig.get_paths()["stdlib"], path).read_text(encoding="utf-8", errors="replace")
+    return frozenset(re.findall(r"\b(?:def|class) (\w+)", text))
 
 
 def _is_standard(path: str) -> bool:

@@ -10,17 +10,28 @@ from tracekit.confidential.stand_ins import StandIns
 from tracekit.vocabulary.code_owner import profiled
 
 _TOKENS = re.compile(
-    r"""(?P<stacked>File\ "(?P<file>[^"\n]+)",\ line\ (?P<line>\d+),\ in\ (?P<function>\S+))
+    r"""(?P<stacked>File\ "(?P<file>[^"\n]+)",\ line\ (?P<line>\d+),\ in\ (?P<function>\S+)
+        (?:\n[ \t]+(?!File\ "|[ \t])[^\n]*)*)  # with the lines of source below it
+    |(?P<source>(?<!\S)\#\ (?!\S+:\d+\ in\ )[^\n]*?(?=\s+\#\ |\n|$))  # by which Dynamo explains a guard
     |(?P<key>\[(?P<quote>['"])(?P<subscript>[^'"\n]*)(?P=quote)\])
-    |(?P<address>0x[0-9a-fA-F]+)
+    |(?<![\w\]])(?P<mark>['"])(?P<quoted>[^'"\n\[\]]+)(?P=mark)
+    |(?P<address>0x[0-9a-fA-F]+
+        |(?<![\w.:\[])(?:(?:\d{1,3}\.){3}\d{1,3}|(?:[0-9a-fA-F]{1,4}::?){2,7}[0-9a-fA-F]{1,4}|\d{13,}
+        |[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?!\.?\w))
+    |(?P<number>(?<![\w.])\d+(?:\.\d+)*(?:[eE][-+]?\d+)?(?!\w))
     |(?P<path>(?:[A-Za-z]:)?[\w.~+@%=:-]*[/\\][^\s'"`,;()\[\]<>]*|[\w.+-]+\.(?:py|pyx|ipynb|cpp|cu|json|gz|pt|toml|yaml|sh)\b)
+    |(?P<host>[\w.+-]+@[\w.-]+|(?<!\w)[^\W\d][\w-]*(?:\.[\w-]+)*:\d{4,5}\b
+        |(?=[\w-]*\d)[^\W\d]\w*(?:-\w+)+|(?=[\w.]*-)[^\W\d][\w-]*(?:\.[\w-]+)+)
+    |(?P<option>(?<!\S)--?[A-Za-z][\w-]*(?:[=\ ](?![-(])[^\s,;)]+)?)  # of a command line, with its value
     |(?P<dotted>[^\W\d]\w*(?:\.[^\W\d]\w*)+)
     |(?P<word>[^\W]*[^\W\d][^\W]*)""",
     re.VERBOSE,
 )
+# Before a value of the user's, which is hidden even where it is a word that the compiler uses.
+_BEFORE_VALUES = ("== ", "!= ", "Error: ")
 _LINE = re.compile(r"(.+?)(:\d+)?(:\d+)?([.:]*)", re.DOTALL)
 _SOURCES = {"L", "G", "self", "size", "stride", "shape", "dtype", "device", "grad", "requires_grad", "default", "item"}
-_TYPES = re.compile(r"(?:b?float|u?int|complex|bool|float8_e\dm\d\w*|f|i|u|s)\d*|cuda|cpu|nan|inf|e")
+_TYPES = re.compile(r"(?:b?float|u?int|complex|bool|float8_e\dm\d\w*|f|i|u|s)\d{0,3}|cuda|cpu|nan|inf|e")
 _ROOTS = ("aten", "torch", "prims", "inductor", "torch_geometric", "c10d")
 
 
@@ -62,8 +73,14 @@ class Prose:
             )
             quote = found["quote"]
             return f"[{quote}{inner if is_known else self._stand_ins.identifier('name', inner)}{quote}]"
-        if kind == "address":
-            return self._stand_ins.of("address", found[0])
+        if found["mark"]:
+            return f"{found['mark']}{self._quoted(found)}{found['mark']}"
+        if kind == "source":
+            return "# …"
+        if kind == "number":
+            return found[0]
+        if kind in ("address", "host", "option"):
+            return found[0] if self._stand_ins.has(found[0]) else self._stand_ins.of(kind, found[0])
         if kind == "path":
             shape = _LINE.fullmatch(found[0])
             path = shape[1] if shape else found[0]
@@ -75,6 +92,15 @@ class Prose:
         if found.string[found.start() - 1 : found.start()] == ".":  # an attribute of what stands in brackets before it
             return found[0] if found[0] in _SOURCES else self._stand_ins.identifier("name", found[0])
         return self.word(found[0])
+
+    def _quoted(self, found: re.Match[str]) -> str:
+        """What stands in quotation marks: a path may have spaces there, and several words are a text of the user's."""
+        text = found["quoted"]
+        if re.search(r"[/\\]", text):
+            return self._places.path(text)
+        if " " in text or found.string.endswith(_BEFORE_VALUES, 0, found.start()):
+            return self._stand_ins.identifier("name", text)
+        return self.of(text)
 
     def _dotted(self, chain: str) -> str:
         parts = chain.split(".")

@@ -11,6 +11,7 @@ from tracekit.confidential.stand_ins import StandIns
 
 FILE = "public_names.txt"
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # words of an identifier: HTTPServer_x2 is http, server, x
+_NAMED = re.compile(r"(?=.*[A-Za-z_])[\w.:<>]+", re.ASCII)  # neither an address such as 10.0.0.5 nor a sentence
 
 LIBRARIES = ("torch", "torch_geometric")  # which code is told from without `site-packages`
 # Packages that are on PyPI, by the names under which they are imported: those that no folder of a program is likely to
@@ -102,6 +103,7 @@ _DEVICE_WORDS = """
     PCIE PCIe PRO Platinum Pro Processor Quadro Qualcomm RTX Radeon Ryzen SUPER SXM2 SXM3 SXM4 SXM5 Silver Tesla
     Threadripper Ti Ultra Xeon Xeon(R) with
 """
+_COMPILE_ID = re.compile(r"(?:\d+|None)/(?:\d+|None)(?:_\d+)?|![\d/]+")
 _MODEL = re.compile(
     r"[A-Z]{0,3}-?[0-9]{1,5}[A-Z]{0,3}|[A-Z]{0,2}\d{1,3}(?:-[A-Z0-9]{2,6}){1,3}|i\d-\w{4,7}|v\d|\d+(?:\.\d+)?[GM]Hz"
     r"|\d+(?:GB|g\.\d+gb)|\d+-Core|Neoverse-?\w\d?"
@@ -126,7 +128,8 @@ def is_of_libraries(identifier: str) -> bool:
     """Whether an identifier in the name of a kernel or operator has no words but those of PyTorch and CUDA's
     libraries."""
     known = names("kernel words")
-    return identifier.isascii() and all(word in known or word in OF_LIBRARIES for word in words(identifier))
+    has_name = _NAMED.fullmatch(identifier) is not None
+    return has_name and all(word in known or word in OF_LIBRARIES for word in words(identifier))
 
 
 @cache
@@ -158,6 +161,11 @@ def device(name: str, stand_ins: StandIns) -> str:
     return " ".join(
         word if word in known or _MODEL.fullmatch(word) else stand_ins.of("device", word) for word in name.split()
     )
+
+
+def compile_id(text: str, stand_ins: StandIns) -> str:
+    """The id of a compilation, `0/1`; a stand-in if it is none."""
+    return text if not text or _COMPILE_ID.fullmatch(text) else stand_ins.of("compilation", text)
 
 
 @cache

@@ -1,7 +1,7 @@
 """A run without its secrets: recipe, data, parameters, environment, and what the compiler and exceptions said."""
 
 import re
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from tracekit.confidential import public
 from tracekit.confidential.places import Places
 from tracekit.confidential.prose import Prose
 from tracekit.confidential.stand_ins import StandIns
-from tracekit.run import Run
+from tracekit.run import Outcome, Run, Window, Workload
 from tracekit.run.ledger import Ledger
 from tracekit.vocabulary.event_names import COMPILE_SPANS
 
@@ -23,10 +23,12 @@ _SETTINGS = re.compile(
     r"|onnxrt|tvm|openxla|dynamic|static|fullgraph|amp|bf16|fp16|fp32|tf32|norm|off|on|true|false|[-_ =0-9])+"
 )
 _DEVICE = re.compile(r"(?:cpu|cuda|xpu|mps|hip|npu|hpu|mtia)(?::\d+)?")
-# By the key, which texts stay: words of tracekit's own, which it checks when it reads a run, and known values.
-_ANY = re.compile(r"[a-z_ ]{1,20}")
+# By the key, which texts stay: words of tracekit's own, and known values.
 _STAYING = {
-    **dict.fromkeys(("outcome", "workload", "clock", "stage"), _ANY),
+    "outcome": re.compile("|".join(get_args(Outcome))),
+    "workload": re.compile("|".join(get_args(Workload))),
+    "clock": re.compile("cuda events|perf_counter"),
+    "stage": re.compile("inspect|measure|live|profile|check|train|audit"),
     **dict.fromkeys(("mode", "backend"), _SETTINGS),
     **dict.fromkeys(("torch", "torch_geometric", "triton", "numpy", "msgspec", "python", "tracekit"), _VERSION),
     **dict.fromkeys(("cuda", "hip", "cupti", "driver_version", "capability"), _VERSION),
@@ -48,6 +50,7 @@ _METRIC_WORDS = """
     test top train val validation
 """
 _PATHS = ("traces", "ranks", "trace")  # which are opened, and shown by nobody
+_WINDOWS = ("", "warmup", *get_args(Window))
 
 
 class Runs:
@@ -90,6 +93,9 @@ class Runs:
             compiles=[
                 replace(
                     one,
+                    id=public.compile_id(one.id, self._stand_ins),
+                    span=one.span and self._phase(one.span),
+                    during=one.during if one.during in _WINDOWS else self._stand_ins.of("window", one.during),
                     reason=said(one.reason),
                     guard=said(one.guard),
                     failed=said(one.failed),
@@ -99,7 +105,13 @@ class Runs:
                 for one in ledger.compiles
             ],
             breaks=[
-                replace(one, reason=text(one.reason), file=place(one.file), stack=self._prose.stack(one.stack))
+                replace(
+                    one,
+                    compile=public.compile_id(one.compile, self._stand_ins),
+                    reason=text(one.reason),
+                    file=place(one.file),
+                    stack=self._prose.stack(one.stack),
+                )
                 for one in ledger.breaks
             ],
             limits=[
@@ -111,7 +123,15 @@ class Runs:
                 )
                 for one in ledger.limits
             ],
-            skips=[replace(one, reason=text(one.reason), file=place(one.file)) for one in ledger.skips],
+            skips=[
+                replace(
+                    one,
+                    compile=None if one.compile is None else public.compile_id(one.compile, self._stand_ins),
+                    reason=text(one.reason),
+                    file=place(one.file),
+                )
+                for one in ledger.skips
+            ],
         )
 
     def _phase(self, name: str) -> str:
@@ -140,12 +160,18 @@ class Runs:
                 return {
                     name: self._version(one) for name, one in value.items() if name.replace("-", "_") in public.PACKAGES
                 }
-            if key in _PATHS or key == "ledger":
-                return {} if key == "ledger" else value
+            if key == "ledger":
+                return {}
+            if self._is_opened(keys):
+                return value
             return {self._key(name, keys): self._value(one, (*keys, name)) for name, one in value.items()}
         if isinstance(value, list):
-            return value if key in _PATHS else [self._value(one, keys) for one in value]
+            return value if self._is_opened(keys) else [self._value(one, keys) for one in value]
         return self._text_of(value, key, keys) if isinstance(value, str) else value
+
+    @staticmethod
+    def _is_opened(keys: tuple[str, ...]) -> bool:
+        return bool(keys) and keys[-1] in _PATHS and not _MACHINE.intersection(keys)
 
     def _key(self, name: str, keys: tuple[str, ...]) -> str:
         if not _MACHINE.intersection(keys):
@@ -157,7 +183,7 @@ class Runs:
         return name if is_known else self._stand_ins.of("metric", name)
 
     def _text_of(self, text: str, key: str, keys: tuple[str, ...]) -> str:
-        if key in _PATHS or not text:
+        if self._is_opened(keys) or not text:
             return text
         if key in _STAYING:
             return text if _STAYING[key].fullmatch(text) else self._stand_ins.of("value", text)

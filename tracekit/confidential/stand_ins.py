@@ -34,6 +34,11 @@ class StandIns:
         numbers = self._numbers.setdefault(kind, {})
         return numbers.setdefault(secret, len(numbers) + 1)
 
+    def has(self, text: str) -> bool:
+        """Whether a text is a stand-in, so that a text which has some may be looked through again."""
+        kind, _, number = text.rpartition("-")
+        return kind in self._numbers and number.isdecimal() and 0 < int(number[:9]) <= len(self._numbers[kind])
+
     def counted(self) -> str:
         """`3 files, 12 functions and 1 kernel`; empty if nothing was replaced."""
         parts = [many(len(numbers), *_CALLED.get(kind, (kind,))) for kind, numbers in sorted(self._numbers.items())]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tracekit.base import disclosure
 from tracekit.engine import Attribution
 from tracekit.engine.cached import known_attribution
-from tracekit.errors import TracekitError
+from tracekit.errors import TracekitError, named
 from tracekit.errors.capturing import StudyAmongOthersError
 from tracekit.errors.reading import NoTraceInRunError
 from tracekit.profile.names import distinct, path_as_text, run_names, shown_name, together
@@ -133,7 +133,7 @@ def _members(
             member: Member = Profile(shown_name(path), captures(path))
         except TracekitError as error:
             failures[path] = error
-            member = Untraced(shown_name(path), "error", _shown(error))
+            member = Untraced(shown_name(path), "error", _shown(error, path))
         yield path, member
 
 
@@ -174,8 +174,10 @@ def _of_variant(
             attribution = captures(trace_path)[0].attribution if window != "detail" else None
         except TracekitError as error:
             if window == "steady":
-                return Untraced(variant.name, "error", _shown(error), variant, run, name)
-            unread.append(Breach(WINDOWS.id, WINDOWS.severity, f"its first steps cannot be shown: {_shown(error)}"))
+                return Untraced(variant.name, "error", _shown(error, trace_path), variant, run, name)
+            unread.append(
+                Breach(WINDOWS.id, WINDOWS.severity, f"its first steps cannot be shown: {_shown(error, trace_path)}")
+            )
         else:
             own_captures.append(Capture(trace_path, attribution, window=window))
     # The steady traces of the ranks after the first; one that cannot be read is missing among the ranks.
@@ -187,9 +189,13 @@ def _of_variant(
     return Profile(variant.name, tuple(own_captures), variant, run, name, beside=tuple(unread), turns=turns)
 
 
-def _shown(error: TracekitError) -> str:
-    filter_ = disclosure.current()
-    return filter_.text(str(error)) if filter_ is not None else str(error)
+def _shown(error: TracekitError, path: Path) -> str:
+    """What is said of a file, whose path may have spaces or be cut, so that only here it is known to be one."""
+    text, filter_ = str(error), disclosure.current()
+    if filter_ is None:
+        return text
+    stand_in = filter_.path(path)
+    return filter_.text(text.replace(named(path), stand_in).replace(str(path), stand_in))
 
 
 def _side_by_side(members: Sequence[Member]) -> list[Member]:

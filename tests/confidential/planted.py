@@ -35,6 +35,7 @@ def _step(k, user):
     events += [_event("user_annotation", user["annotation"], t + 5, 3_700)]
     events += [_event("python_function", user["typed"], t + 4_001, 90)]
     events += [_event("user_annotation", user["optimizer"], t + 4_100, 1_000)]
+    events[-1]["args"] |= {"Input type": [secret()], "Concrete Inputs": [secret()], "Call stack": secret()}
     events += [_event("cpu_op", "aten::mm", t + 100, 900), _event("cpu_op", user["operator"], t + 1_100, 900)]
     events += [_event("cpu_op", user["node"], t + 5_200, 500), _event("cpu_op", user["plain"], t + 5_800, 500)]
     for number, kernel in enumerate(("at::native::vectorized_elementwise_kernel<4, Functor>", *user["kernels"])):
@@ -47,11 +48,13 @@ def _step(k, user):
     events[-1]["args"] |= {"Collective name": secret(), "Process Group Name": secret(), "dtype": secret()}
     events[-1]["args"] |= {"Process Group Description": secret(), "In msg nelems": 4, "Group size": 2}
     events += [_event("cuda_runtime", "cudaDeviceSynchronize", t + 7_100, 900)]
+    events += [_event("cuda_profiler_range", secret(), t + 250, 5, 7, 0)]
+    events[-1]["args"] |= {secret(): 5.0, f"smsp__{secret()}.sum": 3.0}
     return events
 
 
-def write_trace(path: Path, steps: int = 4) -> Path:
-    """A trace of a GPU."""
+def write_trace(path: Path, steps: int = 4, rank: int = 0) -> Path:
+    """A trace of a GPU, of one of two ranks."""
     file, function = f"/home/{secret()}/{secret()}/{secret()}.py", secret()
     user = {
         "frame": f"{file}(12): {function}",
@@ -81,6 +84,7 @@ def write_trace(path: Path, steps: int = 4) -> Path:
             "args": {"name": f"python {secret()}.py --key {secret()}"},
         },
         {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": f"thread 1 ({secret()})"}},
+        {"ph": "M", "name": "thread_name", "pid": secret(), "tid": secret(), "args": {"name": secret()}},
         {"ph": "M", "name": "process_labels", "pid": 1, "tid": 0, "args": {"labels": secret()}},
     ]
     other = _event("cpu_op", "aten::add", 20, 30, secret(), 1)
@@ -90,7 +94,7 @@ def write_trace(path: Path, steps: int = 4) -> Path:
         "hostname": secret(),
         secret(): {secret(): [secret()]},
         "deviceProperties": [{"id": 0, "name": f"NVIDIA {secret()}", "totalGlobalMem": 8 << 30, secret(): secret()}],
-        "distributedInfo": {"backend": secret(), "rank": 0, "world_size": 2, "pg_config": [{"pg_name": secret()}]},
+        "distributedInfo": {"backend": secret(), "rank": rank, "world_size": 2, "pg_config": [{"pg_name": secret()}]},
         "traceEvents": [*metadata, other, *(event for k in range(1, steps + 1) for event in _step(k, user))],
     }
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -129,6 +129,16 @@ def test_a_bare_trace(tmp_path, capsys):
         assert not leaks(tmp_path / face)
 
 
+def test_ranks_of_a_job(tmp_path, capsys):
+    folder, name = tmp_path / secret(), secret()
+    for rank in range(2):
+        write_trace(folder / f"{name}_rank{rank}.json.gz", rank=rank)
+    for face in ("text", "html", "json", "csv"):
+        drawn(face, folder, tmp_path / face, capsys)
+        assert not leaks(tmp_path / face)
+    assert "2 ranks" in (tmp_path / "text" / "page.txt").read_text()
+
+
 def document_of(path, filter_=None):
     if filter_ is None:
         return as_document(report(open_subject([path])))

@@ -21,6 +21,8 @@ from tracekit.faces.shared.document import as_document, as_json
 from tracekit.findings.tried import REMEDIES
 from tracekit.profile import open_subject
 from tracekit.report import report
+from tracekit.trace import Trace
+from tracekit.trace.storing import cache
 from tracekit.vocabulary.kernel_class import kernel_class
 
 FACES = {
@@ -137,6 +139,23 @@ def test_ranks_of_a_job(tmp_path, capsys):
         drawn(face, folder, tmp_path / face, capsys)
         assert not leaks(tmp_path / face)
     assert "2 ranks" in (tmp_path / "text" / "page.txt").read_text()
+
+
+def test_a_trace_whose_cached_events_are_damaged_is_hidden_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACEKIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("TRACEKIT_NO_CACHE", raising=False)
+    monkeypatch.setattr(cache, "WORTH_BYTES", 0)
+    monkeypatch.setattr(cache, "_SMALLEST", 0)
+    path = write_trace(tmp_path / "trace.json.gz")
+
+    def names():
+        with confidential(Confidential()):
+            return Trace.load(path).names
+
+    read = names()
+    (entry,) = (tmp_path / "cache").rglob("events.columns")
+    entry.write_bytes(entry.read_bytes()[::-1])
+    assert names() == read
 
 
 def document_of(path, filter_=None):

@@ -132,10 +132,10 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any], str | 
     for line in chain(lines, [""]):  # where the file ends, the last record does
         if line.startswith("\t"):
             length += len(line)
-            if head is not None and length <= _LONGEST_RECORD:
+            if head is not None and length < _LONGEST_RECORD:
                 payload.append(line[1:])
             continue
-        if head is not None and length <= _LONGEST_RECORD:
+        if head is not None and length < _LONGEST_RECORD:  # of a longer line, this is the first piece
             yield *head, "".join(payload).rstrip("\n") if payload else None
         head, payload, length = _head(line), [], 0
 

@@ -65,12 +65,16 @@ def load(
     if workers is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         workers = min(cores, _MAX_WORKERS)
+    trace, filter_ = _loaded(path, use_cache, workers, watch), disclosure.current()
+    return filter_.trace(trace) if filter_ is not None else trace
+
+
+def _loaded(path: Path, use_cache: bool, workers: int, watch: ReadWatch | None) -> Trace:
     with local(path, cache.home() / "work") as file:
         content = cache.content_of(file) if use_cache else None
         entry = cache.find(content) if content else None
-        trace = (_recalled(path, entry) if entry is not None else None) or _read(path, file, content, workers, watch)
-    filter_ = disclosure.current()
-    return filter_.trace(trace) if filter_ is not None else trace
+        recalled = _recalled(path, entry, workers) if entry is not None else None
+        return recalled or _read(path, file, content, workers, watch)
 
 
 def _read(path: Path, file: Path, content: str | None, workers: int, watch: ReadWatch | None) -> Trace:
@@ -101,7 +105,7 @@ def _read(path: Path, file: Path, content: str | None, workers: int, watch: Read
         return Trace(path, lambda: reading.events, entry=entry, **beside, **facts)
 
 
-def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
+def _recalled(path: Path, entry: cache.Entry, workers: int) -> Trace | None:
     """The trace of a cache entry; its events stay on disk until they are needed. None if the entry is unusable."""
 
     def events() -> pa.Table:
@@ -109,7 +113,7 @@ def _recalled(path: Path, entry: cache.Entry) -> Trace | None:
             return entry.columns(EVENTS_FILE, STORED)
         except (OSError, pa.ArrowInvalid, KeyError):
             entry.drop()
-            return load(path).recorded.events
+            return _loaded(path, True, workers, None).read_events()
 
     try:
         facts: dict[str, Any] = {name: entry.facts[name] for name in (*_FACTS, "source_name")}

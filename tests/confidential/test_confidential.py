@@ -210,8 +210,8 @@ def test_stand_ins_are_the_same_in_two_reports(run):
 def test_what_is_public_stays_and_what_is_replaced_is_counted(run, tmp_path, capsys):
     assert main(["report", str(run), "--confidential", "--full"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    for name in ("aten::mm", "cudaLaunchKernel", "eager", "torch 2.13.0", "numpy"):
-        assert name in text or name == "numpy"
+    for name in ("aten::mm", "cudaLaunchKernel", "eager", "torch 2.13.0"):
+        assert name in text
     assert re.search(r"this report is confidential: it shows stand-ins for .*\d+ files, .*\d+ functions", text)
 
 
@@ -356,7 +356,7 @@ def test_what_is_made_of_public_words_is_hidden_where_it_is_the_users(tmp_path):
     text = json.dumps(shown["run"])
     for word in ("node", "alpha", "10.0.0.5", "linear", "graph index", "softmax", "attention", "MASTER_ADDR"):
         assert word not in text, word
-    assert shown["run"]["params"] == {"parameter-1": "value-1", "batch": 64} or shown["run"]["params"]["batch"] == 64
+    assert re.fullmatch(r"\{'parameter-\d+': 'value-\d+', 'batch': 64\}", str(shown["run"]["params"]))
     metrics = next(variant["measured"]["metrics"] for variant in shown["variants"] if variant["name"] == "eager")
     assert sorted(metrics) == ["metric-1", "test accuracy"]
 

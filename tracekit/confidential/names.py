@@ -29,8 +29,7 @@ _COPY = re.compile(
 _STEP = re.compile(r"ProfilerStep#\d+|ProfilerStep\*|PyTorch Profiler \(\d+\)|Iteration Start: PyTorch Profiler")
 _OPTIMIZER = re.compile(r"(Optimizer\.(?:step|zero_grad)#)(\w+)(\.(?:step|zero_grad))")
 _LOADER = re.compile(
-    r"enumerate\(DataLoader\)#_(?:Multi|Single)ProcessingDataLoaderIter\.__next__|enumerate\(DataLoader\)"
-    r"#_SingleProcessDataLoaderIter\.__next__|enumerate\(DataPipe\)#(?=$)"
+    r"enumerate\(DataLoader\)#_(?:MultiProcessing|SingleProcess)DataLoaderIter\.__next__|enumerate\(DataPipe\)#"
 )
 _REGION = re.compile(
     r"Torch-Compiled Region(?:: \d+/\d+)?|TorchDynamo Cache Lookup|CompiledFunction(?:Backward)?"
@@ -41,42 +40,16 @@ _TIMED = re.compile(r"([\w.<>]+)( \(dynamo_timed\))")
 _PHASE = re.compile(r"(.*)_data: (?:.*, )?compile_id=(\S+)", re.DOTALL)
 _NODE = re.compile(r"(autograd::engine::evaluate_function: )(.*)", re.DOTALL)
 _FX = re.compile(r"[\w.]*_compile(?:_\w+)?|Inductor\w*|CachingAutotuner\.\w+")
-_TYPES = {
-    *(
-        "void",
-        "bool",
-        "char",
-        "int",
-        "long",
-        "short",
-        "float",
-        "double",
-        "unsigned",
-        "signed",
-        "const",
-        "auto",
-        "struct",
-    ),
-    *("class", "enum", "lambda", "operator", "anonymous", "namespace", "true", "false", "size_t", "half", "clone"),
-}
+_WORDS_OF_C = """
+    anonymous auto bool char class clone const double enum false float half int lambda long namespace operator short
+    signed size_t struct true unsigned void
+"""
+_TYPES = frozenset(_WORDS_OF_C.split())
 _OTHERS = {
     *("Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event", "Device Sync", "Buffer Flush", "[memory]"),
-    *(
-        "Lazy Function Loading",
-        "Runtime Triggered Module Loading",
-        "Command Buffer Full",
-        "Instrumentation",
-        "Resource",
-    ),
-    *(
-        "Activity Buffer Request",
-        "CUPTI Resource",
-        "Unknown",
-        "INVALID",
-        "record_param_comms",
-        "DistributedDataParallel.forward",
-    ),
-    *(OWN_WAIT, *COMPILE_SPANS),
+    *("Lazy Function Loading", "Runtime Triggered Module Loading", "Command Buffer Full", "Instrumentation"),
+    *("Resource", "Activity Buffer Request", "CUPTI Resource", "Unknown", "INVALID", "record_param_comms"),
+    *("DistributedDataParallel.forward", OWN_WAIT, *COMPILE_SPANS),
 }
 # A word by which a kernel's kind is known, for a stand-in that has lost it.
 KINDS = {
@@ -204,12 +177,10 @@ class Names:
             if colons:
                 shown = namespace if namespace in public.NAMESPACES else self._stand_ins.of("library", namespace)
                 return f"{shown}::{self._stand_ins.of('operator', rest)}"
-            if public.is_class(name) or (name.endswith("Backward") and public.is_class(name)):
+            if public.is_class(name) or public.is_phase(name):
                 return name
             if re.search(r"Backward\d*$", name):
                 return self._node(name)
-            if public.is_phase(name):
-                return name
             if re.match(r"triton_|cpp_fused|graph_\d+_cpp_fused", name):
                 return self.kernel(name)
         kinds = {"cpu_op": "operator", "user_annotation": "annotation", "gpu_user_annotation": "annotation"}

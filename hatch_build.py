@@ -1,9 +1,12 @@
-"""Builds what is written in C where there is a compiler; without one, the package installs without it.
+"""Builds what is written in C where there is a compiler; without one, the package installs without it. Makes the
+description of the package from the README.
 
-TRACEKIT_NATIVE=0 leaves it out, for a wheel that suits every machine; with 1, a failure to build it is an error.
+TRACEKIT_NATIVE=0 leaves out what is written in C, for a wheel that suits every machine; with 1, a failure to build it
+is an error. TRACEKIT_SOURCE is the address of the repository on GitHub, to which links of the description then lead.
 """
 
 import os
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -11,11 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 NATIVE = os.environ.get("TRACEKIT_NATIVE", "")
 # Which a wheel for the stable ABI does not suit: threads without a lock have another, and other Pythons have none.
 HAS_STABLE_ABI = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 MODULES = {"scan": "tracekit/trace/reading/native", "loops": "tracekit/native"}  # the source's name, its folder
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)]+)\)")  # to a file, which an index does not have
 
 
 class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -58,3 +63,34 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
     def _newest(self, name: str, folder: str) -> str | None:
         built = [path for path in Path(self.root, folder).glob(f"_{name}.*") if path.suffix in (".so", ".pyd")]
         return f"{folder}/{max(built, key=lambda path: path.stat().st_mtime).name}" if built else None
+
+
+class DescriptionHook(MetadataHookInterface):
+    """Sets the description, and where the source is if that is known."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the fields that pyproject.toml calls dynamic."""
+        source = os.environ.get("TRACEKIT_SOURCE", "")
+        readme = Path(self.root, "README.md").read_text(encoding="utf-8")
+        text = linked(readme, source, f"v{metadata['version']}") if source else named(readme)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+        if source:
+            metadata["urls"] = {"Source": source}
+
+
+def linked(readme: str, source: str, tag: str) -> str:
+    """The README, whose links lead to the repository."""
+    kinds = {"!": "raw", "": "blob"}  # GitHub shows a file, and serves a picture
+    return LINK.sub(lambda link: f"{link[1]}[{link[2]}]({source}/{kinds[link[1]]}/{tag}/{link[3]})", readme)
+
+
+def named(readme: str) -> str:
+    """The README without pictures, and with the names of files in place of links."""
+
+    def name(link: re.Match[str]) -> str:
+        picture, text, path = link.groups()
+        if picture:
+            return ""
+        return text if text == path else f"{text} [`{path}`]"
+
+    return f"{LINK.sub(name, readme)}\nThe files named in brackets are in the source distribution.\n"

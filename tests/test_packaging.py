@@ -1,8 +1,12 @@
 """What is written in several places about packages is the same everywhere: names, versions, requirements."""
 
+import importlib.util
 import re
+import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,6 +18,8 @@ PROJECT = tomllib.loads(PROJECT_TEXT)["project"]
 CONDA = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
 CONTAINER = (ROOT / "packaging" / "Containerfile").read_text()
 ON_CONDA = {"isal": "python-isal"}  # other names than on PyPI
+README = (ROOT / "README.md").read_text()
+LINKED = re.compile(r"\]\((?!https?:)([^)]+)\)")  # relative: nothing is beside the text on an index
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -84,3 +90,46 @@ def test_nobody_is_told_to_install_another_tool(folder: str) -> None:
     texts = {file: file.read_text() for file in files if file.is_file()}
     wrong = re.compile(r"(?:install|uvx|pipx run|--with|--spec) '?tracekit\b(?!-torch)|(?<![\w/-])tracekit\[\w")
     assert [str(file) for file, text in texts.items() if wrong.search(text)] == []
+
+
+def described(monkeypatch: pytest.MonkeyPatch, source: str) -> dict[str, Any]:
+    """What the hook adds to the metadata; what builds packages need not be installed."""
+    monkeypatch.setenv("TRACEKIT_SOURCE", source)
+    for kind, interface in (("builders.hooks", "BuildHookInterface"), ("metadata", "MetadataHookInterface")):
+        stand_in = SimpleNamespace(**{interface: object})
+        monkeypatch.setitem(sys.modules, f"hatchling.{kind}.plugin.interface", stand_in)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec
+    assert spec.loader
+    built = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(built)
+    hook = built.DescriptionHook()
+    hook.root = ROOT
+    metadata = {"version": PROJECT["version"]}
+    hook.update(metadata)
+    return {name: value for name, value in metadata.items() if name != "version"}
+
+
+def test_links_of_the_description_lead_to_the_files_of_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = described(monkeypatch, "https://github.com/me/mine")
+    assert {*made} == {*PROJECT["dynamic"]}
+    text = made["readme"]["text"]
+    assert LINKED.findall(text) == []
+    at = f"v{PROJECT['version']}"
+    assert f"](https://github.com/me/mine/blob/{at}/docs/capture.md)" in text
+    assert f"](https://github.com/me/mine/raw/{at}/docs/images/tui-overview.svg)" in text
+    there = [ROOT / path for path in re.findall(rf"/(?:blob|raw)/{re.escape(at)}/([^)#]+)", text)]
+    assert len(there) == len(LINKED.findall(README)) > 20
+    assert [path for path in there if not path.is_file()] == []
+
+
+def test_without_an_address_the_description_names_files_of_the_source_distribution(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = described(monkeypatch, "")
+    assert {*made} == {"readme"}
+    text = made["readme"]["text"]
+    assert "](" not in text
+    assert "what a capture does [`docs/capture.md`]" in text
+    packed = tomllib.loads(PROJECT_TEXT)["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert {path.partition("/")[0] for path in LINKED.findall(README)} <= {*packed}

@@ -163,6 +163,12 @@ GUARD = "L['x'].size()[0] == 512"
         ),
         pytest.param(
             {"step_ms": 1.0, "kernels": FUSED, "calls": 40, "python": 900},
+            {"step_ms": 1.5, "kernels": FUSED, "calls": 5, "python": 10},
+            ["A step becomes 50.0 % longer, but its traced steps, which became"],
+            id="traces that say otherwise, of a step not twice as long",
+        ),
+        pytest.param(
+            {"step_ms": 1.0, "kernels": FUSED, "calls": 40, "python": 900},
             {"step_ms": 0.5, "kernels": FUSED, "calls": 5, "python": 10},
             ["A step becomes 50.0 % shorter because it spends less on Python (−890 µs)", "40 eager, 5 compiled"],
             id="gained",
@@ -181,6 +187,16 @@ def test_recompiling_in_each_step_comes_first(tmp_path):
     text = said(tmp_path, {"step_ms": 1.0, "kernels": PRODUCTS}, slow)
     assert f"A step takes 9.0 × as long as before, because each step compiles again (guard {GUARD})." in text
     assert "Compiling resulted in 5 graphs, 4 recompilations and 0 graph breaks." in text
+
+
+def test_a_first_compilation_is_no_reason(tmp_path):
+    """A script that is too short for a warm-up is recorded from its first step on."""
+    ledger = Ledger(compiles=[compile_of("first")])
+    slow = {"step_ms": 4.0, "kernels": FUSED, "calls": 5, "python": 10, "compile_us": 5_000.0, "ledger": ledger}
+    text = said(tmp_path, {"step_ms": 1.0, "kernels": FUSED, "calls": 40, "python": 900}, slow)
+    assert text.startswith("A step takes 4.0 × as long as before, ")
+    assert "again" not in text
+    assert "Compiling resulted in 1 graph, 0 recompilations and 0 graph breaks." in text
 
 
 def slowed(factor):

@@ -184,8 +184,10 @@ def compiling(report: Report, entry: Comparison) -> Contents | None:
         return None
     effects = Effects(Side(compiled), Side(baseline))
     tried = report.attempts[compiled.name]
+    gain, reason = _gain(effects), _reason(effects)
+    comma = "" if gain.endswith(",") or reason.startswith("because") else ","
     return Contents(
-        (Sentences((f"{_gain(effects)} {with_results(f'{_reason(effects)}.', tried)} {' '.join(_facts(effects))}",)),),
+        (Sentences((f"{gain}{comma} {with_results(f'{reason}.', tried)} {' '.join(_facts(effects))}",)),),
         worth=1.0,
     )
 
@@ -209,7 +211,8 @@ def _reason(effects: Effects) -> str:
     limits = given_up(effects.ledger)
     if effects.variant.effective.ran_eagerly:
         return f"because nothing was compiled: {sanitize(effects.variant.effective.ran_eagerly)}"
-    if steps and compiling > _WARM_UP_SHARE * steps:
+    # Without a recompilation, they are first steps: those of a script so short that none are left out as a warm-up.
+    if effects.ledger.recompiles and compiling > _WARM_UP_SHARE * steps:
         compiling_clause = "each step compiles" if compiling == steps else f"{compiling} of {steps} steps compile"
         return f"because {compiling_clause} again{_guard(effects)}"
     if limits and not effects.gained:

@@ -84,15 +84,13 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def choice_given(options: argparse.Namespace) -> "Choice":
-    """What these options choose. Raises UnknownIdError."""
-    if options.select or options.ignore:
-        from tracekit.report.explained import choice_of
+def choice_given(options: argparse.Namespace) -> "Choice | None":
+    """What these options choose; None for all findings. Raises UnknownIdError."""
+    if not options.select and not options.ignore:
+        return None
+    from tracekit.report.explained import choice_of
 
-        return choice_of(options.select, options.ignore)
-    from tracekit.findings.choice import ALL
-
-    return ALL
+    return choice_of(options.select, options.ignore)
 
 
 def add_confidential(parser: argparse.ArgumentParser) -> None:

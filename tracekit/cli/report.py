@@ -70,12 +70,13 @@ class ReportVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Draw the report."""
+        from tracekit.findings.choice import ALL
         from tracekit.report import report
 
         face = find_face(options, faces.names())
         if options.step is not None and face.name != "speedscope":
             raise NeedsFormatError("--step", ["speedscope"])
-        choice = choice_given(options)
+        choice = choice_given(options) or ALL
         with _requested_sections(options):
             with open_given(options.inputs, options) as subject:
                 opened = report(subject, options.baseline, choice)

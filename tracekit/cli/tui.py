@@ -35,7 +35,7 @@ class TuiVerb(Verb):
             _take_keys_from_the_terminal()
         if not is_on_a_terminal():
             raise NoTerminalError(options.inputs)
-        choice = choice_given(options) if options.select or options.ignore else None
+        choice = choice_given(options)
         show_frame(options.inputs)
         gc.disable()  # collecting garbage among imported modules would take an eighth of the start-up time
         import_numpy()  # here, not because of `reads_traces`, so that the first screen appears earlier

@@ -86,9 +86,7 @@ class TracekitApp(App[None]):
     COMMANDS = {Commands}  # noqa: RUF012 - as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
 
-    def __init__(
-        self, paths: list[Path], baseline: str | None = None, infer_steps: bool = False, choice: Choice = ALL
-    ) -> None:
+    def __init__(self, paths: list[Path], baseline: str | None, infer_steps: bool, choice: Choice) -> None:
         super().__init__()
         self.arrivals = Arrivals(self, paths, baseline, infer_steps, choice)
         self.browser = Browser(self.arrivals)
@@ -242,7 +240,7 @@ class TracekitApp(App[None]):
 
     @property
     def explained(self) -> str:
-        """The id of what the row under the cursor or the selection is of, and that a page explains; empty for none."""
+        """The id of the finding or the bucket that is under the cursor or selected; empty for none."""
         if self.opened is None:
             return ""
         sheet, cursor = (self.grid.sheet, self.grid.cursor) if self.grid is not None else (None, 0)
@@ -254,9 +252,9 @@ class TracekitApp(App[None]):
 
         kind: PageKind = "bucket" if self.grid is not None and self.grid.sheet.name == "buckets" else "finding"
         if (page := pages(kind).get(self.explained)) is not None:
-            self.push_screen(PageScreen([page]))
+            self.push_screen(PageScreen(page))
         else:
-            self.notify(f"{sanitize(self.explained)} has no page: a package of its own told it.", severity="warning")
+            self.notify(f"{sanitize(self.explained)} is another package's, and has no page.", severity="warning")
 
     def action_edit(self) -> None:
         """Open the line in the user's editor."""

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from tracekit.errors import TracekitError
-from tracekit.findings.choice import ALL, Choice
+from tracekit.findings.choice import Choice
 from tracekit.tui.model.opened import OpenReport
 from tracekit.tui.model.opening import Reading, open_report
 
@@ -36,7 +36,7 @@ class Arrivals:
     """The inputs, how far they have been read, and why nothing could be opened (`failure`). Posts `Read` to the app."""
 
     def __init__(
-        self, app: App[Any], paths: list[Path], baseline: str | None, infer_steps: bool, choice: Choice = ALL
+        self, app: App[Any], paths: list[Path], baseline: str | None, infer_steps: bool, choice: Choice
     ) -> None:
         self.paths, self.baseline, self.infer_steps, self.choice = paths, baseline, infer_steps, choice
         self.reading = Reading()

@@ -97,7 +97,16 @@ class FileNameScreen(Over[str]):
         self.dismiss(message.value.strip())
 
 
-class HelpScreen(Over[None]):
+class ReadingScreen(Over[None]):
+    """Shows a text that may be longer than the screen, in a widget called `help`."""
+
+    def on_mount(self) -> None:
+        """Give the text the focus, so that the arrow keys scroll it."""
+        super().on_mount()
+        self.query_one("#help").focus()
+
+
+class HelpScreen(ReadingScreen):
     """Explains the pane below it: what the pane and the widget with the focus are for, the keys and the words."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -121,36 +130,25 @@ class HelpScreen(Over[None]):
                 yield Static(Text("\nWords", "bold underline"), markup=False)
                 yield Static(_pairs(self._words), markup=False)
 
-    def on_mount(self) -> None:
-        """Give the text the focus, so that the arrow keys scroll it."""
-        super().on_mount()
-        self.query_one("#help").focus()
 
-
-class PageScreen(Over[None]):
-    """Shows the pages of an id."""
+class PageScreen(ReadingScreen):
+    """Shows the page of a finding or a bucket."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,m", "dismiss", "Close", key_display="esc", id="page.close", tooltip="Back")
     ]
 
-    def __init__(self, pages: Iterable[Page]) -> None:
+    def __init__(self, page: Page) -> None:
         super().__init__()
-        self._pages = [*pages]
+        self._page = page
 
     def compose(self) -> Iterator[Widget]:
-        """The parts of each page, one below the other."""
+        """The title, then the parts."""
         with VerticalScroll(classes="box", id="help"):
-            for page in self._pages:
-                yield Static(Text(f"{page.id} – {page.title}", "bold underline"), markup=False)
-                for part in page.parts:
-                    yield Static(Text(f"\n{part.heading}", "bold"), markup=False)
-                    yield Static(Text("\n").join(_drawn(part)), markup=False)
-
-    def on_mount(self) -> None:
-        """Give the text the focus, so that the arrow keys scroll it."""
-        super().on_mount()
-        self.query_one("#help").focus()
+            yield Static(Text(f"{self._page.id} – {self._page.title}", "bold underline"), markup=False)
+            for part in self._page.parts:
+                yield Static(Text(f"\n{part.heading}", "bold"), markup=False)
+                yield Static(Text("\n").join(_drawn(part)), markup=False)
 
 
 def _drawn(part: Part) -> Iterator[Text]:

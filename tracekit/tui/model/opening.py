@@ -102,7 +102,7 @@ def open_report(
     return opened
 
 
-def _opened(subject: Subject, baseline: str | None, choice: Choice = ALL, strict: bool = True) -> OpenReport:
+def _opened(subject: Subject, baseline: str | None, choice: Choice, strict: bool = True) -> OpenReport:
     """What has been read, with its panes prepared. Unless `strict`, the baseline need not have been read yet."""
     is_there = strict or baseline in [profile.name for profile in subject.profiles]
     opened = OpenReport(report(subject, baseline if is_there else None, choice))

@@ -143,7 +143,7 @@ def findings_sheet(opened: OpenReport, selection: Selection) -> Sheet:
 
 
 def explained_id(opened: OpenReport, selection: Selection, sheet: Sheet | None, cursor: int) -> str:
-    """The id of the finding or the bucket that is selected, or that the row under the cursor is of; empty for none."""
+    """The id of the finding or the bucket that is under the cursor or selected; empty for none."""
     if sheet is not None and sheet.name in ("findings", "buckets") and 0 <= cursor < len(sheet):
         row = sheet.row_at(cursor)
         if sheet.name == "findings":

@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 BASICS = ("dirname", "realpath")  # that scripts of uvx need
 PATIENCE_S, TUI_PATIENCE_S = 600, 120
@@ -85,18 +85,14 @@ class Trial(NamedTuple):
             **self.python,
         }
 
+    def _process(self, command: str) -> dict[str, Any]:
+        """The arguments by which a command of the shell runs here."""
+        return {"args": ["/bin/sh", "-c", command], "cwd": self.folder, "env": self.environment}
+
     def says(self, command: str, code: int = 0, expected: str = "") -> str:
         """Both outputs of a command of the shell. It must end with this code and say what is expected."""
-        done = subprocess.run(
-            ["/bin/sh", "-c", command],
-            cwd=self.folder,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        done = subprocess.run(**self._process(command), **streams, timeout=PATIENCE_S, check=False)
         if done.returncode != code or expected not in done.stdout:
             wanted = f"{code}, and that it says {expected!r}"
             raise SystemExit(f"{self.label}: {command}\nended with {done.returncode}, not {wanted}:\n{done.stdout}")
@@ -107,9 +103,7 @@ class Trial(NamedTuple):
         master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (40, 120))
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
-        with subprocess.Popen(
-            ["/bin/sh", "-c", command], cwd=self.folder, env=self.environment, start_new_session=True, **streams
-        ) as process:
+        with subprocess.Popen(**self._process(command), **streams, start_new_session=True) as process:
             os.close(slave)
             shown, is_told, deadline = b"", False, time.monotonic() + TUI_PATIENCE_S
             while process.poll() is None and time.monotonic() < deadline:

@@ -23,8 +23,12 @@ def refuse_to_disclose(options: argparse.Namespace) -> None:
     from tracekit.study import is_study
     from tracekit.trace.reading.source import is_address
 
-    shows = {"compile_log": "a compile log", "hta": "what HTA says", "workers": "what other processes read"}
-    shows |= {"cluster": "what a cluster reads"}
+    shows = {
+        "compile_log": "a compile log",
+        "hta": "what HTA says",
+        "workers": "what other processes read",
+        "cluster": "what a cluster reads",
+    }
     for name, what in shows.items():
         if getattr(options, name, None):
             raise NotConfidentialError(what, f"leave out --{name.replace('_', '-')}")

@@ -28,10 +28,16 @@ if TYPE_CHECKING:
     from tracekit.report.blocks import Block
 
 STDOUT = Path("-")
-_FORMATS = {".txt": "text", ".md": "markdown", ".htm": "html", ".tex": "latex", ".xml": "junit"}
-# The formats that show nothing but what was read: others read an input again, or may do so.
+_FORMATS = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".htm": "html",
+    ".tex": "latex",
+    ".xml": "junit",
+    ".speedscope.json": "speedscope",
+}
+# The formats that show nothing but what was read: others read an input once more, or may do so.
 _CONFIDENTIAL = ("text", "html", "markdown", "latex", "json", "csv", "xlsx", "parquet", "speedscope")
-_FORMATS |= {".speedscope.json": "speedscope"}
 
 
 def add_output(parser: argparse.ArgumentParser, help_text: str, metavar: str = "FILE", required: bool = False) -> None:

@@ -65,8 +65,10 @@ def results(options: argparse.Namespace) -> dict[str, Any]:
         for peer, python in found:
             said = measured.breakdowns(peer, python, files)
             answers[peer.id] = said if isinstance(said, str) else judged(files, said)
-        able = [(peer, python) for peer, python in found if not isinstance(answers[peer.id], str)]
-        recordings.append({"id": recording.id, "answers": answers, "first_table": _fastest(able, files, options.turns)})
+        able = [(peer, python, files) for peer, python in found if not isinstance(answers[peer.id], str)]
+        recordings.append(
+            {"id": recording.id, "answers": answers, "first_table": measured.fastest(able, options.turns)}
+        )
     return {
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
@@ -75,17 +77,6 @@ def results(options: argparse.Namespace) -> dict[str, Any]:
         "recordings": recordings,
         "own": asked(options.environments, options.turns),
     }
-
-
-def _fastest(tools: list[tuple[Peer, Path]], files: list[Path], turns: int) -> dict[str, dict[str, float]]:
-    """The fastest of several turns, in each of which all tools run one after the other."""
-    best: dict[str, dict[str, float]] = {}
-    for _ in range(turns):
-        for peer, python in tools:
-            ran = measured.first_table(peer, python, files)
-            if ran is not None and (peer.id not in best or ran["seconds"] < best[peer.id]["seconds"]):
-                best[peer.id] = ran
-    return best
 
 
 if __name__ == "__main__":

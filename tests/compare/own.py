@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.compare import reference
 from tests.compare.judged import judged
-from tests.compare.measured import ROOT, AbsentError, breakdowns, first_table, interpreter, version
+from tests.compare.measured import ROOT, AbsentError, breakdowns, fastest, interpreter, version
 from tests.compare.peer import Peer
 from tests.compare.peers import ours, tlparse
 
@@ -46,17 +46,13 @@ def asked(environments: Path, turns: int) -> dict[str, Any]:
             "recording_ns": recording[1] - recording[0],
             "averages": json.loads((folder / "averages.json").read_text(encoding="utf-8")),
             "ours": judged([trace], answers)[0],
-            "first_table": {"ours": _fastest(_WITH_LOG, Path(sys.executable), [trace, log], turns)},
         }
+        tools = [(_WITH_LOG, Path(sys.executable), [trace, log])]
         try:
             python = interpreter(tlparse.PEER, environments)
-            found["first_table"]["tlparse"] = _fastest(tlparse.PEER, python, [log], turns)
+            tools.append((tlparse.PEER, python, [log]))
             found["tlparse"] = version(tlparse.PEER, python)
         except AbsentError as error:
             found["absent"] = str(error)
+        found["first_table"] = fastest(tools, turns)
         return found
-
-
-def _fastest(peer: Peer, python: Path, files: list[Path], turns: int) -> dict[str, float] | None:
-    ran = [figures for _ in range(turns) if (figures := first_table(peer, python, files)) is not None]
-    return min(ran, key=lambda figures: figures["seconds"], default=None)

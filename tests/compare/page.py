@@ -160,11 +160,10 @@ def _own(own: dict[str, Any]) -> Iterator[str]:
         f"**tracekit**: the buckets of the same steps sum to {duration(ours['looked_at'] + ours['sum_off'])}, which is "
         f"{_off(ours['sum_off'])} off the time that they divide."
     )
-    tables = own["first_table"]
-    if "absent" in own:
-        yield f"**tlparse** was not asked: {own['absent']}"
+    report, theirs = own["first_table"]["ours"], own["first_table"].get("tlparse")
+    if theirs is None:
+        yield f"**tlparse** was not asked: {own['absent']}" if "absent" in own else "**tlparse** fails."
         return
-    theirs, report = tables["tlparse"], tables["ours"]
     yield (
         f"**tlparse** {own['tlparse']} turns the log into {theirs['output'] / 1e6:,.1f} MB of pages in "
         f"{theirs['seconds']:.2f} s; tracekit's report of trace and log takes {report['seconds']:.2f} s, and has "

@@ -52,6 +52,14 @@ def test_a_tool_that_is_faster_is_said_to_be(results: dict[str, Any]) -> None:
     assert "**HTA** takes 0.0" in written(faster)
 
 
+def test_a_tool_that_cannot_be_had_or_fails_has_a_sentence(results: dict[str, Any]) -> None:
+    without = copy.deepcopy(results)
+    del without["own"]["first_table"]["tlparse"]
+    assert "- **tlparse** fails.\n" in written(without)
+    without["own"]["absent"] = "pip could not install it."
+    assert "- **tlparse** was not asked: pip could not install it.\n" in written(without)
+
+
 def test_without_the_recordings_it_says_where_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

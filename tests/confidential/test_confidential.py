@@ -115,6 +115,15 @@ def test_no_secret_is_in_a_confidential_face(face, run, tmp_path, capsys):
     assert not leaks(tmp_path / "out")
 
 
+def test_all_that_a_report_hides_is_counted_in_its_note(run):
+    hider = Confidential()
+    with confidential(hider):
+        made = report(open_subject([run]))
+        told = [note.text for note in made.notes if note.text.startswith("this report is confidential")]
+        as_json(as_document(made))
+    assert told == [hider.sentence()]
+
+
 def test_secrets_are_found_where_nothing_is_hidden(run, tmp_path, capsys):
     for face in ("html", "xlsx", "parquet", "speedscope", "csv", "json"):
         out = tmp_path / face

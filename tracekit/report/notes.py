@@ -48,8 +48,12 @@ def notes(report: "Report") -> list[Note]:
 def _of_stand_ins(report: "Report") -> Iterator[Note]:
     """What a confidential report does not show."""
     if (filter_ := current()) is not None:
-        for profile in report.profiles:  # all that is read later has secrets, too
-            assert profile.ownership.recording is None or profile.module_paths is not None
+        # What is read or shown only on demand has secrets, too, which the sentence counts.
+        for profile in report.profiles:
+            _ = profile.ownership, profile.module_paths
+            for capture in profile.captures:
+                if capture.window != "detail":  # whose path no face shows
+                    filter_.path(capture.path)
         yield Note("conditions", (), filter_.sentence())
 
 

@@ -24,14 +24,14 @@ class UnknownStepError(TracekitError):
 
 
 class NeedsFormatError(TracekitError):
-    """An option that some formats only know."""
+    """An option that only some formats have."""
 
     def __init__(self, option: str, formats: Sequence[str]) -> None:
-        super().__init__(f"{option} is for --format {' and '.join(formats)} only. Add it, or leave out {option}.")
+        super().__init__(f"{option} is for --format {' or '.join(formats)} only. Add it, or leave out {option}.")
 
 
 class NotConfidentialError(TracekitError):
-    """Something in which nothing is hidden, where all that is secret is to be."""
+    """What `--confidential` cannot hide secrets in; `next_step` says what to do instead."""
 
     def __init__(self, what: str, next_step: str) -> None:
         super().__init__(f"--confidential cannot hide anything in {what}: {next_step}.")
@@ -45,7 +45,7 @@ class UnknownMetricError(TracekitError):
 
 
 class UnknownIdError(TracekitError):
-    """An id that nothing has; `kind` says of what, `similar` is the id that was probably meant."""
+    """An id that no page has; `kind` says what was looked for, `similar` is the id that was probably meant."""
 
     def __init__(self, name: str, kind: str, similar: str) -> None:
         hint = f"Did you mean {similar}?" if similar else "tracekit explain-finding lists all of them."

@@ -7,7 +7,7 @@ from tracekit.installed import install_command
 
 
 class NoSuchRecipeError(TracekitError):
-    """What is to be run does not exist, neither as a file nor among what comes with tracekit; there, `similar` does."""
+    """What is to be run is neither a file nor comes with tracekit; `similar` is the name that was probably meant."""
 
     def __init__(self, path: object, similar: str = "", kind: str = "recipe or script") -> None:
         hint = f"Did you mean {similar}?" if similar else "tracekit recipes lists those that come with tracekit."

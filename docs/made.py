@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from docs import examples
-from tracekit.base.pages import Kind, as_markdown
+from tracekit.base.pages import KIND_TITLES, Kind, as_markdown
 from tracekit.faces.parquet import describe
 from tracekit.plots import plot
 from tracekit.profile import open_subject
@@ -19,13 +19,13 @@ from tracekit.trace.facts import SEVERITIES, all_laws
 HERE = Path(__file__).parent
 PICTURES = ("waterfall", "attribution")
 FOLDERS: dict[Kind, str] = {"finding": "findings", "law": "laws", "bucket": "buckets"}  # of pages, by what they explain
-_TITLES: dict[Kind, str] = {"finding": "Findings", "law": "Laws of a trace", "bucket": "Buckets"}
 INDEX = """# Everything explained
 
 Each finding of a report, each law of a trace and each bucket of time has a page. `tracekit explain-finding ID` prints
 it in the terminal, a report as HTML has it below each finding, and `m` shows it in the terminal UI. A finding's page
-says what it rests on, when it is wrong, and what each cure changes: nothing but time; only the order in which
-floating-point numbers are added up; results; or memory. `tracekit report --select` and `--ignore` take these ids.
+says what it rests on, when it is wrong, and what each cure changes: nothing but time; memory; rounding, as where sums
+are added up in another order; or results. Of several, it names the last of these. `tracekit report --select` and
+`--ignore` take the ids of findings.
 """
 _LAWS = re.compile(r"(?<=<!-- laws -->\n).*?(?=<!-- /laws -->)", re.DOTALL)
 
@@ -45,7 +45,7 @@ def pages() -> dict[str, str]:
     # An id that is a finding and a bucket leads to the finding.
     paths = {page.id: f"../{FOLDERS[page.kind]}/{page.id}.md" for page in reversed(all_pages())}
     for kind, folder in FOLDERS.items():
-        index += [f"## {_TITLES[kind]}", "", "| id | |", "|---|---|"]
+        index += [f"## {KIND_TITLES[kind]}", "", "| id | |", "|---|---|"]
         for page in (page for page in all_pages() if page.kind == kind):
             made[f"{folder}/{page.id}.md"] = as_markdown(page, paths)
             index.append(f"| [`{page.id}`]({folder}/{page.id}.md) | {page.title} |")

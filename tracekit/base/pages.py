@@ -1,24 +1,26 @@
 """The pages that explain an id of a report, be it a finding, a law or a bucket: what a page is made of, and its text in
-a terminal and in Markdown. It is written beside the code that it explains.
+a terminal and in Markdown. Each is written beside the code that it explains.
 """
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 
 Kind = Literal["finding", "law", "bucket"]
-# What a cure changes apart from time: nothing; the order in which floating-point numbers are added up, so that losses
-# agree but for rounding; what the training computes; how much memory it takes.
-Safety = Literal["changes nothing", "order of floating-point sums", "results", "memory"]
+# What a cure changes apart from time; of several things, the gravest, which is the last here. Rounding differs where
+# sums are added up in another order, for example.
+Safety = Literal["changes nothing", "memory", "rounding", "results"]
 _CHANGES: Mapping[Safety, str] = {
     "changes nothing": "nothing but time",
-    "order of floating-point sums": "the order of floating-point sums; losses agree but for rounding",
-    "results": "results; compare the losses",
     "memory": "memory",
+    "rounding": "rounding; losses agree but for that",
+    "results": "results; compare the losses",
 }
+_KINDS: Mapping[Kind, str] = {"finding": "A finding.", "law": "A law of a trace.", "bucket": "A bucket of time."}
+KIND_TITLES: Mapping[Kind, str] = {"finding": "Findings", "law": "Laws of a trace", "bucket": "Buckets"}
 _WIDTH = 100  # columns: longer lines are hard to read
 _ID, _ADDRESS = re.compile(r"`(\w+)`"), re.compile(r"https?://\S+")
 
@@ -66,7 +68,7 @@ def cures(entries: tuple[Cure, ...]) -> Part:
 
 def as_text(page: Page) -> str:
     """The page for a terminal, in lines of at most 100 columns unless they are kept as they are or are addresses."""
-    lines = [*_wrapped(f"{page.id} – {page.title}"), *_kind_line(page), ""]
+    lines = [*_wrapped(f"{page.id} – {page.title}"), _KINDS[page.kind], ""]
     for part in page.parts:
         lines += _wrapped(part.heading)
         for text in part.texts:
@@ -91,7 +93,7 @@ def as_markdown(page: Page, links: Mapping[str, str]) -> str:
         target = links.get(match[1]) if match[1] != page.id else None
         return f"[{match[0]}]({target})" if target else match[0]
 
-    lines = [f"# `{page.id}`: {page.title}", "", *(f"*{line}*" for line in _kind_line(page)), ""]
+    lines = [f"# `{page.id}`: {page.title}", "", f"*{_KINDS[page.kind]}*", ""]
     for part in page.parts:
         lines += [f"## {part.heading}", ""]
         if part.layout == "lines":
@@ -101,7 +103,3 @@ def as_markdown(page: Page, links: Mapping[str, str]) -> str:
             points = [f"- {text}" for text in texts]
             lines += ["\n".join(points) if part.layout == "points" else "\n\n".join(texts), ""]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _kind_line(page: Page) -> Iterator[str]:
-    yield {"finding": "A finding.", "law": "A law of a trace.", "bucket": "A bucket of time."}[page.kind]

@@ -6,8 +6,6 @@ from textwrap import fill
 from tracekit.cli.arguments import Verb
 from tracekit.cli.output import write_out
 
-_KINDS = {"finding": "Findings", "law": "Laws of a trace", "bucket": "Buckets"}
-
 
 class ExplainFindingVerb(Verb):
     """Explain findings, laws of a trace and buckets: what each means, when it is wrong, and what to change."""
@@ -23,14 +21,14 @@ class ExplainFindingVerb(Verb):
     @staticmethod
     def run(options: argparse.Namespace) -> int:
         """Print the pages, or the list."""
-        from tracekit.base.pages import as_text
+        from tracekit.base.pages import KIND_TITLES, as_text
         from tracekit.report.explained import all_pages, pages_of
 
         if options.ids:
             pages = [page for name in dict.fromkeys(options.ids) for page in pages_of(name)]
             write_out("\n".join(map(as_text, pages)))
             return 0
-        for kind, title in _KINDS.items():
+        for kind, title in KIND_TITLES.items():
             of_kind = [page for page in all_pages() if page.kind == kind]
             width = max(len(page.id) for page in of_kind) + 4
             lines = (

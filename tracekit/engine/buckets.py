@@ -104,8 +104,8 @@ _ALL = (
             the innermost event does, after `compile`."""),
     Bucket("dispatch", "dispatch", "dispatch", "#e4572e", "=", "host",
         "operators, autograd and compiled wrappers choose what to run", refills=True, can_be_delayed=True,
-        belongs="""Operators, autograd and compiled wrappers run on the host, and so do calls of the runtime that
-            neither launch nor wait nor allocate.""",
+        belongs="""Operators, autograd or compiled wrappers run on the host, or calls of the runtime that neither
+            launch, wait, nor allocate.""",
         excluded="""Python frames between operators (`python`). In a trace without a GPU, operators compute:
             `cpu_compute`.""",
         precedence="""After `compile`, `sync`, `kernel_launch`, `alloc`, `dataload` and `guards`. After a sync,
@@ -122,7 +122,7 @@ _ALL = (
         belongs="Dynamo looks up compiled code and evaluates its guards (`TorchDynamo Cache Lookup`).",
         excluded="""Entering the compiled code afterwards, which is `dispatch`; compiling anew where a guard fails,
             which is `compile`.""",
-        precedence="After `compile`, calls of the runtime, and `dataload`."),
+        precedence="After `compile` and `dataload`; the innermost event decides."),
     Bucket("sync", "sync", "waiting in syncs", "#c0392b", "!", "syncs",
         "the host waits for the GPU",
         belongs="""Host view only: a call waits until the GPU has caught up (`…Synchronize`, synchronous copies,
@@ -131,10 +131,10 @@ _ALL = (
         precedence="After `compile`; the innermost event decides."),
     Bucket("sync_stall", "sync stall", "sync stalls", "#c0392b", "¡", "syncs",
         "the GPU idles because the host waited for it",
-        belongs="""Wall view only: the GPU idles because the host waits in a sync, or has not refilled the queue
+        belongs="""Wall view only: the GPU idles because the host waits in a sync, or has not yet refilled the queue
             that a sync drained.""",
         excluded="""The part of a sync during which the GPU works: it costs nothing. Refilling for longer than the
-            sync had waited counts as what the host then does.""",
+            sync had waited counts as what the host does then.""",
         precedence="""Only while the GPU idles. Refilling takes over `python`, `unrecorded`, `dispatch`, `alloc`
             and `guards`, but no launch and no loading."""),
     Bucket("compile", "compile", "compilation", "#d6336c", "#", "compiling",
@@ -148,8 +148,8 @@ _ALL = (
         belongs="""The main thread is inside `enumerate(DataLoader)…`, which PyTorch writes around each request for
             a batch.""",
         excluded="""Loading in other processes beside a busy GPU; loops that do not use PyTorch's DataLoader. Calls
-            of the runtime inside of it keep their own state.""",
-        precedence="After `compile` and calls of the runtime, before all else of the host."),
+            inside it that launch, wait or allocate keep their own state.""",
+        precedence="After `compile`, `sync`, `kernel_launch` and `alloc`, before all else of the host."),
     Bucket("alloc", "allocator", "allocation", "#7f8c8d", "+", "host",
         "device memory is allocated or freed", refills=True, can_be_delayed=True,
         belongs="""A call allocates or frees memory of the device or pinned memory (`…Malloc…`, `…Free…`,

@@ -5,10 +5,10 @@
 The example on it is a finding of a report that tracekit has made: `python -m docs.made` writes it to `examples.json`.
 """
 
-import json
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from tracekit.base.pages import Cure, Page, Part, cures, flowed, paragraph
@@ -17,6 +17,10 @@ _EXAMPLES = Path(__file__).with_name("examples.json")
 _REPLAY = """The cost is what a step saves at most without that time, by a replay of the recorded steps in which all
     else happens as soon as what it waits for is done; without a GPU in the trace, it is that time itself. Time that a
     costlier finding claims as well counts there."""
+# Cures of many findings.
+DROPOUT = "Dropout draws other random numbers, unless `torch._inductor.config.fallback_random` is set."
+COMPILE = Cure(f"Compile the model (`torch.compile`), which fuses operators. {DROPOUT}", "rounding")
+PAD_BATCHES = Cure("Pad batches to a few sizes. Padding must be masked in losses and norms.", "rounding")
 EXAMPLE, READ_MORE = "Example", "Read more"  # headings
 _NO_EXAMPLE = "No recording that comes with tracekit shows this finding."
 
@@ -73,5 +77,4 @@ def declare(page: FindingPage) -> FindingPage:
 @lru_cache
 def examples() -> dict[str, Example]:
     """The examples by the id of the finding."""
-    stored = json.loads(_EXAMPLES.read_text(encoding="utf-8")) if _EXAMPLES.exists() else {}
-    return {name: Example(**entry) for name, entry in stored.items()}
+    return msgspec.json.decode(_EXAMPLES.read_bytes(), type=dict[str, Example])

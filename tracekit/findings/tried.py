@@ -28,8 +28,8 @@ declare(
     FindingPage(
         "compile_failed",
         "Compiling fails",
-        says="""Another variant of the run was to be compiled, and the compiler raised an error of which the cure is
-            known: compiled code cannot be differentiated twice, as `autograd.grad(…, create_graph=True)` asks.""",
+        says="""Another variant of the run was to be compiled, and the compiler raised an error whose cure is known:
+            compiled code cannot be differentiated twice, as `autograd.grad(…, create_graph=True)` requires.""",
         slow="Compiling would help only once this is mended, which the advice says first.",
         cost="It has no cost, and is part of the advice of other findings.",
         limits="Only this error is recognised. Others are quoted in the compiler's words.",
@@ -37,7 +37,7 @@ declare(
             Cure(
                 """Take that gradient inside of what is compiled, with `torch.func.grad`, or compile only what it does
                 not pass through.""",
-                "order of floating-point sums",
+                "rounding",
             ),
         ),
         replayed=False,

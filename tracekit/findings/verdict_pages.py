@@ -3,7 +3,7 @@ be told.
 """
 
 from tracekit.base.pages import Cure
-from tracekit.findings.page import FindingPage, declare
+from tracekit.findings.page import COMPILE, FindingPage, declare
 
 # Every verdict, and the sentence for it if no finding says the same.
 VERDICTS = {
@@ -44,13 +44,12 @@ VERDICTS = {
 _CUTTING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 _NO_DEFECT = """It is a verdict on the step, not a defect: it is listed where the first finding does not say what
     bounds the step, or costs clearly less than the GPU's work does."""
-_WORK_COST = """Claimed is the GPU's work, computing and copying, without what other findings count: what a step would
+_WORK_COST = """It claims the GPU's work, computing and copying, without what other findings count: what a step would
     save if that work were free, an upper bound that no change reaches."""
 _KIND = """Kernels are sorted by their names and operators into kinds of work, and the kind with most time names the
     verdict. A kernel of an unknown name may be sorted wrongly."""
 _LESS = Cure("Do less of it: smaller models, fewer sampled neighbours, fewer layers.", "results")
 _HALF = Cure("Compute in bfloat16 or TF32, where the model tolerates it.", "results")
-_FUSE = Cure("Compile, which fuses what only moves data.", "order of floating-point sums")
 
 _PAGES = (
     FindingPage(
@@ -61,7 +60,7 @@ _PAGES = (
         slow=_NO_DEFECT,
         cost=_WORK_COST,
         limits=f"{_KIND} A busy GPU may still be used badly: see `low_occupancy`, `without_tensor_cores`.",
-        cures=(_HALF, Cure("Pad sizes to multiples of 8.", "order of floating-point sums"), _LESS),
+        cures=(_HALF, Cure("Pad sizes to multiples of 8. Padding must be masked in the loss.", "rounding"), _LESS),
         links=(_CUTTING,),
     ),
     FindingPage(
@@ -75,12 +74,16 @@ _PAGES = (
         cost=_WORK_COST,
         limits=f"{_KIND} That a kernel is bound by memory is concluded from its kind, not measured.",
         cures=(
-            _FUSE,
+            COMPILE,
             Cure(
                 "Sort the edges, and use sparse or segmented products (`torch_geometric.EdgeIndex`, `SparseTensor`).",
-                "order of floating-point sums",
+                "rounding",
             ),
-            Cure("Project features to fewer dimensions before they are gathered.", "order of floating-point sums"),
+            Cure(
+                """Where nodes add up or average what they gather, multiply features by the layer's weights before, if
+                that leaves fewer of them.""",
+                "rounding",
+            ),
             _HALF,
             _LESS,
         ),
@@ -104,7 +107,7 @@ _PAGES = (
         slow=f"{_NO_DEFECT} Launches cost nothing any more: only less work makes the step shorter.",
         cost=_WORK_COST,
         limits=f"{_KIND} In a bare trace, kernels of a replay are linked to the replay, not to operators or lines.",
-        cures=(_HALF, _FUSE, _LESS),
+        cures=(_HALF, COMPILE, _LESS),
         links=(_CUTTING,),
     ),
     FindingPage(

@@ -59,7 +59,7 @@ declare(
             about it explains at least half of the time lost, and costs no other rank as much.""",
         cures=(
             Cure("Give the ranks equal work: batches of equal size or edges, a balanced partition.", "results"),
-            Cure("Mend what the finding says of the late rank.", "changes nothing"),
+            Cure("Mend what the finding says of the late rank, whose own finding says what that changes.", "results"),
             Cure("Where ranks take turns, look for pauses: garbage, checkpoints, slow batches.", "changes nothing"),
         ),
         links=(_UNEVEN,),

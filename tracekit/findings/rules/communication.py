@@ -145,7 +145,7 @@ _EXPOSED_PAGE = FindingPage(
         time is waiting for other ranks, as far as that can be told.""",
     slow="""A collective ends when the last rank has arrived and all data is sent. While nothing else is there to
         compute, each rank pays for the network, and for the slowest of them.""",
-    cost="""Claimed is the bucket `gpu_comm`; on a CPU, the time in collectives of the backend. The waiting is
+    cost="""It claims the bucket `gpu_comm`; on a CPU, the time in collectives of the backend. The waiting is
         estimated from equal collectives (of one kind, group and size, or at one place in their steps): what they take
         beyond the fastest tenth. With the traces of all ranks it is measured.""",
     limits="""From one rank, a slow network and ranks that come late look alike, and the estimate is a lower bound: if
@@ -158,11 +158,11 @@ _EXPOSED_PAGE = FindingPage(
         ),
         Cure(
             "Start collectives earlier (`async_op=True`, smaller `bucket_cap_mb`, FSDP's prefetching).",
-            "changes nothing",
+            "rounding",
         ),
-        Cure("Send fewer, larger messages: larger buckets, one flattened tensor.", "order of floating-point sums"),
+        Cure("Send fewer, larger messages: larger buckets, one flattened tensor.", "rounding"),
         Cure("Send less: half precision, compression (`register_comm_hook`).", "results"),
-        Cure("Synchronise once for several micro-batches (`no_sync`).", "order of floating-point sums"),
+        Cure("Synchronise once for all micro-batches whose gradients are accumulated (`no_sync`).", "rounding"),
     ),
     links=(_DDP_DESIGN_PAGE,),
 )
@@ -311,7 +311,7 @@ _BROADCAST_PAGE = FindingPage(
         nothing. DDP sends all buffers of the first rank, such as running statistics of BatchNorm, before each forward
         pass unless told otherwise.""",
     slow="Each broadcast waits for the first rank, and forward cannot begin before it has ended.",
-    cost="Claimed is the time of these broadcasts in the bucket `gpu_comm`, which `exposed_comm` claims as well.",
+    cost="It claims the time of these broadcasts in the bucket `gpu_comm`, which `exposed_comm` claims as well.",
     limits="Whether your training needs equal buffers on all ranks, a trace cannot tell.",
     cures=(
         Cure(
@@ -362,7 +362,7 @@ _LATE_PAGE = FindingPage(
     says="""A collective begins more than 50 µs after it could have: its launch has returned, and all that was
         submitted before it is done. Meanwhile kernels of other streams fill the GPU for at least half of the time.""",
     slow="A collective that is late ends late, and what needs its result waits; on other ranks, too.",
-    cost="""Claimed is the exposed time at the end of such a collective (bucket `gpu_comm`), for at most as long as it
+    cost="""It claims the exposed time at the end of such a collective (bucket `gpu_comm`), for at most as long as it
         was late.""",
     limits="""It is inferred: that the collective waited for a place on the GPU is not recorded. Collectives inside
         CUDA graphs are left out, since all kernels of a graph are submitted at once.""",

@@ -22,6 +22,7 @@ from tracekit.findings import Finding, FindingPage, Where, blamed_events, eviden
 from tracekit.findings.compiler_advice import graphs_recorded, into_graphs, obstacles
 from tracekit.findings.culprits import blamed_on, outermost_operators, plain, step_ns_of, where_of_event
 from tracekit.findings.holes import OFTEN, is_hole
+from tracekit.findings.page import PAD_BATCHES
 from tracekit.profile import Profile
 from tracekit.trace.rows import outermost
 
@@ -124,13 +125,13 @@ _ENTERED_PAGE = FindingPage(
         `graph_breaks` is.""",
     slow="""Each entry checks every guard of the region and prepares its inputs in Python, while the GPU waits. Many
         entries often mean graph breaks: where a function breaks, what follows is a region of its own.""",
-    cost="""Claimed is the time in the bucket `guards`, and that of `dispatch` (on a CPU, `cpu_compute`) which Dynamo
+    cost="""It claims the time in the bucket `guards`, and that of `dispatch` (on a CPU, `cpu_compute`) which Dynamo
         and the wrappers around compiled graphs take.""",
     limits="""That breaks are the reason is a guess, and marked so: a trace names no break, and functions may be
         compiled apart on purpose.""",
     cures=(
-        Cure("Find the breaks (`TORCH_LOGS=graph_breaks`, or `tracekit capture`), and remove them.", "changes nothing"),
-        Cure("Compile one function that calls the others.", "order of floating-point sums"),
+        Cure("Find the breaks (`TORCH_LOGS=graph_breaks`, or `tracekit capture`), and remove them.", "rounding"),
+        Cure("Compile one function that calls the others.", "rounding"),
     ),
     links=(_BREAKS,),
 )
@@ -180,7 +181,7 @@ _BREAKS_PAGE = FindingPage(
     slow="""At a break, Python takes over, guards are checked again, inputs of the next graph are prepared, and nothing
         is fused across it. Two graphs also have two backward passes. In PyG, breaks often come from sizes that depend
         on the data: self-loops, `nonzero`, `softmax` and pooling without a number of nodes or graphs.""",
-    cost="""Claimed is what runs between the graphs of functions that break (Python, guards, wrappers), and calling
+    cost="""It claims what runs between the graphs of functions that break (Python, guards, wrappers), and calling
         each graph but one. Where no compiled region was recorded, it is all Python of a step, and the finding says “at
         most that much”.""",
     limits="""It needs a capture, or `--compile-log`: a trace alone names no break. What fusing across the break would
@@ -188,14 +189,14 @@ _BREAKS_PAGE = FindingPage(
     cures=(
         Cure(
             "Give the layer the size that it reads from the data (`num_nodes`, `size`, `dim_size`, `batch_size`).",
-            "changes nothing",
+            "rounding",
         ),
         Cure(
             """Add self-loops, and GCN's norm, once before training (`AddSelfLoops`, `GCNNorm`), and construct the
             layer with `normalize=False` or `add_self_loops=False`.""",
-            "order of floating-point sums",
+            "rounding",
         ),
-        Cure("Move printing, `.item()` and other Python out of the compiled function.", "changes nothing"),
+        Cure("Move printing, `.item()` and other Python out of the compiled function.", "rounding"),
         Cure("Compile with `fullgraph=True`: the first break then raises an error with its line.", "changes nothing"),
     ),
     links=(_BREAKS,),
@@ -206,17 +207,21 @@ _LIMIT_PAGE = FindingPage(
     says="""A function was compiled so often that Dynamo gave up, and runs it eagerly from then on. The finding names
         the function and, if the log has it, the guard that failed last.""",
     slow="Every earlier compilation was paid for, and what is left is eager code whose guards are still checked.",
-    cost="""Claimed is the host's time in `python`, `guards`, `dispatch` and `kernel_launch`: at most that much would
+    cost="""It claims the host's time in `python`, `guards`, `dispatch` and `kernel_launch`: at most that much would
         go into compiled code. If only an optimizer gave up, it is the time of guards, where there is any.""",
     limits="""How much of the claimed time compiled code would save is not known, so it is inferred and an upper bound.
         It needs a capture or a compile log.""",
     cures=(
         Cure(
             "Make what changes dynamic (`torch._dynamo.mark_dynamic`, `dynamic=True`), or pass it as a tensor.",
-            "changes nothing",
+            "rounding",
         ),
-        Cure("Pad batches to a few sizes.", "order of floating-point sums"),
-        Cure("Raise `torch._dynamo.config.recompile_limit`, if the number of variants is bounded.", "memory"),
+        PAD_BATCHES,
+        Cure(
+            """Raise `torch._dynamo.config.recompile_limit`, if the number of variants is bounded: each is kept in
+            memory.""",
+            "rounding",
+        ),
     ),
     links=("https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html",),
 )
@@ -227,14 +232,14 @@ _SKIPPED_PAGE = FindingPage(
         graph, and said why in its log: work on the CPU, inputs that are modified, sizes that vary, operators that
         cannot be captured.""",
     slow="The graph's kernels are launched one by one, by the wrapper that Inductor generated.",
-    cost="""Claimed is the host's time in `python`, `guards`, `dispatch` and `kernel_launch`: at most that much would
+    cost="""It claims the host's time in `python`, `guards`, `dispatch` and `kernel_launch`: at most that much would
         be skipped in a replay.""",
     limits="""An upper bound, and inferred: which part of this time belongs to the graph is not looked up. It needs a
         capture or a compile log. The wording of the reasons is that of torch's log, and differs between versions.""",
     cures=(
-        Cure("Keep work on the CPU out of the compiled function, and all inputs on the GPU.", "changes nothing"),
+        Cure("Keep work on the CPU out of the compiled function, and all inputs on the GPU.", "rounding"),
         Cure("Do not modify inputs in place; copy them into static buffers.", "memory"),
-        Cure("Pad to a few sizes, or mark sizes that do not matter as dynamic.", "order of floating-point sums"),
+        PAD_BATCHES,
     ),
     links=(_LINK,),
 )
@@ -277,12 +282,12 @@ _REMAINDERS_PAGE = FindingPage(
         GPU idles until they arrive.""",
     slow="""A replay needs one call for all of its kernels; what is outside pays for each launch, and for the dispatch
         before it. Mostly it is the optimizer, the loss, or what stands at graph breaks.""",
-    cost="""Claimed is the idle time (launches, dispatch, Python, guards; below a millisecond at a time) that ends with
+    cost="""It claims the idle time (launches, dispatch, Python, guards; below a millisecond at a time) that ends with
         a GPU activity which no graph launched.""",
     limits="It is not reported while graphs are still being recorded. Whether the work can be captured is not checked.",
     cures=(
-        Cure("Capture the optimizer, too (`capturable=True`), or compile its step.", "order of floating-point sums"),
-        Cure("Remove graph breaks and work on the CPU between the replays.", "changes nothing"),
+        Cure("Capture the optimizer, too (`capturable=True`), or compile its step.", "rounding"),
+        Cure("Remove graph breaks and work on the CPU between the replays.", "rounding"),
         Cure("Capture the whole step with `torch.cuda.graph`, with static inputs.", "memory"),
     ),
     links=(_LINK,),

@@ -15,6 +15,7 @@ from tracekit.base.units import duration, many
 from tracekit.findings import Finding, FindingPage, Where, blamed_events, evidence, rule
 from tracekit.findings.compiler_advice import against_guard
 from tracekit.findings.culprits import by_name, plain
+from tracekit.findings.page import PAD_BATCHES
 from tracekit.profile import Profile
 from tracekit.profile.start_up import cold_steps_sentence
 from tracekit.vocabulary.event_names import PREPARATION
@@ -118,17 +119,17 @@ _RECOMPILES_PAGE = FindingPage(
     slow="""Compiling takes seconds, in which nothing else happens. Batches of graphs hardly ever have the same number
         of nodes and edges: the first new size recompiles with dynamic sizes. Floats that change, such as a learning
         rate, and integers that a module holds recompile again and again.""",
-    cost="""Claimed is the bucket `compile` during these spans. Means leave out steps that compile, so this cost, and
+    cost="""It claims the bucket `compile` during these spans. Means leave out steps that compile, so this cost, and
         all others with it, is spread over all recorded steps.""",
     limits="""A recording of a few steps overstates recompilations that end once all sizes were met, and understates
         rare ones. A bare trace has neither the guard nor the reason. Torch 2.0 leaves no sign of compiling in a
         trace.""",
     cures=(
-        Cure("Mark sizes as dynamic: `torch._dynamo.mark_dynamic`, `dynamic=True`.", "order of floating-point sums"),
-        Cure("Pad batches to a few sizes.", "order of floating-point sums"),
+        Cure("Mark sizes as dynamic: `torch._dynamo.mark_dynamic`, `dynamic=True`.", "rounding"),
+        PAD_BATCHES,
         Cure(
             "Pass numbers that change as tensors (`lr=torch.tensor(0.01)`), or keep them out of the function.",
-            "changes nothing",
+            "rounding",
         ),
     ),
     links=(_DYNAMIC,),
@@ -140,17 +141,17 @@ _COMPILE_PAGE = FindingPage(
         or TorchScript's fuser compiles. The finding says which, how often, and for how long.""",
     slow="""Compiling takes seconds, in which nothing else happens. It is worth its time if it happens once, before the
         steps that count; a step that is measured with it says nothing about training.""",
-    cost="""Claimed is the bucket `compile` during these spans (for TorchScript's fuser, the host's long stretches in
+    cost="""It claims the bucket `compile` during these spans (for TorchScript's fuser, the host's long stretches in
         its fallback). The cost is spread over all recorded steps, as are all others beside it.""",
     limits="""It weighs as much as the recording is short: over an epoch it may not matter. Whether a compilation would
         come again, a recording that ends does not show.""",
     cures=(
         Cure("Run every size once before the steps that count; for CUDA graphs, twice.", "changes nothing"),
         Cure("Keep the compile cache between runs (`TORCHINDUCTOR_CACHE_DIR`).", "changes nothing"),
-        Cure('Turn autotuning off, or do without CUDA graphs (`mode="default"`).', "order of floating-point sums"),
+        Cure('Turn autotuning off, or do without CUDA graphs (`mode="default"`).', "rounding"),
         Cure(
             "Turn TorchScript's fuser off (`torch._C._jit_set_texpr_fuser_enabled(False)`).",
-            "order of floating-point sums",
+            "rounding",
         ),
     ),
     links=(_CACHE, _TREES),
@@ -226,7 +227,7 @@ _COLD_PAGE = FindingPage(
     slow="""CUDA loads a kernel's code only at its first use, and libraries set up handles and workspaces. Each happens
         once in a process.""",
     cost="""For first steps, it is what they take longer than the steps after them, as far as first uses explain it: a
-        total, marked “once”. For code that is loaded later, claimed is the bucket `module_load`, for first calls the
+        total, marked “once”. For code that is loaded later, it claims the bucket `module_load`, for first calls the
         stretches themselves; the cost is what a replay without them saves.""",
     limits="""In a long run it does not matter. Events count as first uses only if the recording shows the process from
         its start; a recording that begins later may hold a first use that is reported as `host_freeze`.""",
@@ -244,7 +245,7 @@ _PROFILER_PAGE = FindingPage(
         cover the time in which the host would have submitted work.""",
     slow="""Recording costs time, and the more is recorded (stacks, shapes, memory), the more. A run without the
         profiler does not pay it.""",
-    cost="Claimed is the bucket `profiler`: overhead events while the host dispatches, launches or allocates.",
+    cost="It claims the bucket `profiler`: overhead events while the host dispatches, launches or allocates.",
     limits="""Only overhead that the profiler records of itself is counted. What recording adds to each operator is
         part of `dispatch` and `python`, in no event of its own; a capture estimates it from its unprofiled passes.""",
     cures=(

@@ -17,6 +17,7 @@ from tracekit.findings.counted import Steps, stretch
 from tracekit.findings.culprits import by_name, plain, time_blamed_on, where_of_buckets, where_of_event
 from tracekit.findings.finding import Where
 from tracekit.findings.kernels import time_of
+from tracekit.findings.page import COMPILE
 from tracekit.profile import Profile
 from tracekit.trace.facts.coverage import device_side_missing
 from tracekit.trace.rereading import arguments
@@ -97,24 +98,21 @@ _PAGE = FindingPage(
     slow="""On a CPU, that is the training itself; message passing is bound by memory there, since gathers and scatters
         move rows and compute little. Beside a GPU, a tensor that was left on the CPU makes the host compute what the
         GPU does many times faster, and holds up all launches.""",
-    cost="""Without a GPU, claimed is the bucket `cpu_compute`, and the cost is that time itself: not what a faster
+    cost="""Without a GPU, it claims the bucket `cpu_compute`, and the cost is that time itself: not what a faster
         kernel would save. Beside a GPU, it is the GPU's idle time that these operators are blamed for.""",
     limits="""How fast an operator could be is not known: without a GPU, the finding says where to look, not that
         something is wrong. Operators of backward are left out beside a GPU: they run where forward did. Under
         compilation, the operator may be a loop that Inductor generated, named after what it fuses.""",
     cures=(
         Cure(
-            "Create the tensors on the GPU (`device=…`), or do the work ahead, in a worker of the loader.",
-            "changes nothing",
+            """Create the tensors on the GPU (`device=…`), or do the work ahead, in a worker of the loader. Either draws
+            other random numbers.""",
+            "results",
         ),
-        Cure(
-            """Compile the model: fused operators read and write memory once. Dropout draws other random numbers,
-            unless `torch._inductor.config.fallback_random` is set.""",
-            "order of floating-point sums",
-        ),
-        Cure("Move fewer rows: sort the edges, use sparse or segmented products.", "order of floating-point sums"),
+        COMPILE,
+        Cure("Move fewer rows: sort the edges, use sparse or segmented products.", "rounding"),
         Cure("Use bfloat16 under autocast.", "results"),
-        Cure("Try one thread per core (`torch.set_num_threads`).", "order of floating-point sums"),
+        Cure("Try one thread per core (`torch.set_num_threads`).", "rounding"),
     ),
     links=(_LINK, _CUDA_PAGE),
 )
@@ -282,7 +280,7 @@ _PREPROCESSING_PAGE = FindingPage(
         finding.""",
     slow="""What the main thread prepares is not prepared ahead: the next launch waits for it. In PyG, these are often
         transforms that are applied to each batch, and conversions through NumPy or SciPy.""",
-    cost="Claimed is the GPU's idle time during the outermost of these calls.",
+    cost="It claims the GPU's idle time during the outermost of these calls.",
     limits="""It needs Python stacks, and knows these libraries by the paths of their files: functions of your own that
         prepare data are reported as `python_bound`.""",
     cures=(
@@ -290,8 +288,14 @@ _PREPROCESSING_PAGE = FindingPage(
             "Prepare in the dataset or in `collate_fn`, with workers. Workers draw random numbers of their own.",
             "results",
         ),
-        Cure("Prepare once before training (`pre_transform`), and store the result.", "changes nothing"),
-        Cure("Leave what comes after a step to another thread, or until after the loop.", "changes nothing"),
+        Cure(
+            "Prepare what is not random once, before training (`pre_transform`), and store the result.",
+            "changes nothing",
+        ),
+        Cure(
+            "Leave what comes after a step until after the loop, or to another thread that gets copies of the values.",
+            "memory",
+        ),
     ),
     links=(_DATA_LOADING_PAGE,),
 )

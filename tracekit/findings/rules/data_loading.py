@@ -77,7 +77,7 @@ _PAGE = FindingPage(
     slow="""Until the batch is there, the loop launches nothing, and the GPU runs dry. In training a GNN, the time
         often goes to sampling neighbours, to slicing features, and to collating many small graphs, all of it on the
         CPU.""",
-    cost="""Claimed is the bucket `dataload`. The number of workers that would keep up is what a step takes with the
+    cost="""It claims the bucket `dataload`. The number of workers that would keep up is what a step takes with the
         wait divided by what it takes without; that assumes a core for each of them.""",
     limits="""What workers do in their own processes, and how many there are, is not in the trace. A loop that draws
         batches without PyTorch's DataLoader has no such annotation: its wait is reported as `python_bound` or

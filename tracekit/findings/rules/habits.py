@@ -79,14 +79,14 @@ _OPTIMIZER_PAGE = FindingPage(
     slow="""For each parameter, the host dispatches and launches a handful of tiny kernels; a multi-tensor or fused
         update needs a few launches for all of them. Models with many layers, relations or node types have many small
         parameters.""",
-    cost="""Claimed are the host's time in the optimizer that keeps the GPU waiting, its kernels that take at most 5
+    cost="""It claims the host's time in the optimizer that keeps the GPU waiting, its kernels that take at most 5
         µs, and the usual gaps between those, below 10 µs: what one kernel for all would replace.""",
     limits="""Longer kernels are not claimed: they would take as long in one. Optimizers of other packages may have no
         such argument; compiling the step is the cure then.""",
     cures=(
         Cure("Construct the optimizer with `foreach=True`, which takes memory for temporary lists.", "memory"),
-        Cure("Construct it with `fused=True` (Adam, AdamW, SGD).", "order of floating-point sums"),
-        Cure("Compile the optimizer's step: `torch.compile(optimizer.step)`.", "order of floating-point sums"),
+        Cure("Construct it with `fused=True` (Adam, AdamW, SGD).", "rounding"),
+        Cure("Compile the optimizer's step: `torch.compile(optimizer.step)`.", "rounding"),
     ),
     links=("https://docs.pytorch.org/docs/stable/optim.html",),
 )
@@ -96,7 +96,7 @@ _ZERO_PAGE = FindingPage(
     says="Inside `zero_grad`, at least 20 launches a step set a single gradient to zero each.",
     slow="""Each launch costs the host some microseconds to write zeros that backward then adds to. Without gradients
         to begin with, backward writes them, and nothing has to be launched.""",
-    cost="""Claimed are the host's time in `zero_grad` that keeps the GPU waiting, its kernels that take at most 5 µs,
+    cost="""It claims the host's time in `zero_grad` that keeps the GPU waiting, its kernels that take at most 5 µs,
         and the usual gaps between those.""",
     limits="It is recognised by the profiler's annotation; a loop of your own is reported as `operator_loop`.",
     cures=(
@@ -114,7 +114,7 @@ _GARBAGE_PAGE = FindingPage(
     says="Python's garbage collector runs inside steps while the GPU idles: by itself, or through `gc.collect()`.",
     slow="""A full collection visits every object of the process, and a program that has imported PyTorch holds very
         many. All launches wait for it.""",
-    cost="Claimed is the GPU's idle time during these collections.",
+    cost="It claims the GPU's idle time during these collections.",
     limits="""Collections are seen where the trace holds them: as an annotation `Python GC`, or as a frame of
         `gc.collect` where stacks were recorded. Others are part of `python_bound` or `host_freeze`.""",
     cures=(
@@ -196,18 +196,18 @@ _LOOP_PAGE = FindingPage(
         it.""",
     slow="""Each round pays for Python, dispatch and launch, to compute what a single kernel computes in hardly more
         time than one round.""",
-    cost="""Claimed are the host's time in the loop that keeps the GPU waiting, its kernels that take at most 5 µs, and
+    cost="""It claims the host's time in the loop that keeps the GPU waiting, its kernels that take at most 5 µs, and
         the usual gaps between those, below 10 µs.""",
     limits="""A trace cannot tell whether the rounds depend on each other, as in a recurrence: then there is no single
         operator for them. Twenty equal layers in a row look like a loop, too.""",
     cures=(
         Cure(
             "Stack the tensors and call one operator: broadcasting, `bmm`, `index_add_`, `scatter`.",
-            "order of floating-point sums",
+            "rounding",
         ),
-        Cure("Map the function over a batch with `torch.func.vmap`.", "order of floating-point sums"),
+        Cure("Map the function over a batch with `torch.func.vmap`.", "rounding"),
         Cure("Use a `torch._foreach_` function on the list of tensors.", "memory"),
-        Cure("Compile the loop, which fuses its rounds if their number is fixed.", "order of floating-point sums"),
+        Cure("Compile the loop, which fuses its rounds if their number is fixed.", "rounding"),
     ),
     links=(_LINK,),
 )

@@ -16,6 +16,7 @@ from tracekit.findings.compiler_advice import graph_replays, graphs_prepared
 from tracekit.findings.culprits import by_name, operators_around, time_blamed_on, where_of_event
 from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
 from tracekit.findings.kernels import time_of
+from tracekit.findings.page import PAD_BATCHES
 from tracekit.profile import Profile
 from tracekit.profile.cached import once
 from tracekit.trace import Trace
@@ -58,7 +59,7 @@ _PAGEABLE_PAGE = FindingPage(
     slow="""The driver first copies such data piece by piece into a buffer of its own, and the call returns only when
         that is done. So the host is held up, `non_blocking=True` has no effect, and the copy reaches less than the
         speed of the bus.""",
-    cost="""Claimed is the time of these copies and their calls in which no kernel runs, without what the same bytes
+    cost="""It claims the time of these copies and their calls in which no kernel runs, without what the same bytes
         take from pinned memory at the speed of the bus: 50, 25 or 12 GB/s by the GPU's compute capability (PCI Express
         5.0, 4.0, 3.0 with 16 lanes), and 25 GB/s where it is not known.""",
     limits="""The bus is assumed to have 16 lanes and no other traffic: on a narrower one, pinning saves less. Copies
@@ -66,7 +67,8 @@ _PAGEABLE_PAGE = FindingPage(
     cures=(
         Cure(
             """Pin the memory (`DataLoader(pin_memory=True)`, `tensor.pin_memory()`), and copy with
-            `non_blocking=True`. Pinned memory cannot be swapped out.""",
+            `non_blocking=True`. Pinned memory cannot be swapped out, and must not be written to before the copy is
+            done.""",
             "memory",
         ),
         Cure("Keep on the GPU what every step needs: the graph, features, masks.", "memory"),
@@ -151,14 +153,14 @@ _ALLOCATOR_PAGE = FindingPage(
     slow="""Such a call is slow, and freeing waits until the GPU has done everything that was queued. The cache misses
         where sizes vary from step to step, as with sampled or batched graphs; where memory is nearly full, so that
         cached blocks are given back; and where `torch.cuda.empty_cache()` is called in the loop.""",
-    cost="""Claimed is the GPU's idle time in the bucket `alloc`, of calls that recur; long calls, of a millisecond or
+    cost="""It claims the GPU's idle time in the bucket `alloc`, of calls that recur; long calls, of a millisecond or
         more, count only if most steps have one.""",
     limits="""That a size was new, or memory full, is not in the trace: the finding names the call and its line, not
         the reason. Calls in fewer steps only fill the cache, and are not listed.""",
     cures=(
         Cure("Take `torch.cuda.empty_cache()` out of the loop.", "memory"),
         Cure("Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` where sizes vary.", "memory"),
-        Cure("Pad batches to a few sizes; padding must be masked in losses and norms.", "order of floating-point sums"),
+        PAD_BATCHES,
         Cure("Lower the peak: smaller batches, checkpointing, half precision.", "results"),
     ),
     links=(_ALLOCATOR_LINK,),
@@ -228,12 +230,12 @@ _RECORDED_PAGE = FindingPage(
     slow="""While a graph is recorded and instantiated, it runs nothing. That pays only if it is replayed many times.
         With `mode="reduce-overhead"`, each new set of input sizes needs a graph of its own: sampled subgraphs hardly
         ever have the same size twice.""",
-    cost="Claimed is the GPU's idle time from the begin of each recording until the graph is instantiated.",
-    limits="""Graphs that would be replayed later than the recording lasts look as if they were not: record more steps
-        if sizes come back seldom.""",
+    cost="It claims the GPU's idle time from the beginning of each recording until the graph is instantiated.",
+    limits="""Graphs that are replayed only after the trace ends look as if they never were: record more steps if sizes
+        seldom come back.""",
     cures=(
-        Cure("Pad batches to a few sizes, so that graphs are replayed.", "order of floating-point sums"),
-        Cure('Do without CUDA graphs where sizes vary (`mode="default"`, perhaps with `dynamic=True`).', "memory"),
+        PAD_BATCHES,
+        Cure('Do without CUDA graphs where sizes vary (`mode="default"`, perhaps with `dynamic=True`).', "rounding"),
     ),
     links=(_TREES,),
 )
@@ -274,12 +276,12 @@ _PREPARED_PAGE = FindingPage(
         then on.""",
     slow="""The preparing run waits for the GPU, and launches each kernel by itself, into memory set aside for graphs:
         it is slower than code that was compiled without CUDA graphs.""",
-    cost="Claimed is the GPU's idle time in these calls, before and after what they launch.",
+    cost="It claims the GPU's idle time in these calls, before and after what they launch.",
     limits="""A short recording may end before sizes come back; replays that would follow are not seen. What launching
         itself is slowed by is not counted: of two pairs of captures on an H100, one saved 0.8 of what this finding
         says, the other 1.2.""",
     cures=(
-        Cure("Pad batches to a few sizes, so that graphs are replayed.", "order of floating-point sums"),
+        PAD_BATCHES,
         Cure(
             """Use no CUDA graphs where sizes vary: `mode="default"`, or
             `torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True`.""",

@@ -319,13 +319,14 @@ _FREEZE_PAGE = FindingPage(
     slow="""Something took the core away from the thread, or made it wait: more busy threads than cores, swapping,
         Python's garbage collector, a lock. The code at the named place is seldom at fault: it is where the stall
         happened.""",
-    cost="Claimed are these stretches, and the cost is their mean over all counted steps.",
+    cost="It claims these stretches, and the cost is their mean over all counted steps.",
     limits="""The first call with a rare size looks the same if sizes were not recorded. The finding says whether other
         threads of the process worked at the time; of other processes the trace knows nothing.""",
     cures=(
         Cure(
-            "Leave the main thread a core: fewer workers, and `torch.set_num_threads` below the number of cores.",
-            "order of floating-point sums",
+            """Leave the main thread a core: fewer workers, and `torch.set_num_threads` below the number of cores.
+            Workers draw random numbers of their own.""",
+            "results",
         ),
         Cure("Look at what else the machine does, and ignore what does not recur.", "changes nothing"),
         Cure("Collect garbage between epochs (`gc.disable()`, `gc.collect()`).", "memory"),
@@ -339,13 +340,14 @@ _HANDOVER_PAGE = FindingPage(
         or between the last one and the return, nothing is recorded for a millisecond or more.""",
     slow="""A thread that wakes up needs a core and, for Python hooks and functions, Python's lock. If workers or other
         threads hold them, backward waits, and the GPU runs dry.""",
-    cost="Claimed are these stretches, and shorter ones of the same kind where they occur in most steps.",
+    cost="It claims these stretches, and shorter ones of the same kind where they occur in most steps.",
     limits="""That the thread waited for a core is not recorded; it may as well have waited for Python's lock. After
         backward, the stretch counts only where the line that called it is known.""",
     cures=(
         Cure(
-            "Leave a core free: fewer data loader workers, `torch.set_num_threads` below the number of cores.",
-            "order of floating-point sums",
+            """Leave a core free: fewer data loader workers, and `torch.set_num_threads` below the number of cores.
+            Workers draw random numbers of their own.""",
+            "results",
         ),
         Cure("Keep other Python threads from working during backward.", "changes nothing"),
     ),

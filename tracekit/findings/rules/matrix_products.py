@@ -134,13 +134,14 @@ _UNALIGNED_PAGE = FindingPage(
         names): rows of an operand do not begin at multiples of 16 bytes.""",
     slow="""Tensor cores are fed by loads of whole vectors. Where an inner size is odd, as a number of features or
         classes often is (1433 in Cora, 7 classes), each number is loaded by itself.""",
-    cost="Claimed is the time of these kernels: an upper bound, since an aligned product takes time, too.",
+    cost="It claims the time of these kernels: an upper bound, since an aligned product takes time, too.",
     limits="""It is known by names of CUTLASS only; other libraries do not say how they load. Products of attention are
         left to `unfused_attention`.""",
     cures=(
         Cure(
-            "Pad features, hidden sizes or vocabulary to a multiple of 8 (16 for one-byte types), with zeros.",
-            "order of floating-point sums",
+            """Pad features, hidden sizes or vocabulary to a multiple of 8 (16 for one-byte types) with zeros. Classes
+            or tokens that this adds must be masked in the loss.""",
+            "rounding",
         ),
         Cure("Choose hidden sizes that are multiples of 8.", "results"),
     ),
@@ -179,19 +180,22 @@ _ATTENTION_FINDING_PAGE = FindingPage(
         dropout and copies in between: attention whose scores are written to memory and read again.""",
     slow="""The matrix of scores has a number for each pair of tokens or nodes. Fused attention never writes it to
         memory.""",
-    cost="""Claimed is the time of all these kernels: products, masks and softmax. An upper bound, since fused
+    cost="""It claims the time of all these kernels: products, masks and softmax. An upper bound, since fused
         attention computes the products, too.""",
     limits="""It is recognised by the order of operators, and so inferred. Attention over edges, as in GAT, uses
         scatters and is not meant. That a fused kernel supports your mask, type and head size is not checked.""",
     cures=(
-        Cure("Use `torch.nn.functional.scaled_dot_product_attention`.", "order of floating-point sums"),
         Cure(
-            'In a library that offers a choice, choose it (`attn_implementation="sdpa"`).',
-            "order of floating-point sums",
+            "Use `torch.nn.functional.scaled_dot_product_attention`. Its dropout draws random numbers of its own.",
+            "rounding",
         ),
         Cure(
-            """Where it does not fuse, ask why: `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)`
-            warns.""",
+            'In a library that offers a choice, choose it (`attn_implementation="sdpa"`).',
+            "rounding",
+        ),
+        Cure(
+            """Where it does not fuse, ask why: under `torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)`, it
+            warns with the reason, and raises an error.""",
             "changes nothing",
         ),
     ),
@@ -238,13 +242,18 @@ _TENSOR_CORES_PAGE = FindingPage(
     says="""Matrix products or convolutions run in fp32 on the ordinary cores (`sgemm`, `scudnn`, `simt` in their
         names), on a GPU of NVIDIA that has tensor cores: compute capability 7.0 or later, or products in half
         precision beside them.""",
-    slow="Tensor cores multiply matrices many times faster, but not in full fp32, which is PyTorch's default.",
-    cost="""Claimed is the time of these kernels, on a GeForce half of it, where half precision has twice the peak of
+    slow="""Tensor cores multiply matrices many times faster, but not in full fp32, which is PyTorch's default for
+        matrix products; convolutions may use TF32 by default.""",
+    cost="""It claims the time of these kernels, on a GeForce half of it, where half precision has twice the peak of
         fp32: an upper bound, since the products still take time.""",
     limits="""Whether your training tolerates TF32 or half precision, a trace cannot tell. Small products, as in GNNs
         with few features, are bound by memory and launches, and gain less.""",
     cures=(
-        Cure('Allow TF32 (from Ampere on): `torch.set_float32_matmul_precision("high")`.', "results"),
+        Cure(
+            """Allow TF32 (from Ampere on): `torch.set_float32_matmul_precision("high")`; for convolutions,
+            `torch.backends.cudnn.allow_tf32 = True`.""",
+            "results",
+        ),
         Cure("Run under `torch.autocast` with bfloat16, or with fp16 and a GradScaler before Ampere.", "results"),
     ),
     links=(_TF32_PAGE,),
@@ -316,15 +325,15 @@ _LAYOUT_PAGE = FindingPage(
     says="""Kernels do nothing but turn images from NCHW into NHWC or back (`nchwToNhwcKernel`, MIOpen's
         `batched_transpose`), around convolutions that compute in the other layout.""",
     slow="Each conversion reads and writes the whole tensor, and there may be two for each convolution.",
-    cost="Claimed is the time of these kernels.",
+    cost="It claims the time of these kernels.",
     limits="""They are known by name. That all operators in between support channels_last is not checked; one that does
         not converts again.""",
     cures=(
         Cure(
             "Call `.to(memory_format=torch.channels_last)` on the model and on its input.",
-            "order of floating-point sums",
+            "rounding",
         ),
-        Cure("On ROCm, also set `PYTORCH_MIOPEN_SUGGEST_NHWC=1`.", "order of floating-point sums"),
+        Cure("On ROCm, also set `PYTORCH_MIOPEN_SUGGEST_NHWC=1`.", "rounding"),
     ),
     links=(_LINK,),
 )

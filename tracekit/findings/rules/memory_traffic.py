@@ -15,6 +15,7 @@ from tracekit.findings.bandwidth import ELEMENTWISE, achieved, moved
 from tracekit.findings.compiler_advice import is_compiled
 from tracekit.findings.kernels import blaming, kernels, of_classes, same_name_and_operator, share_of_work
 from tracekit.findings.one_by_one import BETWEEN_NS, TINY_NS, optimizer_setting
+from tracekit.findings.page import COMPILE, DROPOUT
 from tracekit.profile import Profile
 from tracekit.profile.recording_words import median
 
@@ -48,14 +49,14 @@ _BANDWIDTH_PAGE = FindingPage(
         needs recorded shapes, and a GPU whose bandwidth is known.""",
     slow="""Such kernels only move memory. Tensors that are not contiguous, were transposed, or have different memory
         formats are read in pieces, and most of each piece is not used.""",
-    cost="Claimed is what these kernels take longer than at the peak bandwidth.",
+    cost="It claims the time that these kernels take beyond what they would take at the peak bandwidth.",
     limits="""Bytes are worked out from shapes: each input and the output once. Smaller tensors are left out, since
         caches move them faster than memory could. Gathers and scatters of message passing are not elementwise: the
         section “gathering and scattering” lists them.""",
     cures=(
         Cure("Call `.contiguous()` once, before many uses; it makes a copy.", "memory"),
-        Cure("Keep one memory format throughout the model.", "order of floating-point sums"),
-        Cure("Compile: fused kernels move less.", "order of floating-point sums"),
+        Cure("Keep one memory format throughout the model.", "rounding"),
+        COMPILE,
     ),
     links=(_MEMORY_FORMAT_PAGE,),
 )
@@ -101,20 +102,17 @@ _UNFUSED_PAGE = FindingPage(
         each reads what the one before it wrote.""",
     slow="""Such kernels take as long as they move memory: activation, dropout, bias and norm each read and write the
         whole tensor. One kernel for all of them reads and writes it once.""",
-    cost="""Claimed are all kernels of each chain but the longest, which is what a fused one takes. Where shapes were
+    cost="""It claims all kernels of each chain but the longest, which is what a fused one takes. Where shapes were
         recorded, the finding says how many bytes fusing would keep in registers.""",
     limits="""That each kernel reads what the one before it wrote is assumed, so it is inferred: chains over different
         tensors save less. Views or Python between them may keep a compiler from fusing.""",
     cures=(
         Cure(
-            """Compile that part of the model, without graph breaks. Dropout draws other random numbers, unless
-            `torch._inductor.config.fallback_random` is set.""",
-            "order of floating-point sums",
+            f"Compile that part of the model, without graph breaks. {DROPOUT}",
+            "rounding",
         ),
-        Cure("For the optimizer, `foreach=True` or `fused=True`.", "order of floating-point sums"),
-        Cure(
-            "Use operators that exist fused: `addmm`, `F.layer_norm`, a loss on logits.", "order of floating-point sums"
-        ),
+        Cure("For the optimizer, `foreach=True` or `fused=True`.", "rounding"),
+        Cure("Use operators that exist fused: `addmm`, `F.layer_norm`, a loss on logits.", "rounding"),
     ),
     links=(_COMPILE_PAGE,),
 )
@@ -182,13 +180,13 @@ _TINY_PAGE = FindingPage(
         the next one is queued.""",
     slow="""Between two kernels, the GPU takes a moment to finish the one and set up the other. Where kernels are as
         short as that, the gaps are a large part of the step, and a faster host changes nothing about it.""",
-    cost="Claimed are the gaps between queued kernels (bucket `gpu_gap`) that are shorter than 10 µs.",
+    cost="It claims the gaps between queued kernels (bucket `gpu_gap`) that are shorter than 10 µs.",
     limits="""Longer gaps have other reasons: see `queued_not_started`. CUDA graphs shorten such gaps, but do not
         remove them.""",
     cures=(
         Cure("Do more in each kernel: larger batches, several graphs in each.", "results"),
-        Cure("Compile, which fuses kernels.", "order of floating-point sums"),
-        Cure("Construct the optimizer with `foreach=True` or `fused=True`.", "order of floating-point sums"),
+        COMPILE,
+        Cure("Construct the optimizer with `foreach=True` or `fused=True`.", "rounding"),
     ),
     links=(_COMPILE_PAGE,),
 )
@@ -230,15 +228,15 @@ _OCCUPANCY_PAGE = FindingPage(
     slow="""A kernel with few blocks leaves multiprocessors without work, however fast the others are. Reductions over
         one long dimension, scans, sorts, and products of tall, narrow matrices are such kernels; a node of very high
         degree can make one thread or block do most of the work.""",
-    cost="Claimed is the time of these kernels: an upper bound, since a full GPU takes time, too.",
+    cost="It claims the time of these kernels: an upper bound, since a full GPU takes time, too.",
     limits="""Occupancy is the profiler's estimate, not a measurement, and low occupancy is no defect where a kernel
         keeps its units busy with few warps: products, convolutions, attention and recurrent layers are judged by their
         blocks alone. Kernels of other streams that run meanwhile are not considered.""",
     cures=(
         Cure("Give each launch more to do: larger batches.", "results"),
-        Cure("Solve many small problems as one: `bmm`, segmented operators.", "order of floating-point sums"),
-        Cure("Split a sum over a long dimension in two.", "order of floating-point sums"),
-        Cure('Let the compiler choose kernels: `mode="max-autotune"`.', "order of floating-point sums"),
+        Cure("Solve many small problems as one: `bmm`, segmented operators.", "rounding"),
+        Cure("Split a sum over a long dimension in two.", "rounding"),
+        Cure('Let the compiler choose kernels: `mode="max-autotune"`.', "rounding"),
     ),
     links=(_OCCUPANCY_LINK,),
 )

@@ -50,8 +50,8 @@ _GPU_SIDE_PAGE = FindingPage(
     "gpu_side_missing",
     "The GPU side is missing",
     says="""Work was submitted to a GPU or another accelerator, and none of it is in the trace. It is concluded from
-        launches, from operators that only an accelerator has, or from reads of values that take as long as where they
-        wait for a device.""",
+        launches, from operators that only an accelerator has, or from reads of values that take as long as a wait for
+        a device.""",
     slow=f"{_NOT_SLOW} The wall time of steps is withheld: what looks idle may have been busy.",
     cost=_NO_COST,
     limits="""What the host did is still right, but operators then only submit work, however long they take. On a CPU,

@@ -32,11 +32,11 @@ _PAGE = FindingPage(
     slow="""Something else holds the GPU: mostly another process, whose kernels are not in your trace, such as a
         display, another job, or a second worker. Other reasons are a function on the host that the stream waits for,
         an event of another stream, the loading of a kernel's code, a switch between contexts, or the profiler.""",
-    cost="Claimed are these waits: gaps in the bucket `gpu_gap` of 30 µs or more.",
+    cost="It claims these waits: gaps in the bucket `gpu_gap` of 30 µs or more.",
     limits="""A trace holds one process, so that another one is suspected only because nothing else explains the wait.
         Where the profiler lost kernels, such time is unknown, and not claimed.""",
     cures=(
-        Cure("Look who else uses the GPU (`nvidia-smi`), and measure when nobody does.", "changes nothing"),
+        Cure("See who else uses the GPU (`nvidia-smi`), and measure when nobody does.", "changes nothing"),
         Cure(
             "Follow the clue that the finding names: shorten the host function, record the event earlier, warm up.",
             "changes nothing",

@@ -14,6 +14,7 @@ from tracekit.findings.compiler_advice import graphs_prepared, graphs_recorded, 
 from tracekit.findings.culprits import by_name, grouped, outermost_operators, plain, step_ns_of, where_of_buckets
 from tracekit.findings.holes import LEAST_NS, OFTEN, is_hole
 from tracekit.findings.kernels import queue_waits, time_of
+from tracekit.findings.page import COMPILE
 from tracekit.findings.verdict import HOST_BOUND, mostly_unknown
 from tracekit.profile import Mean, Profile
 from tracekit.profile.recording_words import median
@@ -112,7 +113,7 @@ _UNEXPLAINED = FindingPage(
         profiler itself takes most of a step.""",
     slow="""That is not known: Python that was not recorded, other work on the core, a lock, or swapping all look like
         this. The step was that much longer, whatever the cause.""",
-    cost="""Claimed is the time in the bucket `unrecorded`, and single stretches of `python` without event or line.
+    cost="""It claims the time in the bucket `unrecorded`, and single stretches of `python` without event or line.
         Waits in collectives, and time of which the GPU's side is unknown, are left out.""",
     limits="""It is inferred from silence, and marked so. Without Python stacks, ordinary Python of yours looks exactly
         like it. Before the first and after the last recorded event, silence proves nothing.""",
@@ -171,20 +172,15 @@ def _between_calls(profile: Profile) -> Bools:
 
 _SUBMITTED_SLOWLY = """The rule adds up the GPU's idle time with nothing queued, in stretches below a millisecond, and
     reports it from 5 % of a step."""
-_CLAIMED = """Claimed is the GPU's idle time in the buckets `kernel_launch`, `dispatch`, `python` and `guards`, in
+_CLAIMED = """It claims the GPU's idle time in the buckets `kernel_launch`, `dispatch`, `python` and `guards`, in
     stretches below a millisecond, but for what rules about certain causes claim (pageable copies, preprocessing,
     garbage collection, graphs that are recorded or prepared, …)."""
 _PROFILED = """Recording slows the host, and stacks and shapes slow it most. From a capture, costs are those of
     unprofiled steps; from a bare trace, they are those of recorded steps, and too high."""
 _GRAPH_CURE = Cure(
-    """Replay the step as a CUDA graph: `torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph`. Sizes must not
-    vary; pad batches to a few of them.""",
-    "memory",
-)
-_COMPILE_CURE = Cure(
-    """Compile the model (`torch.compile`), which fuses operators. Dropout draws other random numbers, unless
-    `torch._inductor.config.fallback_random` is set.""",
-    "order of floating-point sums",
+    """Replay the step as a CUDA graph: `torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph`. Graphs take
+    memory, and sizes must not vary: pad batches to a few of them.""",
+    "rounding",
 )
 _BATCH_CURE = Cure("Do more in each kernel, with larger batches or several graphs in each.", "results")
 _LAUNCH_PAGE = FindingPage(
@@ -198,7 +194,7 @@ _LAUNCH_PAGE = FindingPage(
         products.""",
     cost=_CLAIMED,
     limits=f"{_PROFILED} The id names the largest of three parts; the other two are claimed as well.",
-    cures=(_GRAPH_CURE, _COMPILE_CURE, _BATCH_CURE),
+    cures=(_GRAPH_CURE, COMPILE, _BATCH_CURE),
     links=(_GRAPHS,),
 )
 _DISPATCH_PAGE = FindingPage(
@@ -214,11 +210,11 @@ _DISPATCH_PAGE = FindingPage(
     limits=f"""{_PROFILED} Without recorded operators, dispatch cannot be told from Python, and the finding only says
         “Host-bound”. For a long stretch inside an operator, the trace does not show what the operator did.""",
     cures=(
-        _COMPILE_CURE,
+        COMPILE,
         _GRAPH_CURE,
         Cure(
             "Use fused operators: `foreach` optimizers, sparse products instead of gather and scatter.",
-            "order of floating-point sums",
+            "rounding",
         ),
         _BATCH_CURE,
     ),
@@ -240,10 +236,10 @@ _PYTHON_PAGE = FindingPage(
         Cure("Move what stays the same out of the loop.", "changes nothing"),
         Cure(
             "Replace a loop over tensors with one operator (`index_add_`, `scatter`, broadcasting).",
-            "order of floating-point sums",
+            "rounding",
         ),
-        _COMPILE_CURE,
-        Cure("Log and save in another thread, or every N steps.", "changes nothing"),
+        COMPILE,
+        Cure("Log and save every N steps, or in another thread that gets copies of the values.", "memory"),
     ),
     links=(_COMPILE,),
 )

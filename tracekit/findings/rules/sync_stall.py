@@ -206,7 +206,7 @@ _PAGE = FindingPage(
         are one finding.""",
     slow="""A GPU is busy only while the host is ahead of it. A wait empties its queue: the GPU idles until the host
         has returned, worked out what comes next, and launched it.""",
-    cost="""Claimed is the idle time of the bucket `sync_stall` that these calls are blamed for: the end of the wait,
+    cost="""It claims the idle time of the bucket `sync_stall` that these calls are blamed for: the end of the wait,
         and the refilling of the queue for at most as long as the call had waited. Copies to the host that only these
         calls need, and kernels that only count what is copied, are claimed as well.""",
     limits="""What counts is the idle time of the GPU, not how long a call lasts: a wait beside a busy GPU costs
@@ -221,11 +221,11 @@ _PAGE = FindingPage(
         Cure(
             """Keep the shape instead of selecting: `torch.where`, weights of zero, `ignore_index`; or make the indices
             once, before the loop.""",
-            "order of floating-point sums",
+            "rounding",
         ),
         Cure(
-            """Copy to the GPU from pinned memory with `non_blocking=True`. A copy to the host must still be waited for
-            before it is read.""",
+            """Copy to the GPU from pinned memory with `non_blocking=True`, and write to that memory only when the copy
+            is done. A copy to the host must still be waited for before it is read.""",
             "memory",
         ),
     ),

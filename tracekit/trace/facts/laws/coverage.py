@@ -104,7 +104,7 @@ def graph_recording(trace: Trace) -> Iterator[Broken]:
     """Launches that a graph being recorded took in run nothing: they are no lost kernels.
 
     Holds: A launch runs something, unless it is recorded into a CUDA graph.
-    Breaks: Launches lie between the begin and the end of a graph's recording on their thread.
+    Breaks: Launches lie between the beginning and the end of a graph's recording on their thread.
     Then: They are not counted as lost kernels.
     Do: Nothing: this is as it should be.
     """

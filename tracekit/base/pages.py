@@ -16,7 +16,7 @@ Safety = Literal["changes nothing", "memory", "rounding", "results"]
 _CHANGES: Mapping[Safety, str] = {
     "changes nothing": "nothing but time",
     "memory": "memory",
-    "rounding": "rounding; losses agree but for that",
+    "rounding": "rounding, such as the order of floating-point sums; losses agree but for that",
     "results": "results; compare the losses",
 }
 _KINDS: Mapping[Kind, str] = {"finding": "A finding.", "law": "A law of a trace.", "bucket": "A bucket of time."}

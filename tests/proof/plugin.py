@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class _Collector:
     """Keeps the reports of all tests, those of other workers included."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._began = path, time.monotonic()
         self._tests: dict[str, dict[str, Any]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -56,7 +57,8 @@ class _Collector:
         }
 
     def pytest_sessionfinish(self) -> None:
-        self._path.write_text(json.dumps(self._tests, indent=1), encoding="utf-8")
+        recorded = {"seconds": time.monotonic() - self._began, "tests": self._tests}
+        self._path.write_text(json.dumps(recorded, indent=1), encoding="utf-8")
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -58,7 +58,7 @@ def test_what_tests_did_is_counted(tmp_path, workers):
     ]
     command += ["--proof", str(tmp_path / "proof.json"), "-p", "no:cacheprovider", *workers, str(tmp_path)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-    tests = json.loads((tmp_path / "proof.json").read_text())
+    tests = json.loads((tmp_path / "proof.json").read_text())["tests"]
     (outcome,) = ledger.outcomes_of(tests, [replace(WORLDS, tests=("test_small.py",))]).values()
     assert (outcome.passed, outcome.examples, outcome.skipped) == (1, 7, {"there is no GPU": 1})
     assert outcome.failed == ["test_small.py::test_figures", "test_small.py::test_without_its_fixture"]

@@ -9,6 +9,7 @@ from small import event, op, step, write
 from tests.lines.recorded import call
 from tracekit.cli import main
 from tracekit.compile_log import torch_trace
+from tracekit.compile_log.log import from_json
 from tracekit.compile_log.torch_trace import read
 from tracekit.errors import TracekitError
 from tracekit.errors.reading import BombError
@@ -162,3 +163,15 @@ def test_a_damaged_archive_is_said(tmp_path):
     (tmp_path / "some.log").write_bytes(gzip.compress(span("dynamo", "B", 0).encode() * 1000)[:-9])
     with pytest.raises(TracekitError, match=r"the archive ends early|damaged"):
         read(tmp_path / "some.log")
+
+
+def test_half_of_a_surrogate_pair_is_replaced(tmp_path):
+    trace, log = tmp_path / "t.json", tmp_path / "log"
+    write(trace, step(0, 0, 100), op("aten::mm", 10, 20))
+    log.write_text(
+        span("dynamo", "B", 1)
+        + span("dynamo", "E", 2)
+        + record({"compilation_metrics": {"compile_id": "0/0", "co_filename": "\ud800.py", "fail_reason": "\udfff"}})
+    )
+    assert main(["report", str(trace), "--compile-log", str(log), "--full"]) == 0
+    assert from_json('["\\ud83d\\ude00", "\\\\ud800", "\\ud800"]') == ["😀", "\\ud800", "\ufffd"]

@@ -36,6 +36,7 @@ _NUMBERS = (
     *("inductor_cumulative_compile_time_us", "guard_latency_us", "co_firstlineno"),
 )
 _LARGEST_NUMBER = 1 << 52  # µs: a hundred and forty years
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # perhaps of a surrogate pair
 TRACEBACK = "User code traceback:\n"
 _RAISED = "\nTraceback (most recent call last)"
 _ENTRY = re.compile(r'^(?= *File ")', re.MULTILINE)
@@ -91,7 +92,7 @@ class CompileLog:
         self.provenance.take(metadata, payload, compile_id, thread)
         self._break_stacks.take(metadata, compile_id)
         if "chromium_event" in metadata:
-            event = json.loads(payload) if isinstance(payload, str) else payload
+            event = from_json(payload) if isinstance(payload, str) else payload
             event_ns, spans = round(event["ts"] * 1000), self._open[thread]
             if event["ph"] == "B":
                 # torch 2.6 has the id beside the event only.
@@ -111,12 +112,12 @@ class CompileLog:
         elif "dynamo_output_graph" in metadata:
             self.with_graph.add(compile_id)
         elif artifact == "recompile_reasons":
-            self.reasons[compile_id] = [*map(str, json.loads(payload))] if payload.startswith("[") else [payload]
+            self.reasons[compile_id] = [*map(str, from_json(payload))] if payload.startswith("[") else [payload]
         elif artifact == "dynamo_graph_break_reason":
             self.breaks.append(LogEntry(compile_id, t_ns, str(payload)))
             self._break_stacks.broke()
         elif (kind := next((key for key in _METRICS if key in metadata), None)) is not None:
-            metrics = _known(metadata[kind] or (json.loads(payload) if isinstance(payload, str) else {}))
+            metrics = _known(metadata[kind] or (from_json(payload) if isinstance(payload, str) else {}))
             compile_id = str(metrics.get("compile_id") or compile_id)
             self.measured.append((kind, compile_id, thread, metrics))
             if kind in _METRICS_OF_BACKWARD:
@@ -291,10 +292,10 @@ class Provenance:
         if artifact == _STACKS:
             self._said[thread][_STACKS] = payload
         elif artifact.startswith(_CACHE):
-            key, payloads = json.loads(payload).get("key"), self._said.pop(thread, {})
+            key, payloads = from_json(payload).get("key"), self._said.pop(thread, {})
             if not isinstance(key, str):
                 return
-            code, stacks = payloads.get(_CODE, ""), json.loads(payloads.get(_STACKS, "{}"))
+            code, stacks = payloads.get(_CODE, ""), from_json(payloads.get(_STACKS, "{}"))
             kernels = [*stacks.items()]
             if not stacks:
                 sources = nodes_of(self._traced.get(compile_id, ""))
@@ -363,3 +364,13 @@ def _anywhere(name: str, nodes: Mapping[str, Node]) -> list[str]:
         return [*dict.fromkeys(node.frame for node in nodes.values())]
     operator = _OPERATOR.match(name.replace("extern_kernels.", "aten."))
     return [*dict.fromkeys(node.frame for node in nodes.values() if operator and node.operator == operator[1])]
+
+
+def from_json(text: str) -> Any:
+    """The value, in whose texts halves of surrogate pairs, which no file can hold, are replaced. Raises ValueError and
+    RecursionError."""
+    value = json.loads(text)
+    if _HALF.search(text) is None:
+        return value
+    written = json.dumps(value, ensure_ascii=False)
+    return json.loads(written.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

@@ -5,7 +5,6 @@ The format has neither year nor time zone, so times are taken from the compiler'
 """
 
 import io
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 import msgspec
 
 from tracekit.compile_log.ledger import ledger
-from tracekit.compile_log.log import CompileLog
+from tracekit.compile_log.log import CompileLog, from_json
 from tracekit.errors import TracekitError
 from tracekit.errors.reading import BadCompileLogError, UnreadableFileError
 from tracekit.run import Ledger
@@ -113,7 +112,7 @@ def _listened(lines: Iterable[str]) -> tuple[CompileLog, int]:
     for process, metadata, payload in _records(lines):
         try:
             if "chromium_event" in metadata and payload is not None:
-                span_ns = round(json.loads(payload)["ts"] * 1000)
+                span_ns = round(from_json(payload)["ts"] * 1000)
                 if not 0 <= span_ns < _LATEST_NS:
                     continue
                 t_ns = span_ns
@@ -145,7 +144,7 @@ def _head(line: str) -> tuple[int, dict[str, Any]] | None:
     if shape is None:
         return None
     try:
-        metadata = json.loads(shape["metadata"])
+        metadata = from_json(shape["metadata"])
         return int(shape["process"]), metadata
     except (ValueError, RecursionError):
         return None

@@ -73,6 +73,16 @@ class BadRunError(TracekitError):
         )
 
 
+class BadWatchError(TracekitError):
+    """A record of a watch that cannot be read."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(
+            f"{read_from(path)} is not a record of tracekit.watch that this version can read ({why}). "
+            "Watch again, or read it with the version that wrote it."
+        )
+
+
 class NoTraceInRunError(TracekitError):
     """A run whose profiled passes all failed, for a command that shows traces."""
 

@@ -35,6 +35,7 @@ class Flag(IntFlag):
     TRACED = 2  # the profiler was running: its duration is not like that of others
     APART = 4  # something that is no step happened in it, such as an evaluation or a checkpoint
     TRIGGERED = 8  # it made the watch trace the steps after it
+    PERIODIC = 16  # it would be slow, but others were as slow at the same interval before it
 
 
 class Cause(IntEnum):

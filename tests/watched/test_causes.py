@@ -1,0 +1,64 @@
+"""The cause of a slow step is the part that grew most, if it explains half of what the step took beyond the usual."""
+
+import pytest
+
+from tests.watched.planted_steps import a_step
+from tracekit.watched import Cause
+from tracekit.watched.causes import NAMES, cause_of, explain, sentence
+
+MS = 1_000_000
+USUAL = a_step(0, 10 * MS, waited_ns=MS, processor_ns=9 * MS, queued_ns=0, nodes=100, edges=1_000)
+SLOW = USUAL._replace(number=7, step_ns=40 * MS, host_ns=40 * MS)
+
+CASES = {
+    Cause.BATCH: {"waited_ns": 30 * MS, "worker": 2},
+    Cause.COMPILATION: {"compile_ns": 25 * MS, "compiles": 1, "processor_ns": 34 * MS},
+    Cause.COLLECTION: {"collect_ns": 29 * MS, "collections": 1, "processor_ns": 38 * MS},
+    Cause.MEMORY: {"retries": 1},
+    Cause.LARGER: {"edges": 4_000, "nodes": 400, "processor_ns": 38 * MS},
+    Cause.OFF_PROCESSOR: {},
+    Cause.QUEUED: {"queued_ns": 28 * MS},
+    Cause.LONGER_WORK: {"processor_ns": 39 * MS},
+}
+
+
+@pytest.mark.parametrize("cause", CASES)
+def test_the_part_that_grew_is_the_cause(cause):
+    step = SLOW._replace(**CASES[cause])
+    explanation = explain(step, USUAL)
+    assert explanation.cause is cause is cause_of(step, USUAL)
+    assert explanation.beyond_ns == 30 * MS
+    assert 15 * MS <= explanation.explained_ns <= 30 * MS
+
+
+def test_what_explains_less_than_half_is_no_cause():
+    slow = SLOW._replace(processor_ns=9 * MS, queued_ns=14 * MS, waited_ns=15 * MS)  # 14 of 30 ms each
+    assert explain(slow, USUAL).cause is Cause.UNKNOWN
+
+
+def test_what_is_usual_explains_nothing():
+    waits = USUAL._replace(waited_ns=8 * MS)
+    slow = SLOW._replace(waited_ns=8 * MS, processor_ns=39 * MS)
+    assert cause_of(slow, waits) is Cause.LONGER_WORK
+
+
+def test_what_was_not_observed_explains_nothing():
+    blind = USUAL._replace(processor_ns=-1, queued_ns=-1, nodes=-1, edges=-1)
+    assert cause_of(blind._replace(step_ns=40 * MS, host_ns=40 * MS), blind) is Cause.UNKNOWN
+
+
+def test_the_gpu_alone_took_longer():
+    """The host came no later: what the GPU did is for a trace to tell."""
+    assert cause_of(USUAL._replace(step_ns=40 * MS), USUAL) is Cause.UNKNOWN
+
+
+def test_it_explains_no_more_than_the_step_took():
+    ahead = USUAL._replace(step_ns=40 * MS, host_ns=100 * MS, waited_ns=95 * MS)  # the GPU still had work
+    assert explain(ahead, USUAL).explained_ns == 30 * MS
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_each_cause_has_a_name_and_a_sentence(on_gpu):
+    assert set(NAMES) == set(Cause)
+    said = {sentence(SLOW, USUAL, explain(SLOW, USUAL)._replace(cause=cause), on_gpu) for cause in Cause}
+    assert len(said) == len(Cause)

@@ -1,0 +1,180 @@
+"""Is this step slow? What is usual follows the last steps, at a few µs a step and without numpy.
+
+Each step is divided by the level around it, the median of the last LEVEL_STEPS: steps that lengthen little by little
+stay usual, and a new level is usual after half as many steps. The last RATIOS of these ratios say how much steps
+scatter. A step is slow if it takes LEAST_NS longer than the level, and more than the level times
+
+    1 + the largest of LEAST_SHARE, DEVIATIONS * MAD, and the tail
+
+The MAD alone would call each step of a rarer kind slow, where every fourth step ends with the optimizer. The tail
+begins at a high quantile of the ratios, and goes on STRETCH times as far as that is from a lower one: where ratios
+thin out exponentially, one in 20,000 is beyond it. Of two such pairs the nearer tail counts, because a rarer kind of
+step can lie between the quantiles of one pair, but not of both.
+
+A step that takes as long as the ones before it at the same interval, such as the first of each epoch, is periodic
+instead of slow. A trend is told when all the last BLOCKS blocks of steps are GROWTH times as long as the shortest one.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable
+from statistics import median_low
+from typing import Generic, NamedTuple, TypeVar
+
+from tracekit.watched.record import UNKNOWN, Step
+
+LEAST_SHARE = 0.25  # of the level
+LEAST_NS = 5_000_000  # an operating system takes the processor away for so long now and then
+DEVIATIONS = 20  # times the MAD: one value in 10,000 of Student's t with 4 degrees of freedom is beyond 18 of them
+STRETCH = 5
+TAILS = ((0.80, 0.95), (0.92, 0.98))  # the share beyond the second quantile is a quarter of that beyond the first
+LEVEL_STEPS, RATIOS = 31, 512
+FIRST_STEPS = 32  # of which nothing is said
+FIRST_LEVEL = 8  # steps that a level needs
+FEW_RATIOS, MANY_RATIOS = 32, 128  # with so few the limit is twice as far from the level as with so many
+SPREAD_STEPS = 8  # after so many, the spread is worked out anew
+SERIES = 3  # slow steps at one interval, after which the next is periodic
+SERIES_GROWTH = 1.5  # times the slowest of its series, a step still belongs to it
+SHORTEST_PERIOD = 8  # the tail knows what comes more often
+RECENT_SLOW = 32
+BLOCK_STEPS, BLOCKS = 32, 4
+GROWTH, FURTHER_GROWTH = 1.25, 2.0
+CUT = 4  # the longest steps of a block that do not count
+TYPICAL_STEPS = 128
+
+_Number = TypeVar("_Number", int, float)
+
+
+class Verdict(NamedTuple):
+    """What is said of a step."""
+
+    usual_ns: int = UNKNOWN  # UNKNOWN of the first steps
+    limit_ns: int = UNKNOWN
+    slow: bool = False
+    period: int = 0  # steps since the one before it in its series, if it would be slow but for that
+    trend: bool = False  # steps take longer than they did: told once, of a step that is not slow itself
+
+
+class Usual:
+    """What is usual so far."""
+
+    def __init__(self) -> None:
+        self._recent: deque[Step] = deque(maxlen=TYPICAL_STEPS)
+        self._level: _Window[int] = _Window(LEVEL_STEPS)
+        self._ratios: _Window[float] = _Window(RATIOS)
+        self._factor = 0.0  # of the level, beyond which a step is slow
+        self._judged = 0
+        self._slow: dict[int, float] = {}  # the ratios of recent slow steps by their numbers
+        self._trend = _Trend()
+
+    def judge(self, step: Step) -> Verdict:
+        """The verdict on a step, which then belongs to what is usual. Steps that were traced are not to be judged, nor
+        those in which something apart from a step happened."""
+        step_ns = step.step_ns
+        if step_ns < 0:
+            return Verdict()
+        verdict = Verdict()
+        if len(self._level.ordered) >= FIRST_LEVEL:
+            level = max(self._level.ordered[len(self._level.ordered) // 2], 1)
+            if self._judged >= FIRST_STEPS:
+                verdict = self._verdict(step.number, step_ns, level)
+            if not verdict.period:  # the others stay comparable with one another
+                self._ratios.add(step_ns / level)
+        self._level.add(step_ns)
+        self._recent.append(step)
+        self._judged += 1
+        return verdict
+
+    @property
+    def typical(self) -> Step:
+        """What each part of a step usually takes."""
+        return typical(self._recent)
+
+    def _verdict(self, number: int, step_ns: int, level: int) -> Verdict:
+        if self._judged % SPREAD_STEPS == 0:
+            self._factor = _factor(self._ratios.ordered)
+        limit = max(int(level * self._factor), level + LEAST_NS)
+        lengthened = self._trend.lengthened(step_ns)
+        if step_ns <= limit:
+            if lengthened:
+                self._trend.tell()
+            return Verdict(level, limit, trend=lengthened)
+        ratio = step_ns / level
+        period = self._period(number, ratio)
+        self._slow[number] = ratio
+        if len(self._slow) > RECENT_SLOW:
+            del self._slow[next(iter(self._slow))]
+        return Verdict(level, limit, not period, period)
+
+    def _period(self, number: int, ratio: float) -> int:
+        """The interval at which steps like this one come; 0 if there is none."""
+        for before in reversed(self._slow):
+            period = number - before
+            if period >= SHORTEST_PERIOD:
+                series = [self._slow.get(number - period * back, 0.0) for back in range(1, SERIES + 1)]
+                if all(series) and ratio <= SERIES_GROWTH * max(series):
+                    return period
+        return 0
+
+
+def typical(steps: Iterable[Step]) -> Step:
+    """The medians of some steps, field by field; UNKNOWN where nothing was observed."""
+    known = ([value for value in values if value != UNKNOWN] for values in zip(*steps, strict=True))
+    return Step._make(median_low(values) if values else UNKNOWN for values in known)
+
+
+class _Window(Generic[_Number]):
+    """The last numbers, in their order and by size."""
+
+    def __init__(self, length: int) -> None:
+        self.ordered: list[_Number] = []
+        self._last: deque[_Number] = deque()
+        self._length = length
+
+    def add(self, number: _Number) -> None:
+        """Take in a number, in place of the oldest one."""
+        self._last.append(number)
+        insort(self.ordered, number)
+        if len(self._last) > self._length:
+            del self.ordered[bisect_left(self.ordered, self._last.popleft())]
+
+
+class _Trend:
+    """Do steps lengthen?"""
+
+    def __init__(self) -> None:
+        self._block: list[int] = []
+        self._blocks: deque[float] = deque(maxlen=BLOCKS)  # means, without the longest steps of each
+        self._shortest = 0.0
+        self._growth = GROWTH
+
+    def lengthened(self, step_ns: int) -> bool:
+        """Whether steps have lengthened so far that it is to be told, this one included."""
+        self._block.append(step_ns)
+        if len(self._block) == BLOCK_STEPS:
+            counted = sorted(self._block)[:-CUT]
+            self._blocks.append(sum(counted) / len(counted))
+            self._shortest = min(self._shortest or self._blocks[-1], self._blocks[-1])
+            self._block.clear()
+        return len(self._blocks) == BLOCKS and min(self._blocks) > self._growth * self._shortest
+
+    def tell(self) -> None:
+        """It is told: the next time when steps take FURTHER_GROWTH times as long again."""
+        self._growth = FURTHER_GROWTH * self._blocks[-1] / max(self._shortest, 1.0)
+
+
+def _factor(ratios: list[float]) -> float:
+    """How many times the level a step may take, from the ratios of earlier steps in order of size."""
+    count = len(ratios)
+    ends = ((ratios[int(lower * count)], ratios[int(upper * count)]) for lower, upper in TAILS)
+    tail = min(upper + STRETCH * (upper - lower) for lower, upper in ends) - 1
+    beyond = max(LEAST_SHARE, DEVIATIONS * _mad(ratios), tail)
+    return 1 + beyond * (1 + FEW_RATIOS / count if count < MANY_RATIOS else 1)
+
+
+def _mad(ordered: list[float]) -> float:
+    """The median of the distances from the median: the half of all numbers that is nearest to it lies side by side."""
+    count = len(ordered)
+    median, half = ordered[count // 2], count // 2
+    first = bisect_left(range(count - half), True, key=lambda at: median - ordered[at] <= ordered[at + half] - median)
+    return max(median - ordered[first], ordered[first + half - 1] - median)

@@ -43,14 +43,35 @@ def cause_of(step: Step, usual: Step) -> Cause:
 def explain(step: Step, usual: Step) -> Explanation:
     """The cause, with what it explains. Of MEMORY that is what nothing else explains, and of LARGER what the step would
     take longer if its work grew with its batch: both are inferred, not measured."""
-    beyond = max(step.step_ns - (usual.step_ns if step.usual_ns == UNKNOWN else step.usual_ns), 0)
+    beyond = _beyond_usual_ns(step, usual)
+    for explained in _explained_ns(step, usual):
+        cause, explained_ns = max(explained.items(), key=lambda item: item[1])
+        if beyond and explained_ns >= LEAST_SHARE * beyond:
+            return Explanation(cause, min(explained_ns, beyond), beyond)
+    return Explanation(Cause.UNKNOWN, 0, beyond)
+
+
+def explanation_of(cause: Cause, step: Step, usual: Step) -> Explanation:
+    """What a cause explains that was found when the step ended."""
+    beyond = _beyond_usual_ns(step, usual)
+    explained = {known: ns for group in _explained_ns(step, usual) for known, ns in group.items()}
+    return Explanation(cause, min(explained.get(cause, 0), beyond), beyond)
+
+
+def _beyond_usual_ns(step: Step, usual: Step) -> int:
+    return max(step.step_ns - (usual.step_ns if step.usual_ns == UNKNOWN else step.usual_ns), 0)
+
+
+def _explained_ns(step: Step, usual: Step) -> tuple[dict[Cause, int], ...]:
+    """How much each cause explains: those that were measured, those that follow from something, and where the thread
+    was."""
     measured = {
         Cause.BATCH: _beyond(step.waited_ns, usual.waited_ns),
         Cause.COMPILATION: _beyond(step.compile_ns, usual.compile_ns),
         Cause.COLLECTION: _beyond(step.collect_ns, usual.collect_ns),
         Cause.QUEUED: _beyond(step.queued_ns, usual.queued_ns),
     }
-    rest = max(beyond - sum(measured.values()), 0)
+    rest = max(_beyond_usual_ns(step, usual) - sum(measured.values()), 0)
     inferred = {
         Cause.MEMORY: rest if step.retries > usual.retries else 0,
         Cause.LARGER: min(rest, int((_growth(step, usual) - 1) * max(usual.step_ns - usual.waited_ns, 0))),
@@ -60,11 +81,7 @@ def explain(step: Step, usual: Step) -> Explanation:
         Cause.OFF_PROCESSOR: _beyond(_off_processor_ns(step), _off_processor_ns(usual)),
         Cause.LONGER_WORK: max(_beyond(step.processor_ns, usual.processor_ns) - computed, 0),
     }
-    for explained in (measured, inferred, seen):
-        cause, explained_ns = max(explained.items(), key=lambda item: item[1])
-        if beyond and explained_ns >= LEAST_SHARE * beyond:
-            return Explanation(cause, min(explained_ns, beyond), beyond)
-    return Explanation(Cause.UNKNOWN, 0, beyond)
+    return measured, inferred, seen
 
 
 def _beyond(ns: int, usual_ns: int) -> int:

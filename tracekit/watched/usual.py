@@ -4,7 +4,7 @@ Each step is divided by the level around it, the median of the last LEVEL_STEPS:
 stay usual, and a new level is usual after half as many steps. The last RATIOS of these ratios say how much steps
 scatter. A step is slow if it takes LEAST_NS longer than the level, and more than the level times
 
-    1 + the largest of LEAST_SHARE, DEVIATIONS * MAD, and the tail
+    1 + the largest of LEAST_SHARE, the tail, and DEVIATIONS * MAD, but no more than MOST_TAILS tails
 
 The MAD alone would call each step of a rarer kind slow, where every fourth step ends with the optimizer. The tail
 begins at a high quantile of the ratios, and goes on STRETCH times as far as that is from a lower one: where ratios
@@ -27,6 +27,7 @@ LEAST_SHARE = 0.25  # of the level
 LEAST_NS = 5_000_000  # an operating system takes the processor away for so long now and then
 DEVIATIONS = 20  # times the MAD: one value in 10,000 of Student's t with 4 degrees of freedom is beyond 18 of them
 STRETCH = 5
+MOST_TAILS = 2.5  # of two kinds that are as frequent, the MAD says nothing
 TAILS = ((0.80, 0.95), (0.92, 0.98))  # the share beyond the second quantile is a quarter of that beyond the first
 LEVEL_STEPS, RATIOS = 31, 512
 FIRST_STEPS = 32  # of which nothing is said
@@ -168,7 +169,7 @@ def _factor(ratios: list[float]) -> float:
     count = len(ratios)
     ends = ((ratios[int(lower * count)], ratios[int(upper * count)]) for lower, upper in TAILS)
     tail = min(upper + STRETCH * (upper - lower) for lower, upper in ends) - 1
-    beyond = max(LEAST_SHARE, DEVIATIONS * _mad(ratios), tail)
+    beyond = max(LEAST_SHARE, min(DEVIATIONS * _mad(ratios), MOST_TAILS * tail), tail)
     return 1 + beyond * (1 + FEW_RATIOS / count if count < MANY_RATIOS else 1)
 
 
